@@ -1,0 +1,57 @@
+"""The command line: parse, call, print, exit. Data goes to stdout, words go to stderr."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from packer.cli.build import build_command
+from packer.cli.info import info_command
+from packer.cli.verify import verify_command
+from packer.errors import PackError
+from readers.contract import VERSION
+from readers.contract.errors import DamagedError, ReadError
+
+DAMAGED = 4
+
+
+class Commands(click.Group):
+    """The one place where our errors become a message and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (PackError, ReadError) as error:
+            click.echo(f"packer: {error}", err=True)
+            ctx.exit(_exit_code(error))
+
+
+def _exit_code(error: Exception) -> int:
+    if isinstance(error, PackError):
+        return error.exit_code
+    return DAMAGED if isinstance(error, DamagedError) else 1
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(VERSION, prog_name="packer")
+def main() -> None:
+    """Decode segmentation data sets once, offline, into files that training memory-maps.
+
+    \b
+    Example:
+      packer build --format lmdb raw/ out/
+      packer verify out/
+
+    \b
+    Exit codes:
+      0 done   1 failed   2 wrong usage   3 more bad pairs than --max-bad   4 damaged data
+    """
+
+
+for command in (build_command, info_command, verify_command):
+    main.add_command(command)
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+"""`packer build`: raw folder in, packed data set out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from packer.build import Limits, Summary, all_cores, build
+from packer.cli.progress import progress
+from packer.cli.values import BytesType, LimitType, SizeType, bytes_text
+from packer.geometry import FITS, INTERPOLATIONS
+from packer.plan import Plan, Request, make_plan
+from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, UNKNOWNS
+from packer.target import check_target
+from readers.contract.manifest import STORAGES
+
+MOST_NAMED = 20
+
+
+@click.command("build", short_help="Pack a raw folder.")
+@click.argument("raw", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option(
+    "--format", "storage", type=click.Choice(STORAGES), default="npy", show_default=True, help="How shards are stored."
+)
+@click.option("--size", type=SizeType(), help="Stored height x width. Default: the one size that all pictures have.")
+@click.option(
+    "--fit",
+    type=click.Choice(FITS),
+    default="stretch",
+    show_default=True,
+    help="How pictures of other shapes fit --size; padding is ignored in labels.",
+)
+@click.option(
+    "--interpolation",
+    type=click.Choice(INTERPOLATIONS),
+    default="area",
+    show_default=True,
+    help="Images only: area and cubic average exactly when shrinking. Labels are always nearest.",
+)
+@click.option(
+    "--labels",
+    type=click.Choice(LABEL_FORMS),
+    default="onehot",
+    show_default=True,
+    help="Store planes (C,H,W), or the compact index (H,W). Readers give either from either.",
+)
+@click.option(
+    "--image-dtype",
+    type=click.Choice(list(IMAGE_DTYPES)),
+    default="uint8",
+    show_default=True,
+    help="Floats are scaled to 0..1.",
+)
+@click.option(
+    "--classes",
+    metavar="FILE|N|A-B",
+    help="Class table (CSV), or the values of the classes: 12 is 0-11. Default: class_dict.csv in RAW.",
+)
+@click.option(
+    "--ignore",
+    multiple=True,
+    metavar="VALUE|COLOUR|NAME",
+    help="What is no class: 255, #000000, or a class of the table. Repeatable.",
+)
+@click.option(
+    "--unknown",
+    type=click.Choice(UNKNOWNS),
+    default="error",
+    show_default=True,
+    help="What a value or colour of no class is.",
+)
+@click.option(
+    "--image",
+    metavar="TEMPLATE",
+    help="Where images are, such as 'left/{split}/{key}_img.png'. Default: by the layout.",
+)
+@click.option("--label", metavar="TEMPLATE", help="Where labels are, such as 'gt/{split}/{key}_gt.png'.")
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "skip"]),
+    default="error",
+    show_default=True,
+    help="What an image without a label is, or a label without an image.",
+)
+@click.option(
+    "--on-bad",
+    type=click.Choice(["fail", "skip"]),
+    default="fail",
+    show_default=True,
+    help="What to do with a pair that cannot be packed.",
+)
+@click.option(
+    "--max-bad",
+    type=LimitType(),
+    help="With --on-bad skip: publish nothing if more are bad (exit 3). Default: any number.",
+)
+@click.option("--workers", type=click.IntRange(1), help="Cores to use. Default: all.")
+@click.option(
+    "--shard-size",
+    "shard_bytes",
+    type=BytesType(),
+    default="128MiB",
+    show_default=True,
+    help="About how large a shard is; at most twice that.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the plan and stop.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan or the summary as JSON.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def build_command(**options: Any) -> None:
+    """Decode, resize and encode the pairs of RAW once, and pack them into OUT.
+
+    \b
+    Examples:
+      packer build --format lmdb raw/ out/
+      packer build --format hdf5 --size 512x512 --labels index raw/ out/
+      packer build --classes 21 --ignore 255 --size 512x512 --fit letterbox VOC2012/ out/
+      packer build --dry-run raw/ out/
+
+    \b
+    Layouts that need no options (--image and --label say any other):
+      images/ + labels/ (masks/, annotations/), also with train/ val/ test/ inside or around
+      train/ + train_labels/ (trainannot/), and VOC (JPEGImages/SegmentationClass/ImageSets)
+    """
+    as_json, dry_run, quiet = options.pop("as_json"), options.pop("dry_run"), options.pop("quiet")
+    workers = options.pop("workers") or all_cores()
+    limits = Limits(options.pop("on_bad") == "skip", options.pop("max_bad"))
+    request = Request(**options)
+    check_target(request.out)
+    plan = make_plan(request)
+    if dry_run:
+        click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))
+        return
+    for line in _advice(plan):
+        click.echo(line, err=True)
+    with progress("packing", plan.pairs, "pairs", quiet) as advance:
+        summary = build(plan, limits, workers, advance)
+    for split, key, reason in summary.rejects:
+        click.echo(f"left out {split}/{key}: {reason}", err=True)
+    click.echo(json.dumps(_summary_json(summary), indent=1) if as_json else _summary_text(summary, request.out))
+
+
+def _plan_json(plan: Plan) -> dict[str, Any]:
+    return {
+        "layout": plan.pairing.layout.name,
+        "pairs": {split: sum(len(s.pairs) for s in plan.specs if s.split == split) for split in plan.splits},
+        "rejects": list(plan.rejects),
+        "missing": list(plan.pairing.skipped),
+        "notes": list(plan.pairing.notes),
+        "sizes": {f"{height}x{width}": count for (height, width), count in plan.sizes.items()},
+        "fields": [field.to_json() for field in plan.recipe.fields],
+        "classes": list(plan.recipe.classes.names),
+        "shards": len(plan.specs),
+        "bytes": plan.bytes,
+        "bytes_with_labels_index": plan.index_bytes,
+        "free_bytes": plan.free_bytes,
+        "recipe": plan.recipe.to_json(),
+    }
+
+
+def _plan_text(plan: Plan) -> str:
+    facts = _plan_json(plan)
+    fields = [
+        f"{field['name']} {field['dtype']} {tuple(field['shape'])} {field['encoding']}" for field in facts["fields"]
+    ]
+    lines = [
+        f"layout    {facts['layout']}",
+        f"          --image '{plan.recipe.image_template}' --label '{plan.recipe.label_template}'",
+        "pairs     " + ", ".join(f"{split} {count}" for split, count in facts["pairs"].items()),
+        f"rejects   {len(plan.rejects)}",
+        *(f"          {reason}" for reason in plan.rejects),
+        f"missing   {len(plan.pairing.skipped)}",
+        *(f"          {name}" for name in plan.pairing.skipped),
+        "sizes     " + _first([f"{size} ({count})" for size, count in facts["sizes"].items()]),
+        "fields    " + "; ".join(fields),
+        f"classes   {len(facts['classes'])}: " + _first(facts["classes"]),
+        f"shards    {facts['shards']} of about {plan.recipe.shard_rows} rows",
+        f"bytes     {bytes_text(plan.bytes)} ({plan.rows} rows of {bytes_text(plan.recipe.row_bytes)})",
+        f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.bytes > plan.free_bytes else ""),
+    ]
+    return "\n".join([*lines, *_advice(plan)])
+
+
+def _first(names: list[str]) -> str:
+    return ", ".join(names[:MOST_NAMED]) + (f", … ({len(names)} in all)" if len(names) > MOST_NAMED else "")
+
+
+def _advice(plan: Plan) -> list[str]:
+    """What a user should know before, not after."""
+    advice = [f"note      {note}" for note in plan.pairing.notes]
+    if plan.index_bytes is not None:
+        advice.append(
+            f"note      label planes are most of this pack: --labels index needs {bytes_text(plan.index_bytes)} "
+            f"instead of {bytes_text(plan.bytes)}, and readers still give one-hot"
+        )
+    return advice
+
+
+def _summary_json(summary: Summary) -> dict[str, Any]:
+    manifest = summary.manifest
+    return {
+        "generation": manifest.generation,
+        "pairs": summary.pairs,
+        "rows": summary.rows,
+        "rejects": [{"split": split, "key": key, "reason": reason} for split, key, reason in summary.rejects],
+        "splits": {split.name: split.rows for split in manifest.splits},
+        "shards": manifest.shards,
+        "bytes": manifest.bytes,
+        "seconds": round(summary.seconds, 3),
+    }
+
+
+def _summary_text(summary: Summary, out: Path) -> str:
+    manifest = summary.manifest
+    rows = ", ".join(f"{split.name} {split.rows}" for split in manifest.splits)
+    return (
+        f"{out}: generation {manifest.generation}, {summary.rows} rows ({rows}) of {summary.pairs} pairs in "
+        f"{manifest.shards} shards, {bytes_text(manifest.bytes)}, {len(summary.rejects)} left out, "
+        f"{summary.seconds:.1f} s ({summary.pairs / max(summary.seconds, 1e-9):.0f} pairs/s)"
+    )

@@ -1,0 +1,64 @@
+"""`packer info`: what is in a packed data set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from packer.cli.values import bytes_text
+from readers.contract.manifest import Manifest
+
+
+@click.command("info", short_help="Show what is in a packed data set.")
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="The manifest's facts as JSON.")
+def info_command(out: Path, as_json: bool) -> None:
+    """Show what is in OUT: format, fields, classes, splits, counts, bytes, recipe. Reads the manifest only.
+
+    \b
+    Example:
+      packer info out/
+      packer info --json out/ | jq .splits
+    """
+    manifest = Manifest.load(out)
+    click.echo(json.dumps(manifest.to_json(), indent=1, ensure_ascii=False) if as_json else _text(manifest))
+
+
+def _text(manifest: Manifest) -> str:
+    recipe = manifest.recipe
+    labelled = sum(manifest.pixels.classes) + manifest.pixels.ignored
+    lines = [
+        f"format      {manifest.storage}, generation {manifest.generation} of {manifest.created}",
+        f"bytes       {manifest.bytes:,} ({bytes_text(manifest.bytes)}) in {manifest.shards} shards",
+        f"rows        {manifest.rows}",
+        *(_split_line(split.name, split.rows, split.shards, split.rejects) for split in manifest.splits),
+        "fields",
+        *(f"  {one.name:<10}{one.dtype} {one.shape} {one.encoding}" for one in manifest.fields),
+        f"classes     {len(manifest.classes)}, share of the label pixels",
+        *(
+            f"  {number:<4}{_swatch(one.colour)} {_share(count, labelled)}  {one.name}"
+            for number, (one, count) in enumerate(zip(manifest.classes.classes, manifest.pixels.classes, strict=True))
+        ),
+        f"  {'':<12} {_share(manifest.pixels.ignored, labelled)}  (ignored; index {manifest.classes.ignore_index})",
+        "recipe",
+        *(f"  {key:<16}{_plain(value)}" for key, value in recipe.items() if key != "classes"),
+    ]
+    return "\n".join(lines)
+
+
+def _split_line(name: str, rows: int, shards: int, rejects: int) -> str:
+    return f"  {name:<10}{rows} rows, {shards} shards" + (f", {rejects} pairs left out" if rejects else "")
+
+
+def _swatch(colour: tuple[int, int, int] | None) -> str:
+    return " " * 8 if colour is None else "#{:02x}{:02x}{:02x} ".format(*colour)
+
+
+def _share(count: int, total: int) -> str:
+    return f"{100 * count / total if total else 0:7.3f} %"
+
+
+def _plain(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

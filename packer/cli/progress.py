@@ -1,0 +1,43 @@
+"""Progress: a bar with rate and time left on a terminal, a plain line every so often in a log, nothing when quiet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+from tqdm import tqdm
+
+LOG_SECONDS = 30.0
+
+
+@contextmanager
+def progress(what: str, total: int, unit: str, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A function to call with what was just done."""
+    if quiet:
+        yield lambda done: None
+    elif sys.stderr.isatty():
+        scaled = unit == "B"
+        with tqdm(total=total, desc=what, unit=unit, unit_scale=scaled, file=sys.stderr, smoothing=0.1) as bar:
+            yield bar.update
+    else:
+        yield _lines(what, total, unit)
+
+
+def _lines(what: str, total: int, unit: str) -> Callable[[int], None]:
+    started = told = time.monotonic()
+    done = 0
+
+    def advance(step: int) -> None:
+        nonlocal told, done
+        done += step
+        now = time.monotonic()
+        if now - told >= LOG_SECONDS:
+            told = now
+            rate = done / (now - started)
+            left = (total - done) / rate if rate else 0
+            click.echo(f"{what}: {done} of {total} {unit}, {rate:.1f} {unit}/s, {left:.0f} s left", err=True)
+
+    return advance

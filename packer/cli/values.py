@@ -1,0 +1,57 @@
+"""What option values look like: sizes, byte counts, limits."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+
+
+class SizeType(click.ParamType[Any]):
+    """`512x1024` is a height and a width."""
+
+    name = "HxW"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = re.fullmatch(r"(\d{1,5})[x×](\d{1,5})", str(value).strip().lower())
+        if found is None or 0 in (size := (int(found[1]), int(found[2]))):
+            self.fail(f"{value!r}: expected height x width, such as 512x1024", param, ctx)
+        return size
+
+
+class BytesType(click.ParamType[Any]):
+    """`128MiB` is a number of bytes."""
+
+    name = "BYTES"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", str(value).strip())
+        if found is None or found[2].upper() not in UNITS or int(found[1]) == 0:
+            self.fail(f"{value!r}: expected a size such as 64MiB", param, ctx)
+        return int(found[1]) * UNITS[found[2].upper()]
+
+
+class LimitType(click.ParamType[Any]):
+    """`5` is a number of pairs, `0.1%` a share of them; a share is given below 1."""
+
+    name = "N|N%"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = str(value).strip()
+        if re.fullmatch(r"\d+", text):
+            return float(text)
+        if re.fullmatch(r"\d{1,2}(\.\d+)?%|0?\.\d+%", text):
+            return float(text[:-1]) / 100
+        return self.fail(f"{value!r}: expected a number of pairs, or a share such as 0.1%", param, ctx)
+
+
+def bytes_text(count: float) -> str:
+    """A number of bytes as people read it."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024 or unit == "TiB":
+            break
+        count /= 1024
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

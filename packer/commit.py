@@ -1,0 +1,97 @@
+"""Publishing a generation: table first, manifest last, each by rename. Until the last rename the old one is current."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.publish import partial, put, put_text, sync_folder
+from packer.recipe import Recipe
+from readers.contract.errors import DamagedError, NoPackError
+from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest, Pixels, Split, generation_path
+from readers.contract.receipt import Receipt
+from readers.contract.table import RECORD, table_path
+
+
+def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
+    """Publish the shards of these receipts as the next generation; the same data again stays the generation it is."""
+    table = _table_bytes(_records(receipts))
+    digest = hashlib.sha256(table).hexdigest()
+    current = _current(out)
+    manifest = Manifest(
+        generation=_last_generation(out) + 1,
+        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        storage=recipe.storage,
+        fields=recipe.fields,
+        classes=recipe.classes,
+        splits=_splits(receipts),
+        bytes=sum(receipt.bytes for receipt in receipts),
+        pixels=functools.reduce(Pixels.__add__, (receipt.pixels for receipt in receipts)),
+        table=digest,
+        recipe=recipe.to_json(),
+    )
+    _put_table(out, digest, table)
+    if current is not None and current.same_data(manifest):
+        return current
+    put_text(manifest.to_text(), generation_path(out, manifest.generation))
+    put_text(manifest.to_text(), out / MANIFEST)
+    return manifest
+
+
+def _records(receipts: Sequence[Receipt]) -> NDArray[Any]:
+    """The shard table's records."""
+    records = np.zeros(len(receipts), RECORD)
+    records["end"] = np.cumsum([receipt.rows for receipt in receipts])
+    records["bytes"] = [receipt.bytes for receipt in receipts]
+    records["fingerprint"] = [receipt.fingerprint.encode() for receipt in receipts]
+    records["receipt"] = [hashlib.sha256(receipt.to_text().encode()).hexdigest().encode() for receipt in receipts]
+    return records
+
+
+def _table_bytes(records: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, records, version=(1, 0), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _put_table(out: Path, digest: str, table: bytes) -> None:
+    target = table_path(out, digest)
+    if target.is_file() and target.read_bytes() == table:
+        return
+    with partial(out / GENERATIONS) as path:
+        path.write_bytes(table)
+        put(path, target)
+    sync_folder(out / GENERATIONS)
+
+
+def _splits(receipts: Sequence[Receipt]) -> tuple[Split, ...]:
+    """The splits in the order of their shards."""
+    members: dict[str, list[Receipt]] = {}
+    for receipt in receipts:
+        members.setdefault(receipt.split, []).append(receipt)
+    return tuple(
+        Split(name, sum(one.rows for one in shards), len(shards), sum(len(one.rejects) for one in shards))
+        for name, shards in members.items()
+    )
+
+
+def _current(out: Path) -> Manifest | None:
+    """The current generation; None where there is none, or none that can be read: a build is how to get a new one."""
+    try:
+        return Manifest.load(out)
+    except (NoPackError, DamagedError):
+        return None
+
+
+def _last_generation(out: Path) -> int:
+    """The highest number ever given here, so that no generation is written over."""
+    numbers = [int(path.stem) for path in (out / GENERATIONS).glob("*.json") if path.stem.isdigit()]
+    return max(numbers, default=0)

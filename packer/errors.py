@@ -1,0 +1,51 @@
+"""Everything that can go wrong while packing.
+
+PackError                 exit code
+├── InputError            1   the raw folder or the class table is not usable; carries every problem
+├── TargetError           1   the place to pack to cannot be used
+├── EngineError           1   a worker process died
+├── RejectedError         1   pairs are bad and --on-bad is fail
+└── TooManyRejectsError   3   more pairs are bad than --max-bad allows
+
+BadPair is not in the tree: it never leaves a shard, where it turns one pair into a reject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class PackError(Exception):
+    """The root: catch this to catch everything that `packer` raises on purpose."""
+
+    exit_code = 1
+
+
+class InputError(PackError):
+    """The raw folder or the class table is not usable; `problems` are all that was found, one line each."""
+
+    def __init__(self, summary: str, problems: Sequence[str] = ()) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join([summary, *(f"  {problem}" for problem in problems)]))
+
+
+class TargetError(PackError):
+    """The place to pack to cannot be used."""
+
+
+class EngineError(PackError):
+    """A worker process died."""
+
+
+class RejectedError(InputError):
+    """Pairs are bad and --on-bad is fail."""
+
+
+class TooManyRejectsError(InputError):
+    """More pairs are bad than --max-bad allows."""
+
+    exit_code = 3
+
+
+class BadPair(Exception):  # noqa: N818 - a verdict on one pair, not an error of the program
+    """This pair cannot be packed; the message says why."""

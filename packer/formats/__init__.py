@@ -1,0 +1,33 @@
+"""Writing a shard: one file per format turns a shard's arrays into files; nothing else knows formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from readers.contract.manifest import STORAGES
+
+Arrays = Mapping[str, NDArray[Any]]
+"""The columns of a shard by name, each with one row per sample: the fields in order, then the keys."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A format's way to write: `write(stem, arrays)` makes files whose names begin with `stem`, and returns them."""
+
+    write: Callable[[Path, Arrays], list[Path]]
+    tool: Callable[[], str]
+    """The library that decides the bytes, with its version."""
+
+
+def writer(storage: str) -> Writer:
+    """The writer of a format. Imported when asked for: a build needs only the library of its own format."""
+    if storage not in STORAGES:
+        raise ValueError(f"{storage!r} is no format; there are {', '.join(STORAGES)}")
+    module = import_module(f"packer.formats.{storage}")
+    return Writer(module.write, module.tool)

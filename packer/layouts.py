@@ -1,0 +1,116 @@
+"""The layouts that raw folders have by themselves: which templates fit a folder, by the names of its sub-folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from packer.template import OTHER_PICTURES, PICTURES, Template
+
+IMAGE_FOLDERS = ("images", "image", "imgs", "img")
+LABEL_FOLDERS = ("labels", "label", "masks", "mask", "annotations", "annotation", "gts", "gt")
+SPLIT_FOLDERS = ("train", "training", "val", "valid", "validation", "test", "testing")
+BESIDE_SPLIT = (
+    "_labels",
+    "_label",
+    "labels",
+    "_masks",
+    "_mask",
+    "masks",
+    "_annotations",
+    "annotations",
+    "_annot",
+    "annot",
+)
+LABEL_SUFFIXES = ("", "_L", "_label", "_labels", "_mask", "_masks", "_gt", "_seg", "_annotation")
+IMAGE_SUFFIXES = ("", "_img", "_image")
+
+VOC = ("JPEGImages", "SegmentationClass", "ImageSets/Segmentation")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A way to pair: where images and labels are, and the folder of lists that name each split's keys, if any."""
+
+    name: str
+    image: Template
+    label: Template
+    lists: str | None = None
+    exclusive: bool = False
+    """Whether every picture in the two folders must fit its template (not when the user chose the templates)."""
+
+
+def find_layouts(files: Iterable[str]) -> list[Layout]:
+    """Every known layout that the paths fit, so that one is right, none is unknown and several are ambiguous."""
+    files = list(files)
+    pictures = [path for path in files if path.lower().endswith((*PICTURES, *OTHER_PICTURES))]
+    folders = {parent for path in pictures for parent in _parents(path)}
+    layouts = [*_voc(folders, files), *_flat(folders), *_split_first(folders)] or list(_split_beside(folders))
+    return [_with_suffixes(layout, pictures) for layout in layouts]
+
+
+def _parents(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _below(folders: Iterable[str], parent: str, names: Iterable[str]) -> list[str]:
+    """The sub-folders of `parent` that have one of these names, however capitalised."""
+    found = []
+    for folder in sorted(folders):
+        head, _, tail = folder.rpartition("/")
+        if head == parent and tail.casefold() in names:
+            found.append(tail)
+    return found
+
+
+def _voc(folders: set[str], files: list[str]) -> Iterator[Layout]:
+    images, labels, lists = VOC
+    if images in folders and labels in folders:
+        listed = any(path.startswith(lists + "/") for path in files)
+        yield Layout("VOC", Template(images + "/{key}"), Template(labels + "/{key}"), lists if listed else None)
+
+
+def _flat(folders: set[str]) -> Iterator[Layout]:
+    """images/ + labels/, perhaps with train/ and val/ inside both."""
+    for image in _below(folders, "", IMAGE_FOLDERS):
+        for label in _below(folders, "", LABEL_FOLDERS):
+            splits = _below(folders, image, SPLIT_FOLDERS)
+            below = f"{{split:{'|'.join(splits)}}}/" if splits else ""
+            yield _layout(f"{image}/ + {label}/", f"{image}/{below}{{key}}", f"{label}/{below}{{key}}")
+
+
+def _split_first(folders: set[str]) -> Iterator[Layout]:
+    """train/images/ + train/labels/."""
+    splits = _below(folders, "", SPLIT_FOLDERS)
+    choices = f"{{split:{'|'.join(splits)}}}"
+    images = {name for split in splits for name in _below(folders, split, IMAGE_FOLDERS)}
+    labels = {name for split in splits for name in _below(folders, split, LABEL_FOLDERS)}
+    for image in sorted(images):
+        for label in sorted(labels):
+            name = f"{splits[0]}/{image}/ + {splits[0]}/{label}/"
+            yield _layout(name, f"{choices}/{image}/{{key}}", f"{choices}/{label}/{{key}}")
+
+
+def _split_beside(folders: set[str]) -> Iterator[Layout]:
+    """train/ + train_labels/."""
+    splits = _below(folders, "", SPLIT_FOLDERS)
+    choices = f"{{split:{'|'.join(splits)}}}"
+    for suffix in BESIDE_SPLIT:
+        if any(split + suffix in folders for split in splits):
+            yield _layout(f"{splits[0]}/ + {splits[0]}{suffix}/", choices + "/{key}", choices + suffix + "/{key}")
+
+
+def _layout(name: str, image: str, label: str) -> Layout:
+    return Layout(name, Template(image), Template(label), exclusive=True)
+
+
+def _with_suffixes(layout: Layout, files: list[str]) -> Layout:
+    """Where no image and label share a key, a suffix that people give either may be why: `a.png` + `a_L.png`."""
+    for image_suffix in IMAGE_SUFFIXES:
+        for label_suffix in LABEL_SUFFIXES:
+            image, label = Template(layout.image.text + image_suffix), Template(layout.label.text + label_suffix)
+            images = {image.match(path) for path in files} - {None}
+            if any(label.match(path) in images for path in files):
+                return Layout(layout.name, image, label, layout.lists, layout.exclusive)
+    return layout

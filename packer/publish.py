@@ -1,0 +1,56 @@
+"""Putting files in place so that a kill or a power cut at any instant leaves the old state or the new one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PARTIAL = ".partial-"
+"""What the names of folders begin with that hold files not in place yet."""
+
+
+@contextmanager
+def partial(folder: Path) -> Iterator[Path]:
+    """A path to write to, in a folder of its own beside the final files; whatever is left there is gone at the end."""
+    private = folder / f"{PARTIAL}{secrets.token_hex(8)}"
+    private.mkdir()
+    try:
+        yield private / "new"
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+def put(written: Path, target: Path) -> None:
+    """Bring a written file to the disk, then to its name. The folder is synced apart, once for many files."""
+    with written.open("rb") as file:
+        os.fsync(file.fileno())
+    written.replace(target)
+
+
+def put_text(text: str, target: Path) -> None:
+    """Write a small file whole, and bring it and its name to the disk."""
+    with partial(target.parent) as path:
+        path.write_text(text, encoding="utf-8")
+        put(path, target)
+    sync_folder(target.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those it lies in, and bring their names to the disk."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

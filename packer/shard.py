@@ -1,0 +1,105 @@
+"""Building a shard: the pure function from a shard spec and the raw files to files and a receipt."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.formats import Arrays, writer
+from packer.publish import partial, put, put_text, sync_folder
+from packer.rows import Row, RowMaker
+from packer.spec import ShardSpec
+from readers.contract.checked import fingerprint
+from readers.contract.errors import DamagedError
+from readers.contract.fields import IMAGE, KEY, LABEL
+from readers.contract.manifest import SHARDS, Pixels
+from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile
+
+
+def build_shard(spec: ShardSpec, raw: Path, out: Path, threads: int = 1) -> Receipt:
+    """Decode the pairs of a shard and put its files and its receipt below `out`. The same bytes for any `threads`."""
+    arrays = {field.name: np.empty((len(spec.pairs), *field.shape), field.dtype) for field in spec.recipe.fields}
+    maker = RowMaker(spec.recipe, raw)
+
+    def fill(place: int) -> Row:
+        return maker.fill(spec.pairs[place], arrays[IMAGE][place], arrays[LABEL][place])
+
+    cv2.setNumThreads(0)  # the cores are shared out by rows; more threads below would get in each other's way
+    with ThreadPoolExecutor(threads) as pool:
+        rows = list(pool.map(fill, range(len(spec.pairs))))
+    kept = [place for place, row in enumerate(rows) if row.reject is None]
+    columns = {name: _compacted(array, kept) for name, array in arrays.items()}
+    columns[KEY] = np.array([rows[place].source.key.encode() for place in kept], np.bytes_)
+    return _store(_receipt(spec, rows), columns, out / SHARDS)
+
+
+def _compacted(array: NDArray[Any], kept: Sequence[int]) -> NDArray[Any]:
+    """Move the rows that are kept to the front, in place."""
+    for target, place in enumerate(kept):
+        if target != place:
+            array[target] = array[place]
+    return array[: len(kept)]
+
+
+def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
+    """The receipt but for the files. The name is a fingerprint of the recipe and of the raw bytes that were read."""
+    recipe = spec.recipe.fingerprint()
+    sources = tuple(row.source for row in rows)
+    facts = [recipe, spec.split, [[source.key, source.image, source.label] for source in sources]]
+    packed = [row for row in rows if row.reject is None]
+    nothing = Pixels((0,) * len(spec.recipe.classes), 0)
+    return Receipt(
+        split=spec.split,
+        fingerprint=fingerprint(facts)[:32],
+        storage=spec.recipe.storage,
+        recipe=recipe,
+        sources=sources,
+        rejects=tuple(Reject(row.source.key, row.reject) for row in rows if row.reject is not None),
+        files=(),
+        crc32=tuple(row.crc32 for row in packed),
+        pixels=functools.reduce(Pixels.__add__, (row.pixels for row in packed), nothing),
+    )
+
+
+def _store(receipt: Receipt, columns: Arrays, folder: Path) -> Receipt:
+    """Write the files, then the receipt. A shard that is already there stays as it is: published files never change."""
+    there = _already_there(receipt, folder)
+    if there is not None:
+        return there
+    files = []
+    with partial(folder) as stem:
+        for path in writer(receipt.storage).write(stem, columns) if receipt.rows else []:
+            suffix = path.name.removeprefix(stem.name)
+            files.append(ShardFile(suffix, path.stat().st_size, sha256(path)))
+            put(path, folder / (receipt.stem + suffix))
+    sync_folder(folder)
+    complete = receipt.with_files(files)
+    put_text(complete.to_text(), folder / (receipt.stem + SUFFIX))
+    return complete
+
+
+def _already_there(receipt: Receipt, folder: Path) -> Receipt | None:
+    """The receipt of the same shard from an earlier build, if its files are whole by their sizes."""
+    try:
+        there = Receipt.load(folder / (receipt.stem + SUFFIX))
+        whole = all((folder / (there.stem + one.suffix)).stat().st_size == one.bytes for one in there.files)
+    except (DamagedError, OSError):
+        return None
+    return there if whole and there.with_files(()) == receipt else None
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, as `sha256sum` prints it."""
+    with path.open("rb") as file:
+        digest = hashlib.sha256()
+        while data := file.read(1 << 20):
+            digest.update(data)
+    return digest.hexdigest()

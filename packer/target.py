@@ -1,0 +1,39 @@
+"""The place to pack to: made by us and marked, or not touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from packer.errors import TargetError
+from packer.publish import PARTIAL, make_folder, put_text
+from readers.contract.manifest import GENERATIONS, SHARDS
+from readers.pack import is_pack
+
+MARK = ".segpack"
+MARK_TEXT = "This folder belongs to segpack's packer: it adds, replaces and removes files here.\n"
+
+
+def check_target(out: Path) -> None:
+    """Refuse a folder that holds something else: nothing that we did not make is ever touched."""
+    if out.is_dir() and not (out / MARK).is_file() and not is_pack(out):
+        others = sorted(path.name for path in out.iterdir() if not path.name.startswith(PARTIAL))
+        if others:
+            raise TargetError(
+                f"{out}: exists and is not a packed data set (it holds {', '.join(others[:3])}, …); "
+                "name a new or an empty folder"
+            )
+    elif out.exists() and not out.is_dir():
+        raise TargetError(f"{out}: is a file; name a new or an empty folder")
+
+
+def prepare_target(out: Path) -> None:
+    """Make the folders of a pack, marked as ours before anything else lies there."""
+    check_target(out)
+    try:
+        make_folder(out)
+        if not (out / MARK).is_file():
+            put_text(MARK_TEXT, out / MARK)
+        for name in (SHARDS, GENERATIONS):
+            make_folder(out / name)
+    except OSError as error:
+        raise TargetError(f"{out}: cannot be written to ({error.strerror})") from error

@@ -1,0 +1,72 @@
+"""Path templates: `images/{split}/{key}_img.png` matches paths, and gives the parts that its captures stand for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from packer.errors import InputError
+
+PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif")
+"""What a picture's name may end with; the content decides what it really is."""
+OTHER_PICTURES = (".tif", ".tiff", ".bmp", ".gif", ".webp", ".jp2", ".ppm", ".pgm", ".exr", ".npy")
+"""What is a picture too, but not one of those that can be packed."""
+
+SPLIT, KEY = "split", "key"
+_PART = re.compile(r"\{(?P<name>[A-Za-z_]\w*)(?::(?P<choices>[^{}]+))?\}|(?P<star>\*)|(?P<text>[^{}*]+|[{}])")
+_ANY_PICTURE = "(?:" + "|".join(re.escape(suffix) for suffix in PICTURES) + ")"
+
+
+@dataclass(frozen=True)
+class Template:
+    """A path below the raw folder with captures: `{key}` may hold slashes, `{split}` and others not, `*` is anything
+    within a name, `{split:train|val}` is one of these. Without a picture's suffix, any of them fits."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        names = self.captures
+        if KEY not in names or len(set(names)) != len(names):
+            raise InputError(f"template {self.text!r}: needs {{{KEY}}} once, and no capture twice")
+
+    @property
+    def captures(self) -> list[str]:
+        return [part["name"] for part in _PART.finditer(self.text) if part["name"]]
+
+    @property
+    def folder(self) -> str:
+        """The folder that all matches lie in: what comes before the first capture, up to a slash."""
+        return re.split(r"[{*]", self.text)[0].rpartition("/")[0]
+
+    @property
+    def literal(self) -> int:
+        """How many characters are fixed: the more, the more a match says."""
+        return sum(len(part["text"]) for part in _PART.finditer(self.text) if part["text"])
+
+    def match(self, path: str) -> tuple[str, str] | None:
+        """The split ("" if the template has none) and the key of a path, or None if it does not fit."""
+        found = self._pattern.fullmatch(path)
+        if found is None:
+            return None
+        captures = found.groupdict()
+        split = captures.pop(SPLIT, "")
+        return split, "/".join(captures[name] for name in self.captures if name != SPLIT)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        text = self.text.removeprefix("./")
+        pattern = "".join(_regex(part) for part in _PART.finditer(text))
+        if not text.lower().endswith(PICTURES):
+            pattern += f"(?i:{_ANY_PICTURE})"
+        return re.compile(pattern)
+
+
+def _regex(part: re.Match[str]) -> str:
+    """The regular expression of one part of a template."""
+    name, choices = part["name"], part["choices"]
+    if name and choices:
+        return f"(?P<{name}>{'|'.join(re.escape(choice) for choice in choices.split('|'))})"
+    if name:
+        return f"(?P<{name}>{'.+' if name == KEY else '[^/]+'})"
+    return "[^/]*" if part["star"] else re.escape(part["text"])

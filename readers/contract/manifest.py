@@ -1,0 +1,218 @@
+"""The manifest: one generation of a packed data set, in one small JSON file whatever the data set's size."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from readers.contract.checked import Entry, Problem, fingerprint
+from readers.contract.classes import ClassTable
+from readers.contract.errors import ManifestError, NoPackError
+from readers.contract.fields import Field
+
+FORMAT = "segpack"
+FORMAT_VERSION = 1
+"""The version of what is on disk. Checked in one place: `Manifest.from_text`."""
+
+STORAGES = ("arrow", "hdf5", "lmdb", "npy")
+MANIFEST = "manifest.json"
+GENERATIONS = "generations"
+SHARDS = "shards"
+ALL = "all"
+"""The split of a data set without splits, and the name for every row of one with splits."""
+
+MOST_BYTES = 16 << 20
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Split:
+    """A named part of the data set: its shards follow those of the split before it."""
+
+    name: str
+    rows: int
+    shards: int
+    rejects: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "rows": self.rows, "shards": self.shards, "rejects": self.rejects}
+
+    @classmethod
+    def from_json(cls, entry: Entry) -> Split:
+        split = cls(entry.text("name"), entry.whole("rows"), entry.whole("shards"), entry.whole("rejects"))
+        if not NAME.fullmatch(split.name):
+            entry.problem("name", f"expected letters, digits and ._- only, found {split.name!r}")
+        entry.close()
+        return split
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """How many label pixels are of each class, and how many of none."""
+
+    classes: tuple[int, ...]
+    ignored: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {"classes": list(self.classes), "ignored": self.ignored}
+
+    @classmethod
+    def from_json(cls, entry: Entry) -> Pixels:
+        pixels = cls(entry.wholes("classes"), entry.whole("ignored"))
+        entry.close()
+        return pixels
+
+    def __add__(self, other: Pixels) -> Pixels:
+        sums = tuple(mine + theirs for mine, theirs in zip(self.classes, other.classes, strict=True))
+        return Pixels(sums, self.ignored + other.ignored)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One generation of a packed data set. `table` is the SHA-256, and so the name, of its shard table."""
+
+    generation: int
+    created: str
+    storage: str
+    fields: tuple[Field, ...]
+    classes: ClassTable
+    splits: tuple[Split, ...]
+    bytes: int
+    pixels: Pixels
+    table: str
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        return sum(split.rows for split in self.splits)
+
+    @property
+    def shards(self) -> int:
+        return sum(split.shards for split in self.splits)
+
+    def field(self, name: str) -> Field:
+        return next(one for one in self.fields if one.name == name)
+
+    def same_data(self, other: Manifest) -> bool:
+        """Whether both describe the same data: everything but the generation's number and time."""
+        return replace(other, generation=self.generation, created=self.created) == self
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "generation": self.generation,
+            "created": self.created,
+            "storage": self.storage,
+            "fields": [one.to_json() for one in self.fields],
+            "classes": self.classes.to_json(),
+            "splits": [split.to_json() for split in self.splits],
+            "bytes": self.bytes,
+            "pixels": self.pixels.to_json(),
+            "table": self.table,
+            "recipe": dict(self.recipe),
+        }
+
+    def to_text(self) -> str:
+        """The file's exact text: `checksum` covers everything else in it."""
+        document = self.to_json()
+        document["checksum"] = fingerprint(document)
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+    @property
+    def identity(self) -> str:
+        """The checksum: two manifests with the same identity are the same generation of the same data."""
+        return fingerprint(self.to_json())
+
+    @classmethod
+    def from_text(cls, text: str, path: object) -> Manifest:
+        """The manifest, or a ManifestError with every problem. Nothing in `text` is believed unchecked."""
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise _error(path, [Problem("", f"is not JSON ({error})")]) from error
+        problems: list[Problem] = []
+        entry = Entry(document, "", problems)
+        found = entry.text("format"), entry.whole("version")
+        if found != (FORMAT, FORMAT_VERSION):
+            wanted = f"expected {FORMAT!r} version {FORMAT_VERSION}, found {found[0]!r} version {found[1]}"
+            raise _error(path, problems or [Problem("format", wanted)])
+        checksum = entry.text("checksum")
+        manifest = _manifest(entry)
+        entry.close()
+        if not problems:
+            _check_sums(manifest, problems)
+        if not problems and manifest.to_text() != text:
+            problems.append(Problem("checksum", f"{checksum!r} does not fit the content"))
+        if problems:
+            raise _error(path, problems)
+        return manifest
+
+    @classmethod
+    def load(cls, root: Path, generation: int | None = None) -> Manifest:
+        """The manifest of the pack at `root`: the current one, or that of an earlier `generation`."""
+        path = root / MANIFEST if generation is None else generation_path(root, generation)
+        try:
+            with path.open("rb") as file:
+                data = file.read(MOST_BYTES + 1)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NoPackError(
+                f"{root}: no packed data set here ({path.name} is missing); make one with: packer build RAW {root}"
+            ) from error
+        if len(data) > MOST_BYTES:
+            raise _error(path, [Problem("", f"is over the limit of {MOST_BYTES} bytes")])
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            raise _error(path, [Problem("", f"is not UTF-8 ({error})")]) from error
+        return cls.from_text(text, path)
+
+
+def generation_path(root: Path, generation: int) -> Path:
+    """Where the manifest of a generation is kept for good."""
+    return root / GENERATIONS / f"{generation:06d}.json"
+
+
+def _manifest(entry: Entry) -> Manifest:
+    return Manifest(
+        generation=entry.whole("generation", least=1),
+        created=entry.text("created"),
+        storage=entry.choice("storage", STORAGES),
+        fields=tuple(Field.from_json(one) for one in entry.entries("fields")),
+        classes=ClassTable.from_json(entry.entry("classes")),
+        splits=tuple(Split.from_json(one) for one in entry.entries("splits")),
+        bytes=entry.whole("bytes"),
+        pixels=Pixels.from_json(entry.entry("pixels")),
+        table=entry.text("table"),
+        recipe=entry.anything("recipe"),
+    )
+
+
+def _check_sums(manifest: Manifest, problems: list[Problem]) -> None:
+    """What only shows when the parts are held against each other."""
+    names = [split.name for split in manifest.splits]
+    if not names or len(set(names)) != len(names) or (ALL in names and len(names) > 1):
+        problems.append(Problem("splits", f"expected different names, '{ALL}' only alone, found {names}"))
+    if [one.name for one in manifest.fields] != ["image", "label"]:
+        problems.append(Problem("fields", "expected image, then label"))
+        return
+    image, label = manifest.fields
+    if image.shape[-2:] != label.shape[-2:]:
+        problems.append(Problem("fields", f"image {image.shape} and label {label.shape} differ in size"))
+    if label.encoding == "onehot" and label.shape[0] != len(manifest.classes):
+        problems.append(Problem("fields.1.shape", f"{label.shape[0]} planes, {len(manifest.classes)} classes"))
+    if label.encoding == "index" and label.dtype != manifest.classes.index_dtype:
+        problems.append(Problem("fields.1.dtype", f"expected {manifest.classes.index_dtype}"))
+    if len(manifest.pixels.classes) != len(manifest.classes):
+        problems.append(Problem("pixels.classes", f"expected {len(manifest.classes)} counts"))
+    if not DIGEST.fullmatch(manifest.table):
+        problems.append(Problem("table", "expected 64 hex digits"))
+
+
+def _error(path: object, problems: list[Problem]) -> ManifestError:
+    return ManifestError(f"{path}: " + "; ".join(str(problem) for problem in problems), problems)

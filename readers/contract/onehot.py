@@ -1,0 +1,25 @@
+"""The two forms of a label: planes, one per class (`onehot`), and one number per pixel (`index`)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Labels = NDArray[np.uint8] | NDArray[np.uint16]
+
+
+def expand(index: Labels, classes: int, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+    """(…, H, W) numbers -> (…, classes, H, W) planes of 0 and 1; a number that is no class is 1 nowhere."""
+    *batch, height, width = index.shape
+    if out is None:
+        out = np.empty((*batch, classes, height, width), np.uint8)
+    numbers = np.arange(classes, dtype=index.dtype)[:, None, None]
+    np.equal(index[..., None, :, :], numbers, out=out.view(np.bool_))
+    return out
+
+
+def collapse(planes: NDArray[np.uint8], ignore: int, dtype: str) -> Labels:
+    """(…, classes, H, W) planes -> (…, H, W) numbers; where no plane is 1, the number is `ignore`."""
+    index: Labels = planes.argmax(axis=-3).astype(dtype)
+    index[~planes.any(axis=-3)] = ignore
+    return index

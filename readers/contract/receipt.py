@@ -1,0 +1,159 @@
+"""The receipt: what a built shard says of itself, in a small JSON file beside it. It is written last."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from readers.contract.checked import Entry, Problem
+from readers.contract.errors import DamagedError
+from readers.contract.manifest import DIGEST, NAME, STORAGES, Pixels
+
+SUFFIX = ".receipt.json"
+FINGERPRINT = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class ShardFile:
+    """A file of a shard: what follows the shard's stem in its name, its size and its SHA-256."""
+
+    suffix: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """A raw pair as it was read: its key and the SHA-256 of both files (empty where one could not be read)."""
+
+    key: str
+    image: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A pair that is not in the shard, and why."""
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a built shard says of itself."""
+
+    split: str
+    fingerprint: str
+    storage: str
+    recipe: str
+    sources: tuple[Source, ...]
+    rejects: tuple[Reject, ...]
+    files: tuple[ShardFile, ...]
+    crc32: tuple[int, ...]
+    pixels: Pixels
+
+    @property
+    def stem(self) -> str:
+        return shard_stem(self.split, self.fingerprint)
+
+    @property
+    def rows(self) -> int:
+        return len(self.crc32)
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+    def with_files(self, files: Iterable[ShardFile]) -> Receipt:
+        """The same receipt with these files."""
+        return replace(self, files=tuple(files))
+
+    def to_text(self) -> str:
+        document: dict[str, Any] = {
+            "split": self.split,
+            "fingerprint": self.fingerprint,
+            "storage": self.storage,
+            "recipe": self.recipe,
+            "sources": [[source.key, source.image, source.label] for source in self.sources],
+            "rejects": [[reject.key, reject.reason] for reject in self.rejects],
+            "files": [{"suffix": one.suffix, "bytes": one.bytes, "sha256": one.sha256} for one in self.files],
+            "crc32": list(self.crc32),
+            "pixels": self.pixels.to_json(),
+        }
+        return json.dumps(document, indent=0, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_text(cls, text: str, path: object) -> Receipt:
+        """The receipt, or a DamagedError that names every problem."""
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise DamagedError(f"{path}: is not JSON ({error})") from error
+        problems: list[Problem] = []
+        entry = Entry(document, "", problems)
+        receipt = cls(
+            split=entry.text("split"),
+            fingerprint=entry.text("fingerprint"),
+            storage=entry.choice("storage", STORAGES),
+            recipe=entry.text("recipe"),
+            sources=tuple(Source(*row) for row in _rows(entry, "sources", 3)),
+            rejects=tuple(Reject(*row) for row in _rows(entry, "rejects", 2)),
+            files=tuple(_file(one) for one in entry.entries("files")),
+            crc32=entry.wholes("crc32"),
+            pixels=Pixels.from_json(entry.entry("pixels")),
+        )
+        entry.close()
+        _check(receipt, problems)
+        if problems:
+            raise DamagedError(f"{path}: " + "; ".join(str(problem) for problem in problems))
+        return receipt
+
+    @classmethod
+    def load(cls, path: Path) -> Receipt:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise DamagedError(f"{path}: the receipt cannot be read ({error})") from error
+        return cls.from_text(text, path)
+
+
+def shard_stem(split: str, fingerprint: str) -> str:
+    """What the names of a shard's files begin with."""
+    return f"{split}-{fingerprint}"
+
+
+def _file(entry: Entry) -> ShardFile:
+    file = ShardFile(entry.text("suffix"), entry.whole("bytes"), entry.text("sha256"))
+    if not re.fullmatch(r"(\.[a-z0-9]+)+", file.suffix):
+        entry.problem("suffix", f"expected a suffix such as .image.npy, found {file.suffix!r}")
+    if not DIGEST.fullmatch(file.sha256):
+        entry.problem("sha256", "expected 64 hex digits")
+    entry.close()
+    return file
+
+
+def _rows(entry: Entry, key: str, width: int) -> list[list[str]]:
+    """A list of lists of `width` texts."""
+    rows = entry.lists(key)
+    for place, row in enumerate(rows):
+        if len(row) != width or not all(isinstance(part, str) for part in row):
+            entry.problem(f"{key}.{place}", f"expected {width} texts")
+            return []
+    return rows
+
+
+def _check(receipt: Receipt, problems: list[Problem]) -> None:
+    """What only shows when the parts are held against each other."""
+    if not NAME.fullmatch(receipt.split):
+        problems.append(Problem("split", f"expected a split's name, found {receipt.split!r}"))
+    if not FINGERPRINT.fullmatch(receipt.fingerprint):
+        problems.append(Problem("fingerprint", "expected 32 hex digits"))
+    if receipt.rows + len(receipt.rejects) != len(receipt.sources):
+        problems.append(
+            Problem("crc32", f"{receipt.rows} rows and {len(receipt.rejects)} rejects of {len(receipt.sources)} pairs")
+        )
