@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import io
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,12 +17,12 @@ from packer.recipe import Recipe
 from readers.contract.errors import DamagedError, NoPackError
 from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest, Pixels, Split, generation_path
 from readers.contract.receipt import Receipt
-from readers.contract.table import RECORD, table_path
+from readers.contract.table import RECORD, table_header, table_path
 
 
 def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
     """Publish the shards of these receipts as the next generation; the same data again stays the generation it is."""
-    table = _table_bytes(_records(receipts))
+    table = table_header(len(receipts)) + _records(receipts).tobytes()
     digest = hashlib.sha256(table).hexdigest()
     current = _current(out)
     manifest = Manifest(
@@ -54,12 +53,6 @@ def _records(receipts: Sequence[Receipt]) -> NDArray[Any]:
     records["fingerprint"] = [receipt.fingerprint.encode() for receipt in receipts]
     records["receipt"] = [hashlib.sha256(receipt.to_text().encode()).hexdigest().encode() for receipt in receipts]
     return records
-
-
-def _table_bytes(records: NDArray[Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, records, version=(1, 0), allow_pickle=False)
-    return buffer.getvalue()
 
 
 def _put_table(out: Path, digest: str, table: bytes) -> None:

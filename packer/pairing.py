@@ -53,7 +53,7 @@ def find_pairs(
     files = list_files(raw, leave_out)
     layout = _layout(raw, files, image, label)
     found = _find(files, layout)
-    problems = [*_bad_names(found), *found.strays, *_duplicates(found)]
+    problems = [*_bad_splits(found), *found.strays, *_duplicates(found)]
     notes: list[str] = []
     if layout.lists is not None:
         found, missing = _by_lists(raw, layout.lists, found, notes)
@@ -138,6 +138,9 @@ def _find(files: list[str], layout: Layout) -> _Found:
     folders = tuple(template.folder + "/" for template in (layout.image, layout.label) if template.folder)
     for path in files:
         image, label = layout.image.match(path), layout.label.match(path)
+        if (image or label) and not path.isprintable():  # it would be garbled in every list and log from here on
+            found.strays.append(f"{path!r}: the name is not printable UTF-8; rename the file")
+            continue
         if image and label:  # a.png beside a_mask.png: the template that fixes more of the name is meant
             if layout.image.literal == layout.label.literal:
                 found.strays.append(f"{path}: fits --image and --label alike")
@@ -155,15 +158,11 @@ def _find(files: list[str], layout: Layout) -> _Found:
     return found
 
 
-def _bad_names(found: _Found) -> Iterator[str]:
-    """Names that cannot be written down: they would be garbled in every list and log from here on."""
-    for matches in (found.images, found.labels):
-        for (split, _), paths in matches.items():
-            if split and not NAME.fullmatch(split):
-                yield f"{paths[0]!r}: the split's name {split!r} needs letters, digits and ._- only"
-            for path in paths:
-                if not path.isprintable():
-                    yield f"{path!r}: the name is not printable UTF-8; rename the file"
+def _bad_splits(found: _Found) -> Iterator[str]:
+    """Names of splits that cannot be part of a file's name."""
+    for split in sorted({split for split, _ in found.images if split}):
+        if not NAME.fullmatch(split):
+            yield f"the split {split!r} needs a name of letters, digits and ._- only"
 
 
 def _duplicates(found: _Found) -> Iterator[str]:

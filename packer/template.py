@@ -59,7 +59,7 @@ class Template:
         pattern = "".join(_regex(part) for part in _PART.finditer(text))
         if not text.lower().endswith(PICTURES):
             pattern += f"(?i:{_ANY_PICTURE})"
-        return re.compile(pattern)
+        return re.compile(pattern, re.DOTALL)  # a name may even hold a line break
 
 
 def _regex(part: re.Match[str]) -> str:

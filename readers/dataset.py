@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -87,6 +87,10 @@ class SegDataset(Dataset[Any]):
             return self.__getitems__(range(*index.indices(len(self))))
         image, label = self._read([self._row(index)])
         return self._deliver(image[0], label[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        """Every sample in order."""
+        return (self[index] for index in range(len(self)))
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Many samples at once; the stock DataLoader asks this way."""

@@ -210,6 +210,8 @@ def _check_sums(manifest: Manifest, problems: list[Problem]) -> None:
         problems.append(Problem("fields.1.dtype", f"expected {manifest.classes.index_dtype}"))
     if len(manifest.pixels.classes) != len(manifest.classes):
         problems.append(Problem("pixels.classes", f"expected {len(manifest.classes)} counts"))
+    if not manifest.shards:
+        problems.append(Problem("splits", "expected at least one shard"))
     if not DIGEST.fullmatch(manifest.table):
         problems.append(Problem("table", "expected 64 hex digits"))
 

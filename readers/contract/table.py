@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from bisect import bisect_right
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,14 @@ def table_path(root: Path, digest: str) -> Path:
     return root / GENERATIONS / f"shards-{digest[:32]}.npy"
 
 
+def table_header(shards: int) -> bytes:
+    """How the file of a table begins: it is a plain `.npy`, whose header follows from the number of shards alone."""
+    buffer = io.BytesIO()
+    facts = {"descr": RECORD.descr, "fortran_order": False, "shape": (shards,)}
+    np.lib.format.write_array_header_1_0(buffer, facts)
+    return buffer.getvalue()
+
+
 class ShardTable:
     """The mapped table of one generation."""
 
@@ -38,18 +47,18 @@ class ShardTable:
     def open(cls, root: Path, manifest: Manifest) -> ShardTable:
         """Map the table; its size and total must fit the manifest (`packer verify` checks every byte)."""
         path = table_path(root, manifest.table)
+        header = table_header(manifest.shards)
         try:
-            records = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-        except (OSError, ValueError, EOFError) as error:
-            raise DamagedError(
-                f"{path}: cannot be read as the shard table ({error}); run packer verify {root}"
-            ) from error
-        total = int(records["end"][-1]) if records.dtype == RECORD and len(records) else 0
-        if records.dtype != RECORD or records.shape != (manifest.shards,) or total != manifest.rows:
-            raise DamagedError(
-                f"{path}: holds {len(records)} shards and {total} rows, the manifest says {manifest.shards} "
-                f"and {manifest.rows}; run packer verify {root}"
-            )
+            with path.open("rb") as file:
+                fits = file.read(len(header)) == header
+            if not fits or path.stat().st_size != len(header) + manifest.shards * RECORD.itemsize:
+                raise ValueError(f"it is not a table of {manifest.shards} shards")
+            mapped = np.memmap(path, RECORD, "r", len(header), (manifest.shards,))
+            records = mapped.view(np.ndarray)
+            if int(records["end"][-1]) != manifest.rows:
+                raise ValueError(f"it ends at row {records['end'][-1]}, the manifest at {manifest.rows}")
+        except (OSError, ValueError) as error:
+            raise DamagedError(f"{path}: cannot be used as the shard table ({error}); run packer verify") from error
         return cls(records)
 
     def __len__(self) -> int:

@@ -47,5 +47,8 @@ def _column(path: Path, field: Field, batches: list[Any], base: int) -> Column:
 def _keys(path: Path) -> Keys:
     """Keys are text of any length in Arrow, so they are read rather than mapped; few ever ask for them."""
     with damage_at(path, pa.ArrowException, KeyError), pa.memory_map(str(path)) as source:
-        keys = pa.ipc.open_file(source).read_all().column(KEY).to_pylist()
-    return np.array([key.encode() for key in keys], np.bytes_)
+        column = pa.ipc.open_file(source).read_all().column(KEY)
+        column.validate(full=True)
+        if column.type != pa.string() or column.null_count:
+            raise DamagedError(f"{path}: the keys are {column.type}, expected text")
+        return np.array([key.encode() for key in column.to_pylist()], np.bytes_)

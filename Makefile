@@ -1,0 +1,31 @@
+# make demo   pack the sample scenes in all four formats, verify, read, and compare with reading the raw files
+# make test   everything CI runs: lint, types, tests
+# make samples, make picture   draw data_samples/raw and docs/road.png anew
+# Each needs Python >= 3.10 and make only; the rest goes into $(VENV).
+
+PYTHON ?= python3
+VENV ?= .venv
+
+.PHONY: demo test samples picture clean
+
+demo: $(VENV)/demo.installed
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps .
+	$(VENV)/bin/python tools/demo.py
+
+test: $(VENV)/test.installed
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/check
+
+samples picture: $(VENV)/demo.installed
+	$(VENV)/bin/python tools/$(if $(filter samples,$@),make_samples,readme_picture).py
+
+$(VENV)/demo.installed: setup.cfg constraints.txt tools/make_venv
+	tools/make_venv $(PYTHON) $(VENV) .
+	touch $@
+
+$(VENV)/test.installed: setup.cfg constraints.txt tools/make_venv
+	tools/make_venv $(PYTHON) $(VENV) ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) build demo *.egg-info

@@ -1,0 +1,205 @@
+"""The contract: a manifest, a receipt and a table are believed only where everything in them fits."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from conftest import REPO, run
+from hypothesis import given
+from hypothesis import strategies as st
+
+from readers import DamagedError, ManifestError, NoPackError, open_dataset
+from readers.contract.checked import fingerprint
+from readers.contract.manifest import MANIFEST, Manifest
+from readers.contract.onehot import collapse, expand
+from readers.contract.receipt import SUFFIX, Receipt
+from readers.contract.table import table_path
+from readers.pack import Pack
+
+SCHEMA = json.loads((REPO / "docs" / "manifest.schema.json").read_text())
+
+
+def sealed(document: dict[str, Any]) -> str:
+    """A document as a manifest's text, with the checksum that fits."""
+    document = {key: value for key, value in document.items() if key != "checksum"}
+    document["checksum"] = fingerprint(document)
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def test_a_manifest_is_its_text(packed: Path) -> None:
+    text = (packed / MANIFEST).read_text()
+    manifest = Manifest.load(packed)
+    assert manifest.to_text() == text
+    assert Manifest.from_text(text, "") == manifest
+    assert manifest == Manifest.load(packed, generation=1)
+
+
+def test_a_manifest_fits_its_published_schema(packed: Path, packed_index: Path) -> None:
+    for out in (packed, packed_index):
+        jsonschema.validate(json.loads((out / MANIFEST).read_text()), SCHEMA)
+
+
+def test_the_manifest_is_small_whatever_the_number_of_shards(packed: Path) -> None:
+    assert Manifest.load(packed).shards >= 3
+    assert "fingerprint" not in (packed / MANIFEST).read_text()
+
+
+BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
+    ("missing key", lambda d: d.pop("storage"), "storage: is missing"),
+    ("unknown key", lambda d: d.update(extra=1), "extra: is not known to this version"),
+    ("wrong kind", lambda d: d.update(bytes="many"), "bytes: expected a whole number, found str"),
+    ("negative", lambda d: d.update(bytes=-1), "bytes: expected a whole number from 0"),
+    ("true is no number", lambda d: d.update(bytes=True), "bytes: expected a whole number"),
+    ("unknown storage", lambda d: d.update(storage="zarr"), "storage: expected one of arrow, hdf5, lmdb, npy"),
+    ("path as split", lambda d: d["splits"][0].update(name="../etc"), "splits.0.name: expected letters"),
+    ("same split twice", lambda d: d["splits"][1].update(name="train"), "splits: expected different names"),
+    ("all beside others", lambda d: d["splits"][1].update(name="all"), "splits: expected different names"),
+    ("bad dtype", lambda d: d["fields"][0].update(dtype="|O"), "fields.0.dtype: expected one of"),
+    ("bad shape", lambda d: d["fields"][0].update(shape=[3, -1, 4]), "fields.0.shape.1: expected a whole number"),
+    ("flat shape", lambda d: d["fields"][0].update(shape=[3]), "fields.0.shape: expected 3 numbers"),
+    ("huge shape", lambda d: d["fields"][0].update(shape=[3, 2**40, 2**40]), "over the limit"),
+    ("planes", lambda d: d["fields"][1].update(shape=[9, 24, 36]), "fields.1.shape: 9 planes, 4 classes"),
+    ("sizes differ", lambda d: d["fields"][1].update(shape=[4, 24, 37]), "differ in size"),
+    ("bad colour", lambda d: d["classes"]["classes"][0].update(colour="red"), "classes.classes.0.colour: expected"),
+    ("no classes", lambda d: d["classes"].update(classes=[]), "classes.classes: expected 1 to"),
+    ("pixel counts", lambda d: d["pixels"].update(classes=[1]), "pixels.classes: expected 4 counts"),
+    ("path as table", lambda d: d.update(table="../../etc/passwd"), "table: expected 64 hex digits"),
+    ("other format", lambda d: d.update(format="zip"), "expected 'segpack' version 1, found 'zip'"),
+    ("later version", lambda d: d.update(version=2), "expected 'segpack' version 1, found 'segpack' version 2"),
+]
+
+
+@pytest.fixture
+def document(raw_folder: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    out = tmp_path_factory.mktemp("manifest") / "out"
+    assert run("build", "--quiet", raw_folder.path, out).exit_code == 0
+    return dict(json.loads((out / MANIFEST).read_text()))
+
+
+@pytest.mark.parametrize(("change", "message"), [row[1:] for row in BREAKS], ids=[row[0] for row in BREAKS])
+def test_a_broken_manifest_is_refused_with_the_place(
+    document: dict[str, Any], change: Callable[[dict[str, Any]], object], message: str
+) -> None:
+    change(document)
+    with pytest.raises(ManifestError) as caught:
+        Manifest.from_text(sealed(document), "manifest.json")
+    assert message in str(caught.value)
+
+
+def test_every_problem_is_told_at_once(document: dict[str, Any]) -> None:
+    document.update(bytes=-1, storage="zip", extra=True)
+    document["splits"][0]["rows"] = "x"
+    with pytest.raises(ManifestError) as caught:
+        Manifest.from_text(sealed(document), "m")
+    assert {problem.where for problem in caught.value.problems} == {"bytes", "storage", "extra", "splits.0.rows"}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000, '{"format": "segpack", "version": 1}'])
+def test_what_is_no_manifest_is_an_error_of_ours(text: str) -> None:
+    with pytest.raises(ManifestError):
+        Manifest.from_text(text, "m")
+
+
+def test_a_changed_character_breaks_the_checksum(document: dict[str, Any]) -> None:
+    text = sealed(document)
+    for changed in (text.replace('"sky"', '"sea"'), text + "\n", text.replace("1,", "1, ")):
+        assert changed != text
+        with pytest.raises(ManifestError, match="checksum"):
+            Manifest.from_text(changed, "m")
+
+
+def test_a_huge_or_garbled_file_is_not_read_as_a_manifest(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_bytes(b" " * (17 << 20))
+    with pytest.raises(ManifestError, match="limit"):
+        Manifest.load(tmp_path)
+    (tmp_path / MANIFEST).write_bytes(b"\xff\xfe{}")
+    with pytest.raises(ManifestError, match="UTF-8"):
+        Manifest.load(tmp_path)
+
+
+def test_a_generation_that_is_gone_is_named(packed: Path) -> None:
+    with pytest.raises(NoPackError, match=r"000007\.json is missing"):
+        Manifest.load(packed, generation=7)
+
+
+def test_a_receipt_is_its_text_and_counts_every_pair(packed: Path) -> None:
+    receipts = [Receipt.load(path) for path in packed.glob(f"shards/*{SUFFIX}")]
+    assert sum(len(receipt.sources) for receipt in receipts) == 32
+    for receipt in receipts:
+        assert Receipt.from_text(receipt.to_text(), "") == receipt
+        assert receipt.rows == len(receipt.sources)
+        assert receipt.bytes == sum(
+            (packed / "shards" / (receipt.stem + f.suffix)).stat().st_size for f in receipt.files
+        )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("fingerprint", "../../x"),
+        ("split", "a/b"),
+        ("files", [{"suffix": "/../../etc/passwd", "bytes": 1, "sha256": "0" * 64}]),
+        ("sources", [["a", "b"]]),
+        ("rejects", [["a", "b"]]),
+        ("crc32", [1.5]),
+        ("storage", "pickle"),
+    ],
+)
+def test_a_broken_receipt_is_refused(packed: Path, key: str, value: object) -> None:
+    document = json.loads(next(packed.glob(f"shards/*{SUFFIX}")).read_text())
+    document[key] = value
+    with pytest.raises(DamagedError, match=key.rstrip("s")):
+        Receipt.from_text(json.dumps(document), "receipt")
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut", "pickled", "other dtype", "other rows"])
+def test_a_damaged_table_is_an_error_of_ours(packed: Path, tmp_path: Path, damage: str) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(packed, out)
+    path = table_path(out, Manifest.load(out).table)
+    records = np.load(path)
+    if damage == "missing":
+        path.unlink()
+    elif damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "cut":
+        path.write_bytes(path.read_bytes()[:-1])
+    elif damage == "pickled":
+        np.save(path, np.array([{}], dtype=object), allow_pickle=True)
+    elif damage == "other dtype":
+        np.save(path, np.zeros(len(records)))
+    else:
+        records["end"][-1] += 1
+        np.save(path, records)
+    with pytest.raises(DamagedError, match="shards-"):
+        open_dataset(out, split="train")
+
+
+def test_rows_are_located_as_counting_would(packed: Path) -> None:
+    pack = Pack.open(packed)
+    places = [(shard, row) for shard in range(len(pack.table)) for row in range(pack.table.rows(shard))]
+    assert [pack.table.locate(row) for row in range(pack.manifest.rows)] == places
+
+
+@given(st.data(), st.integers(1, 300), st.integers(1, 5), st.integers(1, 5), st.booleans())
+def test_onehot_and_index_are_each_others_inverse(
+    data: st.DataObject, classes: int, height: int, width: int, batch: bool
+) -> None:
+    dtype, ignore = ("|u1", 255) if classes <= 255 else ("<u2", 65_535)
+    numbers = st.lists(
+        st.one_of(st.integers(0, classes - 1), st.just(ignore)), min_size=height * width, max_size=height * width
+    )
+    index = np.array(data.draw(numbers), dtype).reshape(height, width)
+    index = np.stack([index, index[::-1]]) if batch else index
+    planes = expand(index, classes)
+    assert planes.dtype == np.uint8
+    assert planes.max() <= 1
+    assert np.array_equal(planes.sum(axis=-3), index != ignore)
+    assert np.array_equal(collapse(planes, ignore, dtype), index)

@@ -1,0 +1,233 @@
+"""Decoding: pixels as the file says them, upright; or a plain word why not, with the file's name."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from conftest import COLOURS, NAMES, opencv_rgb, scene
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from packer.errors import BadPair
+from packer.header import read_header
+from packer.images import decode_image, decode_label, decoder_identity
+from packer.labels import IGNORE, LabelCodec
+from readers.contract.classes import ClassTable, SegClass
+
+IMAGE, INDEX = scene(7, 33, 47)
+
+
+def chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def png(rows: NDArray[Any], depth: int, colour: int, *extra: bytes) -> bytes:
+    """A PNG from rows of packed bytes, without OpenCV: any depth and colour type."""
+    height = len(rows)
+    width = rows.shape[1] * 8 // depth // {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0))
+    raster = b"".join(b"\0" + row.tobytes() for row in rows)
+    return b"\x89PNG\r\n\x1a\n" + header + b"".join(extra) + chunk(b"IDAT", zlib.compress(raster)) + chunk(b"IEND", b"")
+
+
+def encoded(suffix: str, pixels: NDArray[Any]) -> bytes:
+    ok, data = cv2.imencode(suffix, pixels)
+    assert ok
+    return data.tobytes()
+
+
+def exif(orientation: int) -> bytes:
+    return b"II*\0\x08\0\0\0\x01\0" + struct.pack("<HHIHH", 0x0112, 3, 1, orientation, 0) + b"\0\0\0\0"
+
+
+def table(ignore: tuple[int, ...] = ()) -> ClassTable:
+    colours = [(int(r), int(g), int(b)) for r, g, b in COLOURS]
+    classes = [SegClass(name, colour, (), (colour,)) for name, colour in zip(NAMES, colours, strict=True)]
+    return ClassTable(tuple(classes), ignore)
+
+
+def values(*numbers: int, ignore: tuple[int, ...] = ()) -> ClassTable:
+    return ClassTable(tuple(SegClass(f"v{number}", None, (number,)) for number in numbers), ignore)
+
+
+def test_a_colour_png_and_its_gray_twin() -> None:
+    assert np.array_equal(decode_image(png(IMAGE.reshape(33, -1), 8, 2)), IMAGE)
+    gray = decode_image(png(INDEX, 8, 0))
+    assert np.array_equal(gray, np.stack([INDEX] * 3, -1))
+
+
+def test_a_jpeg_is_what_opencv_decodes() -> None:
+    smooth = cv2.GaussianBlur(IMAGE, (0, 0), 4)
+    data = encoded(".jpg", smooth[..., ::-1])
+    assert np.array_equal(decode_image(data), opencv_rgb(data))
+    assert np.abs(decode_image(data).astype(int) - smooth).mean() < 3
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4, 8])
+@pytest.mark.parametrize("colour", [0, 3])
+def test_label_values_of_any_depth_gray_or_palette_are_the_numbers_in_the_file(depth: int, colour: int) -> None:
+    numbers = np.random.default_rng(depth).integers(0, 2**depth, (9, 16), dtype=np.uint8)
+    bits = np.unpackbits(numbers[..., None], axis=-1)[..., 8 - depth :].reshape(9, -1)
+    palette = chunk(b"PLTE", bytes(range(255, 255 - 3 * min(85, 2**depth), -1)) + b"\0" * (3 * max(0, 2**depth - 85)))
+    data = png(np.packbits(bits, axis=-1), depth, colour, *([palette] if colour == 3 else []))
+    assert np.array_equal(decode_label(data, as_index=True), numbers)
+
+
+def test_a_palette_gives_its_colours_where_colours_are_the_classes() -> None:
+    palette = chunk(b"PLTE", COLOURS.tobytes())
+    data = png(INDEX, 8, 3, palette)
+    assert np.array_equal(decode_label(data, as_index=False), COLOURS[INDEX])
+    assert np.array_equal(LabelCodec(table()).decode(data), INDEX)
+    shuffled = png(INDEX[::-1] ^ 3, 8, 3, chunk(b"PLTE", COLOURS[::-1].tobytes()))
+    assert np.array_equal(LabelCodec(table()).decode(shuffled), INDEX[::-1])
+
+
+def test_sixteen_bit_labels_keep_all_their_bits() -> None:
+    wide = (INDEX.astype(np.uint16) * 300 + 7).astype(">u2")
+    data = png(wide.view(np.uint8), 16, 0)
+    assert np.array_equal(decode_label(data, as_index=True), wide)
+    assert np.array_equal(LabelCodec(values(7, 307, 607, 907)).decode(data), INDEX)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_images_are_turned_upright_by_their_own_tag(orientation: int) -> None:
+    upright = decode_image(png(IMAGE.reshape(33, -1), 8, 2))
+    stored = upright  # undo what a viewer would do, step by step
+    stored = stored[::-1] if orientation in (3, 4, 7, 8) else stored
+    stored = stored[:, ::-1] if orientation in (2, 3, 6, 7) else stored
+    stored = np.ascontiguousarray(stored.swapaxes(0, 1) if orientation >= 5 else stored)
+    tag = exif(orientation)
+    turned = png(stored.reshape(stored.shape[0], -1), 8, 2, chunk(b"eXIf", tag))
+    assert np.array_equal(decode_image(turned), upright)
+    assert read_header(BytesIO(turned)).size == upright.shape[:2]
+    jpeg = encoded(".jpg", stored[..., ::-1])
+    block = b"Exif\0\0" + tag
+    tagged = jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(block) + 2) + block + jpeg[2:]
+    assert read_header(BytesIO(tagged)).orientation == orientation
+    ours = decode_image(tagged)
+    assert np.array_equal(ours, opencv_rgb(tagged))
+    assert read_header(BytesIO(tagged)).size == ours.shape[:2]
+
+
+def test_an_opaque_alpha_is_dropped_and_a_real_one_refused() -> None:
+    alpha = np.full((33, 47, 1), 255, np.uint8)
+    opaque = np.concatenate([IMAGE, alpha], -1)
+    assert np.array_equal(decode_image(png(opaque.reshape(33, -1), 8, 6)), IMAGE)
+    opaque[3, 4, 3] = 254
+    with pytest.raises(BadPair, match="transparent"):
+        decode_image(png(opaque.reshape(33, -1), 8, 6))
+
+
+BOMB = (
+    b"\x89PNG\r\n\x1a\n"
+    + chunk(b"IHDR", struct.pack(">IIBBBBB", 60_000, 60_000, 8, 0, 0, 0, 0))
+    + chunk(b"IDAT", b"")
+    + chunk(b"IEND", b"")
+)
+REFUSED: list[tuple[str, bytes, str]] = [
+    ("nothing", b"", "is empty"),
+    ("text", b"hello world, no picture", "neither PNG nor JPEG"),
+    ("16-bit image", png(np.zeros((2, 12), np.uint8), 16, 2), "16 bits per channel"),
+    ("bomb", BOMB, "claims 60000x60000 pixels, over the limit"),
+    ("no pixels", png(np.zeros((0, 3), np.uint8), 8, 2), "over the limit|cannot be decoded|0 pixels"),
+    ("wrong checksum", png(INDEX, 8, 0).replace(b"IEND\xaeB`\x82", b"IEND\xaeB`\x83"), "checksum of its chunk 'IEND'"),
+    ("odd depth", png(INDEX, 8, 0)[:24] + b"\x03" + png(INDEX, 8, 0)[25:], "3 bits"),
+    ("jpeg without frame", b"\xff\xd8\xff\xd9", "no frame header|within its header"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_what_cannot_be_packed_is_refused_with_the_reason(data: bytes, message: str) -> None:
+    with pytest.raises(BadPair, match=message):
+        decode_image(data)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg"])
+def test_a_picture_cut_short_anywhere_is_refused(suffix: str) -> None:
+    data = encoded(suffix, cv2.GaussianBlur(IMAGE, (0, 0), 3))
+    decode_image(data)
+    for length in range(0, len(data) - 1, max(1, len(data) // 400)):
+        with pytest.raises(BadPair):
+            decode_image(data[:length])
+
+
+@given(st.integers(8, 400), st.integers(1, 255))
+def test_a_flipped_bit_is_refused_or_decodes_to_the_right_size(place: int, change: int) -> None:
+    data = bytearray(encoded(".png", IMAGE[:9, :9]))
+    data[place % len(data)] ^= change
+    with pytest.raises(BadPair):
+        decode_image(bytes(data))
+
+
+def test_a_jpeg_label_is_refused() -> None:
+    with pytest.raises(BadPair, match="must be PNG"):
+        decode_label(encoded(".jpg", INDEX), as_index=True)
+
+
+def test_unknown_colours_are_named_with_count_and_place() -> None:
+    label = COLOURS[INDEX].copy()
+    label[5, 8] = label[20, 3] = (1, 2, 3)
+    label[30, 40] = (9, 9, 9)
+    data = png(label.reshape(33, -1), 8, 2)
+    with pytest.raises(BadPair) as caught:
+        LabelCodec(table()).decode(data)
+    assert "colours of no class (#010203: 2 pixels, first at row 5, column 8; #090909: 1 pixels" in str(caught.value)
+    assert "first at row 30, column 40" in str(caught.value)
+    ignored = LabelCodec(table(), unknown_is_error=False).decode(data)
+    assert (ignored == IGNORE).sum() == 3
+    assert np.array_equal(ignored[ignored != IGNORE], INDEX[ignored != IGNORE])
+
+
+def test_unknown_values_are_named_and_ignored_ones_are_not_classes() -> None:
+    data = png(INDEX, 8, 0)
+    with pytest.raises(BadPair, match=r"value of no class \(3: \d+ pixels, first at row"):
+        LabelCodec(values(0, 1, 2)).decode(data)
+    index = LabelCodec(values(0, 1, 2, ignore=(3,))).decode(data)
+    assert np.array_equal(index == IGNORE, INDEX == 3)
+
+
+def test_many_unknown_values_are_cut_to_the_commonest() -> None:
+    with pytest.raises(BadPair, match="and 250 more"):
+        LabelCodec(values(0)).decode(png(np.arange(256, dtype=np.uint8).reshape(16, 16), 8, 0))
+
+
+def test_several_values_may_be_of_one_class() -> None:
+    both = ClassTable((SegClass("low", None, (0, 1)), SegClass("high", None, (2, 3))))
+    assert np.array_equal(LabelCodec(both).decode(png(INDEX, 8, 0)), INDEX // 2)
+
+
+def test_gray_labels_of_a_colour_table_are_gray_colours() -> None:
+    grays = ClassTable((SegClass("black", None, (), ((0, 0, 0),)), SegClass("white", None, (), ((255, 255, 255),))))
+    label = (INDEX % 2 * 255).astype(np.uint8)
+    assert np.array_equal(LabelCodec(grays).decode(png(label, 8, 0)), INDEX % 2)
+
+
+def test_colours_need_a_table_with_colours() -> None:
+    with pytest.raises(BadPair, match="only values"):
+        LabelCodec(values(0, 1)).decode(png(COLOURS[INDEX].reshape(33, -1), 8, 2))
+
+
+def test_a_table_of_both_reads_numbers_as_values_and_colours_as_colours() -> None:
+    both = ClassTable((SegClass("x", (7, 7, 7), (2,), ((7, 7, 7),)), SegClass("y", (2, 2, 2), (7,), ((2, 2, 2),))))
+    codec = LabelCodec(both)
+    gray = np.full((2, 2), 7, np.uint8)
+    assert (codec.decode(png(gray, 8, 0)) == 1).all()
+    assert (codec.decode(png(np.repeat(gray, 3, 1), 8, 2)) == 0).all()
+
+
+def test_the_decoders_are_named_with_their_versions() -> None:
+    assert f"opencv {cv2.__version__}" in decoder_identity()
+    assert "unknown" not in decoder_identity()
+
+
+def test_an_image_is_read_by_its_content_not_its_name(tmp_path: Path) -> None:
+    assert read_header(BytesIO(encoded(".jpg", IMAGE))).kind == "jpeg"
+    assert read_header(BytesIO(encoded(".png", IMAGE))).kind == "png"

@@ -1,0 +1,139 @@
+"""Foreign tools open our shards without us, and find plain arrays under plain names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import h5py
+import lmdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from conftest import SMALL_SHARDS, RawFolder, pack
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from packer.formats import lmdb as lmdb_writer
+from readers.contract.fields import Field
+from readers.formats import lmdb as lmdb_opener
+from readers.formats.shard import ShardFacts
+
+Rows = dict[str, tuple[NDArray[Any], NDArray[Any]]]
+
+
+@pytest.fixture
+def pack_of(raw_folder: RawFolder, tmp_path: Path) -> Any:
+    def make(storage: str) -> list[Path]:
+        out = pack(raw_folder.path, tmp_path / storage, "--format", storage, "--labels", "index", *SMALL_SHARDS)
+        return sorted(path for path in out.glob("shards/train-*") if path.suffix != ".json")
+
+    return make
+
+
+def check(rows: Iterator[tuple[str, NDArray[Any], NDArray[Any]]], raw: RawFolder) -> None:
+    """Every sample of the training split once, with its pixels."""
+    seen = []
+    for key, image, label in rows:
+        assert np.array_equal(image.transpose(1, 2, 0), raw.images["train", key])
+        assert np.array_equal(label, raw.labels["train", key])
+        seen.append(key)
+    assert sorted(seen) == sorted(key for split, key in raw.images if split == "train")
+
+
+def test_numpy_opens_npy(pack_of: Any, raw_folder: RawFolder) -> None:
+    def rows() -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
+        for path in pack_of("npy"):
+            if path.name.endswith(".image.npy"):
+                columns = [
+                    path.with_name(path.name.replace(".image.", f".{name}.")) for name in ("key", "image", "label")
+                ]
+                keys, images, labels = (np.load(column, mmap_mode="r") for column in columns)
+                yield from zip([key.decode() for key in keys], images, labels, strict=True)
+
+    check(rows(), raw_folder)
+
+
+def test_h5py_opens_hdf5(pack_of: Any, raw_folder: RawFolder) -> None:
+    def rows() -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
+        for path in pack_of("hdf5"):
+            with h5py.File(path, "r") as file:
+                assert sorted(file) == ["image", "key", "label"]
+                assert all(file[name].chunks is None for name in file)
+                yield from zip([key.decode() for key in file["key"]], file["image"][:], file["label"][:], strict=True)
+
+    check(rows(), raw_folder)
+
+
+def test_pyarrow_opens_arrow(pack_of: Any, raw_folder: RawFolder) -> None:
+    def rows() -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
+        for path in pack_of("arrow"):
+            with pa.memory_map(str(path)) as source:
+                table = pa.ipc.open_file(source).read_all()
+            assert isinstance(table.schema.field("image").type, pa.FixedShapeTensorType)
+            images, labels = (table[name].combine_chunks().to_numpy_ndarray() for name in ("image", "label"))
+            yield from zip(table["key"].to_pylist(), images, labels, strict=True)
+
+    check(rows(), raw_folder)
+
+
+def test_polars_and_duckdb_open_arrow(pack_of: Any, raw_folder: RawFolder) -> None:
+    paths = pack_of("arrow")
+    keys = sorted(key for split, key in raw_folder.images if split == "train")
+    frame = pl.concat([pl.read_ipc(path, columns=["key"]) for path in paths])
+    assert sorted(frame["key"].to_list()) == keys
+    table = pa.concat_tables([pa.ipc.open_file(path).read_all().select(["key"]) for path in paths])
+    assert [row[0] for row in duckdb.from_arrow(table).order("key").fetchall()] == keys
+
+
+def test_lmdb_opens_lmdb(pack_of: Any, raw_folder: RawFolder) -> None:
+    def rows() -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
+        for path in pack_of("lmdb"):
+            with (
+                lmdb.open(str(path), subdir=False, readonly=True, lock=False) as environment,
+                environment.begin() as txn,
+            ):
+                layout = json.loads(txn.get(b"layout", b""))
+                for number in range(environment.stat()["entries"] - 1):
+                    value = txn.get(b"%08d" % number, b"")
+                    key, image, label = (
+                        np.frombuffer(value, one["dtype"], int(np.prod(one["shape"], initial=1)), one["offset"])
+                        for one in (layout["key"], layout["image"], layout["label"])
+                    )
+                    shapes = layout["image"]["shape"], layout["label"]["shape"]
+                    yield key[0].decode(), image.reshape(shapes[0]), label.reshape(shapes[1])
+
+    check(rows(), raw_folder)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 400), st.integers(1, 9000), st.integers(1, 12))
+def test_our_walk_of_the_tree_finds_what_lmdb_finds(
+    tmp_path_factory: pytest.TempPathFactory, rows: int, pixels: int, key_bytes: int
+) -> None:
+    """Any number of rows of any size: values inside leaves, values in runs of pages, trees of one to three levels."""
+    stem = tmp_path_factory.mktemp("walk") / "shard"
+    rng = np.random.default_rng(rows * pixels)
+    arrays = {
+        "image": rng.integers(0, 256, (rows, 1, 1, pixels), dtype=np.uint8),
+        "label": rng.integers(0, 256, (rows, 1, pixels), dtype=np.uint8),
+        "key": np.array([b"%0*d" % (key_bytes, row) for row in range(rows)], np.bytes_),
+    }
+    (path,) = lmdb_writer.write(stem, arrays)
+    assert path.stat().st_size <= lmdb_writer.map_size(rows, 2 * pixels + 256)
+    fields = (Field("image", "|u1", (1, 1, pixels), "rgb"), Field("label", "|u1", (1, pixels), "index"))
+    shard = lmdb_opener.open_shard(stem, ShardFacts(rows, fields))
+    for name in ("image", "label"):
+        got = np.empty_like(arrays[name])
+        shard.read(name, range(rows), got, range(rows))
+        assert np.array_equal(got, arrays[name])
+    assert [shard.key(row).encode() for row in range(rows)] == arrays["key"].tolist()
+    with lmdb.open(str(path), subdir=False, readonly=True, lock=False) as environment, environment.begin() as txn:
+        assert environment.stat()["entries"] == rows + 1
+        for row, (_, value) in zip(range(rows), txn.cursor(), strict=False):
+            assert value[:pixels] == arrays["image"][row].tobytes()

@@ -1,0 +1,50 @@
+"""Golden files: packs of this version of the format open for ever, and the same raw files still give the same bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import run
+from make_golden import GOLDEN, SPLITS, golden_image, golden_label, request
+
+from packer.build import Limits, build
+from packer.plan import make_plan
+from readers import open_dataset
+from readers.contract.manifest import STORAGES, Manifest
+
+PACKS = [f"{storage}-{labels}" for storage in STORAGES for labels in ("onehot", "index")]
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_a_golden_pack_opens_and_holds_what_the_formula_gives(name: str) -> None:
+    for split, count in SPLITS.items():
+        dataset = open_dataset(GOLDEN / name, split=split, label="index")
+        assert len(dataset) == count
+        assert dataset.manifest.splits[0].shards > 1
+        for row, (image, label) in enumerate(dataset):
+            number = int(dataset.key(row))
+            index = golden_label(number)
+            assert np.array_equal(image.numpy().transpose(1, 2, 0), golden_image(number))
+            assert np.array_equal(label.numpy(), np.where(index == 2, 255, index))
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_a_golden_pack_is_whole(name: str) -> None:
+    assert run("verify", GOLDEN / name).exit_code == 0
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_the_same_raw_files_give_the_golden_bytes(name: str, tmp_path: Path) -> None:
+    storage, labels = name.split("-")
+    plan = make_plan(request(GOLDEN / "raw", tmp_path / "out", storage, labels))
+    golden = Manifest.load(GOLDEN / name)
+    if list(plan.recipe.tools) != golden.recipe["tools"]:
+        pytest.skip(f"made with {golden.recipe['tools']}, here are {list(plan.recipe.tools)}")
+    build(plan, Limits(), 2, lambda done: None)
+    files = [path.relative_to(GOLDEN / name) for path in (GOLDEN / name).rglob("*") if path.is_file()]
+    data = [path for path in files if path.parts[0] == "shards" or path.suffix == ".npy"]
+    assert len(data) >= 1 + 3 * 2
+    for path in data:
+        assert (tmp_path / "out" / path).read_bytes() == (GOLDEN / name / path).read_bytes(), path

@@ -1,0 +1,188 @@
+"""Pairs are found by key in the layouts people have; whatever has no partner is named, all of it at once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import write_png
+
+from packer.errors import InputError
+from packer.pairing import find_pairs
+from packer.template import Template
+
+GRAY = np.zeros((2, 2), np.uint8)
+
+
+def touch(root: Path, *paths: str) -> Path:
+    for path in paths:
+        write_png(root / path, GRAY)
+    return root
+
+
+def keys(root: Path, **options: object) -> list[tuple[str, str, str, str]]:
+    pairs = find_pairs(root, **options).pairs  # type: ignore[arg-type]
+    return [(pair.split, pair.key, pair.image, pair.label) for pair in pairs]
+
+
+@pytest.mark.parametrize("images", ["images", "image", "imgs", "Images"])
+@pytest.mark.parametrize("labels", ["labels", "masks", "annotations", "mask", "Labels"])
+def test_images_beside_labels(tmp_path: Path, images: str, labels: str) -> None:
+    touch(tmp_path, f"{images}/b.jpg", f"{images}/a.PNG", f"{labels}/a.png", f"{labels}/b.png")
+    assert keys(tmp_path) == [
+        ("all", "a", f"{images}/a.PNG", f"{labels}/a.png"),
+        ("all", "b", f"{images}/b.jpg", f"{labels}/b.png"),
+    ]
+
+
+def test_nested_folders_and_spaces_are_part_of_the_key(tmp_path: Path) -> None:
+    touch(tmp_path, "images/my city/day 1/a.png", "labels/my city/day 1/a.png")
+    assert [row[1] for row in keys(tmp_path)] == ["my city/day 1/a"]
+
+
+@pytest.mark.parametrize(
+    ("image", "label"),
+    [
+        ("{s}/images/x.png", "{s}/masks/x.png"),
+        ("images/{s}/x.png", "annotations/{s}/x.png"),
+        ("{s}/x.png", "{s}_labels/x.png"),
+        ("{s}/x.png", "{s}annot/x.png"),
+        ("{s}/x.jpg", "{s}_labels/x_L.png"),
+        ("{s}/image/x_img.jpg", "{s}/gts/x_gt.png"),
+    ],
+)
+def test_splits_come_from_folders(tmp_path: Path, image: str, label: str) -> None:
+    for split in ("train", "val", "test"):
+        touch(tmp_path, image.format(s=split), label.format(s=split))
+    assert keys(tmp_path) == [
+        (split, "x", image.format(s=split), label.format(s=split)) for split in ("test", "train", "val")
+    ]
+
+
+def test_voc_lists_decide_the_splits_and_unlisted_images_are_counted(tmp_path: Path) -> None:
+    touch(tmp_path, *(f"JPEGImages/{name}.jpg" for name in "abcde"), *(f"SegmentationClass/{n}.png" for n in "abc"))
+    lists = tmp_path / "ImageSets" / "Segmentation"
+    lists.mkdir(parents=True)
+    (lists / "train.txt").write_text("a\nb\n")
+    (lists / "val.txt").write_text("c\r\n\r\n")
+    (lists / "trainval.txt").write_text("a\nb\nc\n")
+    pairing = find_pairs(tmp_path)
+    assert [(pair.split, pair.key) for pair in pairing.pairs] == [("train", "a"), ("train", "b"), ("val", "c")]
+    assert pairing.notes == ("2 images are in no list of ImageSets/Segmentation/ and are left out",)
+    (lists / "val.txt").write_text("c\nd\nz\n")
+    with pytest.raises(InputError) as caught:
+        find_pairs(tmp_path)
+    assert caught.value.problems == (
+        "ImageSets/Segmentation/val.txt:2: d has no label",
+        "ImageSets/Segmentation/val.txt:3: z has neither image nor label",
+    )
+
+
+def test_voc_without_lists_is_one_split(tmp_path: Path) -> None:
+    touch(tmp_path, "JPEGImages/a.jpg", "SegmentationClass/a.png", "SegmentationObject/a.png")
+    assert keys(tmp_path) == [("all", "a", "JPEGImages/a.jpg", "SegmentationClass/a.png")]
+
+
+def test_hidden_files_and_other_files_do_not_matter(tmp_path: Path) -> None:
+    touch(tmp_path, "images/a.png", "labels/a.png", "images/.a.png", ".cache/images/b.png", "labels/._a.png")
+    (tmp_path / "images" / "Thumbs.db").write_bytes(b"x")
+    (tmp_path / "images" / ".DS_Store").write_bytes(b"x")
+    assert len(keys(tmp_path)) == 1
+
+
+def test_everything_wrong_is_named_at_once(tmp_path: Path) -> None:
+    touch(tmp_path, "images/a.png", "images/a.jpg", "images/lonely.png", "images/ok.png", "images/scan.tif")
+    touch(tmp_path, "labels/a.png", "labels/widow.png", "labels/ok.png")
+    with pytest.raises(InputError) as caught:
+        find_pairs(tmp_path)
+    assert caught.value.problems == (
+        "images/scan.tif: is neither PNG nor JPEG; convert it",
+        "images/a.jpg, images/a.png: 2 images for the key 'a'",
+        "images/lonely.png: has no label",
+        "labels/widow.png: has no image",
+    )
+
+
+def test_names_that_cannot_be_written_down_are_named(tmp_path: Path) -> None:
+    touch(tmp_path, "images/a.png", "labels/a.png", "images/two\nlines.png", "labels/two\nlines.png")
+    broken = os.fsencode(tmp_path / "images") + b"/\xff\xfe.png"
+    Path(os.fsdecode(broken)).write_bytes(b"x")
+    with pytest.raises(InputError) as caught:
+        find_pairs(tmp_path)
+    assert len(caught.value.problems) == 3
+    assert all("not printable UTF-8" in problem for problem in caught.value.problems)
+    str(caught.value).encode()
+
+
+def test_missing_partners_can_be_skipped_and_are_still_named(tmp_path: Path) -> None:
+    touch(tmp_path, "images/a.png", "images/b.png", "labels/a.png", "labels/c.png")
+    pairing = find_pairs(tmp_path, skip_missing=True)
+    assert [pair.key for pair in pairing.pairs] == ["a"]
+    assert pairing.skipped == ("images/b.png: has no label", "labels/c.png: has no image")
+
+
+def test_two_label_folders_are_ambiguous_and_the_answer_can_be_pasted(tmp_path: Path) -> None:
+    touch(tmp_path, "images/a.png", "labels/a.png", "masks/a.png")
+    with pytest.raises(InputError) as caught:
+        find_pairs(tmp_path)
+    assert "several layouts" in str(caught.value)
+    assert "images/ + masks/: --image 'images/{key}' --label 'masks/{key}'" in caught.value.problems
+    assert keys(tmp_path, image="images/{key}", label="masks/{key}") == [("all", "a", "images/a.png", "masks/a.png")]
+
+
+def test_an_unknown_layout_shows_what_is_there(tmp_path: Path) -> None:
+    touch(tmp_path, "photos/a.png", "photos/b.png", "truth/a.png")
+    with pytest.raises(InputError, match="--image") as caught:
+        find_pairs(tmp_path)
+    assert caught.value.problems == ("photos/  2 files, such as a.png", "truth/  1 files, such as a.png")
+
+
+def test_an_empty_or_missing_folder_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing"):
+        find_pairs(tmp_path)
+    with pytest.raises(InputError, match="no such folder"):
+        find_pairs(tmp_path / "gone")
+
+
+def test_templates_take_captures_stars_and_both_in_one_folder(tmp_path: Path) -> None:
+    touch(tmp_path, "aug/image_0_12.png", "aug/mask_0_12.png", "aug/image_1_7.png", "aug/mask_1_7.png")
+    assert [row[1] for row in keys(tmp_path, image="aug/image_{key}.png", label="aug/mask_{key}.png")] == [
+        "0_12",
+        "1_7",
+    ]
+    city = tmp_path / "city"
+    touch(city, "left/train/ulm/u_1_left.png", "gt/train/ulm/u_1_gt_ids.png", "gt/train/ulm/u_1_gt_color.png")
+    assert keys(city, image="left/{split}/{city}/{key}_left.png", label="gt/{split}/{city}/{key}_gt_ids") == [
+        ("train", "ulm/u_1", "left/train/ulm/u_1_left.png", "gt/train/ulm/u_1_gt_ids.png")
+    ]
+    assert keys(city, image="*/{split:train|val}/ulm/{key}_left", label="gt/{split}/*/{key}_gt_color")
+
+
+def test_the_more_specific_template_takes_a_file_that_fits_both(tmp_path: Path) -> None:
+    touch(tmp_path, "a.png", "a_mask.png", "b.png", "b_mask.png")
+    assert keys(tmp_path, image="{key}.png", label="{key}_mask.png") == [
+        ("all", "a", "a.png", "a_mask.png"),
+        ("all", "b", "b.png", "b_mask.png"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["images/x.png", "{key}/{key}.png", "{split}/{split}/{key}.png"])
+def test_a_template_needs_one_key(text: str) -> None:
+    with pytest.raises(InputError, match="key"):
+        Template(text)
+
+
+def test_linked_folders_are_followed_and_loops_end(tmp_path: Path) -> None:
+    touch(tmp_path / "store", "a.png")
+    raw = tmp_path / "raw"
+    touch(raw, "labels/a.png")
+    (raw / "images").symlink_to(tmp_path / "store")
+    (tmp_path / "store" / "loop").symlink_to(raw)
+    assert [row[1] for row in keys(raw)] == ["a"]
+
+
+def test_the_target_inside_the_raw_folder_is_no_input(tmp_path: Path) -> None:
+    touch(tmp_path, "images/a.png", "labels/a.png", "out/images/a.png", "out/labels/b.png")
+    assert len(find_pairs(tmp_path, leave_out=tmp_path / "out").pairs) == 1

@@ -1,0 +1,119 @@
+"""Opening costs the same at any size, and reading holds no more than a bounded number of files and maps.
+
+The large packs are real but for one trick: all entries of their shard table name the same shard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import subprocess
+import sys
+import time
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import make_raw, pack
+
+from readers import open_dataset
+from readers.contract.manifest import MANIFEST, Manifest, generation_path
+from readers.contract.table import RECORD, table_path
+from readers.pack import MOST_OPEN_SHARDS
+
+
+def repeat_shard(out: Path, times: int) -> None:
+    """Make a pack of one shard say that it has this shard `times` over."""
+    manifest = Manifest.load(out)
+    assert manifest.shards == 1
+    records = np.repeat(np.load(table_path(out, manifest.table)), times)
+    records["end"] = manifest.rows * np.arange(1, times + 1, dtype=np.uint64)
+    assert records.dtype == RECORD
+    buffer = io.BytesIO()
+    np.save(buffer, records)
+    digest = hashlib.sha256(buffer.getvalue()).hexdigest()
+    table_path(out, digest).write_bytes(buffer.getvalue())
+    split = replace(manifest.splits[0], rows=manifest.rows * times, shards=times)
+    text = replace(manifest, splits=(split,), table=digest).to_text()
+    generation_path(out, 1).write_text(text)
+    (out / MANIFEST).write_text(text)
+
+
+@pytest.fixture(scope="module")
+def thousand(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Path:
+    """1000 samples of 2x2 pixels."""
+    raw = make_raw(tmp_path_factory.mktemp("thousand") / "raw", {"train": 1000}, height=2, width=2)
+    return pack(raw.path, raw.path.parent / "out", "--format", storage)
+
+
+@pytest.fixture(scope="module")
+def million(tmp_path_factory: pytest.TempPathFactory, thousand: Path, storage: str) -> Path:
+    """10^6 samples in 1000 shards."""
+    out = pack(thousand.parent / "raw", tmp_path_factory.mktemp("million") / "out", "--format", storage)
+    repeat_shard(out, 1000)
+    return out
+
+
+def opening(out: Path) -> tuple[float, int]:
+    """The least seconds and the Python memory that opening takes."""
+    open_dataset(out)
+    seconds = []
+    for _ in range(15):
+        started = time.perf_counter()
+        open_dataset(out)
+        seconds.append(time.perf_counter() - started)
+    tracemalloc.start()
+    dataset = open_dataset(out)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(dataset) > 0
+    return min(seconds), peak
+
+
+def test_a_million_samples_open_like_a_thousand(thousand: Path, million: Path) -> None:
+    assert (len(open_dataset(thousand)), len(open_dataset(million))) == (1000, 10**6)
+    (few_seconds, few_bytes), (many_seconds, many_bytes) = opening(thousand), opening(million)
+    assert many_bytes < few_bytes + 64_000
+    assert many_seconds < 3 * few_seconds + 0.005
+
+
+def test_a_million_samples_read_right_anywhere(thousand: Path, million: Path) -> None:
+    few, many = open_dataset(thousand), open_dataset(million)
+    for row in np.random.default_rng(0).integers(0, 10**6, 300).tolist():
+        assert many[row][0].equal(few[row % 1000][0])
+        assert many[row][1].equal(few[row % 1000][1])
+    assert many.key(999_999) == few.key(999)
+
+
+TOUR = """
+import os, resource, sys
+import numpy as np
+from readers import open_dataset
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+dataset = open_dataset(sys.argv[1])
+first = dataset[0][0]
+most_files = most_maps = 0
+for row in range(len(dataset)):
+    assert dataset[row][0].equal(first)
+    if row % 500 == 0:
+        most_files = max(most_files, len(os.listdir("/proc/self/fd")))
+        most_maps = max(most_maps, sum(1 for _ in open("/proc/self/maps")))
+print(len(dataset), most_files, most_maps)
+"""
+
+
+def test_very_many_shards_are_read_within_the_default_limits(storage: str, tmp_path: Path) -> None:
+    # HDF5 and Arrow take their library to open a shard, about a millisecond each: fewer, still far over the limits.
+    shards = 100_000 if storage in ("npy", "lmdb") else 5_000
+    raw = make_raw(tmp_path / "raw", {"train": 1}, height=2, width=2)
+    out = pack(raw.path, tmp_path / "out", "--format", storage)
+    repeat_shard(out, shards)
+    done = subprocess.run([sys.executable, "-c", TOUR, str(out)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows, files, maps = map(int, done.stdout.split())
+    assert rows == shards
+    assert files <= 3 * MOST_OPEN_SHARDS + 40
+    assert maps <= 3 * MOST_OPEN_SHARDS + 1000
