@@ -25,7 +25,8 @@ _COLUMNS = {
     "colour": ("colour", "color", "hex", "rgb", "colour_hex", "color_hex"),
     "value": ("value", "id", "index", "pixel", "pixel_value", "label_id", "class_id", "train_id", "gray", "grey"),
 }
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_NUMBER = re.compile(r"[0-9]{1,5}")
+_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
 
 def class_table(raw: Path, classes: str | None, ignore: Sequence[str] = ()) -> ClassTable | None:
@@ -34,6 +35,10 @@ def class_table(raw: Path, classes: str | None, ignore: Sequence[str] = ()) -> C
         paths = [path for path in sorted(raw.iterdir()) if path.name.lower() in TABLE_NAMES]
         if not paths:
             return None
+        if len(paths) > 1:
+            raise InputError(
+                f"{raw}: has several class tables; choose one with --classes", [str(path) for path in paths]
+            )
         table = read_table(paths[0])
     elif number := _RANGE.fullmatch(classes.strip()):
         table = _values_table(number)
@@ -67,13 +72,7 @@ def read_table(path: Path) -> ClassTable:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: the class table cannot be read ({error})") from error
-    rows = [
-        (number, [cell.strip().strip("'\"").strip() for cell in row])
-        for number, row in enumerate(
-            csv.reader(io.StringIO(text), delimiter=_delimiter(text), skipinitialspace=True), 1
-        )
-    ]
-    rows = [(number, row) for number, row in rows if any(row)]
+    rows = _cells(path, text)
     columns, rows = _columns(path, rows)
     problems: list[str] = []
     classes = [_one_class(f"{path}:{number}", row, columns, problems) for number, row in rows]
@@ -81,6 +80,16 @@ def read_table(path: Path) -> ClassTable:
     if problems:
         raise InputError(f"{path}: {len(problems)} problems in the class table", problems)
     return ClassTable(tuple(classes))
+
+
+def _cells(path: Path, text: str) -> list[tuple[int, list[str]]]:
+    """The rows that are not empty, with their line numbers and without the white space and quotes around cells."""
+    reader = csv.reader(io.StringIO(text), delimiter=_delimiter(text), skipinitialspace=True, strict=True)
+    try:
+        rows = [(reader.line_num, [cell.strip().strip("'\"").strip() for cell in row]) for row in reader]
+    except csv.Error as error:
+        raise InputError(f"{path}:{reader.line_num}: the class table cannot be read ({error})") from error
+    return [(number, row) for number, row in rows if any(row)]
 
 
 def _delimiter(text: str) -> str:
@@ -101,7 +110,7 @@ def _columns(path: Path, rows: list[tuple[int, list[str]]]) -> tuple[dict[str, i
     }
     if "colour" in columns or "value" in columns or {"red", "green", "blue"} <= columns.keys():
         return columns, rows[1:]
-    if len(rows[0][1]) == 4 and all(cell.isdigit() for cell in rows[0][1][1:]):
+    if len(rows[0][1]) == 4 and all(_NUMBER.fullmatch(cell) for cell in rows[0][1][1:]):
         return {"name": 0, "red": 1, "green": 2, "blue": 3}, rows
     raise InputError(
         f"{path}:{rows[0][0]}: cannot tell the columns from {', '.join(rows[0][1])!r}; "
@@ -117,7 +126,7 @@ def _one_class(place: str, row: list[str], columns: dict[str, int], problems: li
     values: tuple[int, ...] = ()
     if "value" in columns:
         value = cell("value")
-        if value.isdigit() and int(value) <= MOST_VALUE:
+        if _NUMBER.fullmatch(value) and int(value) <= MOST_VALUE:
             values = (int(value),)
         else:
             problems.append(f"{place}: expected a value from 0 to {MOST_VALUE}, found {value!r}")
@@ -148,7 +157,7 @@ def parse_colour(text: str) -> Colour | None:
         red, green, blue = bytes.fromhex(text[1:])
         return red, green, blue
     parts = re.split(r"[\s,;]+", text.strip("()[] "))
-    if len(parts) == 3 and all(part.isdigit() and int(part) <= 255 for part in parts):
+    if len(parts) == 3 and all(_NUMBER.fullmatch(part) and int(part) <= 255 for part in parts):
         return int(parts[0]), int(parts[1]), int(parts[2])
     return None
 
@@ -176,7 +185,7 @@ def _ignoring(table: ClassTable, ignore: Sequence[str]) -> ClassTable:
                 ignored_values=(*table.ignored_values, *gone[0].values),
                 ignored_colours=(*table.ignored_colours, *gone[0].colours),
             )
-        elif text.isdigit() and int(text) <= MOST_VALUE:
+        elif _NUMBER.fullmatch(text) and int(text) <= MOST_VALUE:
             table = _without(table, value=int(text))
         elif (colour := parse_colour(text)) is not None:
             table = _without(table, colour=colour)
@@ -190,18 +199,18 @@ def _ignoring(table: ClassTable, ignore: Sequence[str]) -> ClassTable:
 
 
 def _without(table: ClassTable, value: int | None = None, colour: Colour | None = None) -> ClassTable:
-    """Ignore a value or colour; a class that has no other is gone."""
+    """Ignore a value or a colour. A class that loses its last value, or its last colour, is ignored altogether."""
+    values: tuple[int, ...] = () if value is None else (value,)
+    colours: tuple[Colour, ...] = () if colour is None else (colour,)
     classes = []
     for one in table.classes:
         kept = replace(
             one,
-            values=tuple(v for v in one.values if v != value),
-            colours=tuple(c for c in one.colours if c != colour),
+            values=tuple(v for v in one.values if v not in values),
+            colours=tuple(c for c in one.colours if c not in colours),
         )
-        if kept.values or kept.colours:
+        if bool(kept.values) == bool(one.values) and bool(kept.colours) == bool(one.colours):
             classes.append(kept)
-    return ClassTable(
-        tuple(classes),
-        table.ignored_values if value is None else (*table.ignored_values, value),
-        table.ignored_colours if colour is None else (*table.ignored_colours, colour),
-    )
+        else:
+            values, colours = values + kept.values, colours + kept.colours
+    return ClassTable(tuple(classes), (*table.ignored_values, *values), (*table.ignored_colours, *colours))

@@ -40,8 +40,10 @@ def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
     _put_table(out, digest, table)
     if current is not None and current.same_data(manifest):
         return current
-    put_text(manifest.to_text(), generation_path(out, manifest.generation))
-    put_text(manifest.to_text(), out / MANIFEST)
+    text = manifest.to_text()
+    Manifest.from_text(text, "the new manifest")  # what readers would refuse is not published
+    put_text(text, generation_path(out, manifest.generation))
+    put_text(text, out / MANIFEST)
     return manifest
 
 

@@ -14,6 +14,9 @@ PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GRAY, RGB, PALETTE, GRAY_ALPHA, RGB_ALPHA = 0, 2, 3, 4, 6
 _CHANNELS = {GRAY: 1, RGB: 3, PALETTE: 1, GRAY_ALPHA: 2, RGB_ALPHA: 4}
 
+_EXIF = b"Exif\0\0"
+_WHOLE_NUMBERS = {3: "H", 4: "I"}
+
 MOST_PIXELS = 1 << 28
 """A header may claim any size; decoding one of 60,000 x 60,000 would take the machine down."""
 
@@ -27,7 +30,8 @@ class Header:
     stored_height: int
     depth: int
     colour: int
-    transparent: bool = False
+    transparent: bytes | None = None
+    """The tRNS chunk; empty for a type with alpha; None where every pixel is opaque."""
     orientation: int = 1
 
     @property
@@ -55,9 +59,9 @@ def read_header(file: BinaryIO) -> Header:
             raise BadPair("is neither PNG nor JPEG" if start else "is empty")
     except (struct.error, IndexError, KeyError) as error:
         raise BadPair("ends within its header") from error
-    pixels = header.stored_width * header.stored_height
-    if not 0 < pixels <= MOST_PIXELS:
-        raise BadPair(f"claims {header.stored_width}x{header.stored_height} pixels, over the limit of {MOST_PIXELS}")
+    if not 0 < header.stored_width * header.stored_height <= MOST_PIXELS:
+        size = f"{header.stored_width}x{header.stored_height} pixels"
+        raise BadPair(f"claims {size}; there must be some, and at most {MOST_PIXELS}")
     return header
 
 
@@ -78,35 +82,56 @@ def png_chunks(data: bytes | memoryview) -> Iterator[tuple[bytes, int, int]]:
     raise BadPair("is cut short")
 
 
+def jpeg_is_whole(data: bytes) -> bool:
+    """Whether the end marker is reached by following the markers: the same bytes in a thumbnail do not count."""
+    place = 2
+    while True:
+        place = data.find(b"\xff", place)
+        if place < 0 or place + 1 >= len(data):
+            return False
+        marker = data[place + 1]
+        if marker == 0xD9:
+            return True
+        if marker == 0xFF:  # padding
+            place += 1
+        elif marker in (0x00, 0x01) or 0xD0 <= marker <= 0xD7:  # no length follows
+            place += 2
+        else:
+            place += 2 + int.from_bytes(data[place + 2 : place + 4], "big")
+
+
 def _png(file: BinaryIO) -> Header:
-    """Read chunk headers up to the pixels; only IHDR, tRNS and eXIf matter."""
+    """Read the chunks' headers; only IHDR, tRNS and eXIf matter, and eXIf may come after the pixels."""
     facts: tuple[int, ...] | None = None
-    transparent, orientation = False, 1
+    transparent: bytes | None = None
+    orientation = 1
     while True:
         length, kind = struct.unpack(">I4s", file.read(8))
         if facts is None and kind != b"IHDR":
             raise BadPair("is not a PNG that follows the standard: it does not begin with IHDR")
-        if kind in (b"IDAT", b"IEND"):
+        if kind == b"IEND":
             break
-        content = file.read(length) if kind in (b"IHDR", b"eXIf") and length < 1 << 16 else b""
+        content = file.read(length) if kind in (b"IHDR", b"eXIf", b"tRNS") and length < 1 << 16 else b""
         file.seek(length - len(content) + 4, 1)
         if kind == b"IHDR":
             facts = struct.unpack(">IIBBBBB", content)
         elif kind == b"tRNS":
-            transparent = True
+            transparent = content
         elif kind == b"eXIf":
             orientation = _orientation(content)
     assert facts is not None
     width, height, depth, colour, *_ = facts
     if colour not in _CHANNELS or depth not in (1, 2, 4, 8, 16):
         raise BadPair(f"claims the colour type {colour} with {depth} bits, which no PNG has")
-    transparent = transparent or colour in (GRAY_ALPHA, RGB_ALPHA)
+    if colour in (GRAY_ALPHA, RGB_ALPHA):
+        transparent = b""
     return Header("png", width, height, depth, colour, transparent, orientation)
 
 
 def _jpeg(file: BinaryIO) -> Header:
-    """Follow the markers up to the frame header; the EXIF block comes before it."""
-    orientation = 1
+    """Follow the markers up to the scan: the frame header is on the way, and so is EXIF, mostly before it."""
+    frame: tuple[int, ...] | None = None
+    orientation: int | None = None
     while True:
         marker = file.read(2)
         while marker[1] == 0xFF:  # padding
@@ -115,31 +140,34 @@ def _jpeg(file: BinaryIO) -> Header:
             raise BadPair("is not a JPEG that follows the standard: a marker is missing")
         if marker[1] == 0x01 or 0xD0 <= marker[1] <= 0xD7:
             continue
-        (length,) = struct.unpack(">H", file.read(2))
-        if 0xC0 <= marker[1] <= 0xCF and marker[1] not in (0xC4, 0xC8, 0xCC):
-            depth, height, width, components = struct.unpack(">BHHB", file.read(6))
-            if components not in (1, 3):
-                raise BadPair(f"has {components} colour components (CMYK?); convert it to RGB")
-            return Header("jpeg", width, height, depth, GRAY if components == 1 else RGB, False, orientation)
         if marker[1] in (0xD9, 0xDA):
-            raise BadPair("has no frame header")
-        content = file.read(length - 2) if marker[1] == 0xE1 else b""
-        if content.startswith(b"Exif\0\0"):
-            orientation = _orientation(content[6:])
-        elif marker[1] != 0xE1:
-            file.seek(length - 2, 1)
+            break
+        (length,) = struct.unpack(">H", file.read(2))
+        content = file.read(length - 2)
+        if 0xC0 <= marker[1] <= 0xCF and marker[1] not in (0xC4, 0xC8, 0xCC):
+            frame = struct.unpack_from(">BHHB", content)
+        elif marker[1] == 0xE1 and content.startswith(_EXIF) and orientation is None:
+            orientation = _orientation(content)
+    if frame is None:
+        raise BadPair("has no frame header")
+    depth, height, width, components = frame
+    if components not in (1, 3):
+        raise BadPair(f"has {components} colour components (CMYK?); convert it to RGB")
+    return Header("jpeg", width, height, depth, GRAY if components == 1 else RGB, None, orientation or 1)
 
 
 def _orientation(tiff: bytes) -> int:
     """The orientation in an EXIF block; 1 where it has none, or none that makes sense."""
+    tiff = tiff.removeprefix(_EXIF)
     try:
         order = {b"II": "<", b"MM": ">"}[tiff[:2]]
         (directory,) = struct.unpack_from(order + "I", tiff, 4)
         (count,) = struct.unpack_from(order + "H", tiff, directory)
         for entry in range(directory + 2, directory + 2 + 12 * count, 12):
-            tag, kind, _, value = struct.unpack_from(order + "HHIH", tiff, entry)
-            if tag == 0x0112 and kind == 3 and 1 <= value <= 8:
-                return int(value)
+            tag, kind, _ = struct.unpack_from(order + "HHI", tiff, entry)
+            if tag == 0x0112 and kind in _WHOLE_NUMBERS:
+                (value,) = struct.unpack_from(order + _WHOLE_NUMBERS[kind], tiff, entry + 8)
+                return int(value) if 1 <= value <= 8 else 1
     except (KeyError, struct.error):
         pass
     return 1

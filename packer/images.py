@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
-from packer.header import PALETTE, PNG_SIGNATURE, RGB, Header, png_chunks, read_header
+from packer.header import GRAY, PALETTE, PNG_SIGNATURE, Header, jpeg_is_whole, png_chunks, read_header
 
 Pixels = NDArray[Any]
+
+_SEE_THROUGH = "has transparent pixels, and nobody knows what is behind them; flatten it"
 
 
 @lru_cache(maxsize=1)
@@ -49,31 +51,58 @@ def decode_image(data: bytes) -> NDArray[np.uint8]:
     """An image as upright (H,W,3) RGB; gray gets three equal channels."""
     header = _whole_header(data)
     check_image(header)
-    if not header.transparent:
+    if header.colour == PALETTE:
+        return _upright(_palette_colours(data, header), header)
+    if header.transparent is None:
         return _upright(_decode(data, cv2.IMREAD_COLOR_RGB), header)
     pixels = _decode(data, cv2.IMREAD_UNCHANGED)
     if pixels.ndim == 3 and pixels.shape[2] == 4:
         if pixels[..., 3].min() < 255:
-            raise BadPair("has transparent pixels, and nobody knows what is behind them; flatten it")
-        pixels = cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB)
-    return _upright(_decode(data, cv2.IMREAD_COLOR_RGB) if pixels.ndim == 2 else pixels, header)
+            raise BadPair(_SEE_THROUGH)
+        return _upright(cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB), header)
+    if pixels.ndim == 2 and (_raw_gray(pixels, header) == int.from_bytes(header.transparent, "big")).any():
+        raise BadPair(_SEE_THROUGH)
+    return _upright(_decode(data, cv2.IMREAD_COLOR_RGB), header)
 
 
 def decode_label(data: bytes, as_index: bool) -> Pixels:
-    """A label as upright (H,W) values or (H,W,3) RGB. A palette gives its indices if `as_index`, else its colours."""
+    """A label as upright (H,W) values or (H,W,3) RGB. A palette gives its indices if `as_index`, else its colours.
+
+    Gray of less than 8 bits is the number in the file if `as_index`, else the gray that it stands for.
+    """
     header = _whole_header(data)
     check_label(header)
     if header.colour == PALETTE and as_index:
-        data = _palette_as_gray(data)
-        header = read_header(BytesIO(data))
-    if header.colour == RGB or header.colour == PALETTE or header.channels > 1:
+        return _upright(_palette_indices(data, header), header)
+    if header.colour != GRAY:
         return decode_image(data)
     values = _decode(data, cv2.IMREAD_UNCHANGED)
-    if values.ndim == 3:  # gray with a transparent value (tRNS): the value is what counts
+    if values.ndim == 3:  # one value is marked as transparent; it is a value like any other
         values = values[..., 0]
-    if header.depth < 8:  # OpenCV spreads 1, 2 and 4 bits over 0..255
-        values = values // (255 // (2**header.depth - 1))
-    return _upright(values, header)
+    return _upright(_raw_gray(values, header) if as_index else values, header)
+
+
+def _raw_gray(values: Pixels, header: Header) -> Pixels:
+    """The numbers in the file: OpenCV spreads 1, 2 and 4 bits over 0..255."""
+    return values // (255 // (2**header.depth - 1)) if header.depth < 8 else values
+
+
+def _palette_colours(data: bytes, header: Header) -> NDArray[np.uint8]:
+    """The colours of a palette PNG; an index beyond the palette is no colour, whatever a decoder makes of it."""
+    indices = _palette_indices(data, header)
+    palette = np.frombuffer(next((data[a:b] for kind, a, b in png_chunks(data) if kind == b"PLTE"), b""), np.uint8)
+    most = int(indices.max())
+    if 3 * most + 3 > len(palette):
+        raise BadPair(f"is damaged: it uses colour {most} of a palette of {len(palette) // 3}")
+    opacity = np.frombuffer(header.transparent or b"", np.uint8)
+    if np.isin(indices, np.flatnonzero(opacity < 255)).any():
+        raise BadPair(_SEE_THROUGH)
+    return palette[: 3 * most + 3].reshape(-1, 3)[indices]
+
+
+def _palette_indices(data: bytes, header: Header) -> Pixels:
+    """The indices of a palette PNG: decoded as a gray one, for OpenCV cannot leave a palette unapplied."""
+    return _raw_gray(_decode(_palette_as_gray(data), cv2.IMREAD_UNCHANGED), header)
 
 
 def _whole_header(data: bytes) -> Header:
@@ -82,7 +111,7 @@ def _whole_header(data: bytes) -> Header:
     if header.kind == "png":
         for _ in png_chunks(data):
             pass
-    elif b"\xff\xd9" not in data[-65_536:]:
+    elif not jpeg_is_whole(data):
         raise BadPair("is cut short: the JPEG has no end")
     return header
 

@@ -26,7 +26,6 @@ class LabelCodec:
         self._unknown_is_error = unknown_is_error
         self._has_values = any(one.values for one in table.classes)
         self._of_value = np.full(1 << 16, UNKNOWN, np.uint16)
-        self._of_value[list(table.ignored_values)] = IGNORE
         self._of_colour: Index | None = None
         colours = [(colour, number) for number, one in enumerate(table.classes) for colour in one.colours]
         colours += [(colour, IGNORE) for colour in table.ignored_colours]
@@ -39,6 +38,7 @@ class LabelCodec:
                 self._of_value[red] = number
         for number, one in enumerate(table.classes):
             self._of_value[list(one.values)] = number
+        self._of_value[list(table.ignored_values)] = IGNORE
 
     def decode(self, data: bytes) -> Index:
         """A label file's bytes as (H,W) class indices; IGNORE where the table says so."""
@@ -71,10 +71,12 @@ def _codes(pixels: NDArray[np.uint8]) -> NDArray[np.uint32]:
 def _describe(pixels: NDArray[Any], unknown: NDArray[np.bool_]) -> str:
     """Which values or colours are in no class, how many pixels each, and where the first of each lies."""
     rows, columns = np.nonzero(unknown)
-    strays, first, counts = np.unique(pixels[rows, columns], axis=0, return_index=True, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
+    numbers = pixels if pixels.ndim == 2 else _codes(pixels)
+    strays, first, counts = np.unique(numbers[rows, columns], return_index=True, return_counts=True)
+    order = np.lexsort((strays, -counts))
     named = [
-        f"{_name(strays[one])}: {counts[one]} pixels, first at row {rows[first[one]]}, column {columns[first[one]]}"
+        f"{_name(pixels[rows[first[one]], columns[first[one]]])}: {counts[one]} pixels, "
+        f"first at row {rows[first[one]]}, column {columns[first[one]]}"
         for one in order[:5]
     ]
     more = [f"and {len(order) - 5} more"] if len(order) > 5 else []

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from packer.template import OTHER_PICTURES, PICTURES, Template
+from packer.errors import InputError
+from packer.template import OTHER_PICTURES, PICTURES, SPLIT, Template
 
 IMAGE_FOLDERS = ("images", "image", "imgs", "img")
 LABEL_FOLDERS = ("labels", "label", "masks", "mask", "annotations", "annotation", "gts", "gt")
@@ -28,6 +29,10 @@ IMAGE_SUFFIXES = ("", "_img", "_image")
 VOC = ("JPEGImages", "SegmentationClass", "ImageSets/Segmentation")
 
 
+Place = tuple[str, str]
+"""A split ("" where the layout has none) and a key."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """A way to pair: where images and labels are, and the folder of lists that name each split's keys, if any."""
@@ -36,8 +41,27 @@ class Layout:
     image: Template
     label: Template
     lists: str | None = None
-    exclusive: bool = False
-    """Whether every picture in the two folders must fit its template (not when the user chose the templates)."""
+    exclusive: bool = True
+    """Whether every picture in the folders must fit a template; not when the user chose the templates."""
+
+    def __post_init__(self) -> None:
+        if set(self.image.captures) != set(self.label.captures):
+            raise InputError(
+                f"--image {self.image.text!r} and --label {self.label.text!r} need the same captures: "
+                "what both share is how an image finds its label"
+            )
+
+    def image_place(self, path: str) -> Place | None:
+        return self._place(self.image.match(path))
+
+    def label_place(self, path: str) -> Place | None:
+        return self._place(self.label.match(path))
+
+    def _place(self, captures: dict[str, str] | None) -> Place | None:
+        """The key is what the captures hold, in the order of the image's template."""
+        if captures is None:
+            return None
+        return captures.get(SPLIT, ""), "/".join(captures[name] for name in self.image.captures if name != SPLIT)
 
 
 def find_layouts(files: Iterable[str]) -> list[Layout]:
@@ -67,7 +91,7 @@ def _below(folders: Iterable[str], parent: str, names: Iterable[str]) -> list[st
 def _voc(folders: set[str], files: list[str]) -> Iterator[Layout]:
     images, labels, lists = VOC
     if images in folders and labels in folders:
-        listed = any(path.startswith(lists + "/") for path in files)
+        listed = any(path.startswith(lists + "/") and path.endswith(".txt") for path in files)
         yield Layout("VOC", Template(images + "/{key}"), Template(labels + "/{key}"), lists if listed else None)
 
 
@@ -102,15 +126,19 @@ def _split_beside(folders: set[str]) -> Iterator[Layout]:
 
 
 def _layout(name: str, image: str, label: str) -> Layout:
-    return Layout(name, Template(image), Template(label), exclusive=True)
+    return Layout(name, Template(image), Template(label))
 
 
 def _with_suffixes(layout: Layout, files: list[str]) -> Layout:
     """Where no image and label share a key, a suffix that people give either may be why: `a.png` + `a_L.png`."""
     for image_suffix in IMAGE_SUFFIXES:
         for label_suffix in LABEL_SUFFIXES:
-            image, label = Template(layout.image.text + image_suffix), Template(layout.label.text + label_suffix)
-            images = {image.match(path) for path in files} - {None}
-            if any(label.match(path) in images for path in files):
-                return Layout(layout.name, image, label, layout.lists, layout.exclusive)
+            tried = replace(
+                layout,
+                image=Template(layout.image.text + image_suffix),
+                label=Template(layout.label.text + label_suffix),
+            )
+            images = {tried.image_place(path) for path in files} - {None}
+            if any(tried.label_place(path) in images for path in files):
+                return tried
     return layout

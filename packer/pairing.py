@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from packer.errors import InputError
-from packer.layouts import Layout, find_layouts
+from packer.layouts import Layout, Place, find_layouts
+from packer.listing import list_files
+from packer.splitlists import read_lists
 from packer.template import OTHER_PICTURES, PICTURES, Template
 from readers.contract.manifest import ALL, NAME
+
+_UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Control characters, and what Python makes of bytes that are no UTF-8: garbled in every list and log from here on."""
 
 
 @dataclass(frozen=True, order=True)
@@ -29,17 +34,19 @@ class Pairing:
 
     layout: Layout
     pairs: tuple[Pair, ...]
-    skipped: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 @dataclass
 class _Found:
-    """What the templates match: for each split and key the image paths and the label paths."""
+    """What the templates match: for each place the image paths and the label paths."""
 
-    images: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-    labels: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-    strays: list[str] = field(default_factory=list)
+    images: dict[Place, list[str]] = field(default_factory=dict)
+    labels: dict[Place, list[str]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def find_pairs(
@@ -53,16 +60,15 @@ def find_pairs(
     files = list_files(raw, leave_out)
     layout = _layout(raw, files, image, label)
     found = _find(files, layout)
-    problems = [*_bad_splits(found), *found.strays, *_duplicates(found)]
-    notes: list[str] = []
-    if layout.lists is not None:
-        found, missing = _by_lists(raw, layout.lists, found, notes)
+    found.problems += _duplicates(found)
+    if layout.lists is None:
+        found.missing += _orphans(found)
     else:
-        missing = list(_orphans(found))
-    if not skip_missing:
-        problems += missing
+        found = _listed(raw, layout.lists, found)
+    found.problems += _bad_splits({split for split, _ in found.images})
+    problems = found.problems if skip_missing else found.problems + found.missing
     if problems:
-        hint = "; --missing skip leaves out what has no partner" if missing and not skip_missing else ""
+        hint = "; --missing skip leaves out what has no partner" if found.missing and not skip_missing else ""
         raise InputError(f"{raw}: {len(problems)} problems in the layout {layout.name}{hint}", problems)
     pairs = [
         Pair(split or ALL, key, paths[0], found.labels[split, key][0])
@@ -70,43 +76,14 @@ def find_pairs(
         if (split, key) in found.labels
     ]
     if not pairs:
-        raise InputError(f"{raw}: no image has a label in the layout {layout.name}", missing)
-    return Pairing(layout, tuple(sorted(pairs)), tuple(missing), tuple(notes))
-
-
-def list_files(raw: Path, leave_out: Path | None = None) -> list[str]:
-    """Every file below `raw` but hidden ones, sorted; folders behind links are followed, each once."""
-    if not raw.is_dir():
-        raise InputError(f"{raw}: there is no such folder")
-    files: list[str] = []
-    seen: set[tuple[int, int]] = set()
-    left_out = _identity(leave_out) if leave_out is not None and leave_out.is_dir() else None
-    for folder, folders, names in os.walk(raw, followlinks=True, onerror=_cannot_list):
-        identity = _identity(Path(folder))
-        if identity in seen or identity == left_out:
-            folders.clear()
-            continue
-        seen.add(identity)
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        inside = Path(folder).relative_to(raw).as_posix()
-        prefix = "" if inside == "." else f"{inside}/"
-        files += [prefix + name for name in names if not name.startswith(".")]
-    return sorted(files)
-
-
-def _identity(folder: Path) -> tuple[int, int]:
-    status = folder.stat()
-    return status.st_dev, status.st_ino
-
-
-def _cannot_list(error: OSError) -> None:
-    raise InputError(f"{error.filename}: the folder cannot be listed ({error.strerror})") from error
+        raise InputError(f"{raw}: no image has a label in the layout {layout.name}", found.missing)
+    return Pairing(layout, tuple(sorted(pairs)), tuple(found.missing), tuple(found.notes))
 
 
 def _layout(raw: Path, files: list[str], image: str | None, label: str | None) -> Layout:
     """The layout that the user named, or the only known one that fits."""
     if image and label:
-        return Layout("given by --image and --label", Template(image), Template(label))
+        return Layout("given by --image and --label", Template(image), Template(label), exclusive=False)
     if image or label:
         raise InputError("--image and --label go together: give both templates")
     layouts = find_layouts(files)
@@ -130,39 +107,35 @@ def _contents(files: Iterable[str]) -> list[str]:
         folder, _, name = path.rpartition("/")
         folders.setdefault(folder or ".", []).append(name)
     lines = [f"{folder}/  {len(names)} files, such as {names[0]}" for folder, names in sorted(folders.items())]
+    lines = [_UNWRITABLE.sub("?", line) for line in lines]
     return [*lines[:20], *([f"… and {len(lines) - 20} more folders"] if len(lines) > 20 else [])] or ["nothing"]
 
 
 def _find(files: list[str], layout: Layout) -> _Found:
+    """Sort the files into images, labels and what should be neither."""
     found = _Found()
-    folders = tuple(template.folder + "/" for template in (layout.image, layout.label) if template.folder)
+    inside = (*layout.image.folders, *layout.label.folders)
+    outside = 0
     for path in files:
-        image, label = layout.image.match(path), layout.label.match(path)
-        if (image or label) and not path.isprintable():  # it would be garbled in every list and log from here on
-            found.strays.append(f"{path!r}: the name is not printable UTF-8; rename the file")
-            continue
-        if image and label:  # a.png beside a_mask.png: the template that fixes more of the name is meant
-            if layout.image.literal == layout.label.literal:
-                found.strays.append(f"{path}: fits --image and --label alike")
-            image, label = (image, None) if layout.image.literal > layout.label.literal else (None, label)
-        if label:
-            found.labels.setdefault(label, []).append(path)
+        image, label = layout.image_place(path), layout.label_place(path)
+        suffix = "." + path.rpartition(".")[2].lower()
+        if (image or label) and _UNWRITABLE.search(path):
+            found.problems.append(f"{path!r}: the name has control characters or is not UTF-8; rename the file")
+        elif image and label and layout.image.literal == layout.label.literal:
+            found.problems.append(f"{path}: fits --image and --label alike")
+        elif label and (not image or layout.label.literal > layout.image.literal):
+            found.labels.setdefault(label, []).append(path)  # a_mask.png beside a.png fits both: the closer one counts
         elif image:
             found.images.setdefault(image, []).append(path)
-        elif layout.exclusive and path.startswith(folders):
-            suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122 - a text below the raw folder, not a path here
-            if suffix in PICTURES:
-                found.strays.append(f"{path}: does not fit --image {layout.image.text} or --label {layout.label.text}")
-            elif suffix in OTHER_PICTURES:
-                found.strays.append(f"{path}: is neither PNG nor JPEG; convert it")
+        elif layout.exclusive and path.startswith(inside) and suffix in OTHER_PICTURES:
+            found.problems.append(f"{path}: is neither PNG nor JPEG; convert it")
+        elif layout.exclusive and path.startswith(inside) and suffix in PICTURES:
+            found.problems.append(f"{path}: fits neither {layout.image.text} nor {layout.label.text}")
+        else:
+            outside += suffix in (*PICTURES, *OTHER_PICTURES)
+    if outside:
+        found.notes.append(f"{outside} pictures lie outside of {layout.image.text} and {layout.label.text}")
     return found
-
-
-def _bad_splits(found: _Found) -> Iterator[str]:
-    """Names of splits that cannot be part of a file's name."""
-    for split in sorted({split for split, _ in found.images if split}):
-        if not NAME.fullmatch(split):
-            yield f"the split {split!r} needs a name of letters, digits and ._- only"
 
 
 def _duplicates(found: _Found) -> Iterator[str]:
@@ -179,25 +152,27 @@ def _orphans(found: _Found) -> Iterator[str]:
         yield f"{found.labels[place][0]}: has no image"
 
 
-def _by_lists(raw: Path, folder: str, found: _Found, notes: list[str]) -> tuple[_Found, list[str]]:
+def _bad_splits(splits: set[str]) -> Iterator[str]:
+    """Names that cannot be part of a file's name, or that mean something else."""
+    for split in sorted(splits - {""}):
+        if not NAME.fullmatch(split):
+            yield f"the split {split!r} needs a name of letters, digits and ._- only"
+    if ALL in splits and len(splits) > 1:
+        yield f"the split {ALL!r} stands for every row, so it cannot be beside others; rename it"
+
+
+def _listed(raw: Path, folder: str, found: _Found) -> _Found:
     """Keep what the lists of the splits name, as PASCAL VOC does: most of its images have no label."""
-    lists = {path.stem: path for path in sorted((raw / folder).glob("*.txt")) if not path.name.startswith(".")}
-    if len(lists) > 1:
-        lists.pop("trainval", None)  # train and val again, in one
-    kept, missing = _Found(), []
-    for split, path in lists.items():
-        for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
-            if not line.strip():
-                continue
-            key = line.split()[0]
-            images, labels = found.images.get(("", key)), found.labels.get(("", key))
-            if images and labels:
-                kept.images[split, key], kept.labels[split, key] = images, labels
-            else:
-                lacks = "no label" if images else "no image" if labels else "neither image nor label"
-                missing.append(f"{folder}/{path.name}:{number}: {key} has {lacks}")
-    listed = {key for _, key in kept.images}
-    unlisted = sum(key not in listed for _, key in found.images)
+    kept = _Found(problems=found.problems, notes=found.notes)
+    for line in read_lists(raw, folder, kept.problems):
+        key = next((key for key in line.keys if ("", key) in found.images and ("", key) in found.labels), line.keys[0])
+        images, labels = found.images.get(("", key)), found.labels.get(("", key))
+        if images and labels:
+            kept.images[line.split, key], kept.labels[line.split, key] = images, labels
+        else:
+            lacks = "no label" if images else "no image" if labels else "neither image nor label"
+            kept.missing.append(f"{line.place}: {key} has {lacks}")
+    unlisted = len(found.images.keys() - {("", key) for _, key in kept.images})
     if unlisted:
-        notes.append(f"{unlisted} images are in no list of {folder}/ and are left out")
-    return kept, missing
+        kept.notes.append(f"{unlisted} images are in no list of {folder}/ and are left out")
+    return kept

@@ -14,13 +14,16 @@ from packer.class_table import TABLE_NAMES, class_table
 from packer.errors import BadPair, InputError, TargetError
 from packer.formats import writer
 from packer.geometry import Geometry
+from packer.header import MOST_PIXELS
 from packer.images import decode_label, decoder_identity
 from packer.pairing import Pair, Pairing, find_pairs
 from packer.recipe import Recipe
-from packer.rows import check_pair
+from packer.rows import check_pair, open_picture
 from packer.spec import ShardSpec, cut
 
 MIB = 1 << 20
+SHARD_SLACK = 64 << 10
+"""For the disk to be thought large enough: headers, page ends, keys and the receipt of a shard."""
 CHECK_THREADS = 16
 """Reading headers waits for the disk more than for the processor."""
 
@@ -73,7 +76,7 @@ class Plan:
 
     @property
     def bytes(self) -> int:
-        """About what the shards will take: the rows; headers and keys are small beside them."""
+        """What the rows will take; headers, keys and receipts are small beside them."""
         return self.rows * self.recipe.row_bytes
 
     @property
@@ -86,7 +89,7 @@ class Plan:
 
     def check_disk(self) -> None:
         """Refuse beforehand what the disk cannot hold."""
-        if self.bytes > self.free_bytes:
+        if self.bytes + len(self.specs) * SHARD_SLACK > self.free_bytes:
             advice = "" if self.index_bytes is None else f"; --labels index needs {self.index_bytes:,} bytes"
             raise TargetError(
                 f"{self.request.out}: needs about {self.bytes:,} bytes, the disk has {self.free_bytes:,} free{advice}"
@@ -101,6 +104,8 @@ def make_plan(request: Request) -> Plan:
         raise _no_classes(request.raw, pairing)
     sizes, rejects = _check_headers(pairing.pairs, request.raw)
     size = request.size or _common_size(sizes, rejects)
+    if size[0] * size[1] > MOST_PIXELS:
+        raise InputError(f"--size {size[0]}x{size[1]}: is over the limit of {MOST_PIXELS} pixels")
     recipe = Recipe(
         storage=request.storage,
         classes=classes,
@@ -157,7 +162,8 @@ def _no_classes(raw: Path, pairing: Pairing) -> InputError:
     looked_at = pairing.pairs[:: max(1, len(pairing.pairs) // 16)][:16]
     for pair in looked_at:
         try:
-            pixels = decode_label((raw / pair.label).read_bytes(), as_index=True)
+            with open_picture(raw / pair.label) as file:
+                pixels = decode_label(file.read(), as_index=True)
         except (BadPair, OSError):
             continue
         if pixels.ndim == 2:
@@ -166,10 +172,12 @@ def _no_classes(raw: Path, pairing: Pairing) -> InputError:
     if not found:
         return InputError(summary)
     classes = [value for value in found if value != 255]
-    proposal = f"--classes {max(classes, default=0) + 1}" + (" --ignore 255" if 255 in found else "")
+    proposal = f"perhaps --classes {max(classes, default=0) + 1}" + (" --ignore 255" if 255 in found else "")
+    if len(classes) < 2 <= len(found):
+        proposal = f"but {sorted(found)} may be two classes: then --classes FILE with lines such as value,name"
     values = ", ".join(map(str, sorted(found)[:30])) + (", …" if len(found) > 30 else "")
     return InputError(
-        f"{summary}; the labels hold numbers, so a number of classes will do, perhaps {proposal}",
+        f"{summary}; the labels hold numbers, so a number of classes will do, {proposal}",
         [f"values seen in {len(looked_at)} of {len(pairing.pairs)} labels: {values}"],
     )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +60,8 @@ class RowMaker:
         return Row(Source(pair.key, *digests), zlib.crc32(label.data, zlib.crc32(image.data)), pixels)
 
     def _load(self, path: str, digests: list[str]) -> bytes:
-        with _naming(path):
-            data = (self._raw / path).read_bytes()
+        with _naming(path), open_picture(self._raw / path) as file:
+            data = file.read()
         digests.append(hashlib.sha256(data).hexdigest())
         return data
 
@@ -88,12 +89,19 @@ def check_pair(pair: Pair, raw: Path) -> tuple[int, int]:
     """Judge a pair by its headers alone: its upright (height, width), or BadPair. A shard will judge no better."""
     sizes = []
     for path, check in ((pair.image, check_image), (pair.label, check_label)):
-        with _naming(path), (raw / path).open("rb") as file:
+        with _naming(path), open_picture(raw / path) as file:
             header = read_header(file)
             check(header)
         sizes.append(header.size)
     _check_sizes(pair, *sizes)
     return sizes[0]
+
+
+def open_picture(path: Path) -> BinaryIO:
+    """Open a regular file; opening a pipe would wait for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise BadPair("is not a regular file")
+    return path.open("rb")
 
 
 def _check_sizes(pair: Pair, image: tuple[int, ...], label: tuple[int, ...]) -> None:

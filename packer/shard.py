@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +14,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.errors import TargetError
 from packer.formats import Arrays, writer
 from packer.publish import partial, put, put_text, sync_folder
 from packer.rows import Row, RowMaker
@@ -75,14 +77,18 @@ def _store(receipt: Receipt, columns: Arrays, folder: Path) -> Receipt:
     if there is not None:
         return there
     files = []
-    with partial(folder) as stem:
-        for path in writer(receipt.storage).write(stem, columns) if receipt.rows else []:
-            suffix = path.name.removeprefix(stem.name)
-            files.append(ShardFile(suffix, path.stat().st_size, sha256(path)))
-            put(path, folder / (receipt.stem + suffix))
-    sync_folder(folder)
-    complete = receipt.with_files(files)
-    put_text(complete.to_text(), folder / (receipt.stem + SUFFIX))
+    try:
+        with partial(folder) as stem:
+            for path in writer(receipt.storage).write(stem, columns) if receipt.rows else []:
+                suffix = path.name.removeprefix(stem.name)
+                files.append(ShardFile(suffix, path.stat().st_size, sha256(path)))
+                put(path, folder / (receipt.stem + suffix))
+        sync_folder(folder)
+        complete = receipt.with_files(files)
+        put_text(complete.to_text(), folder / (receipt.stem + SUFFIX))
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else error
+        raise TargetError(f"{folder}: the shard {receipt.stem} cannot be written ({why})") from error
     return complete
 
 

@@ -10,11 +10,11 @@ from packer.errors import InputError
 
 PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif")
 """What a picture's name may end with; the content decides what it really is."""
-OTHER_PICTURES = (".tif", ".tiff", ".bmp", ".gif", ".webp", ".jp2", ".ppm", ".pgm", ".exr", ".npy")
+OTHER_PICTURES = (".tif", ".tiff", ".bmp", ".gif", ".webp", ".jp2", ".ppm", ".pgm", ".exr", ".heic", ".avif", ".npy")
 """What is a picture too, but not one of those that can be packed."""
 
 SPLIT, KEY = "split", "key"
-_PART = re.compile(r"\{(?P<name>[A-Za-z_]\w*)(?::(?P<choices>[^{}]+))?\}|(?P<star>\*)|(?P<text>[^{}*]+|[{}])")
+_PART = re.compile(r"\{(?P<name>[A-Za-z_]\w*)(?::(?P<choices>[^{}]+))?\}|(?P<star>\*)|(?P<text>[^{}*]+|[{}])", re.ASCII)
 _ANY_PICTURE = "(?:" + "|".join(re.escape(suffix) for suffix in PICTURES) + ")"
 
 
@@ -35,23 +35,25 @@ class Template:
         return [part["name"] for part in _PART.finditer(self.text) if part["name"]]
 
     @property
-    def folder(self) -> str:
-        """The folder that all matches lie in: what comes before the first capture, up to a slash."""
-        return re.split(r"[{*]", self.text)[0].rpartition("/")[0]
+    def folders(self) -> tuple[str, ...]:
+        """The folders that all matches lie in, each with its slash; the empty text where they may lie anywhere."""
+        starts = [""]
+        for part in _PART.finditer(self.text):
+            if not part["text"] and not part["choices"]:
+                break
+            endings = part["choices"].split("|") if part["choices"] else [part["text"]]
+            starts = [start + ending for start in starts for ending in endings]
+        return tuple(start[: start.rfind("/") + 1] for start in starts)
 
     @property
     def literal(self) -> int:
         """How many characters are fixed: the more, the more a match says."""
         return sum(len(part["text"]) for part in _PART.finditer(self.text) if part["text"])
 
-    def match(self, path: str) -> tuple[str, str] | None:
-        """The split ("" if the template has none) and the key of a path, or None if it does not fit."""
+    def match(self, path: str) -> dict[str, str] | None:
+        """What each capture stands for in a path, or None if the path does not fit."""
         found = self._pattern.fullmatch(path)
-        if found is None:
-            return None
-        captures = found.groupdict()
-        split = captures.pop(SPLIT, "")
-        return split, "/".join(captures[name] for name in self.captures if name != SPLIT)
+        return None if found is None else found.groupdict()
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:

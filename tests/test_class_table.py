@@ -54,6 +54,11 @@ def test_a_table_of_values(tmp_path: Path) -> None:
         ("name,r,g,b\na,1,2,3\na,1,2,4\n", "name a is both"),
         ("value,name\nx,a\n", "expected a value from 0 to 65535, found 'x'"),
         ("name,r,g,b\n", "expected 1 to"),
+        ('name,r,g,b,note\na,1,2,3,"oops\nb,4,5,6,x\n', "cannot be read"),
+        ("name,r,g,b\na,²,0,0\n", "expected a colour"),
+        ("value,name\n²,a\n", "expected a value"),
+        ("value,name\n" + "9" * 5000 + ",a\n", "expected a value"),
+        ("name,r,g,b\n" + "a" * 200_000 + ",1,2,3\n", "cannot be read"),
     ],
 )
 def test_broken_tables_are_refused_with_the_line(tmp_path: Path, text: str, message: str) -> None:
@@ -106,3 +111,20 @@ def test_no_table_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["#12345", "1,2", "1,2,256", "red", "", "#gggggg", "-1,2,3"])
 def test_what_is_no_colour(text: str) -> None:
     assert parse_colour(text) is None
+
+
+def test_two_tables_are_one_too_many(tmp_path: Path) -> None:
+    for name in ("class_dict.csv", "classes.csv"):
+        (tmp_path / name).write_text("name,r,g,b\na,1,1,1\n")
+    with pytest.raises(InputError, match="several class tables"):
+        class_table(tmp_path, None)
+    assert class_table(tmp_path, str(tmp_path / "classes.csv")) is not None
+
+
+def test_a_class_that_loses_its_value_is_ignored_by_its_colour_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "class_dict.csv"
+    path.write_text("id,name,r,g,b\n0,a,1,1,1\n1,b,2,2,2\n")
+    for ignore in ("1", "#020202", "b"):
+        table = class_table(tmp_path, None, [ignore])
+        assert table is not None
+        assert (table.names, table.ignored_values, table.ignored_colours) == (("a",), (1,), ((2, 2, 2),))

@@ -136,8 +136,8 @@ REFUSED: list[tuple[str, bytes, str]] = [
     ("nothing", b"", "is empty"),
     ("text", b"hello world, no picture", "neither PNG nor JPEG"),
     ("16-bit image", png(np.zeros((2, 12), np.uint8), 16, 2), "16 bits per channel"),
-    ("bomb", BOMB, "claims 60000x60000 pixels, over the limit"),
-    ("no pixels", png(np.zeros((0, 3), np.uint8), 8, 2), "over the limit|cannot be decoded|0 pixels"),
+    ("bomb", BOMB, "claims 60000x60000 pixels; there must be some"),
+    ("no pixels", png(np.zeros((0, 3), np.uint8), 8, 2), "claims 1x0 pixels"),
     ("wrong checksum", png(INDEX, 8, 0).replace(b"IEND\xaeB`\x82", b"IEND\xaeB`\x83"), "checksum of its chunk 'IEND'"),
     ("odd depth", png(INDEX, 8, 0)[:24] + b"\x03" + png(INDEX, 8, 0)[25:], "3 bits"),
     ("jpeg without frame", b"\xff\xd8\xff\xd9", "no frame header|within its header"),
@@ -231,3 +231,80 @@ def test_the_decoders_are_named_with_their_versions() -> None:
 def test_an_image_is_read_by_its_content_not_its_name(tmp_path: Path) -> None:
     assert read_header(BytesIO(encoded(".jpg", IMAGE))).kind == "jpeg"
     assert read_header(BytesIO(encoded(".png", IMAGE))).kind == "png"
+
+
+@pytest.mark.parametrize("where", ["RGB, empty", "RGB, wrong length", "palette, before PLTE", "palette, too long"])
+def test_a_broken_transparency_never_swaps_red_and_blue(where: str) -> None:
+    """libpng drops such a chunk with a warning, and OpenCV then gives the channels in another order."""
+    rgb = np.full((4, 4, 3), (200, 100, 50), np.uint8)
+    palette, index = chunk(b"PLTE", bytes((200, 100, 50))), np.zeros((4, 4), np.uint8)
+    data = {
+        "RGB, empty": png(rgb.reshape(4, -1), 8, 2, chunk(b"tRNS", b"")),
+        "RGB, wrong length": png(rgb.reshape(4, -1), 8, 2, chunk(b"tRNS", b"\0\1")),
+        "palette, before PLTE": png(index, 8, 3, chunk(b"tRNS", b"\xff"), palette),
+        "palette, too long": png(index, 8, 3, palette, chunk(b"tRNS", b"\xff" * 9)),
+    }[where]
+    assert np.array_equal(decode_image(data), rgb)
+
+
+def test_transparent_pixels_are_refused_in_every_kind_of_png() -> None:
+    gray = np.array([[0, 1], [2, 3]], np.uint8)
+    palette = chunk(b"PLTE", bytes(range(12)))
+    for data in (
+        png(gray, 8, 0, chunk(b"tRNS", b"\0\2")),
+        png(np.repeat(gray, 3, 1), 8, 2, chunk(b"tRNS", b"\0\2" * 3)),
+        png(gray, 8, 3, palette, chunk(b"tRNS", b"\xff\xff\0")),
+    ):
+        with pytest.raises(BadPair, match="transparent"):
+            decode_image(data)
+    assert decode_image(png(gray, 8, 0, chunk(b"tRNS", b"\0\7"))).shape == (2, 2, 3)
+    assert np.array_equal(decode_label(png(gray, 8, 0, chunk(b"tRNS", b"\0\2")), as_index=True), gray)
+
+
+def test_an_index_beyond_the_palette_is_no_colour() -> None:
+    data = png(np.full((2, 2), 5, np.uint8), 8, 3, chunk(b"PLTE", bytes(6)))
+    with pytest.raises(BadPair, match="uses colour 5 of a palette of 2"):
+        decode_label(data, as_index=False)
+    assert (decode_label(data, as_index=True) == 5).all()
+
+
+@pytest.mark.parametrize("segment", [b"\xff\xe1", b"\xff\xfe"])
+def test_an_end_marker_inside_a_thumbnail_or_comment_does_not_end_a_jpeg(segment: bytes) -> None:
+    whole = encoded(".jpg", cv2.GaussianBlur(IMAGE, (0, 0), 3))
+    inside = b"Exif\0\0" + whole
+    data = whole[:2] + segment + struct.pack(">H", len(inside) + 2) + inside + whole[2:]
+    decode_image(data)
+    decode_image(data + b"\0" * 100_000)  # a film behind the photo
+    for length in range(len(data) - len(whole) + 2, len(data) - 1, 29):
+        for tail in (b"", b"\0" * (len(data) - length)):
+            with pytest.raises(BadPair):
+                decode_image(data[:length] + tail)
+
+
+def test_orientations_written_another_way_count_as_well() -> None:
+    rgb = IMAGE.reshape(33, -1)
+    long_tag = b"MM\0*\0\0\0\x08\0\x01" + struct.pack(">HHII", 0x0112, 4, 1, 6) + b"\0\0\0\0"
+    for tag in (exif(6), b"Exif\0\0" + exif(6), long_tag):
+        assert read_header(BytesIO(png(rgb, 8, 2, chunk(b"eXIf", tag)))).orientation == 6
+    plain = png(rgb, 8, 2)
+    late = plain[:-12] + chunk(b"eXIf", exif(6)) + plain[-12:]
+    assert read_header(BytesIO(late)).orientation == 6
+    assert decode_image(late).shape == (47, 33, 3)
+    jpeg = encoded(".jpg", IMAGE)
+    first, second = (b"Exif\0\0" + exif(value) for value in (6, 1))
+    blocks = b"".join(b"\xff\xe1" + struct.pack(">H", len(block) + 2) + block for block in (first, second))
+    assert read_header(BytesIO(jpeg[:2] + blocks + jpeg[2:])).orientation == 6
+
+
+def test_black_and_white_of_one_bit_are_colours_for_a_colour_table() -> None:
+    grays = ClassTable((SegClass("black", None, (), ((0, 0, 0),)), SegClass("white", None, (), ((255, 255, 255),))))
+    bits = np.random.default_rng(0).integers(0, 2, (4, 16), dtype=np.uint8)
+    assert np.array_equal(LabelCodec(grays).decode(png(np.packbits(bits, axis=-1), 1, 0)), bits)
+
+
+def test_an_ignored_value_wins_over_a_gray_colour() -> None:
+    grays = ClassTable(
+        (SegClass("black", None, (), ((0, 0, 0),)), SegClass("white", None, (), ((255, 255, 255),))), (255,)
+    )
+    index = LabelCodec(grays).decode(png((INDEX % 2 * 255).astype(np.uint8), 8, 0))
+    assert np.array_equal(index == IGNORE, INDEX % 2 == 1)

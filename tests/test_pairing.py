@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from conftest import write_png
 
-from packer.errors import InputError
+from packer.errors import BadPair, InputError
 from packer.pairing import find_pairs
+from packer.rows import check_pair
 from packer.template import Template
 
 GRAY = np.zeros((2, 2), np.uint8)
@@ -112,7 +113,7 @@ def test_names_that_cannot_be_written_down_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         find_pairs(tmp_path)
     assert len(caught.value.problems) == 3
-    assert all("not printable UTF-8" in problem for problem in caught.value.problems)
+    assert all("control characters or is not UTF-8" in problem for problem in caught.value.problems)
     str(caught.value).encode()
 
 
@@ -120,7 +121,7 @@ def test_missing_partners_can_be_skipped_and_are_still_named(tmp_path: Path) -> 
     touch(tmp_path, "images/a.png", "images/b.png", "labels/a.png", "labels/c.png")
     pairing = find_pairs(tmp_path, skip_missing=True)
     assert [pair.key for pair in pairing.pairs] == ["a"]
-    assert pairing.skipped == ("images/b.png: has no label", "labels/c.png: has no image")
+    assert pairing.missing == ("images/b.png: has no label", "labels/c.png: has no image")
 
 
 def test_two_label_folders_are_ambiguous_and_the_answer_can_be_pasted(tmp_path: Path) -> None:
@@ -186,3 +187,83 @@ def test_linked_folders_are_followed_and_loops_end(tmp_path: Path) -> None:
 def test_the_target_inside_the_raw_folder_is_no_input(tmp_path: Path) -> None:
     touch(tmp_path, "images/a.png", "labels/a.png", "out/images/a.png", "out/labels/b.png")
     assert len(find_pairs(tmp_path, leave_out=tmp_path / "out").pairs) == 1
+
+
+def test_a_trainval_list_that_says_something_new_is_a_split(tmp_path: Path) -> None:
+    touch(tmp_path, *(f"{folder}/{name}.png" for folder in ("JPEGImages", "SegmentationClass") for name in "abc"))
+    lists = tmp_path / "ImageSets" / "Segmentation"
+    lists.mkdir(parents=True)
+    (lists / "trainval.txt").write_text("a\nb\n")
+    (lists / "test.txt").write_text("c\n")
+    assert [row[:2] for row in keys(tmp_path)] == [("test", "c"), ("trainval", "a"), ("trainval", "b")]
+
+
+def test_list_lines_may_hold_spaces_or_a_flag(tmp_path: Path) -> None:
+    touch(
+        tmp_path, *(f"{folder}/{name}.png" for folder in ("JPEGImages", "SegmentationClass") for name in ("a", "a b"))
+    )
+    lists = tmp_path / "ImageSets" / "Segmentation"
+    lists.mkdir(parents=True)
+    (lists / "train.txt").write_text("a b\n")
+    (lists / "val.txt").write_text("a -1\n")
+    assert [row[:2] for row in keys(tmp_path)] == [("train", "a b"), ("val", "a")]
+    (lists / "val.txt").write_bytes(b"\xff\xfe")
+    (lists / "more").mkdir()
+    with pytest.raises(InputError, match=r"val\.txt: the list cannot be read"):
+        find_pairs(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["all", "train (1)"])
+def test_a_split_that_no_reader_could_name_is_refused(tmp_path: Path, name: str) -> None:
+    touch(tmp_path, f"s/{name}/i/a.png", f"s/{name}/l/a.png", "s/x/i/a.png", "s/x/l/a.png")
+    with pytest.raises(InputError, match="the split"):
+        find_pairs(tmp_path, image="s/{split}/i/{key}", label="s/{split}/l/{key}")
+
+
+def test_folders_that_are_links_to_each_other_both_count(tmp_path: Path) -> None:
+    touch(tmp_path, "images/train/a.png", "labels/train/a.png")
+    for kind in ("images", "labels"):
+        (tmp_path / kind / "val").symlink_to("train")
+    assert [row[:2] for row in keys(tmp_path)] == [("train", "a"), ("val", "a")]
+
+
+@pytest.mark.parametrize(
+    ("good", "stray"),
+    [
+        (("train/images/a.png", "train/labels/a.png"), "train/images/b.tif"),
+        (("JPEGImages/a.jpg", "SegmentationClass/a.png"), "SegmentationClass/b.bmp"),
+        (("train/a.jpg", "train_labels/a_L.png"), "train_labels/b.png"),
+    ],
+)
+def test_pictures_that_a_layout_has_no_place_for_are_named(tmp_path: Path, good: tuple[str, str], stray: str) -> None:
+    touch(tmp_path, *good, stray)
+    with pytest.raises(InputError) as caught:
+        find_pairs(tmp_path)
+    assert any(stray in problem for problem in caught.value.problems)
+
+
+def test_pictures_outside_of_the_layout_are_counted(tmp_path: Path) -> None:
+    touch(tmp_path, "images/a.png", "labels/a.png", "predictions/a.png", "more/b.png")
+    assert find_pairs(tmp_path).notes == ("2 pictures lie outside of images/{key} and labels/{key}",)
+
+
+def test_captures_pair_by_name_not_by_order(tmp_path: Path) -> None:
+    touch(tmp_path, "im/1/2.png", "im/2/1.png", "gt/2/1.png", "gt/1/2.png")
+    rows = keys(tmp_path, image="im/{city}/{key}.png", label="gt/{key}/{city}.png")
+    assert rows == [("all", "1/2", "im/1/2.png", "gt/2/1.png"), ("all", "2/1", "im/2/1.png", "gt/1/2.png")]
+    with pytest.raises(InputError, match="the same captures"):
+        keys(tmp_path, image="im/{city}/{key}.png", label="gt/{town}/{key}.png")
+
+
+def test_a_pipe_is_no_picture_and_nothing_waits_for_it(tmp_path: Path) -> None:
+    touch(tmp_path, "images/a.png", "labels/a.png")
+    os.mkfifo(tmp_path / "images" / "pipe.png")
+    touch(tmp_path, "labels/pipe.png")
+    pair = next(pair for pair in find_pairs(tmp_path).pairs if pair.key == "pipe")
+    with pytest.raises(BadPair, match=r"images/pipe\.png: is not a regular file"):
+        check_pair(pair, tmp_path)
+
+
+def test_names_with_odd_spaces_are_fine(tmp_path: Path) -> None:
+    touch(tmp_path, "images/a\u00a0b\u3000c.png", "labels/a\u00a0b\u3000c.png")
+    assert len(keys(tmp_path)) == 1

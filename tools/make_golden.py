@@ -27,13 +27,13 @@ CLASSES = (("sky", (70, 130, 180)), ("road", (128, 64, 128)), ("void", (0, 0, 0)
 def golden_image(number: int) -> NDArray[np.uint8]:
     """An image that a formula gives, so that a test needs no second file to know it."""
     rows, columns, channels = np.indices((HEIGHT, WIDTH, 3))
-    return ((37 * number + 11 * rows + 5 * columns + 101 * channels) % 256).astype(np.uint8)
+    return np.asarray((37 * number + 11 * rows + 5 * columns + 101 * channels) % 256, np.uint8)
 
 
 def golden_label(number: int) -> NDArray[np.uint8]:
     """The class of every pixel: 0, 1, or 2 for what is ignored."""
     rows, columns = np.indices((HEIGHT, WIDTH))
-    return ((number + rows * columns) % 3).astype(np.uint8)
+    return np.asarray((number + rows * columns) % 3, np.uint8)
 
 
 def write_raw(raw: Path) -> None:

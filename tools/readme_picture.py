@@ -17,7 +17,7 @@ WIDTH, HEIGHT, SCALE = 1600, 560, 2
 """Laid out in points; drawn larger by SCALE and shrunk, so that lines are as smooth as text."""
 TOP, BOTTOM = 132, 490
 """All three parts stand between these."""
-LEFT, PACK, BATCH = 40, 454, 986
+LEFT, PACK, BATCH = 40, 428, 960
 """Where the three parts begin."""
 INK, GREY, FAINT = (34, 40, 49), (106, 115, 127), (208, 215, 224)
 ACCENT, CARD, WHITE = (24, 104, 190), (245, 248, 251), (255, 255, 255)
@@ -37,13 +37,13 @@ class Sheet:
         cv2.putText(self.pixels, text, at, colour, SANS, size * SCALE, weight)
 
     def write_code(self, x: float, y: float, text: str, size: int, colour: Colour = INK, centred: bool = True) -> None:
-        """Text in the code face, from x on or centred on it; dots come from the sans face, which has them on the line."""
+        """Text in the code face, from x on or centred on it; … comes from the sans face, where it is on the line."""
         runs = [(run, SANS if run == "…" else CODE) for run in text.replace("…", "\0…\0").split("\0")]
         wides = [cv2.getTextSize((0, 0), run, (0, 0), face, size * SCALE)[2] if run else 0 for run, face in runs]
         pen = x * SCALE - (sum(wides) / 2 if centred else 0)
         for (run, face), wide in zip(runs, wides, strict=True):
             cv2.putText(self.pixels, run, (round(pen), round(y * SCALE)), colour, face, size * SCALE)
-            pen += wide
+            pen += wide + SCALE * (run == "…")
 
     def box(self, x: float, y: float, wide: float, high: float, radius: float, fill: Colour, edge: Colour) -> None:
         """A rectangle with round corners and a thin edge."""
@@ -61,8 +61,10 @@ class Sheet:
         """A filled shape with smooth edges."""
         cv2.fillPoly(self.pixels, [np.round(np.array(points) * SCALE * 16).astype(np.int32)], colour, cv2.LINE_AA, 4)
 
-    def paste(self, picture: Pixels, x: float, y: float, wide: int, high: int, edge: Colour = WHITE) -> None:
-        """A picture with an edge of one point, on a soft shadow."""
+    def paste(
+        self, picture: Pixels, x: float, y: float, wide: int, high: int, edge: Colour = WHITE, rim: int = 1
+    ) -> None:
+        """A picture with a thin edge, on a soft shadow."""
         a, b, w, h = (round(v * SCALE) for v in (x, y, wide, high))
         reach = 8 * SCALE
         around = np.s_[max(b - reach, 0) : b + h + reach, max(a - reach, 0) : a + w + reach]
@@ -71,8 +73,9 @@ class Sheet:
         dark = cv2.GaussianBlur(shade, (0, 0), 2.2 * SCALE)[..., None]
         self.pixels[around] = (self.pixels[around] * (1 - dark)).astype(np.uint8)
         self.pixels[b : b + h, a : a + w] = edge
-        size, how = (w - 2 * SCALE, h - 2 * SCALE), cv2.INTER_AREA if picture.shape[1] > w else cv2.INTER_CUBIC
-        self.pixels[b + SCALE : b + h - SCALE, a + SCALE : a + w - SCALE] = cv2.resize(picture, size, interpolation=how)
+        inset = rim * SCALE
+        size, how = (w - 2 * inset, h - 2 * inset), cv2.INTER_AREA if picture.shape[1] > w else cv2.INTER_CUBIC
+        self.pixels[b + inset : b + h - inset, a + inset : a + w - inset] = cv2.resize(picture, size, interpolation=how)
 
 
 def read(path: Path) -> Pixels:
@@ -97,13 +100,13 @@ def draw_heading(sheet: Sheet, x: float, title: str, note: str) -> None:
 
 def draw_raw(sheet: Sheet, chosen: list[tuple[Path, Path]]) -> None:
     """Two fanned stacks: image files, and their labels below."""
-    draw_heading(sheet, LEFT + 118, "Raw files", "decoded again every epoch")
-    step, wide, high = 11, 214, 143
-    for kind, top in ((0, TOP), (1, TOP + 193)):
+    wide, high, step = 200, 133, 11
+    middle, tall = LEFT + wide / 2 + step, high + 2 * step
+    draw_heading(sheet, middle, "Raw files", "decoded every epoch")
+    for kind, top, names in ((0, TOP, "images/*.png  *.jpg"), (1, BOTTOM - tall, "labels/*.png")):
         for depth in range(len(chosen) - 1, -1, -1):
             sheet.paste(read(chosen[depth][kind]), LEFT + depth * step, top + (2 - depth) * step, wide, high)
-    sheet.write_code(LEFT + 118, TOP + 186, "images/*.png  *.jpg", 16, GREY)
-    sheet.write_code(LEFT + 118, BOTTOM + 21, "labels/*.png", 16, GREY)
+        sheet.write_code(middle, top + tall + 21, names, 16, GREY)
 
 
 def draw_arrow(sheet: Sheet, start: float, end: float, code: str, note: str) -> None:
@@ -149,18 +152,18 @@ def draw_icon(sheet: Sheet, x: float, y: float, shard: bool) -> None:
 
 def draw_batch(sheet: Sheet, chosen: list[tuple[Path, Path]], planes: list[tuple[Pixels, Colour]]) -> None:
     """A grid of images, and beside it the one-hot planes of the label of the first."""
-    wide, high, gap = 84, 56, 5
+    wide, high, gap = 92, 61, 5
     across = 4 * (wide + gap) - gap
     down, top = 4 * (high + gap) - gap, (TOP + BOTTOM) / 2 - 2 * (high + gap)
     draw_heading(sheet, (BATCH + WIDTH - 40) / 2, "Training batch", "tensors for PyTorch")
     for number, (image, _) in enumerate(chosen):
         row, column = divmod(number, 4)
         sheet.paste(read(image), BATCH + column * (wide + gap), top + row * (high + gap), wide, high)
-    left, size = BATCH + across + 26, (144, 96)
+    left, size = BATCH + across + 24, (138, 92)
     step = ((WIDTH - 40 - left - size[0]) / (len(planes) - 1), (down - size[1]) / (len(planes) - 1))
     for number, (plane, colour) in enumerate(planes):
         place = (left + (len(planes) - 1 - number) * step[0], top + number * step[1])
-        sheet.paste(plane, *place, *size, colour)
+        sheet.paste(plane, *place, *size, colour, rim=2)
     sheet.write(BATCH + across / 2, top + down + 32, "images  16 × 3 × H × W", 18)
     sheet.write((left + WIDTH - 40) / 2, top + down + 32, "labels  16 × C × H × W", 18)
 
@@ -181,9 +184,9 @@ def main() -> None:
     parser.add_argument("--raw", type=Path, default=Path("data_samples/raw"), help="default: %(default)s")
     parser.add_argument("--out", type=Path, default=Path("docs/road.png"), help="default: %(default)s")
     asked = parser.parse_args()
-    found, sheet, wide = pairs(asked.raw), Sheet(), 296
+    found, sheet, wide = pairs(asked.raw), Sheet(), 292
     draw_raw(sheet, [found[number] for number in (15, 6, 17)])
-    draw_arrow(sheet, LEFT + 256, PACK - 20, "packer build", "once, offline")
+    draw_arrow(sheet, LEFT + 242, PACK - 20, "packer build", "once, offline")
     draw_pack(sheet, wide)
     draw_arrow(sheet, PACK + wide + 20, BATCH - 20, 'LmdbSegDataset("out")', "memory-mapped")
     draw_batch(

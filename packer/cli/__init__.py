@@ -26,6 +26,9 @@ class Commands(click.Group):
         except (PackError, ReadError) as error:
             click.echo(f"packer: {error}", err=True)
             ctx.exit(_exit_code(error))
+        except OSError as error:  # what no message of ours foresaw: a name too long, a folder without permission
+            click.echo(f"packer: {error.filename or 'input/output'}: {error.strerror or error}", err=True)
+            ctx.exit(1)
 
 
 def _exit_code(error: Exception) -> int:

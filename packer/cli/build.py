@@ -138,6 +138,8 @@ def build_command(**options: Any) -> None:
         click.echo(line, err=True)
     with progress("packing", plan.pairs, "pairs", quiet) as advance:
         summary = build(plan, limits, workers, advance)
+    for name in plan.pairing.missing:
+        click.echo(f"left out {name}", err=True)
     for split, key, reason in summary.rejects:
         click.echo(f"left out {split}/{key}: {reason}", err=True)
     click.echo(json.dumps(_summary_json(summary), indent=1) if as_json else _summary_text(summary, request.out))
@@ -148,7 +150,7 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
         "layout": plan.pairing.layout.name,
         "pairs": {split: sum(len(s.pairs) for s in plan.specs if s.split == split) for split in plan.splits},
         "rejects": list(plan.rejects),
-        "missing": list(plan.pairing.skipped),
+        "missing": list(plan.pairing.missing),
         "notes": list(plan.pairing.notes),
         "sizes": {f"{height}x{width}": count for (height, width), count in plan.sizes.items()},
         "fields": [field.to_json() for field in plan.recipe.fields],
@@ -172,8 +174,8 @@ def _plan_text(plan: Plan) -> str:
         "pairs     " + ", ".join(f"{split} {count}" for split, count in facts["pairs"].items()),
         f"rejects   {len(plan.rejects)}",
         *(f"          {reason}" for reason in plan.rejects),
-        f"missing   {len(plan.pairing.skipped)}",
-        *(f"          {name}" for name in plan.pairing.skipped),
+        f"missing   {len(plan.pairing.missing)}",
+        *(f"          {name}" for name in plan.pairing.missing),
         "sizes     " + _first([f"{size} ({count})" for size, count in facts["sizes"].items()]),
         "fields    " + "; ".join(fields),
         f"classes   {len(facts['classes'])}: " + _first(facts["classes"]),

@@ -1,22 +1,40 @@
-"""HDF5: one file of contiguous, uncompressed datasets, each on a boundary of 4096 bytes, so that it can be mapped."""
+"""HDF5: one file of contiguous, uncompressed datasets, large ones on a boundary of 4096 bytes, all to be mapped."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import h5py
+from numpy.typing import NDArray
 
 from packer.formats import Arrays
 from readers.formats.hdf5 import SUFFIX
 
 
 def write(stem: Path, arrays: Arrays) -> list[Path]:
-    """One file with a dataset per column."""
+    """One file with a dataset per column. libhdf5 lays it out, the rows are written past it: a full disk is then an
+    error like any other, where libhdf5 would crash on closing the file."""
     path = stem.with_name(stem.name + SUFFIX)
-    with h5py.File(path, "w", libver=("v108", "v108"), alignment_threshold=1, alignment_interval=4096) as file:
+    with h5py.File(path, "w", libver=("v108", "v108"), alignment_threshold=4096, alignment_interval=4096) as file:
+        starts = {name: _allocate(file, name, array) for name, array in arrays.items()}
+    with path.open("r+b") as data:
         for name, array in arrays.items():
-            file.create_dataset(name, data=array, track_times=False)
+            data.seek(starts[name])
+            data.write(array.data)
     return [path]
+
+
+def _allocate(file: h5py.File, name: str, array: NDArray[Any]) -> int:
+    """Make a contiguous dataset with its place in the file fixed, but not filled."""
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_layout(h5py.h5d.CONTIGUOUS)
+    properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    properties.set_obj_track_times(False)
+    kind = h5py.h5t.py_create(array.dtype, logical=True)
+    space = h5py.h5s.create_simple(array.shape)
+    return int(h5py.h5d.create(file.id, name.encode(), kind, space, properties).get_offset())
 
 
 def tool() -> str:

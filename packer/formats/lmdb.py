@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,8 @@ def write(stem: Path, arrays: Arrays) -> list[Path]:
     value = np.zeros(value_bytes, np.uint8)
     # writemap: values go straight into the file's pages, so a shard is not in memory twice.
     options: dict[str, Any] = {"subdir": False, "lock": False, "sync": False, "writemap": True}
-    with lmdb.open(str(path), map_size=map_size(rows, value_bytes), **options) as environment:
+    with _as_os_error(), lmdb.open(str(path), map_size=map_size(rows, value_bytes), **options) as environment:
+        _reserve(path)
         with environment.begin(write=True) as transaction:
             for row in range(rows):
                 for name, array in arrays.items():
@@ -48,6 +51,22 @@ def map_size(rows: int, value_bytes: int) -> int:
     page = os.sysconf("SC_PAGE_SIZE")
     value_pages = -(-(value_bytes + 16) // page)
     return (rows * value_pages + rows // 8 + 64) * page
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    """liblmdb's errors while writing are those of the disk, whatever their class."""
+    try:
+        yield
+    except lmdb.Error as error:
+        raise OSError(str(error)) from error
+
+
+def _reserve(path: Path) -> None:
+    """Have the disk promise the map's blocks: writing to a map on a full disk would kill the process."""
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
 def tool() -> str:

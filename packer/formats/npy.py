@@ -16,7 +16,9 @@ def write(stem: Path, arrays: Arrays) -> list[Path]:
     for name, array in arrays.items():
         paths.append(column_path(stem, name))
         with paths[-1].open("wb") as file:
-            np.lib.format.write_array(file, array, version=(1, 0), allow_pickle=False)
+            header = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            file.write(array.data)  # numpy's own way of writing forgets why it failed
     return paths
 
 

@@ -13,6 +13,7 @@ from readers.contract.fields import KEY, Field
 from readers.formats.shard import Column, Keys, Shard, ShardFacts, damage_at
 
 SUFFIX = ".arrow"
+_DTYPES = {"uint8": "|u1", "uint16": "<u2", "halffloat": "<f2", "float": "<f4"}
 
 
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
@@ -40,7 +41,7 @@ def _column(path: Path, field: Field, batches: list[Any], base: int) -> Column:
         if values.null_count or values.offset:
             raise DamagedError(f"{path}: {field.name!r} has nulls or an offset")
         starts.append(values.buffers()[1].address - base)
-    dtype = np.dtype(kind.value_type.to_pandas_dtype())
+    dtype = np.dtype(_DTYPES.get(str(kind.value_type), "V1"))
     return Column(path, dtype, tuple(kind.shape), np.array(starts, np.int64), batches[0].num_rows)
 
 
