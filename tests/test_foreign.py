@@ -15,13 +15,14 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from conftest import SMALL_SHARDS, RawFolder, pack
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from packer.formats import lmdb as lmdb_writer
+from packer.formats import writer
 from readers.contract.fields import Field
-from readers.formats import lmdb as lmdb_opener
+from readers.formats import opener
 from readers.formats.shard import ShardFacts
 
 Rows = dict[str, tuple[NDArray[Any], NDArray[Any]]]
@@ -111,6 +112,42 @@ def test_lmdb_opens_lmdb(pack_of: Any, raw_folder: RawFolder) -> None:
     check(rows(), raw_folder)
 
 
+def made_up(rows: int, pixels: int, key_bytes: int) -> dict[str, NDArray[Any]]:
+    """The arrays of a shard, every number of them different from its neighbours'."""
+    rng = np.random.default_rng(rows * pixels)
+    return {
+        "image": rng.integers(0, 256, (rows, 1, 1, pixels), dtype=np.uint8),
+        "label": rng.integers(0, 256, (rows, 1, pixels), dtype=np.uint8),
+        "key": np.array([b"%0*d" % (key_bytes, row) for row in range(rows)], np.bytes_),
+    }
+
+
+def check_opened(storage: str, stem: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Our opener finds what our writer wrote."""
+    rows, _, _, pixels = arrays["image"].shape
+    fields = (Field("image", "|u1", (1, 1, pixels), "rgb"), Field("label", "|u1", (1, pixels), "index"))
+    shard = opener(storage)(stem, ShardFacts(rows, fields))
+    for name in ("image", "label"):
+        got = np.empty_like(arrays[name])
+        shard.read(name, range(rows), got, range(rows))
+        assert np.array_equal(got, arrays[name])
+    assert [shard.key(row).encode() for row in range(rows)] == arrays["key"].tolist()
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.integers(1, 60), pixels=st.integers(1, 3000), batch=st.integers(1, 40_000))
+def test_any_shard_opens_as_it_was_written(
+    storage: str, tmp_path_factory: pytest.TempPathFactory, rows: int, pixels: int, batch: int
+) -> None:
+    """Any number of rows of any size; in Arrow, in record batches of any size."""
+    stem = tmp_path_factory.mktemp("any") / "shard"
+    arrays = made_up(rows, pixels, 5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("packer.formats.arrow.BATCH_BYTES", batch)
+        writer(storage).write(stem, arrays)
+    check_opened(storage, stem, arrays)
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 400), st.integers(1, 9000), st.integers(1, 12))
 def test_our_walk_of_the_tree_finds_what_lmdb_finds(
@@ -118,21 +155,10 @@ def test_our_walk_of_the_tree_finds_what_lmdb_finds(
 ) -> None:
     """Any number of rows of any size: values inside leaves, values in runs of pages, trees of one to three levels."""
     stem = tmp_path_factory.mktemp("walk") / "shard"
-    rng = np.random.default_rng(rows * pixels)
-    arrays = {
-        "image": rng.integers(0, 256, (rows, 1, 1, pixels), dtype=np.uint8),
-        "label": rng.integers(0, 256, (rows, 1, pixels), dtype=np.uint8),
-        "key": np.array([b"%0*d" % (key_bytes, row) for row in range(rows)], np.bytes_),
-    }
+    arrays = made_up(rows, pixels, key_bytes)
     (path,) = lmdb_writer.write(stem, arrays)
     assert path.stat().st_size <= lmdb_writer.map_size(rows, 2 * pixels + 256)
-    fields = (Field("image", "|u1", (1, 1, pixels), "rgb"), Field("label", "|u1", (1, pixels), "index"))
-    shard = lmdb_opener.open_shard(stem, ShardFacts(rows, fields))
-    for name in ("image", "label"):
-        got = np.empty_like(arrays[name])
-        shard.read(name, range(rows), got, range(rows))
-        assert np.array_equal(got, arrays[name])
-    assert [shard.key(row).encode() for row in range(rows)] == arrays["key"].tolist()
+    check_opened("lmdb", stem, arrays)
     with lmdb.open(str(path), subdir=False, readonly=True, lock=False) as environment, environment.begin() as txn:
         assert environment.stat()["entries"] == rows + 1
         for row, (_, value) in zip(range(rows), txn.cursor(), strict=False):

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from scene import CLASSES, HEIGHT, WIDTH, Pixels, draw_scene
+from scene import draw_scene
+from street import CLASSES, HEIGHT, WIDTH, Pixels
 
 SPLITS = {"train": range(18), "val": range(18, 24)}
 """The scenes of each split; a scene's number is the seed that it is drawn from."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +24,15 @@ class Writer:
     write: Callable[[Path, Arrays], list[Path]]
     tool: Callable[[], str]
     """The library that decides the bytes, with its version."""
+
+
+@contextmanager
+def as_os_error(kind: type[Exception]) -> Iterator[None]:
+    """What a format's library raises while writing is the disk's trouble, whatever its class."""
+    try:
+        yield
+    except kind as error:
+        raise OSError(str(error)) from error
 
 
 def writer(storage: str) -> Writer:

@@ -8,7 +8,7 @@ from typing import Any
 import h5py
 from numpy.typing import NDArray
 
-from packer.formats import Arrays
+from packer.formats import Arrays, as_os_error
 from readers.formats.hdf5 import SUFFIX
 
 
@@ -16,7 +16,8 @@ def write(stem: Path, arrays: Arrays) -> list[Path]:
     """One file with a dataset per column. libhdf5 lays it out, the rows are written past it: a full disk is then an
     error like any other, where libhdf5 would crash on closing the file."""
     path = stem.with_name(stem.name + SUFFIX)
-    with h5py.File(path, "w", libver=("v108", "v108"), alignment_threshold=4096, alignment_interval=4096) as file:
+    options = {"libver": ("v108", "v108"), "alignment_threshold": 4096, "alignment_interval": 4096}
+    with as_os_error(RuntimeError), h5py.File(path, "w", **options) as file:
         starts = {name: _allocate(file, name, array) for name, array in arrays.items()}
     with path.open("r+b") as data:
         for name, array in arrays.items():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import lmdb
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.formats import Arrays
+from packer.formats import Arrays, as_os_error
 from readers.formats.lmdb import LAYOUT_KEY, SUFFIX, row_key
 
 ALIGNMENT = 64
@@ -32,7 +30,7 @@ def write(stem: Path, arrays: Arrays) -> list[Path]:
     value = np.zeros(value_bytes, np.uint8)
     # writemap: values go straight into the file's pages, so a shard is not in memory twice.
     options: dict[str, Any] = {"subdir": False, "lock": False, "sync": False, "writemap": True}
-    with _as_os_error(), lmdb.open(str(path), map_size=map_size(rows, value_bytes), **options) as environment:
+    with as_os_error(lmdb.Error), lmdb.open(str(path), map_size=map_size(rows, value_bytes), **options) as environment:
         _reserve(path)
         with environment.begin(write=True) as transaction:
             for row in range(rows):
@@ -51,15 +49,6 @@ def map_size(rows: int, value_bytes: int) -> int:
     page = os.sysconf("SC_PAGE_SIZE")
     value_pages = -(-(value_bytes + 16) // page)
     return (rows * value_pages + rows // 8 + 64) * page
-
-
-@contextmanager
-def _as_os_error() -> Iterator[None]:
-    """liblmdb's errors while writing are those of the disk, whatever their class."""
-    try:
-        yield
-    except lmdb.Error as error:
-        raise OSError(str(error)) from error
 
 
 def _reserve(path: Path) -> None:

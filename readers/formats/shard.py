@@ -113,8 +113,8 @@ class Shard:
 
 def _check_bounds(column: Column, rows: int, size: int) -> None:
     """No row may begin before the file or end after it: reading past a map kills the process."""
-    last_run = min(rows, column.run_rows) * column.row_bytes
-    if len(column.starts) and (column.starts.min() < 0 or column.starts.max() + last_run > size):
+    runs = np.clip(rows - np.arange(len(column.starts)) * column.run_rows, 0, column.run_rows)
+    if (column.starts < 0).any() or (column.starts + runs * column.row_bytes > size).any():
         raise DamagedError(f"{column.path}: {size} bytes are too few for its {rows} rows; was it cut short?")
 
 
