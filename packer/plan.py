@@ -20,6 +20,8 @@ from packer.pairing import Pair, Pairing, find_pairs
 from packer.recipe import Recipe
 from packer.rows import check_pair, open_picture
 from packer.spec import ShardSpec, cut
+from readers.contract.errors import DamagedError, NoPackError
+from readers.contract.manifest import Manifest
 
 MIB = 1 << 20
 SHARD_SLACK = 64 << 10
@@ -60,6 +62,8 @@ class Plan:
     sizes: Counter[tuple[int, int]]
     rejects: tuple[str, ...]
     free_bytes: int
+    packed_bytes: int
+    """What a pack of the same recipe already holds at the target: most of its shards will be used again."""
 
     @property
     def pairs(self) -> int:
@@ -87,13 +91,17 @@ class Plan:
             return None
         return self.rows * replace(self.recipe, labels="index").row_bytes
 
+    @property
+    def needed_bytes(self) -> int:
+        """What the disk must have free."""
+        return max(0, self.bytes - self.packed_bytes) + len(self.specs) * SHARD_SLACK
+
     def check_disk(self) -> None:
         """Refuse beforehand what the disk cannot hold."""
-        if self.bytes + len(self.specs) * SHARD_SLACK > self.free_bytes:
+        if self.needed_bytes > self.free_bytes:
             advice = "" if self.index_bytes is None else f"; --labels index needs {self.index_bytes:,} bytes"
-            raise TargetError(
-                f"{self.request.out}: needs about {self.bytes:,} bytes, the disk has {self.free_bytes:,} free{advice}"
-            )
+            need = f"needs about {self.needed_bytes:,} bytes, the disk has {self.free_bytes:,} free"
+            raise TargetError(f"{self.request.out}: {need}{advice}")
 
 
 def make_plan(request: Request) -> Plan:
@@ -123,7 +131,7 @@ def make_plan(request: Request) -> Plan:
         for split, members in groupby(pairing.pairs, key=lambda pair: pair.split)
         for pairs in cut(members, recipe.shard_rows)
     ]
-    return Plan(request, recipe, pairing, tuple(specs), sizes, tuple(rejects), _free_bytes(request.out))
+    return Plan(request, recipe, pairing, tuple(specs), sizes, tuple(rejects), *_space(request.out, recipe))
 
 
 def _check_headers(pairs: Sequence[Pair], raw: Path) -> tuple[Counter[tuple[int, int]], list[str]]:
@@ -182,9 +190,14 @@ def _no_classes(raw: Path, pairing: Pairing) -> InputError:
     )
 
 
-def _free_bytes(out: Path) -> int:
-    """Free bytes on the disk that `out` is or will be on."""
+def _space(out: Path, recipe: Recipe) -> tuple[int, int]:
+    """Free bytes on the disk that `out` is or will be on, and the bytes packed there by the same recipe."""
     place = out.absolute()
     while not place.exists():
         place = place.parent
-    return shutil.disk_usage(place).free
+    try:
+        manifest = Manifest.load(out)
+        packed = manifest.bytes if manifest.recipe == recipe.to_json() else 0
+    except (NoPackError, DamagedError):
+        packed = 0
+    return shutil.disk_usage(place).free, packed

@@ -159,7 +159,7 @@ class SegDataset(Dataset[Any]):
             return labels
         if self.label == "onehot":
             return expand(labels, len(self.classes))
-        return collapse(labels, self.classes.ignore_index, self.classes.index_dtype)
+        return collapse(labels, self.classes.index_dtype)
 
     def _deliver(self, image: torch.Tensor, label: torch.Tensor) -> Any:
         return (image, label) if self.transform is None else self.transform(image, label)

@@ -256,9 +256,19 @@ def test_a_disk_that_is_too_small_is_refused_before_work(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=10_000))
     result = run("build", raw.path, tmp_path / "out")
     assert result.exit_code == 1
-    assert "needs about 48,384 bytes, the disk has 10,000 free; --labels index needs 27,648 bytes" in result.stderr
+    assert "needs about 179,456 bytes, the disk has 10,000 free; --labels index needs 27,648 bytes" in result.stderr
     assert not (tmp_path / "out").exists()
     assert "not enough" in run("build", "--dry-run", raw.path, tmp_path / "out").stdout
+
+
+def test_a_pack_that_is_there_already_needs_no_space_again(
+    raw: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = pack(raw.path, tmp_path / "out")
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=140_000))
+    assert run("build", raw.path, out).exit_code == 0
+    assert "140,000 free" in run("build", "--labels", "index", "--size", "512x512", raw.path, out).stderr
 
 
 def test_unknown_colours_can_be_ignored_on_request(raw: RawFolder, tmp_path: Path) -> None:

@@ -202,4 +202,4 @@ def test_onehot_and_index_are_each_others_inverse(
     assert planes.dtype == np.uint8
     assert planes.max() <= 1
     assert np.array_equal(planes.sum(axis=-3), index != ignore)
-    assert np.array_equal(collapse(planes, ignore, dtype), index)
+    assert np.array_equal(collapse(planes, dtype), index)

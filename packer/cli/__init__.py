@@ -14,7 +14,7 @@ from packer.errors import PackError
 from readers.contract import VERSION
 from readers.contract.errors import DamagedError, ReadError
 
-DAMAGED = 4
+DAMAGED, INTERRUPTED = 4, 130
 
 
 class Commands(click.Group):
@@ -26,6 +26,9 @@ class Commands(click.Group):
         except (PackError, ReadError) as error:
             click.echo(f"packer: {error}", err=True)
             ctx.exit(_exit_code(error))
+        except KeyboardInterrupt:
+            click.echo("packer: interrupted; nothing was published", err=True)
+            ctx.exit(INTERRUPTED)
         except OSError as error:  # what no message of ours foresaw: a name too long, a folder without permission
             click.echo(f"packer: {error.filename or 'input/output'}: {error.strerror or error}", err=True)
             ctx.exit(1)
@@ -50,6 +53,7 @@ def main() -> None:
     \b
     Exit codes:
       0 done   1 failed   2 wrong usage   3 more bad pairs than --max-bad   4 damaged data
+      130 interrupted
     """
 
 

@@ -181,7 +181,7 @@ def _plan_text(plan: Plan) -> str:
         f"classes   {len(facts['classes'])}: " + _first(facts["classes"]),
         f"shards    {facts['shards']} of about {plan.recipe.shard_rows} rows",
         f"bytes     {bytes_text(plan.bytes)} ({plan.rows} rows of {bytes_text(plan.recipe.row_bytes)})",
-        f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.bytes > plan.free_bytes else ""),
+        f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else ""),
     ]
     return "\n".join([*lines, *_advice(plan)])
 

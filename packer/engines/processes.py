@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -19,7 +20,7 @@ def in_processes(specs: Sequence[ShardSpec], raw: Path, out: Path, workers: int)
     """Memory is a shard per worker: no more shards are handed out than workers can take up."""
     # spawn: a fork of a process with threads (OpenCV's, pyarrow's) may hang.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_ctrl_c_to_the_parent)
     try:
         left = iter(enumerate(specs))
         running: dict[Future[str], int] = {}
@@ -38,6 +39,10 @@ def in_processes(specs: Sequence[ShardSpec], raw: Path, out: Path, workers: int)
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _leave_ctrl_c_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _build(spec: str, raw: Path, out: Path) -> str:

@@ -18,8 +18,16 @@ def expand(index: Labels, classes: int, out: NDArray[np.uint8] | None = None) ->
     return out
 
 
-def collapse(planes: NDArray[np.uint8], ignore: int, dtype: str) -> Labels:
-    """(…, classes, H, W) planes -> (…, H, W) numbers; where no plane is 1, the number is `ignore`."""
-    index: Labels = planes.argmax(axis=-3).astype(dtype)
-    index[~planes.any(axis=-3)] = ignore
+def collapse(planes: NDArray[np.uint8], dtype: str) -> Labels:
+    """(…, classes, H, W) planes -> (…, H, W) numbers; where no plane is 1, the largest number of the dtype.
+
+    Each pixel has at most one 1, so the sum of (class + 1) * plane is the class and 1, or 0; less 1, that wraps around.
+    """
+    *batch, classes, height, width = planes.shape
+    index: Labels = np.zeros((*batch, height, width), dtype)
+    part = np.empty_like(index)
+    for number in range(classes):
+        np.multiply(planes[..., number, :, :], index.dtype.type(number + 1), out=part, dtype=index.dtype)
+        index += part
+    index -= 1
     return index
