@@ -117,3 +117,32 @@ def test_very_many_shards_are_read_within_the_default_limits(storage: str, tmp_p
     assert rows == shards
     assert files <= 3 * MOST_OPEN_SHARDS + 40
     assert maps <= 3 * MOST_OPEN_SHARDS + 1000
+
+
+BUILD = """
+import resource, sys
+from packer.cli import main
+try:
+    main(["build", "--quiet", "--workers", sys.argv[1], "--shard-size", "2MiB", sys.argv[2], sys.argv[3]])
+except SystemExit as done:
+    assert done.code == 0, done.code
+kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+print(max(resource.getrusage(kind).ru_maxrss for kind in kinds))
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_larger_data_set_takes_no_more_memory_to_build(storage: str, tmp_path: Path, workers: str) -> None:
+    """40 and 240 pairs of 450 KB a row: what all rows take would show."""
+    peaks = []
+    for count in (40, 240):
+        raw = make_raw(tmp_path / f"raw{count}", {"train": 1}, height=256, width=256)
+        for kind in ("images", "masks"):
+            first = raw.path / "train" / kind / "street_000.png"
+            for number in range(1, count):
+                (first.parent / f"street_{number:03d}.png").hardlink_to(first)
+        command = [sys.executable, "-c", BUILD, workers, str(raw.path), str(tmp_path / f"out{count}")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        peaks.append(int(done.stdout.splitlines()[-1]) * 1024)
+    assert peaks[1] < peaks[0] + 200 * 450_000 / 4
