@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from packer.commit import commit
@@ -48,7 +48,7 @@ def build(plan: Plan, limits: Limits, workers: int, progress: Progress) -> Summa
     """Build every shard of the plan and publish them; raises, and publishes nothing, where the rejects are too many."""
     started = time.monotonic()
     if plan.rejects and not limits.allows(len(plan.rejects), plan.pairs):
-        raise _too_many(plan.rejects, plan, limits)
+        raise _too_many(plan.rejects, plan, limits, "by their headers alone; pixels come after these")
     plan.check_disk()
     out = plan.request.out
     prepare_target(out)
@@ -74,9 +74,10 @@ def all_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _too_many(reasons: tuple[str, ...] | list[str], plan: Plan, limits: Limits) -> PackError:
+def _too_many(reasons: Sequence[str], plan: Plan, limits: Limits, seen: str = "nothing was published") -> PackError:
     told = f"{len(reasons)} of {plan.pairs} pairs are bad"
     if not limits.skip:
-        return RejectedError(f"{told}; nothing was published. Mend them, or leave them out with --on-bad skip", reasons)
-    most = "" if limits.most is None else f", over --max-bad {limits.most:g}"
-    return TooManyRejectsError(f"{told}{most}; nothing was published", reasons)
+        return RejectedError(f"{told} ({seen}); mend them, or leave them out with --on-bad skip", reasons)
+    share = limits.most is not None and 0 < limits.most < 1
+    most = "" if limits.most is None else f", over --max-bad {limits.most:{'.6g' if not share else '.4%'}}"
+    return TooManyRejectsError(f"{told}{most} ({seen})", reasons)

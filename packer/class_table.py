@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from packer.errors import InputError
+from packer.errors import InputError, UsageError
 from readers.contract.classes import MOST_CLASSES, ClassTable, Colour, SegClass
 
 TABLE_NAMES = ("class_dict.csv", "classes.csv", "class_table.csv")
@@ -26,7 +26,7 @@ _COLUMNS = {
     "value": ("value", "id", "index", "pixel", "pixel_value", "label_id", "class_id", "train_id", "gray", "grey"),
 }
 _NUMBER = re.compile(r"[0-9]{1,5}")
-_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
+_VALUES = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*")
 
 
 def class_table(raw: Path, classes: str | None, ignore: Sequence[str] = ()) -> ClassTable | None:
@@ -40,19 +40,22 @@ def class_table(raw: Path, classes: str | None, ignore: Sequence[str] = ()) -> C
                 f"{raw}: has several class tables; choose one with --classes", [str(path) for path in paths]
             )
         table = read_table(paths[0])
-    elif number := _RANGE.fullmatch(classes.strip()):
-        table = _values_table(number)
+    elif _VALUES.fullmatch(classes.strip()):
+        table = _values_table(classes.strip())
     else:
         table = read_table(Path(classes))
     return _ignoring(table, ignore)
 
 
-def _values_table(number: re.Match[str]) -> ClassTable:
-    """`12` is the values 0 to 11; `1-150` is what it says."""
-    first, last = (int(number[1]), int(number[2])) if number[2] else (0, int(number[1]) - 1)
-    if not first <= last <= MOST_VALUE or last - first >= MOST_CLASSES:
-        raise InputError(f"--classes {number[0]}: expected a number of classes, or a range of values such as 1-150")
-    values = range(first, last + 1)
+def _values_table(text: str) -> ClassTable:
+    """`12` is the values 0 to 11; `1-150` and `0,255` are what they say."""
+    if text.isdigit():
+        values = list(range(int(text)))
+    else:
+        ends = [(part.partition("-")[0], part.rpartition("-")[2]) for part in text.split(",")]
+        values = [value for first, last in ends for value in range(int(first), int(last) + 1)]
+    if not 1 <= len(set(values)) == len(values) <= MOST_CLASSES or max(values) > MOST_VALUE:
+        raise UsageError(f"--classes {text}: expected a number of classes, or different values such as 1-150 or 0,255")
     drawn = _distinct_colours(len(values))
     return ClassTable(
         tuple(SegClass(f"class_{value}", colour, (value,)) for value, colour in zip(values, drawn, strict=True))
@@ -190,11 +193,11 @@ def _ignoring(table: ClassTable, ignore: Sequence[str]) -> ClassTable:
         elif (colour := parse_colour(text)) is not None:
             table = _without(table, colour=colour)
         else:
-            raise InputError(
+            raise UsageError(
                 f"--ignore {text}: is no class ({', '.join(table.names)}), no value and no colour such as #000000"
             )
     if not table.classes:
-        raise InputError("--ignore leaves no class")
+        raise UsageError("--ignore leaves no class")
     return table
 
 

@@ -2,6 +2,7 @@
 
 PackError                 exit code
 ├── InputError            1   the raw folder or the class table is not usable; carries every problem
+├── UsageError            2   options that cannot be, or not together
 ├── TargetError           1   the place to pack to cannot be used
 ├── EngineError           1   a worker process died
 ├── RejectedError         1   pairs are bad and --on-bad is fail
@@ -27,6 +28,12 @@ class InputError(PackError):
     def __init__(self, summary: str, problems: Sequence[str] = ()) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join([summary, *(f"  {problem}" for problem in problems)]))
+
+
+class UsageError(PackError):
+    """Options that cannot be, or not together."""
+
+    exit_code = 2
 
 
 class TargetError(PackError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from packer.errors import InputError
+from packer.errors import UsageError
 from packer.template import OTHER_PICTURES, PICTURES, SPLIT, Template
 
 IMAGE_FOLDERS = ("images", "image", "imgs", "img")
@@ -46,7 +46,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         if set(self.image.captures) != set(self.label.captures):
-            raise InputError(
+            raise UsageError(
                 f"--image {self.image.text!r} and --label {self.label.text!r} need the same captures: "
                 "what both share is how an image finds its label"
             )

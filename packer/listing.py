@@ -17,7 +17,7 @@ def list_files(raw: Path, leave_out: Path | None = None) -> list[str]:
     Folders behind links count as well; a link that leads back to where it lies is not followed.
     """
     if not raw.is_dir():
-        raise InputError(f"{raw}: there is no such folder")
+        raise InputError(f"{raw}: " + ("is a file, not a folder" if raw.exists() else "there is no such folder"))
     left_out = _identity(leave_out) if leave_out is not None and leave_out.is_dir() else None
     return sorted(_walk(str(raw), "", frozenset(), left_out))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from packer.errors import InputError
+from packer.errors import InputError, UsageError
 from packer.layouts import Layout, Place, find_layouts
 from packer.listing import list_files
 from packer.splitlists import read_lists
@@ -68,7 +68,11 @@ def find_pairs(
     found.problems += _bad_splits({split for split, _ in found.images})
     problems = found.problems if skip_missing else found.problems + found.missing
     if problems:
-        hint = "; --missing skip leaves out what has no partner" if found.missing and not skip_missing else ""
+        hint = ""
+        if found.missing and not skip_missing:
+            hint = "; --missing skip leaves out what has no partner"
+        if not found.images.keys() & found.labels.keys():
+            hint = "; no image has a label of the same key: --image and --label say how their names differ"
         raise InputError(f"{raw}: {len(problems)} problems in the layout {layout.name}{hint}", problems)
     pairs = [
         Pair(split or ALL, key, paths[0], found.labels[split, key][0])
@@ -85,7 +89,7 @@ def _layout(raw: Path, files: list[str], image: str | None, label: str | None) -
     if image and label:
         return Layout("given by --image and --label", Template(image), Template(label), exclusive=False)
     if image or label:
-        raise InputError("--image and --label go together: give both templates")
+        raise UsageError("--image and --label go together: give both templates")
     layouts = find_layouts(files)
     if len(layouts) == 1:
         return layouts[0]
@@ -134,7 +138,7 @@ def _find(files: list[str], layout: Layout) -> _Found:
         else:
             outside += suffix in (*PICTURES, *OTHER_PICTURES)
     if outside:
-        found.notes.append(f"{outside} pictures lie outside of {layout.image.text} and {layout.label.text}")
+        found.notes.append(f"{outside} other pictures fit neither {layout.image.text} nor {layout.label.text}")
     return found
 
 

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 from packer.class_table import TABLE_NAMES, class_table
-from packer.errors import BadPair, InputError, TargetError
+from packer.errors import BadPair, InputError, TargetError, UsageError
 from packer.formats import writer
 from packer.geometry import Geometry
 from packer.header import MOST_PIXELS
@@ -62,8 +62,8 @@ class Plan:
     sizes: Counter[tuple[int, int]]
     rejects: tuple[str, ...]
     free_bytes: int
-    packed_bytes: int
-    """What a pack of the same recipe already holds at the target: most of its shards will be used again."""
+    current: Manifest | None
+    """What is packed at the target now."""
 
     @property
     def pairs(self) -> int:
@@ -94,7 +94,8 @@ class Plan:
     @property
     def needed_bytes(self) -> int:
         """What the disk must have free."""
-        return max(0, self.bytes - self.packed_bytes) + len(self.specs) * SHARD_SLACK
+        again = self.current.bytes if self.current and self.current.recipe == self.recipe.to_json() else 0
+        return max(0, self.bytes - again) + len(self.specs) * SHARD_SLACK
 
     def check_disk(self) -> None:
         """Refuse beforehand what the disk cannot hold."""
@@ -106,6 +107,8 @@ class Plan:
 
 def make_plan(request: Request) -> Plan:
     """Find the pairs, judge every header, and cut the shards."""
+    if request.fit != "stretch" and request.size is None:
+        raise UsageError(f"--fit {request.fit}: needs --size, the size that the pictures are fitted to")
     pairing = find_pairs(request.raw, request.image, request.label, request.missing == "skip", leave_out=request.out)
     classes = class_table(request.raw, request.classes, request.ignore)
     if classes is None:
@@ -131,7 +134,7 @@ def make_plan(request: Request) -> Plan:
         for split, members in groupby(pairing.pairs, key=lambda pair: pair.split)
         for pairs in cut(members, recipe.shard_rows)
     ]
-    return Plan(request, recipe, pairing, tuple(specs), sizes, tuple(rejects), *_space(request.out, recipe))
+    return Plan(request, recipe, pairing, tuple(specs), sizes, tuple(rejects), *_target(request.out))
 
 
 def _check_headers(pairs: Sequence[Pair], raw: Path) -> tuple[Counter[tuple[int, int]], list[str]]:
@@ -152,7 +155,7 @@ def _check_headers(pairs: Sequence[Pair], raw: Path) -> tuple[Counter[tuple[int,
 def _common_size(sizes: Counter[tuple[int, int]], rejects: Sequence[str]) -> tuple[int, int]:
     """The one size that all pictures have."""
     if not sizes:
-        raise InputError("every pair is bad", rejects)
+        raise InputError("every pair is bad; mend them", rejects)
     if len(sizes) > 1:
         shown = [f"{height}x{width}: {count} pairs" for (height, width), count in sizes.most_common(20)]
         more = [f"… and {len(sizes) - 20} more sizes"] if len(sizes) > 20 else []
@@ -182,22 +185,21 @@ def _no_classes(raw: Path, pairing: Pairing) -> InputError:
     classes = [value for value in found if value != 255]
     proposal = f"perhaps --classes {max(classes, default=0) + 1}" + (" --ignore 255" if 255 in found else "")
     if len(classes) < 2 <= len(found):
-        proposal = f"but {sorted(found)} may be two classes: then --classes FILE with lines such as value,name"
+        proposal = f"perhaps --classes {','.join(map(str, sorted(found)))}"
     values = ", ".join(map(str, sorted(found)[:30])) + (", …" if len(found) > 30 else "")
     return InputError(
         f"{summary}; the labels hold numbers, so a number of classes will do, {proposal}",
-        [f"values seen in {len(looked_at)} of {len(pairing.pairs)} labels: {values}"],
+        [f"values in a sample of {len(looked_at)} of {len(pairing.pairs)} labels: {values}"],
     )
 
 
-def _space(out: Path, recipe: Recipe) -> tuple[int, int]:
-    """Free bytes on the disk that `out` is or will be on, and the bytes packed there by the same recipe."""
+def _target(out: Path) -> tuple[int, Manifest | None]:
+    """Free bytes on the disk that `out` is or will be on, and what is packed there now."""
     place = out.absolute()
     while not place.exists():
         place = place.parent
     try:
-        manifest = Manifest.load(out)
-        packed = manifest.bytes if manifest.recipe == recipe.to_json() else 0
+        current = Manifest.load(out)
     except (NoPackError, DamagedError):
-        packed = 0
-    return shutil.disk_usage(place).free, packed
+        current = None
+    return shutil.disk_usage(place).free, current

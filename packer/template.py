@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from packer.errors import InputError
+from packer.errors import UsageError
 
 PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif")
 """What a picture's name may end with; the content decides what it really is."""
@@ -28,7 +28,8 @@ class Template:
     def __post_init__(self) -> None:
         names = self.captures
         if KEY not in names or len(set(names)) != len(names):
-            raise InputError(f"template {self.text!r}: needs {{{KEY}}} once, and no capture twice")
+            found = ", ".join(f"{{{name}}}" for name in names) or "none"
+            raise UsageError(f"template {self.text!r}: needs {{{KEY}}} once, and no capture twice; it has {found}")
 
     @property
     def captures(self) -> list[str]:

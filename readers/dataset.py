@@ -203,7 +203,11 @@ def open_dataset(
     label: LabelForm | None = None,
     transform: Transform | None = None,
 ) -> SegDataset:
-    """The data set packed at `root`, whatever its format."""
+    """The data set packed at `root`, whatever its format.
+
+    `split`: its name, or "all" for every row; may be left out where there is only one. `label`: "onehot" (C,H,W) or
+    "index" (H,W), by default as stored. `transform(image, label)`: applied to each sample; its result is delivered.
+    """
     return DATASETS[Manifest.load(Path(root)).storage](root, split, label, transform)
 
 

@@ -120,7 +120,7 @@ def test_index_labels_without_a_table_are_told_what_to_type(raw: RawFolder, tmp_
     result = run("build", raw.path, tmp_path / "out")
     assert result.exit_code == 1
     assert "perhaps --classes 3 --ignore 255" in result.stderr
-    assert "values seen in 8 of 8 labels: 0, 1, 2, 255" in result.stderr
+    assert "values in a sample of 8 of 8 labels: 0, 1, 2, 255" in result.stderr
     dataset = open_dataset(pack(raw.path, tmp_path / "out", "--classes", 3, "--ignore", 255), "train")
     assert np.array_equal(dataset[0][1].sum(0).numpy(), raw.labels["train", "street_000"] != 3)
 
@@ -316,8 +316,55 @@ def test_wrong_usage_is_exit_2(arguments: tuple[str, ...]) -> None:
 
 def test_half_of_the_templates_is_not_enough(raw: RawFolder, tmp_path: Path) -> None:
     result = run("build", "--image", "train/images/{key}", raw.path, tmp_path / "out")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "go together" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--ignore", "vod"),
+        ("--ignore", "#12"),
+        ("--classes", "5-1"),
+        ("--classes", "0"),
+        ("--classes", "1,1"),
+        ("--max-bad", "5"),
+        ("--fit", "letterbox"),
+        ("--image", "a/{kye}", "--label", "b/{key}"),
+        ("--image", "a/{city}/{key}", "--label", "b/{key}"),
+    ],
+)
+def test_options_that_cannot_be_are_wrong_usage(raw: RawFolder, tmp_path: Path, options: tuple[str, ...]) -> None:
+    result = run("build", *options, raw.path, tmp_path / "out")
+    assert result.exit_code == 2, result.stderr
+    assert options[0] in result.stderr or options[1] in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_binary_mask_is_two_values(raw: RawFolder, tmp_path: Path) -> None:
+    (raw.path / "class_dict.csv").unlink()
+    for (split, key), index in raw.labels.items():
+        write_png(raw.path / split / "masks" / f"{key}.png", np.where(index > 1, 255, 0).astype(np.uint8))
+    assert "perhaps --classes 0,255" in run("build", raw.path, tmp_path / "out").stderr
+    dataset = open_dataset(pack(raw.path, tmp_path / "out", "--classes", "0,255"), "train", label="index")
+    assert np.array_equal(dataset[0][1].numpy(), raw.labels["train", "street_000"] > 1)
+
+
+def test_replacing_a_pack_by_another_recipe_is_told(raw: RawFolder, tmp_path: Path) -> None:
+    out = pack(raw.path, tmp_path / "out", "--format", "lmdb")
+    result = run("build", "--labels", "index", raw.path, out)
+    assert "another recipe than that of generation 1 (lmdb, 4 classes, 8 rows)" in result.stderr
+    assert "another recipe" not in run("build", "--labels", "index", raw.path, out).stderr
+
+
+def test_a_long_error_tells_its_first_line_again_at_the_end(tmp_path: Path) -> None:
+    for number in range(30):
+        write_png(tmp_path / f"raw/images/{number}.png", np.zeros((2, 2), np.uint8))
+        write_png(tmp_path / f"raw/labels/{number}_truth.png", np.zeros((2, 2), np.uint8))
+    lines = run("build", tmp_path / "raw", tmp_path / "out").stderr.splitlines()
+    assert len(lines) == 62
+    assert lines[-1] == lines[0] + " (listed above)"
+    assert "--image and --label say how their names differ" in lines[0]
 
 
 def test_info_tells_what_is_in_a_pack(raw: RawFolder, tmp_path: Path) -> None:

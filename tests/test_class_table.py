@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from packer.class_table import class_table, parse_colour, read_table
-from packer.errors import InputError
+from packer.errors import InputError, PackError, UsageError
 
 RED_GREEN = (("a", (255, 0, 0)), ("b b", (0, 255, 0)))
 
@@ -82,8 +82,11 @@ def test_a_number_or_a_range_is_a_table_of_values(tmp_path: Path) -> None:
     assert second is not None
     assert [one.values for one in first.classes] == [(0,), (1,), (2,)]
     assert [one.values for one in second.classes] == [(1,), (2,), (3,)]
-    for wrong in ("0", "5-2", "0-70000", "nowhere.csv"):
-        with pytest.raises(InputError):
+    third = class_table(tmp_path, "0,7-8,255")
+    assert third is not None
+    assert [one.values for one in third.classes] == [(0,), (7,), (8,), (255,)]
+    for wrong in ("0", "1,1", "5-9,7", "5-2", "0-70000", "nowhere.csv"):
+        with pytest.raises(PackError):
             class_table(tmp_path, wrong)
 
 
@@ -98,9 +101,9 @@ def test_what_is_ignored_is_no_class(tmp_path: Path) -> None:
     values = class_table(tmp_path, "5", ["0", "255"])
     assert values is not None
     assert (len(values), values.ignored_values) == (4, (0, 255))
-    with pytest.raises(InputError, match=r"is no class \(a, void, b\)"):
+    with pytest.raises(UsageError, match=r"is no class \(a, void, b\)"):
         class_table(tmp_path, None, ["Void"])
-    with pytest.raises(InputError, match="leaves no class"):
+    with pytest.raises(UsageError, match="leaves no class"):
         class_table(tmp_path, "1", ["0"])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import write_png
 
-from packer.errors import BadPair, InputError
+from packer.errors import BadPair, InputError, UsageError
 from packer.pairing import find_pairs
 from packer.rows import check_pair
 from packer.template import Template
@@ -171,7 +171,7 @@ def test_the_more_specific_template_takes_a_file_that_fits_both(tmp_path: Path) 
 
 @pytest.mark.parametrize("text", ["images/x.png", "{key}/{key}.png", "{split}/{split}/{key}.png"])
 def test_a_template_needs_one_key(text: str) -> None:
-    with pytest.raises(InputError, match="key"):
+    with pytest.raises(UsageError, match="key"):
         Template(text)
 
 
@@ -244,14 +244,14 @@ def test_pictures_that_a_layout_has_no_place_for_are_named(tmp_path: Path, good:
 
 def test_pictures_outside_of_the_layout_are_counted(tmp_path: Path) -> None:
     touch(tmp_path, "images/a.png", "labels/a.png", "predictions/a.png", "more/b.png")
-    assert find_pairs(tmp_path).notes == ("2 pictures lie outside of images/{key} and labels/{key}",)
+    assert find_pairs(tmp_path).notes == ("2 other pictures fit neither images/{key} nor labels/{key}",)
 
 
 def test_captures_pair_by_name_not_by_order(tmp_path: Path) -> None:
     touch(tmp_path, "im/1/2.png", "im/2/1.png", "gt/2/1.png", "gt/1/2.png")
     rows = keys(tmp_path, image="im/{city}/{key}.png", label="gt/{key}/{city}.png")
     assert rows == [("all", "1/2", "im/1/2.png", "gt/2/1.png"), ("all", "2/1", "im/2/1.png", "gt/1/2.png")]
-    with pytest.raises(InputError, match="the same captures"):
+    with pytest.raises(UsageError, match="the same captures"):
         keys(tmp_path, image="im/{city}/{key}.png", label="gt/{town}/{key}.png")
 
 

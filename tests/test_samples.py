@@ -37,6 +37,19 @@ def test_the_demo_packs_verifies_reads_and_compares(tmp_path: Path) -> None:
     assert done.stdout.count(": whole; ") == 4
     snippet = "\n".join(line.strip() for line in done.stdout.splitlines()[-3:])
     assert "open_dataset" in snippet
-    program = f"import torch\n{snippet}\nprint(sum(len(images) for images, labels in loader))"
+    program = f"{snippet}\nprint(sum(len(images) for images, labels in loader))"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "18"
+
+
+def test_the_training_loop_of_the_readme_trains(tmp_path: Path) -> None:
+    """Run as a file of its own, beside a pack called `out`."""
+    pack(RAW, tmp_path / "out", "--size", "32x48")
+    (program,) = (
+        block
+        for block in re.findall(r"```python\n(.*?)```", (REPO / "README.md").read_text(), re.DOTALL)
+        if "loss" in block
+    )
+    (tmp_path / "train.py").write_text(program)
+    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -95,6 +95,7 @@ def main() -> None:
         out = str(options.out / storage)
         built[storage] = json.loads(packer("build", "--quiet", "--json", "--format", storage, str(RAW), out))
         print(packer("verify", "--quiet", out))
+    torch.set_num_threads(1)  # collating a batch in several threads is no faster, and much slower on a busy machine
     datasets: dict[str, Dataset[Any]] = {"raw files": RawFiles(RAW, "train")}
     datasets |= {storage: open_dataset(options.out / storage, split="train") for storage in STORAGES}
     read = rates(datasets, options.rounds)
@@ -105,11 +106,9 @@ def main() -> None:
         gain = f"{read[storage] / read['raw files']:.1f}x"
         on_disk = size(options.out / storage) / 1e6
         print(f"{storage:<10} {on_disk:>7.1f} MB {build_rate:>9.0f} {read[storage]:>9.0f} {gain:>8}")
-    print(
-        f"samples per second; reading: DataLoader(batch_size={BATCH}, shuffle=True), median of {options.rounds} epochs"
-    )
+    print(f"samples per second; DataLoader(batch_size={BATCH}, shuffle=True), median of {options.rounds} epochs")
     print("\nWhat to write next:\n")
-    print("    from readers import open_dataset")
+    print("    import torch; from readers import open_dataset")
     print(f'    train = open_dataset("{options.out / "lmdb"}", split="train")')
     print("    loader = torch.utils.data.DataLoader(train, batch_size=16, shuffle=True)")
 

@@ -15,6 +15,8 @@ from readers.contract import VERSION
 from readers.contract.errors import DamagedError, ReadError
 
 DAMAGED, INTERRUPTED = 4, 130
+MOST_LINES = 20
+"""Of an error, beyond which its first line is told again at the end: the top has scrolled away."""
 
 
 class Commands(click.Group):
@@ -25,6 +27,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except (PackError, ReadError) as error:
             click.echo(f"packer: {error}", err=True)
+            if str(error).count("\n") > MOST_LINES:
+                click.echo(f"packer: {str(error).splitlines()[0]} (listed above)", err=True)
             ctx.exit(_exit_code(error))
         except KeyboardInterrupt:
             click.echo("packer: interrupted; nothing was published", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import click
 from packer.build import Limits, Summary, all_cores, build
 from packer.cli.progress import progress
 from packer.cli.values import BytesType, LimitType, SizeType, bytes_text
+from packer.errors import UsageError
 from packer.geometry import FITS, INTERPOLATIONS
 from packer.plan import Plan, Request, make_plan
 from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, UNKNOWNS
@@ -57,8 +59,8 @@ MOST_NAMED = 20
 )
 @click.option(
     "--classes",
-    metavar="FILE|N|A-B",
-    help="Class table (CSV), or the values of the classes: 12 is 0-11. Default: class_dict.csv in RAW.",
+    metavar="FILE|N|A-B|A,B",
+    help="Class table (CSV), or the classes' values: 12 is 0-11; 1-150; 0,255. Default: class_dict.csv in RAW.",
 )
 @click.option(
     "--ignore",
@@ -128,21 +130,27 @@ def build_command(**options: Any) -> None:
     as_json, dry_run, quiet = options.pop("as_json"), options.pop("dry_run"), options.pop("quiet")
     workers = options.pop("workers") or all_cores()
     limits = Limits(options.pop("on_bad") == "skip", options.pop("max_bad"))
+    if limits.most is not None and not limits.skip:
+        raise UsageError("--max-bad: needs --on-bad skip; without it, one bad pair is too many")
     request = Request(**options)
     check_target(request.out)
     plan = make_plan(request)
     if dry_run:
         click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))
         return
-    for line in _advice(plan):
-        click.echo(line, err=True)
+    if not quiet:
+        click.echo("".join(f"{line}\n" for line in _advice(plan)), err=True, nl=False)
     with progress("packing", plan.pairs, "pairs", quiet) as advance:
         summary = build(plan, limits, workers, advance)
     for name in plan.pairing.missing:
         click.echo(f"left out {name}", err=True)
     for split, key, reason in summary.rejects:
         click.echo(f"left out {split}/{key}: {reason}", err=True)
-    click.echo(json.dumps(_summary_json(summary), indent=1) if as_json else _summary_text(summary, request.out))
+    click.echo(
+        json.dumps(_summary_json(summary, plan.pairing.missing), indent=1)
+        if as_json
+        else _summary_text(summary, request.out)
+    )
 
 
 def _plan_json(plan: Plan) -> dict[str, Any]:
@@ -193,6 +201,10 @@ def _first(names: list[str]) -> str:
 def _advice(plan: Plan) -> list[str]:
     """What a user should know before, not after."""
     advice = [f"note      {note}" for note in plan.pairing.notes]
+    old = plan.current
+    if old is not None and old.recipe != plan.recipe.to_json():
+        what = f"generation {old.generation} ({old.storage}, {len(old.classes)} classes, {old.rows} rows)"
+        advice.append(f"note      another recipe than that of {what}, which this build replaces as the current one")
     if plan.index_bytes is not None:
         advice.append(
             f"note      label planes are most of this pack: --labels index needs {bytes_text(plan.index_bytes)} "
@@ -201,12 +213,13 @@ def _advice(plan: Plan) -> list[str]:
     return advice
 
 
-def _summary_json(summary: Summary) -> dict[str, Any]:
+def _summary_json(summary: Summary, missing: Sequence[str]) -> dict[str, Any]:
     manifest = summary.manifest
     return {
         "generation": manifest.generation,
         "pairs": summary.pairs,
         "rows": summary.rows,
+        "missing": list(missing),
         "rejects": [{"split": split, "key": key, "reason": reason} for split, key, reason in summary.rejects],
         "splits": {split.name: split.rows for split in manifest.splits},
         "shards": manifest.shards,

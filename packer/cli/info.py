@@ -43,7 +43,7 @@ def _text(manifest: Manifest) -> str:
         ),
         f"  {'':<12} {_share(manifest.pixels.ignored, labelled)}  (ignored; index {manifest.classes.ignore_index})",
         "recipe",
-        *(f"  {key:<16}{_plain(value)}" for key, value in recipe.items() if key != "classes"),
+        *(f"  {key:<16}{_plain(key, value)}" for key, value in recipe.items() if key != "classes"),
     ]
     return "\n".join(lines)
 
@@ -60,5 +60,7 @@ def _share(count: int, total: int) -> str:
     return f"{100 * count / total if total else 0:7.3f} %"
 
 
-def _plain(value: object) -> str:
+def _plain(key: str, value: object) -> str:
+    if key == "size" and isinstance(value, list):
+        return "x".join(map(str, value))
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,8 +20,8 @@ def progress(what: str, total: int, unit: str, quiet: bool) -> Iterator[Callable
     if quiet:
         yield lambda done: None
     elif sys.stderr.isatty():
-        scaled = unit == "B"
-        with tqdm(total=total, desc=what, unit=unit, unit_scale=scaled, file=sys.stderr, smoothing=0.1) as bar:
+        width = shutil.get_terminal_size().columns  # never 0, which some terminals say and tqdm takes at its word
+        with tqdm(total=total, desc=what, unit=f" {unit}", unit_scale=unit == "B", ncols=width, smoothing=0.1) as bar:
             yield bar.update
     else:
         yield _lines(what, total, unit)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from packer.errors import EngineError
@@ -20,7 +23,8 @@ def in_processes(specs: Sequence[ShardSpec], raw: Path, out: Path, workers: int)
     """Memory is a shard per worker: no more shards are handed out than workers can take up."""
     # spawn: a fork of a process with threads (OpenCV's, pyarrow's) may hang.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_ctrl_c_to_the_parent)
+    stop = context.Event()
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(stop,))
     try:
         left = iter(enumerate(specs))
         running: dict[Future[str], int] = {}
@@ -38,13 +42,34 @@ def in_processes(specs: Sequence[ShardSpec], raw: Path, out: Path, workers: int)
             "a worker process was killed, perhaps for want of memory; try fewer --workers or a smaller --shard-size"
         ) from error
     finally:
-        pool.shutdown(cancel_futures=True)
+        stop.set()
+        try:
+            pool.shutdown(cancel_futures=True)
+        except KeyboardInterrupt:  # the second Ctrl-C: leave at once; the workers see that their parent is gone
+            os._exit(130)
 
 
-def _leave_ctrl_c_to_the_parent() -> None:
+_stop: Event | None = None
+"""In a worker: set when shards that were handed out but not begun are not wanted any more."""
+
+
+def _start_worker(stop: Event) -> None:
+    """In a worker, first of all: leave Ctrl-C to the parent, and go when it goes, however it is killed."""
+    global _stop  # how an initializer hands something to the tasks of its process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _stop = stop
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _exit_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _build(spec: str, raw: Path, out: Path) -> str:
-    """In the worker: JSON comes in, JSON goes out."""
+    """In a worker: JSON comes in, JSON goes out."""
+    if _stop is not None and _stop.is_set():
+        raise EngineError("the build was stopped")
     return build_shard(ShardSpec.from_text(spec), raw, out).to_text()

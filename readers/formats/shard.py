@@ -138,4 +138,4 @@ def damage_at(path: Path, *kinds: type[Exception]) -> Iterator[None]:
     try:
         yield
     except caught as error:
-        raise DamagedError(f"{path}: cannot be opened ({error}); run packer verify on the pack") from error
+        raise DamagedError(f"{path}: cannot be opened ({error})") from error

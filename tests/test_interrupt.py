@@ -1,0 +1,90 @@
+"""A build that is interrupted or killed: it ends soon, its workers end with it, and the old generation stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import RawFolder, make_raw, run
+
+from readers import open_dataset
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> RawFolder:
+    """Takes some seconds to pack."""
+    raw = make_raw(tmp_path_factory.mktemp("large") / "raw", {"train": 1}, height=512, width=512)
+    for kind in ("images", "masks"):
+        first = raw.path / "train" / kind / "street_000.png"
+        for number in range(1, 600):
+            (first.parent / f"street_{number:03d}.png").hardlink_to(first)
+    return raw
+
+
+def start(raw: RawFolder, out: Path, workers: int) -> subprocess.Popen[str]:
+    """A build in a group of processes of its own, as a shell starts it, well under way."""
+    command = ["build", "--quiet", "--workers", str(workers), "--shard-size", "8MiB", str(raw.path), str(out)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "packer", *command], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(out.glob("shards/*.receipt.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert process.poll() is None, "it ended before it could be interrupted"
+    return process
+
+
+def group_is_gone(group: int) -> bool:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("gaps", [(), (0.05,), (0.3,)])
+def test_ctrl_c_once_or_twice_ends_soon_without_a_traceback(
+    large: RawFolder, tmp_path: Path, workers: int, gaps: tuple[float, ...]
+) -> None:
+    process = start(large, tmp_path / "out", workers)
+    os.killpg(process.pid, signal.SIGINT)
+    for gap in gaps:
+        time.sleep(gap)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
+    _, words = process.communicate(timeout=10)
+    assert process.returncode == 130, words
+    assert group_is_gone(process.pid)
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    if not gaps:
+        assert words == "packer: interrupted; nothing was published\n"
+        assert not list((tmp_path / "out" / "shards").glob(".partial-*"))
+
+
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_a_parent_that_is_killed(large: RawFolder, tmp_path: Path, kind: signal.Signals) -> None:
+    process = start(large, tmp_path / "out", 2)
+    process.send_signal(kind)
+    process.communicate(timeout=10)  # a worker that lived on would hold the pipe open
+    assert process.returncode == -kind
+    assert group_is_gone(process.pid)
+    assert run("info", tmp_path / "out").exit_code == 1
+
+
+def test_a_killed_build_is_gone_on_with(large: RawFolder, tmp_path: Path) -> None:
+    process = start(large, tmp_path / "out", 2)
+    process.kill()
+    process.communicate(timeout=10)
+    small = make_raw(tmp_path / "raw", {"train": 3})
+    assert run("build", small.path, tmp_path / "out").exit_code == 0
+    assert len(open_dataset(tmp_path / "out")) == 3
+    assert run("verify", tmp_path / "out").exit_code == 0
