@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -146,3 +147,13 @@ def test_the_links_in_the_docs_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#\s]+)", path.read_text()):
             if "://" not in target:
                 assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_a_decoder_that_does_not_load_is_a_word_of_advice(tmp_path: Path) -> None:
+    (tmp_path / "cv2.py").write_text("raise ImportError('libGL.so.1: cannot open shared object file')")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "packer", "--help"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pip install opencv-python-headless" in done.stderr
+    assert "Traceback" not in done.stderr

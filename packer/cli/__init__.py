@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
@@ -63,6 +62,3 @@ def main() -> None:
 
 for command in (build_command, info_command, verify_command):
     main.add_command(command)
-
-if __name__ == "__main__":
-    sys.exit(main())
