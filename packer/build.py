@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from packer.commit import commit
@@ -53,9 +54,10 @@ def build(plan: Plan, limits: Limits, workers: int, progress: Progress) -> Summa
     out = plan.request.out
     prepare_target(out)
     receipts: list[Receipt | None] = [None] * len(plan.specs)
-    for number, receipt in build_shards(plan.specs, plan.request.raw, out, workers):
-        receipts[number] = receipt
-        progress(len(receipt.sources))
+    with closing(build_shards(plan.specs, plan.request.raw, out, workers)) as shards:
+        for number, receipt in shards:
+            receipts[number] = receipt
+            progress(len(receipt.sources))
     done = [receipt for receipt in receipts if receipt is not None]
     rejects = tuple((one.split, reject.key, reject.reason) for one in done for reject in one.rejects)
     rows = sum(receipt.rows for receipt in done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import click
@@ -30,6 +31,7 @@ class Commands(click.Group):
                 click.echo(f"packer: {str(error).splitlines()[0]} (listed above)", err=True)
             ctx.exit(_exit_code(error))
         except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything has stopped; one more changes nothing
             click.echo("packer: interrupted; nothing was published", err=True)
             ctx.exit(INTERRUPTED)
         except OSError as error:  # what no message of ours foresaw: a name too long, a folder without permission

@@ -6,9 +6,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import islice
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -18,8 +19,11 @@ from packer.shard import build_shard
 from packer.spec import ShardSpec
 from readers.contract.receipt import Receipt
 
+Built = Generator[tuple[int, Receipt], None, None]
+"""(number of the spec, receipt) as shards are done; closing it stops the rest."""
 
-def in_processes(specs: Sequence[ShardSpec], raw: Path, out: Path, workers: int) -> Iterator[tuple[int, Receipt]]:
+
+def in_processes(specs: Sequence[ShardSpec], raw: Path, out: Path, workers: int) -> Built:
     """Memory is a shard per worker: no more shards are handed out than workers can take up."""
     # spawn: a fork of a process with threads (OpenCV's, pyarrow's) may hang.
     context = multiprocessing.get_context("spawn")
@@ -30,7 +34,8 @@ def in_processes(specs: Sequence[ShardSpec], raw: Path, out: Path, workers: int)
         running: dict[Future[str], int] = {}
         while True:
             for number, spec in islice(left, 2 * workers - len(running)):
-                running[pool.submit(_build, spec.to_text(), raw, out)] = number
+                with _ctrl_c_held_back():  # workers are started here, and inherit it for good
+                    running[pool.submit(_build, spec.to_text(), raw, out)] = number
             if not running:
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -49,14 +54,23 @@ def in_processes(specs: Sequence[ShardSpec], raw: Path, out: Path, workers: int)
             os._exit(130)
 
 
+@contextmanager
+def _ctrl_c_held_back() -> Iterator[None]:
+    """Ctrl-C reaches this thread a little later, and processes started meanwhile never: the parent acts for them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 _stop: Event | None = None
 """In a worker: set when shards that were handed out but not begun are not wanted any more."""
 
 
 def _start_worker(stop: Event) -> None:
-    """In a worker, first of all: leave Ctrl-C to the parent, and go when it goes, however it is killed."""
+    """In a worker, first of all: see to it that it goes when its parent goes, however that is killed."""
     global _stop  # how an initializer hands something to the tasks of its process
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _stop = stop
     threading.Thread(target=_exit_with_parent, daemon=True).start()
 
