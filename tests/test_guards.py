@@ -138,10 +138,6 @@ def test_nothing_is_evaluated_or_unpickled() -> None:
         assert not re.search(r"\b(pickle|eval|exec|allow_pickle=True)\b", path.read_text()), path
 
 
-def test_the_data_sets_pickle_without_naming_pickle_here() -> None:
-    assert "__getstate__" in (REPO / "readers" / "dataset.py").read_text()
-
-
 def test_the_links_in_the_docs_lead_somewhere() -> None:
     for path in [REPO / "README.md", REPO / "CONTRIBUTING.md", *(REPO / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#\s]+)", path.read_text()):

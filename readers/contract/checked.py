@@ -42,9 +42,6 @@ class Entry:
     def text(self, key: str) -> str:
         return self._take(key, str, "a text", "")
 
-    def flag(self, key: str) -> bool:
-        return self._take(key, bool, "true or false", False)
-
     def whole(self, key: str, least: int = 0) -> int:
         """A whole number of at least `least`, below 2**63 (what a file can hold)."""
         value = self._take(key, int, "a whole number", least)
