@@ -1,0 +1,99 @@
+"""FORMAT.md is enough: the golden packs are read and checked with json, hashlib, zlib and numpy alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from make_golden import GOLDEN
+
+LABELS = ("onehot", "index")
+
+
+def canonical(document: Any) -> bytes:
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def shards(pack: Path) -> list[dict[str, Any]]:
+    """The receipts in row order, each checked against the table, that against the manifest, and that against itself."""
+    document = json.loads((pack / "manifest.json").read_bytes())
+    checksum = document.pop("checksum")
+    assert sha256(canonical(document)) == checksum
+    assert (pack / "generations" / f"{document['generation']:06d}.json").read_bytes() == (
+        pack / "manifest.json"
+    ).read_bytes()
+    table = pack / "generations" / f"shards-{document['table'][:32]}.npy"
+    assert sha256(table.read_bytes()) == document["table"]
+    records = np.load(table)
+    assert records.dtype.itemsize == 112
+    splits = [split["name"] for split in document["splits"] for _ in range(split["shards"])]
+    receipts, rows = [], 0
+    for split, record in zip(splits, records, strict=True):
+        stem = f"{split}-{record['fingerprint'].decode()}"
+        data = (pack / "shards" / f"{stem}.receipt.json").read_bytes()
+        assert sha256(data) == record["receipt"].decode()
+        receipt = json.loads(data)
+        facts = [sha256(canonical(document["recipe"])), split, receipt["sources"]]
+        assert sha256(canonical(facts))[:32] == receipt["fingerprint"] == record["fingerprint"].decode()
+        for file in receipt["files"]:
+            content = (pack / "shards" / (stem + file["suffix"])).read_bytes()
+            assert (len(content), sha256(content)) == (file["bytes"], file["sha256"])
+        rows += len(receipt["crc32"])
+        assert record["end"] == rows
+        assert record["bytes"] == sum(file["bytes"] for file in receipt["files"])
+        receipts.append(receipt)
+    assert rows == sum(split["rows"] for split in document["splits"])
+    return receipts
+
+
+@pytest.mark.parametrize(
+    "pack", [f"{storage}-{form}" for storage in ("arrow", "hdf5", "lmdb", "npy") for form in LABELS]
+)
+def test_every_digest_is_what_the_page_says(pack: str) -> None:
+    assert len(shards(GOLDEN / pack)) == 3
+
+
+@pytest.mark.parametrize("form", LABELS)
+def test_the_checksums_of_rows_are_what_the_page_says(form: str) -> None:
+    pack = GOLDEN / f"npy-{form}"
+    for receipt in shards(pack):
+        stem = pack / "shards" / f"{receipt['split']}-{receipt['fingerprint']}"
+        image, label, key = (np.load(f"{stem}.{name}.npy") for name in ("image", "label", "key"))
+        sums = [zlib.crc32(b.tobytes(), zlib.crc32(a.tobytes())) for a, b in zip(image, label, strict=True)]
+        assert sums == receipt["crc32"]
+        assert [one.decode() for one in key] == [source[0] for source in receipt["sources"]]
+        raw = GOLDEN / "raw" / receipt["split"]
+        for name, image_digest, label_digest in receipt["sources"]:
+            assert sha256((raw / "images" / f"{name}.png").read_bytes()) == image_digest
+            assert sha256((raw / "labels" / f"{name}.png").read_bytes()) == label_digest
+
+
+def test_shards_end_where_the_page_says() -> None:
+    document = json.loads((GOLDEN / "npy-index" / "manifest.json").read_bytes())
+    row = sum(int(np.dtype(field["dtype"]).itemsize * np.prod(field["shape"])) for field in document["fields"])
+    wanted = max(1, document["recipe"]["shard_bytes"] // row)
+    least, most = max(1, wanted // 2), 2 * wanted
+    for split in ("train", "val"):
+        parts = [
+            [source[0] for source in one["sources"]] for one in shards(GOLDEN / "npy-index") if one["split"] == split
+        ]
+        keys, cuts = [key for part in parts for key in part], []
+        while keys:
+            hashes = [
+                int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") for key in keys[:most]
+            ]
+            hit = [place for place in range(least - 1, len(hashes)) if hashes[place] < 2**64 // wanted]
+            low = min(range(least - 1, most), key=hashes.__getitem__) if len(keys) >= most else len(keys) - 1
+            end = (hit[0] if hit else low) + 1
+            cuts.append(keys[:end])
+            keys = keys[end:]
+        assert cuts == parts
