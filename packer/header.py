@@ -143,6 +143,8 @@ def _jpeg(file: BinaryIO) -> Header:
         if marker[1] in (0xD9, 0xDA):
             break
         (length,) = struct.unpack(">H", file.read(2))
+        if length < 2:
+            raise BadPair("is not a JPEG that follows the standard: a segment has no length")
         content = file.read(length - 2)
         if 0xC0 <= marker[1] <= 0xCF and marker[1] not in (0xC4, 0xC8, 0xCC):
             frame = struct.unpack_from(">BHHB", content)

@@ -121,6 +121,8 @@ def _decode(data: bytes, flags: int) -> Pixels:
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:
+        if error.code == cv2.Error.StsNoMem:  # says nothing about the picture, so it must not become a verdict on it
+            raise MemoryError(error.err) from error
         raise BadPair(f"cannot be decoded ({error.err})") from error
     if pixels is None:
         raise BadPair("cannot be decoded")

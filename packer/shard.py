@@ -55,7 +55,13 @@ def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
     """The receipt but for the files. The name is a fingerprint of the recipe and of the raw bytes that were read."""
     recipe = spec.recipe.fingerprint()
     sources = tuple(row.source for row in rows)
-    facts = [recipe, spec.split, [[source.key, source.image, source.label] for source in sources]]
+    rejects = tuple(Reject(row.source.key, row.reject) for row in rows if row.reject is not None)
+    facts = [
+        recipe,
+        spec.split,
+        [[source.key, source.image, source.label] for source in sources],
+        [[reject.key, reject.reason] for reject in rejects],
+    ]
     packed = [row for row in rows if row.reject is None]
     nothing = Pixels((0,) * len(spec.recipe.classes), 0)
     return Receipt(
@@ -64,7 +70,7 @@ def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
         storage=spec.recipe.storage,
         recipe=recipe,
         sources=sources,
-        rejects=tuple(Reject(row.source.key, row.reject) for row in rows if row.reject is not None),
+        rejects=rejects,
         files=(),
         crc32=tuple(row.crc32 for row in packed),
         pixels=functools.reduce(Pixels.__add__, (row.pixels for row in packed), nothing),

@@ -43,7 +43,7 @@ def cut(pairs: Iterable[Pair], rows: int) -> Iterator[tuple[Pair, ...]]:
 
     A shard has rows/2 to 2*rows pairs (the last of a split may have fewer). It ends after the first key, from rows/2
     on, whose hash is in the lowest 1/rows of all hashes; where there is none, after the key with the lowest hash. So a
-    pair that comes or goes moves the boundaries beside it and no others.
+    pair that comes or goes moves the boundary beside it, rarely a few more.
     """
     least, most = max(1, rows // 2), 2 * rows
     threshold = (1 << 64) // rows

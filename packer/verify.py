@@ -46,8 +46,8 @@ def _check_generations(root: Path, manifest: Manifest) -> Iterator[str]:
         except (DamagedError, OSError, UnicodeDecodeError) as error:
             yield _told(path, error)
     kept = generation_path(root, manifest.generation)
-    if not kept.is_file():
-        yield f"{kept}: is missing; it is a copy of {root / MANIFEST}"
+    if not kept.is_file() or kept.read_bytes() != (root / MANIFEST).read_bytes():
+        yield f"{kept}: is missing or differs from {root / MANIFEST}, of which it is a copy"
 
 
 def _check_table(root: Path, manifest: Manifest) -> Iterator[str]:

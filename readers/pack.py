@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import OrderedDict
 from pathlib import Path
@@ -13,7 +14,7 @@ from readers.contract.table import ShardTable
 from readers.formats import opener
 from readers.formats.shard import Shard, ShardFacts
 
-MOST_OPEN_SHARDS = 128
+MOST_OPEN_SHARDS = 4096 if sys.version_info >= (3, 13) else 128
 """Each open shard holds a map or two, before Python 3.13 also file descriptors, of which a process often has 1024."""
 
 

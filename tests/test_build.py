@@ -367,6 +367,18 @@ def test_a_long_error_tells_its_first_line_again_at_the_end(tmp_path: Path) -> N
     assert "--image and --label say how their names differ" in lines[0]
 
 
+def test_another_verdict_on_the_same_files_is_another_shard(raw: RawFolder, tmp_path: Path) -> None:
+    """A reject names its file, which may be renamed: what was published stays as it was."""
+    bad = raw.path / "train/images/street_001.png"
+    bad.write_bytes(bad.read_bytes()[:-20])
+    out = pack(raw.path, tmp_path / "out", "--on-bad", "skip")
+    before = {path: path.read_bytes() for path in out.glob("shards/*")}
+    bad.rename(bad.with_suffix(".jpg"))
+    pack(raw.path, out, "--on-bad", "skip")
+    assert Manifest.load(out).generation == 2
+    assert all(path.read_bytes() == data for path, data in before.items())
+
+
 def test_info_tells_what_is_in_a_pack(raw: RawFolder, tmp_path: Path) -> None:
     out = pack(raw.path, tmp_path / "out", "--labels", "index", "--format", "lmdb")
     text = run("info", out).stdout

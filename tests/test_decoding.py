@@ -140,6 +140,7 @@ REFUSED: list[tuple[str, bytes, str]] = [
     ("no pixels", png(np.zeros((0, 3), np.uint8), 8, 2), "claims 1x0 pixels"),
     ("wrong checksum", png(INDEX, 8, 0).replace(b"IEND\xaeB`\x82", b"IEND\xaeB`\x83"), "checksum of its chunk 'IEND'"),
     ("odd depth", png(INDEX, 8, 0)[:24] + b"\x03" + png(INDEX, 8, 0)[25:], "3 bits"),
+    ("segment without length", b"\xff\xd8\xff\xe2\0\0" + b"\0" * 99, "a segment has no length"),
     ("jpeg without frame", b"\xff\xd8\xff\xd9", "no frame header|within its header"),
 ]
 

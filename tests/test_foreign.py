@@ -118,7 +118,7 @@ def made_up(rows: int, pixels: int, key_bytes: int) -> dict[str, NDArray[Any]]:
     return {
         "image": rng.integers(0, 256, (rows, 1, 1, pixels), dtype=np.uint8),
         "label": rng.integers(0, 256, (rows, 1, pixels), dtype=np.uint8),
-        "key": np.array([b"%0*d" % (key_bytes, row) for row in range(rows)], np.bytes_),
+        "key": np.array([b"%0*d" % (key_bytes * (row % 3) // 2, row) for row in range(rows)], np.bytes_),
     }
 
 

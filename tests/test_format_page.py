@@ -42,7 +42,7 @@ def shards(pack: Path) -> list[dict[str, Any]]:
         data = (pack / "shards" / f"{stem}.receipt.json").read_bytes()
         assert sha256(data) == record["receipt"].decode()
         receipt = json.loads(data)
-        facts = [sha256(canonical(document["recipe"])), split, receipt["sources"]]
+        facts = [sha256(canonical(document["recipe"])), split, receipt["sources"], receipt["rejects"]]
         assert sha256(canonical(facts))[:32] == receipt["fingerprint"] == record["fingerprint"].decode()
         for file in receipt["files"]:
             content = (pack / "shards" / (stem + file["suffix"])).read_bytes()

@@ -282,3 +282,15 @@ def test_a_running_reader_keeps_its_generation(storage: str, tmp_path: Path) -> 
 def test_what_is_no_pack_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(readers.NoPackError, match="packer build"):
         open_dataset(tmp_path)
+
+
+def test_keys_of_any_width_come_back(storage: str, tmp_path: Path) -> None:
+    """In key order the names grow and shrink: 10, 100, 11, …, 9."""
+    raw = make_raw(tmp_path / "raw", {"train": 1}, height=2, width=2)
+    for kind in ("images", "masks"):
+        first = raw.path / "train" / kind / "street_000.png"
+        for number in range(120):
+            (first.parent / f"{number}.png").hardlink_to(first)
+    dataset = open_dataset(pack(raw.path, tmp_path / "out", "--format", storage))
+    names = sorted([*map(str, range(120)), "street_000"])
+    assert [dataset.key(row) for row in range(len(dataset))] == names

@@ -34,6 +34,11 @@ class Commands(click.Group):
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything has stopped; one more changes nothing
             click.echo("packer: interrupted; nothing was published", err=True)
             ctx.exit(INTERRUPTED)
+        except MemoryError as error:
+            click.echo(f"packer: out of memory ({error}); try fewer --workers or a smaller --shard-size", err=True)
+            ctx.exit(1)
+        except BrokenPipeError:  # click knows what to do when nobody reads on
+            raise
         except OSError as error:  # what no message of ours foresaw: a name too long, a folder without permission
             click.echo(f"packer: {error.filename or 'input/output'}: {error.strerror or error}", err=True)
             ctx.exit(1)

@@ -9,7 +9,6 @@ from typing import Any
 
 import lmdb
 import numpy as np
-from numpy.typing import NDArray
 
 from packer.formats import Arrays, as_os_error
 from readers.formats.lmdb import LAYOUT_KEY, SUFFIX, row_key
@@ -35,7 +34,7 @@ def write(stem: Path, arrays: Arrays) -> list[Path]:
         with environment.begin(write=True) as transaction:
             for row in range(rows):
                 for name, array in arrays.items():
-                    part = _bytes(array[row])
+                    part = array[row : row + 1].reshape(-1).view(np.uint8)  # a slice: a single key loses its padding
                     value[offsets[name] : offsets[name] + len(part)] = part
                 transaction.put(row_key(row), value.data, append=True)
             transaction.put(LAYOUT_KEY, json.dumps(layout).encode(), append=True)
@@ -69,8 +68,3 @@ def _offsets(arrays: Arrays) -> tuple[dict[str, int], int]:
         offsets[name] = -(-end // ALIGNMENT) * ALIGNMENT
         end = offsets[name] + array[:1].nbytes
     return offsets, end
-
-
-def _bytes(row: NDArray[Any]) -> NDArray[np.uint8]:
-    """A row's bytes; a key is a scalar until it is told not to be."""
-    return np.frombuffer(row, np.uint8)

@@ -132,6 +132,8 @@ class Manifest:
     @classmethod
     def from_text(cls, text: str, path: object) -> Manifest:
         """The manifest, or a ManifestError with every problem. Nothing in `text` is believed unchecked."""
+        if len(text) > MOST_BYTES or len(text.encode(errors="replace")) > MOST_BYTES:
+            raise _error(path, [Problem("", f"is over the limit of {MOST_BYTES} bytes")])
         try:
             document = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -147,7 +149,7 @@ class Manifest:
         entry.close()
         if not problems:
             _check_sums(manifest, problems)
-        if not problems and manifest.to_text() != text:
+        if not problems and not _is_text_of(manifest, text):
             problems.append(Problem("checksum", f"{checksum!r} does not fit the content"))
         if problems:
             raise _error(path, problems)
@@ -176,6 +178,13 @@ class Manifest:
 def generation_path(root: Path, generation: int) -> Path:
     """Where the manifest of a generation is kept for good."""
     return root / GENERATIONS / f"{generation:06d}.json"
+
+
+def _is_text_of(manifest: Manifest, text: str) -> bool:
+    try:
+        return manifest.to_text() == text
+    except (ValueError, RecursionError):  # a text that is no Unicode, or a recipe without bottom
+        return False
 
 
 def _manifest(entry: Entry) -> Manifest:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from readers.contract.checked import Entry, Problem
 from readers.contract.errors import DamagedError
-from readers.contract.fields import KEY
+from readers.contract.fields import IMAGE, KEY, LABEL
 from readers.formats.shard import Column, Shard, ShardFacts, damage_at, map_file
 
 SUFFIX = ".lmdb"
@@ -38,14 +38,17 @@ _BRANCH, _LEAF, _BIG = 0x01, 0x02, 0x01
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """The shard whose file begins with `stem`."""
     path = stem.with_name(stem.name + SUFFIX)
-    with damage_at(path, struct.error, IndexError, ValueError, RecursionError):
+    with damage_at(path, struct.error, LookupError, ValueError, RecursionError, OverflowError, TypeError):
         data = map_file(path).data
         nodes = list(islice(_nodes(path, data), facts.rows + 2))
-        if [key for key, _, _ in nodes] != [*(row_key(row) for row in range(facts.rows)), LAYOUT_KEY]:
+        if len(nodes) != facts.rows + 1 or [key for key, _, _ in nodes] != [
+            *(row_key(row) for row in range(facts.rows)),
+            LAYOUT_KEY,
+        ]:
             raise DamagedError(f"{path}: expected {facts.rows} numbered rows and a layout, found {len(nodes)} entries")
         *rows, (_, start, size) = nodes
         columns = _columns(path, data[start : start + size].tobytes(), rows)
-    return Shard(path, facts, columns)
+        return Shard(path, facts, columns)
 
 
 def row_key(row: int) -> bytes:
@@ -65,8 +68,10 @@ def _columns(path: Path, layout: bytes, rows: list[Node]) -> dict[str, Column]:
         columns[name] = Column(path, np.dtype(dtype), shape, starts + offset, 1)
         if any(offset + columns[name].row_bytes > size for _, _, size in rows):
             problems.append(Problem(f"layout.{name}", "reaches past the end of a value"))
-    if problems or KEY not in columns:
-        raise DamagedError(f"{path}: " + ("; ".join(str(problem) for problem in problems) or "has no keys"))
+    if problems or set(columns) != {IMAGE, LABEL, KEY}:
+        raise DamagedError(
+            f"{path}: " + ("; ".join(str(problem) for problem in problems) or "has not image, label and key")
+        )
     return columns
 
 

@@ -80,13 +80,16 @@ class Shard:
     def key(self, row: int) -> str:
         """The key of a row."""
         if self._keys is None:
-            self._keys = self._load_keys() if self._load_keys is not None else self._stored_keys()
-            if len(self._keys) != self.facts.rows:
-                raise DamagedError(f"{self.path}: {len(self._keys)} keys for {self.facts.rows} rows")
+            keys = self._load_keys() if self._load_keys is not None else self._stored_keys()
+            if len(keys) != self.facts.rows:
+                raise DamagedError(f"{self.path}: {len(keys)} keys for {self.facts.rows} rows")
+            self._keys = keys
         return bytes(self._keys[row]).decode(errors="replace")
 
     def _stored_keys(self) -> Keys:
         column = self._columns[KEY]
+        if column.row_dtype.kind != "S" or column.row_shape or not self._counts(column):
+            raise DamagedError(f"{column.path}: its keys are not {self.facts.rows} texts")
         keys = np.empty(self.facts.rows, column.row_dtype)
         every = range(self.facts.rows)
         self.read(KEY, every, keys, every)
@@ -94,12 +97,19 @@ class Shard:
 
     def _check(self, field: Field) -> None:
         column = self._columns[field.name]
-        found = (column.row_dtype, column.row_shape, len(column.starts) * column.run_rows >= self.facts.rows)
-        if found != (np.dtype(field.dtype), field.shape, True):
+        if (column.row_dtype, column.row_shape) != (np.dtype(field.dtype), field.shape) or not self._counts(column):
             raise DamagedError(
                 f"{column.path}: the pack says {self.facts.rows} rows of {field.dtype} {field.shape} for "
-                f"{field.name!r}, the file has {column.row_dtype.str} {column.row_shape}"
+                f"{field.name!r}, the file has {len(column.starts)} runs of {column.run_rows} rows of "
+                f"{column.row_dtype.str} {column.row_shape}"
             )
+
+    def _counts(self, column: Column) -> bool:
+        """Whether a column has as many rows as it should; of several runs the last may be shorter."""
+        runs = len(column.starts)
+        if runs == 1:
+            return column.run_rows == self.facts.rows
+        return (runs - 1) * column.run_rows < self.facts.rows <= runs * column.run_rows
 
     def _map(self, path: Path) -> NDArray[np.uint8]:
         if path not in self._maps:
