@@ -4,7 +4,7 @@ PackError                 exit code
 ├── InputError            1   the raw folder or the class table is not usable; carries every problem
 ├── UsageError            2   options that cannot be, or not together
 ├── TargetError           1   the place to pack to cannot be used
-├── EngineError           1   a worker process died
+├── EngineError           1   a worker process died, or was told what makes no sense
 ├── RejectedError         1   pairs are bad and --on-bad is fail
 └── TooManyRejectsError   3   more pairs are bad than --max-bad allows
 

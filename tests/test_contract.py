@@ -43,7 +43,11 @@ def test_a_manifest_is_its_text(packed: Path) -> None:
 
 def test_a_manifest_fits_its_published_schema(packed: Path, packed_index: Path) -> None:
     for out in (packed, packed_index):
-        jsonschema.validate(json.loads((out / MANIFEST).read_text()), SCHEMA)
+        document = json.loads((out / MANIFEST).read_text())
+        jsonschema.validate(document, SCHEMA)
+        for change in ({"extra": 1}, {"storage": "zip"}, {"table": "../x"}, {"generation": 0}):
+            with pytest.raises(jsonschema.ValidationError):
+                jsonschema.validate(document | change, SCHEMA)
 
 
 def test_the_manifest_is_small_whatever_the_number_of_shards(packed: Path) -> None:

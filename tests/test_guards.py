@@ -114,7 +114,8 @@ def test_every_command_and_option_is_in_the_docs() -> None:
         assert f"packer {name}" in DOCS, name
         for option in command.params:
             if isinstance(option, click.Option):
-                assert any(f"`{flag}" in DOCS or f" {flag}" in DOCS for flag in option.opts), f"{name} {option.opts}"
+                told = any(re.search(rf"[` ]{flag}(?![\w-])", DOCS) for flag in option.opts)
+                assert told, f"{name} {option.opts}"
     for storage in STORAGES:
         assert f"--format {storage}" in DOCS
 
