@@ -39,9 +39,9 @@ def check_image(header: Header) -> None:
         raise BadPair(f"has {header.depth} bits per channel; images must have 8")
 
 
-def check_label(header: Header) -> None:
+def check_label(header: Header, lossy: bool = False) -> None:
     """Refuse what cannot carry a label."""
-    if header.kind == "jpeg":
+    if header.kind == "jpeg" and not lossy:
         raise BadPair("is a JPEG; its compression blurs labels, so it must be PNG")
     if header.depth == 16 and header.channels != 1:
         raise BadPair("has 16 bits per colour channel; labels have 8, or 16 in gray")
@@ -65,13 +65,13 @@ def decode_image(data: bytes) -> NDArray[np.uint8]:
     return _upright(_decode(data, cv2.IMREAD_COLOR_RGB), header)
 
 
-def decode_label(data: bytes, as_index: bool) -> Pixels:
+def decode_label(data: bytes, as_index: bool, lossy: bool = False) -> Pixels:
     """A label as upright (H,W) values or (H,W,3) RGB. A palette gives its indices if `as_index`, else its colours.
 
     Gray of less than 8 bits is the number in the file if `as_index`, else the gray that it stands for.
     """
     header = _whole_header(data)
-    check_label(header)
+    check_label(header, lossy)
     if header.colour == PALETTE and as_index:
         return _upright(_palette_indices(data, header), header)
     if header.colour != GRAY:

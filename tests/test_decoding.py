@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from packer.errors import BadPair
 from packer.header import read_header
 from packer.images import decode_image, decode_label, decoder_identity
-from packer.labels import IGNORE, LabelCodec
+from packer.labels import LabelCodec, LabelRules
+from packer.lookup import IGNORE
 from readers.contract.classes import ClassTable, SegClass
 
 IMAGE, INDEX = scene(7, 33, 47)
@@ -182,7 +183,7 @@ def test_unknown_colours_are_named_with_count_and_place() -> None:
         LabelCodec(table()).decode(data)
     assert "colours of no class (#010203: 2 pixels, first at row 5, column 8; #090909: 1 pixels" in str(caught.value)
     assert "first at row 30, column 40" in str(caught.value)
-    ignored = LabelCodec(table(), unknown_is_error=False).decode(data)
+    ignored = LabelCodec(table(), LabelRules(unknown="ignore")).decode(data)
     assert (ignored == IGNORE).sum() == 3
     assert np.array_equal(ignored[ignored != IGNORE], INDEX[ignored != IGNORE])
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from packer.geometry import FITS, INTERPOLATIONS, Geometry, nearest_source
-from packer.labels import IGNORE
+from packer.lookup import IGNORE
 
 SIDES = st.integers(1, 40)
 

@@ -60,7 +60,7 @@ LAYERS = {
     "packer/template.py": ("packer.errors",),
     "packer/formats": ("packer.formats", "readers.contract", "readers.formats"),
     "packer/header.py": ("packer.errors",),
-    "packer/geometry.py": ("packer.labels",),
+    "packer/geometry.py": ("packer.lookup", "readers.contract"),
     "packer/engines": ("packer.engines", "packer.errors", "packer.shard", "packer.spec", "readers.contract"),
 }
 

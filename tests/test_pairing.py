@@ -10,6 +10,7 @@ import pytest
 from conftest import write_png
 
 from packer.errors import BadPair, InputError, UsageError
+from packer.labels import LabelRules
 from packer.pairing import find_pairs
 from packer.rows import check_pair
 from packer.template import Template
@@ -261,7 +262,7 @@ def test_a_pipe_is_no_picture_and_nothing_waits_for_it(tmp_path: Path) -> None:
     touch(tmp_path, "labels/pipe.png")
     pair = next(pair for pair in find_pairs(tmp_path).pairs if pair.key == "pipe")
     with pytest.raises(BadPair, match=r"images/pipe\.png: is not a regular file"):
-        check_pair(pair, tmp_path)
+        check_pair(pair, tmp_path, LabelRules())
 
 
 def test_names_with_odd_spaces_are_fine(tmp_path: Path) -> None:
