@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from packer.commit import commit
 from packer.engines import build_shards
 from packer.errors import PackError, RejectedError, TooManyRejectsError
+from packer.findings import Findings, Seen, find
 from packer.plan import Plan
 from packer.target import prepare_target
 from readers.contract.manifest import Manifest
@@ -44,6 +45,7 @@ class Summary:
     rows: int
     rejects: tuple[tuple[str, str, str], ...]
     """Split, key and reason of each pair that is left out."""
+    findings: Findings
     seconds: float
 
 
@@ -70,7 +72,17 @@ def build(plan: Plan, limits: Limits, workers: int, progress: Progress) -> Summa
     if not limits.allows(len(rejects), plan.pairs) or rows == 0:
         raise _too_many([reason for _, _, reason in rejects], plan, limits)
     manifest = commit(out, plan.recipe, done)
-    return Summary(manifest, plan.pairs, plan.pieces, rows, rejects, time.monotonic() - started)
+    findings = find(_seen(done), plan.sizes, plan.recipe.classes, manifest.pixels, plan.request.near_duplicates)
+    return Summary(manifest, plan.pairs, plan.pieces, rows, rejects, findings, time.monotonic() - started)
+
+
+def _seen(receipts: Sequence[Receipt]) -> list[Seen]:
+    """Every row and how its image looks."""
+    return [
+        Seen(receipt.split, key, look)
+        for receipt in receipts
+        for key, look in zip(receipt.keys, receipt.looks, strict=True)
+    ]
 
 
 def _bad_pairs(receipts: Sequence[Receipt]) -> tuple[tuple[str, str, str], ...]:

@@ -57,6 +57,7 @@ class Request:
     labels: str = "onehot"
     image_dtype: str = "uint8"
     shard_bytes: int = 128 * MIB
+    near_duplicates: bool = False
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,7 @@ MOST_NAMED = 20
     show_default=True,
     help="About how large a shard is; at most twice that.",
 )
+@click.option("--near-duplicates", is_flag=True, help="Also look for images that are nearly the same across splits.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan or the summary as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress.")
@@ -176,6 +177,8 @@ def build_command(**options: Any) -> None:
         click.echo(f"left out {name}", err=True)
     for split, key, reason in summary.rejects:
         click.echo(f"left out {split}/{key}: {reason}", err=True)
+    for line in summary.findings.lines():
+        click.echo(f"finding   {line}", err=True)
     click.echo(
         json.dumps(_summary_json(summary, plan.pairing.missing), indent=1)
         if as_json
@@ -255,6 +258,7 @@ def _summary_json(summary: Summary, missing: Sequence[str]) -> dict[str, Any]:
         "splits": {split.name: split.rows for split in manifest.splits},
         "shards": manifest.shards,
         "bytes": manifest.bytes,
+        "findings": summary.findings.to_json(),
         "seconds": round(summary.seconds, 3),
     }
 

@@ -69,6 +69,12 @@ class Receipt:
         return len(self.crc32)
 
     @property
+    def keys(self) -> list[str]:
+        """The key of each row."""
+        rejected = {reject.key for reject in self.rejects}
+        return [source.key for source in self.sources if source.key not in rejected]
+
+    @property
     def bytes(self) -> int:
         return sum(file.bytes for file in self.files)
 
