@@ -53,7 +53,9 @@ def build(plan: Plan, limits: Limits, workers: int, progress: Progress) -> Summa
     """Build every shard of the plan and publish them; raises, and publishes nothing, where the rejects are too many."""
     started = time.monotonic()
     if plan.rejects and not limits.allows(len(plan.rejects), plan.pairs):
-        raise _too_many(plan.rejects, plan, limits, "by their headers alone; pixels come after these")
+        raise _too_many(
+            plan.rejects, plan, limits, "by their headers and a sample of the labels; the rest comes after these"
+        )
     plan.check_disk()
     out = plan.request.out
     prepare_target(out)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
+from packer.audit import Audit, audit
 from packer.class_table import TABLE_NAMES, class_table
 from packer.errors import BadPair, InputError, TargetError, UsageError
 from packer.formats import writer
@@ -134,7 +135,11 @@ def make_plan(request: Request) -> Plan:
     if classes is None:
         raise _no_classes(request.raw, pairing)
     rules = settle(LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor), classes)
-    sizes, rejects = _check_headers(pairing.pairs, request.raw, rules)
+    sizes, verdicts = _check_headers(pairing.pairs, request.raw, rules)
+    audited = audit(pairing.pairs, request.raw, classes, rules)
+    if audited.moving and request.label_codec == AUTO:
+        raise _moving_colours(audited)
+    rejects = [audited.bad.get(place) or verdicts[place] for place in sorted({*verdicts, *audited.bad})]
     recipe = Recipe(
         storage=request.storage,
         classes=classes,
@@ -187,8 +192,8 @@ def _pieces(members: Iterable[tuple[Pair, Size | None]], geometry: Geometry) -> 
     return (piece for pair, size in members for piece in pieces(pair, size, geometry))
 
 
-def _check_headers(pairs: Sequence[Pair], raw: Path, rules: LabelRules) -> tuple[list[Size | None], list[str]]:
-    """The size of each pair, None for a bad one, and what is wrong with the bad ones."""
+def _check_headers(pairs: Sequence[Pair], raw: Path, rules: LabelRules) -> tuple[list[Size | None], dict[int, str]]:
+    """The size of each pair, None for a bad one, and what is wrong with the bad ones by their place."""
 
     def judge(pair: Pair) -> Size | str:
         try:
@@ -199,7 +204,7 @@ def _check_headers(pairs: Sequence[Pair], raw: Path, rules: LabelRules) -> tuple
     with ThreadPoolExecutor(CHECK_THREADS) as pool:
         verdicts = list(pool.map(judge, pairs))
     sizes = [None if isinstance(verdict, str) else verdict for verdict in verdicts]
-    return sizes, [verdict for verdict in verdicts if isinstance(verdict, str)]
+    return sizes, {place: verdict for place, verdict in enumerate(verdicts) if isinstance(verdict, str)}
 
 
 def _common_size(sizes: Sequence[Size | None], rejects: Sequence[str]) -> Size:
@@ -220,6 +225,14 @@ def _common_size(sizes: Sequence[Size | None], rejects: Sequence[str]) -> Size:
 
 def _shown(size: Size) -> str:
     return f"{size[0]}x{size[1]}"
+
+
+def _moving_colours(audited: Audit) -> InputError:
+    return InputError(
+        "the labels' palettes differ, so that one colour is several indices; which of them is the class? If the "
+        "colour: give a class table of colours (name,r,g,b). If the index: say so with --label-codec index",
+        audited.moving[:20],
+    )
 
 
 def _no_classes(raw: Path, pairing: Pairing) -> InputError:

@@ -76,15 +76,15 @@ class RowMaker:
         return [replace(row, source=Source(slot.piece.key, *digests)) for slot, row in zip(slots, packed, strict=True)]
 
     def _load(self, path: str, digests: list[str]) -> bytes:
-        with _naming(path), open_picture(self._raw / path) as file:
-            data = file.read()
+        with naming(path):
+            data = load_picture(self._raw / path)
         digests.append(hashlib.sha256(data).hexdigest())
         return data
 
     def _decode(self, piece: Piece, image_data: bytes, label_data: bytes) -> tuple[NDArray[np.uint8], Index]:
-        with _naming(piece.image):
+        with naming(piece.image):
             image = decode_image(image_data)
-        with _naming(piece.label):
+        with naming(piece.label):
             label = self._codec.decode(label_data)
         _check_sizes(piece, image.shape[:2], label.shape)
         if self._recipe.geometry.depends_on_source and image.shape[:2] != piece.source:
@@ -113,14 +113,20 @@ class RowMaker:
 
 def check_pair(pair: Pair, raw: Path, rules: LabelRules) -> tuple[int, int]:
     """Judge a pair by its headers alone: its upright (height, width), or BadPair. A shard will judge no better."""
-    with _naming(pair.image), open_picture(raw / pair.image) as file:
+    with naming(pair.image), open_picture(raw / pair.image) as file:
         image = read_header(file)
         check_image(image)
-    with _naming(pair.label), open_picture(raw / pair.label) as file:
+    with naming(pair.label), open_picture(raw / pair.label) as file:
         label = read_header(file)
         check_label(label, lossy=rules.codec == BINARY and rules.threshold is not None)
     _check_sizes(pair, image.size, label.size)
     return image.size
+
+
+def load_picture(path: Path) -> bytes:
+    """The bytes of a regular file."""
+    with open_picture(path) as file:
+        return file.read()
 
 
 def open_picture(path: Path) -> BinaryIO:
@@ -140,7 +146,7 @@ def _check_sizes(pair: Pair | Piece, image: tuple[int, ...], label: tuple[int, .
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
+def naming(path: str) -> Iterator[None]:
     """Put a file's name before the reason why it is bad."""
     try:
         yield

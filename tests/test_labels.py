@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+from conftest import pack, run, write_png
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -17,6 +19,7 @@ from test_decoding import chunk, png
 from packer.errors import BadPair, UsageError
 from packer.labels import BINARY_CLASSES, LabelCodec, LabelRules
 from packer.lookup import IGNORE
+from readers import open_dataset
 from readers.contract.classes import ClassTable, SegClass
 
 COLOURS = np.array([[70, 130, 180], [128, 64, 128], [0, 0, 142], [220, 20, 60]], np.uint8)
@@ -196,3 +199,42 @@ def test_colours_under_a_table_of_values_are_refused() -> None:
 def test_a_gray_label_of_16_bits_is_no_colour() -> None:
     with pytest.raises(BadPair, match="16 bits"):
         LabelCodec(by_colour()).decode(encode(np.array([[300]], np.uint16)))
+
+
+def _palette_set(root: Path, orders: list[list[int]], table: bool) -> Path:
+    """images/ + labels/ with palette labels, each with its colours in an order of its own."""
+    truth = np.arange(64, dtype=np.uint8).reshape(8, 8) % 4
+    for number, order in enumerate(orders):
+        write_png(root / "images" / f"{number}.png", np.full((8, 8, 3), 40 * number, np.uint8))
+        (root / "labels").mkdir(exist_ok=True)
+        inverse = np.argsort(order).astype(np.uint8)
+        (root / "labels" / f"{number}.png").write_bytes(palette(inverse[truth], COLOURS[order]))
+    if table:
+        rows = [f"c{n},{r},{g},{b}" for n, (r, g, b) in enumerate(COLOURS.tolist())]
+        (root / "class_dict.csv").write_text("\n".join(["name,r,g,b", *rows]))
+    return root
+
+
+ORDERS = [[0, 1, 2, 3], [2, 0, 3, 1], [1, 2, 3, 0]]
+
+
+def test_a_folder_of_moving_palettes_packs_by_colour_and_asks_where_only_values_are_given(tmp_path: Path) -> None:
+    raw = _palette_set(tmp_path / "raw", ORDERS, table=True)
+    dataset = open_dataset(pack(raw, tmp_path / "out"), label="index")
+    assert all(np.array_equal(label.numpy().reshape(-1), np.arange(64) % 4) for _, label in dataset)
+    (raw / "class_dict.csv").unlink()
+    asked = run("build", "--classes", 4, raw, tmp_path / "out2")
+    assert asked.exit_code == 1
+    assert "#4682b4 is index 0 in labels/0.png, and index 1 in labels/1.png" in asked.stderr
+    assert "--label-codec index" in asked.stderr
+    assert not (tmp_path / "out2").exists()
+    assert run("build", "--quiet", "--classes", 4, "--label-codec", "index", raw, tmp_path / "out2").exit_code == 0
+
+
+def test_a_wrong_label_shows_before_anything_is_packed(tmp_path: Path) -> None:
+    raw = _palette_set(tmp_path / "raw", ORDERS[:1] * 3, table=True)
+    write_png(raw / "labels" / "2.png", np.full((8, 8, 3), 9, np.uint8))
+    failed = run("build", raw, tmp_path / "out")
+    assert failed.exit_code == 1
+    assert "labels/2.png: has colour of no class (#090909: 64 pixels" in failed.stderr
+    assert not (tmp_path / "out").exists()
