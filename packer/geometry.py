@@ -32,7 +32,7 @@ class Geometry:
     fit: str = "stretch"
     interpolation: str = "area"
 
-    def image(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def image(self, pixels: NDArray[Any]) -> NDArray[Any]:
         """An image at the stored size; padding is black."""
         source = _size(pixels)
         if source == self.size:
@@ -75,17 +75,17 @@ def _nearest(pixels: Array, size: Size) -> Array:
     return pixels.take(rows, axis=0).take(columns, axis=1)  # type: ignore[return-value]
 
 
-def _resize(pixels: NDArray[np.uint8], size: Size, interpolation: str) -> NDArray[np.uint8]:
+def _resize(pixels: NDArray[Any], size: Size, interpolation: str) -> NDArray[Any]:
     """Scale an image. OpenCV's area rule averages exactly, but only where no side grows: sides that grow come after."""
     if interpolation == "nearest":
         return _nearest(pixels, size)
     if interpolation != "linear":
         shrunk = min(size[0], pixels.shape[0]), min(size[1], pixels.shape[1])
         if shrunk != _size(pixels):
-            pixels = np.asarray(cv2.resize(pixels, shrunk[::-1], interpolation=cv2.INTER_AREA), np.uint8)
+            pixels = np.asarray(cv2.resize(pixels, shrunk[::-1], interpolation=cv2.INTER_AREA), pixels.dtype)
     if size == _size(pixels):
         return pixels
-    return np.asarray(cv2.resize(pixels, size[::-1], interpolation=_GROW[interpolation]), np.uint8)
+    return np.asarray(cv2.resize(pixels, size[::-1], interpolation=_GROW[interpolation]), pixels.dtype)
 
 
 def _centre(pixels: Array, size: Size, padding: int) -> Array:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
-from packer.images import decode_label
+from packer.pictures.decode import SEE_THROUGH, decode_label
+from packer.pictures.rules import MOST_PIXELS
 from readers.contract.classes import ClassTable
 
 Index = NDArray[np.uint16]
@@ -22,8 +23,9 @@ UNKNOWN = 0xFFFE
 class LabelCodec:
     """Decodes labels by one class table: numbers by its values, colours by its colours."""
 
-    def __init__(self, table: ClassTable, unknown_is_error: bool = True) -> None:
+    def __init__(self, table: ClassTable, unknown_is_error: bool = True, max_pixels: int = MOST_PIXELS) -> None:
         self._unknown_is_error = unknown_is_error
+        self._max_pixels = max_pixels
         self._has_values = any(one.values for one in table.classes)
         self._of_value = np.full(1 << 16, UNKNOWN, np.uint16)
         self._of_colour: Index | None = None
@@ -42,7 +44,9 @@ class LabelCodec:
 
     def decode(self, data: bytes) -> Index:
         """A label file's bytes as (H,W) class indices; IGNORE where the table says so."""
-        pixels = decode_label(data, as_index=self._has_values)
+        pixels = decode_label(data, as_index=self._has_values, max_pixels=self._max_pixels)
+        if pixels.ndim == 3 and pixels.shape[2] == 4:
+            raise BadPair(SEE_THROUGH)
         if pixels.ndim == 2:
             index = self._of_value.take(pixels, mode="clip")
         elif self._of_colour is not None:

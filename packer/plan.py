@@ -14,9 +14,9 @@ from packer.class_table import TABLE_NAMES, class_table
 from packer.errors import BadPair, InputError, TargetError, UsageError
 from packer.formats import writer
 from packer.geometry import Geometry
-from packer.header import MOST_PIXELS
-from packer.images import decode_label, decoder_identity
 from packer.pairing import Pair, Pairing, find_pairs
+from packer.pictures.decode import decode_label, decoder_identity
+from packer.pictures.rules import MOST_PIXELS, ImageRules
 from packer.recipe import Recipe
 from packer.rows import check_pair, open_picture
 from packer.spec import ShardSpec, cut
@@ -48,6 +48,9 @@ class Request:
     interpolation: str = "area"
     labels: str = "onehot"
     image_dtype: str = "uint8"
+    image_range: tuple[float, float] | None = None
+    alpha: str = "refuse"
+    max_pixels: int = MOST_PIXELS
     shard_bytes: int = 128 * MIB
 
 
@@ -113,7 +116,8 @@ def make_plan(request: Request) -> Plan:
     classes = class_table(request.raw, request.classes, request.ignore)
     if classes is None:
         raise _no_classes(request.raw, pairing)
-    sizes, rejects = _check_headers(pairing.pairs, request.raw)
+    rules = ImageRules(request.image_range, request.alpha, request.max_pixels)
+    sizes, rejects = _check_headers(pairing.pairs, request.raw, rules)
     size = request.size or _common_size(sizes, rejects)
     if size[0] * size[1] > MOST_PIXELS:
         raise InputError(f"--size {size[0]}x{size[1]}: is over the limit of {MOST_PIXELS} pixels")
@@ -124,6 +128,7 @@ def make_plan(request: Request) -> Plan:
         image_dtype=request.image_dtype,
         labels=request.labels,
         unknown=request.unknown,
+        rules=rules,
         shard_bytes=request.shard_bytes,
         image_template=pairing.layout.image.text,
         label_template=pairing.layout.label.text,
@@ -137,12 +142,12 @@ def make_plan(request: Request) -> Plan:
     return Plan(request, recipe, pairing, tuple(specs), sizes, tuple(rejects), *_target(request.out))
 
 
-def _check_headers(pairs: Sequence[Pair], raw: Path) -> tuple[Counter[tuple[int, int]], list[str]]:
+def _check_headers(pairs: Sequence[Pair], raw: Path, rules: ImageRules) -> tuple[Counter[tuple[int, int]], list[str]]:
     """The sizes of the good pairs, and what is wrong with the bad ones."""
 
     def judge(pair: Pair) -> tuple[int, int] | str:
         try:
-            return check_pair(pair, raw)
+            return check_pair(pair, raw, rules)
         except BadPair as bad:
             return str(bad)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from packer.geometry import FITS, INTERPOLATIONS, Geometry
+from packer.pictures.rules import ImageRules
 from readers.contract.checked import Entry, fingerprint
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL, Field
@@ -26,6 +27,7 @@ class Recipe:
     image_dtype: str
     labels: str
     unknown: str
+    rules: ImageRules
     shard_bytes: int
     image_template: str
     label_template: str
@@ -62,6 +64,7 @@ class Recipe:
             "image_dtype": self.image_dtype,
             "labels": self.labels,
             "unknown": self.unknown,
+            "image_rules": self.rules.to_json(),
             "shard_bytes": self.shard_bytes,
             "image_template": self.image_template,
             "label_template": self.label_template,
@@ -80,6 +83,7 @@ class Recipe:
             image_dtype=entry.choice("image_dtype", tuple(IMAGE_DTYPES)),
             labels=entry.choice("labels", LABEL_FORMS),
             unknown=entry.choice("unknown", UNKNOWNS),
+            rules=ImageRules.from_json(entry.entry("image_rules")),
             shard_bytes=entry.whole("shard_bytes", least=1),
             image_template=entry.text("image_template"),
             label_template=entry.text("label_template"),

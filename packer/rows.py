@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
-from packer.header import read_header
-from packer.images import check_image, check_label, decode_image
 from packer.labels import LabelCodec
 from packer.pairing import Pair
+from packer.pictures.decode import check_image, check_label, decode_image
+from packer.pictures.header import Header
+from packer.pictures.kinds import read_header
+from packer.pictures.rules import ImageRules
 from packer.recipe import Recipe
 from readers.contract.manifest import Pixels
 from readers.contract.onehot import expand
@@ -59,6 +61,13 @@ class RowMaker:
             return Row(Source(pair.key, *(*digests, "", "")[:2]), reject=str(bad))
         return Row(Source(pair.key, *digests), zlib.crc32(label.data, zlib.crc32(image.data)), pixels)
 
+    def _as_stored(self, planes: NDArray[Any]) -> NDArray[Any]:
+        """Pixels in the stored type; what is scaled to 0..1 already may have been resized beyond it."""
+        if planes.dtype == np.uint8:
+            return planes if self._scaled is None else self._scaled[planes]
+        planes = np.clip(planes, 0, 1)
+        return np.rint(planes * 255).astype(np.uint8) if self._scaled is None else planes
+
     def _load(self, path: str, digests: list[str]) -> bytes:
         with _naming(path), open_picture(self._raw / path) as file:
             data = file.read()
@@ -69,13 +78,12 @@ class RowMaker:
         self, pair: Pair, image_data: bytes, label_data: bytes, image: NDArray[Any], label: NDArray[Any]
     ) -> Pixels:
         with _naming(pair.image):
-            colours = decode_image(image_data)
+            colours = decode_image(image_data, self._recipe.rules)
         with _naming(pair.label):
             index = self._codec.decode(label_data)
         _check_sizes(pair, colours.shape[:2], index.shape)
         geometry, classes = self._recipe.geometry, self._recipe.classes
-        planes = geometry.image(colours).transpose(2, 0, 1)
-        np.copyto(image, planes if self._scaled is None else self._scaled[planes])
+        np.copyto(image, self._as_stored(geometry.image(colours).transpose(2, 0, 1)))
         stored = geometry.label(index).astype(classes.index_dtype)
         if self._recipe.labels == "onehot":
             expand(stored, len(classes), out=label)
@@ -85,16 +93,20 @@ class RowMaker:
         return Pixels(tuple(counts), stored.size - sum(counts))
 
 
-def check_pair(pair: Pair, raw: Path) -> tuple[int, int]:
+def check_pair(pair: Pair, raw: Path, rules: ImageRules) -> tuple[int, int]:
     """Judge a pair by its headers alone: its upright (height, width), or BadPair. A shard will judge no better."""
-    sizes = []
-    for path, check in ((pair.image, check_image), (pair.label, check_label)):
-        with _naming(path), open_picture(raw / path) as file:
-            header = read_header(file)
-            check(header)
-        sizes.append(header.size)
-    _check_sizes(pair, *sizes)
-    return sizes[0]
+    image, label = _header(pair.image, raw, rules), _header(pair.label, raw, rules)
+    with _naming(pair.image):
+        check_image(image, rules)
+    with _naming(pair.label):
+        check_label(label)
+    _check_sizes(pair, image.size, label.size)
+    return image.size
+
+
+def _header(path: str, raw: Path, rules: ImageRules) -> Header:
+    with _naming(path), open_picture(raw / path) as file:
+        return read_header(file, rules.max_pixels)
 
 
 def open_picture(path: Path) -> BinaryIO:
@@ -127,4 +139,4 @@ def _naming(path: str) -> Iterator[None]:
 @lru_cache(maxsize=1)
 def _codec(recipe: Recipe) -> LabelCodec:
     """Its tables take longer to fill than a picture to decode, so a process keeps them from shard to shard."""
-    return LabelCodec(recipe.classes, recipe.unknown == "error")
+    return LabelCodec(recipe.classes, recipe.unknown == "error", recipe.rules.max_pixels)

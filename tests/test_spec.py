@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from packer.errors import EngineError
 from packer.geometry import Geometry
 from packer.pairing import Pair
+from packer.pictures.rules import ImageRules
 from packer.recipe import Recipe
 from packer.spec import ShardSpec, cut
 from readers.contract.classes import ClassTable, SegClass
@@ -20,6 +21,7 @@ RECIPE = Recipe(
     image_dtype="float16",
     labels="index",
     unknown="ignore",
+    rules=ImageRules((0.0, 10_000.0), "drop", 1_000_000),
     shard_bytes=10_000,
     image_template="images/{key}",
     label_template="labels/{key}",
