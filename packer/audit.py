@@ -10,10 +10,11 @@ from typing import TypeVar
 import numpy as np
 
 from packer.errors import BadPair
-from packer.images import decode_label
 from packer.labels import INDEX, LabelCodec, LabelRules
 from packer.lookup import colour_codes
 from packer.pairing import Pair
+from packer.pictures.decode import decode_label
+from packer.pictures.rules import MOST_PIXELS
 from packer.rows import load_picture, naming
 from readers.contract.classes import ClassTable
 
@@ -38,9 +39,11 @@ def sample(items: Sequence[T], most: int = SAMPLE) -> list[int]:
     return sorted({round(number * (len(items) - 1) / (most - 1)) for number in range(most)})
 
 
-def audit(pairs: Sequence[Pair], raw: Path, classes: ClassTable, rules: LabelRules) -> Audit:
+def audit(
+    pairs: Sequence[Pair], raw: Path, classes: ClassTable, rules: LabelRules, max_pixels: int = MOST_PIXELS
+) -> Audit:
     """Read a sample of the labels by these rules."""
-    codec = LabelCodec(classes, rules)
+    codec = LabelCodec(classes, rules, max_pixels)
     bad: dict[int, str] = {}
     seen: dict[int, tuple[int, str]] = {}
     moving: dict[int, str] = {}
@@ -50,7 +53,7 @@ def audit(pairs: Sequence[Pair], raw: Path, classes: ClassTable, rules: LabelRul
             with naming(path):
                 data = load_picture(raw / path)
                 codec.decode(data)
-                shown = palette_entries(data) if rules.codec == INDEX else {}
+                shown = palette_entries(data, max_pixels) if rules.codec == INDEX else {}
         except BadPair as verdict:
             bad[place] = str(verdict)
             continue
@@ -62,12 +65,12 @@ def audit(pairs: Sequence[Pair], raw: Path, classes: ClassTable, rules: LabelRul
     return Audit(bad, tuple(moving.values()))
 
 
-def palette_entries(data: bytes) -> dict[int, int]:
+def palette_entries(data: bytes, max_pixels: int) -> dict[int, int]:
     """The colour code of each index that a palette label uses; nothing for other labels."""
-    colours = decode_label(data, as_index=False, lossy=True)
+    colours = decode_label(data, as_index=False, lossy=True, max_pixels=max_pixels)
     if colours.ndim == 2 or colours.shape[2] != 3:
         return {}
-    index = decode_label(data, as_index=True, lossy=True)
+    index = decode_label(data, as_index=True, lossy=True, max_pixels=max_pixels)
     if index.ndim != 2:
         return {}
     used, first = np.unique(index, return_index=True)

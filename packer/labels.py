@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import BadPair, UsageError
-from packer.images import decode_label
 from packer.lookup import IGNORE, UNKNOWN, Index, Lookup, Numbers, describe_strays, stray_name
+from packer.pictures.decode import decode_label
+from packer.pictures.rules import MOST_PIXELS
 from readers.contract.checked import Entry
 from readers.contract.classes import ClassTable, SegClass
 
@@ -33,6 +34,11 @@ class LabelRules:
     unknown: str = "error"
     threshold: int | None = None
     divisor: int = 1000
+
+    @property
+    def lossy(self) -> bool:
+        """Whether labels may have been blurred by their compression."""
+        return self.codec == BINARY and self.threshold is not None
 
     def to_json(self) -> dict[str, Any]:
         return {"codec": self.codec, "unknown": self.unknown, "threshold": self.threshold, "divisor": self.divisor}
@@ -74,8 +80,9 @@ def settle(rules: LabelRules, table: ClassTable) -> LabelRules:
 class LabelCodec:
     """Decodes labels by one class table and the settled rules."""
 
-    def __init__(self, table: ClassTable, rules: LabelRules = LabelRules()) -> None:
+    def __init__(self, table: ClassTable, rules: LabelRules = LabelRules(), max_pixels: int = MOST_PIXELS) -> None:
         self._rules = rules = settle(rules, table)
+        self._max_pixels = max_pixels
         self._lookup = Lookup(table)
         self._decode = {
             AUTO: self._either,
@@ -91,14 +98,14 @@ class LabelCodec:
         return self._decode(data)
 
     def _index(self, data: bytes) -> Index:
-        numbers = _numbers(decode_label(data, as_index=True))
+        numbers = _numbers(self._pixels(data, as_index=True))
         index = self._lookup.values(numbers)
         if self._lookup.has_colours:
             self._refuse_another_reading(data, index, "index")
         return self._judged(index, numbers)
 
     def _colour(self, data: bytes) -> Index:
-        pixels = decode_label(data, as_index=False)
+        pixels = self._pixels(data, as_index=False)
         if pixels.dtype != np.uint8:
             raise BadPair("has 16 bits in gray, which is no colour; read it with --label-codec index")
         if pixels.shape[2:] == (4,) and not self._lookup.has_see_through:
@@ -110,7 +117,7 @@ class LabelCodec:
 
     def _either(self, data: bytes) -> Index:
         """The table has values and colours: gray is a value, RGB a colour, and a palette must be the same as both."""
-        pixels = decode_label(data, as_index=True)
+        pixels = self._pixels(data, as_index=True)
         if pixels.ndim == 3:
             return self._colour(data)
         index = self._lookup.values(pixels)
@@ -119,7 +126,7 @@ class LabelCodec:
 
     def _refuse_another_reading(self, data: bytes, index: Index, codec: str) -> None:
         """A palette says by its colours what its indices are; where the class table has both, they must agree."""
-        colours = decode_label(data, as_index=False)
+        colours = self._pixels(data, as_index=False)
         if colours.ndim == 2:  # gray has no colours that could say otherwise
             return
         other = self._lookup.colours(colours)
@@ -135,7 +142,7 @@ class LabelCodec:
             )
 
     def _binary(self, data: bytes) -> Index:
-        numbers = _binary_numbers(data, lossy=self._rules.threshold is not None)
+        numbers = self._grays(data)
         index = self._lookup.values(numbers)
         if self._rules.threshold is not None:
             return np.where(index == IGNORE, index, np.asarray(numbers >= self._rules.threshold, np.uint16))
@@ -145,7 +152,7 @@ class LabelCodec:
         return self._judged(index, numbers)
 
     def _ade20k(self, data: bytes) -> Index:
-        pixels = decode_label(data, as_index=False)
+        pixels = self._pixels(data, as_index=False)
         if pixels.ndim == 2 or pixels.shape[2] != 3:
             raise BadPair("is not RGB, as ADE20K's full annotations are")
         numbers = pixels[..., 0].astype(np.uint16) // 10 * 256 + pixels[..., 1]
@@ -153,10 +160,20 @@ class LabelCodec:
 
     def _instance(self, data: bytes) -> Index:
         """Cityscapes: id * 1000 + n, ids below 1000 are without instance. KITTI, Mapillary: id * 256 + n, always."""
-        ids = _numbers(decode_label(data, as_index=True))
+        ids = _numbers(self._pixels(data, as_index=True))
         divisor = self._rules.divisor
         numbers = np.where(ids < divisor, ids, ids // divisor) if divisor == DIVISORS[0] else ids // divisor
         return self._judged(self._lookup.values(numbers), numbers)
+
+    def _grays(self, data: bytes) -> Numbers:
+        """Gray as it is shown; of a palette its grays, unless they are colours: then its indices."""
+        try:
+            return _numbers(self._pixels(data, as_index=False))
+        except BadPair:
+            return _numbers(self._pixels(data, as_index=True))
+
+    def _pixels(self, data: bytes, as_index: bool) -> NDArray[Any]:
+        return decode_label(data, as_index, self._rules.lossy, self._max_pixels)
 
     def _judged(self, index: Index, pixels: NDArray[Any]) -> Index:
         """Name what is in no class, or turn it into what the rules say."""
@@ -180,12 +197,3 @@ def _numbers(pixels: NDArray[Any]) -> Numbers:
     if pixels.shape[2] == 3 and (pixels[..., 0] == pixels[..., 1]).all() and (pixels[..., 0] == pixels[..., 2]).all():
         return pixels[..., 0]
     raise BadPair("has colours, but the class table has only values; give the classes' colours")
-
-
-def _binary_numbers(data: bytes, lossy: bool) -> Numbers:
-    """Gray as it is shown; of a palette its grays, unless they are colours: then its indices."""
-    shown = decode_label(data, as_index=False, lossy=lossy)
-    try:
-        return _numbers(shown)
-    except BadPair:
-        return _numbers(decode_label(data, as_index=True))

@@ -15,10 +15,10 @@ from packer.class_table import TABLE_NAMES, class_table
 from packer.errors import BadPair, InputError, TargetError, UsageError
 from packer.formats import writer
 from packer.geometry import NATIVE, TILE, Geometry
-from packer.header import MOST_PIXELS
-from packer.images import decode_label, decoder_identity
 from packer.labels import AUTO, BINARY, BINARY_CLASSES, LabelRules, settle
 from packer.pairing import Pair, Pairing, find_pairs
+from packer.pictures.decode import decode_label, decoder_identity
+from packer.pictures.rules import MOST_PIXELS, ImageRules
 from packer.piece import Piece, pieces
 from packer.recipe import Recipe
 from packer.rows import check_pair, open_picture
@@ -57,6 +57,9 @@ class Request:
     interpolation: str = "area"
     labels: str = "onehot"
     image_dtype: str = "uint8"
+    image_range: tuple[float, float] | None = None
+    alpha: str = "refuse"
+    max_pixels: int = MOST_PIXELS
     shard_bytes: int = 128 * MIB
     near_duplicates: bool = False
 
@@ -135,8 +138,9 @@ def make_plan(request: Request) -> Plan:
     if classes is None:
         raise _no_classes(request.raw, pairing)
     rules = settle(LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor), classes)
-    sizes, verdicts = _check_headers(pairing.pairs, request.raw, rules)
-    audited = audit(pairing.pairs, request.raw, classes, rules)
+    image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels)
+    sizes, verdicts = _check_headers(pairing.pairs, request.raw, image_rules, rules.lossy)
+    audited = audit(pairing.pairs, request.raw, classes, rules, request.max_pixels)
     if audited.moving and request.label_codec == AUTO:
         raise _moving_colours(audited)
     rejects = [audited.bad.get(place) or verdicts[place] for place in sorted({*verdicts, *audited.bad})]
@@ -146,6 +150,7 @@ def make_plan(request: Request) -> Plan:
         geometry=_geometry(request, sizes, rejects),
         image_dtype=request.image_dtype,
         labels=request.labels,
+        image_rules=image_rules,
         label_rules=rules,
         shard_bytes=request.shard_bytes,
         image_template=pairing.layout.image.text,
@@ -192,12 +197,14 @@ def _pieces(members: Iterable[tuple[Pair, Size | None]], geometry: Geometry) -> 
     return (piece for pair, size in members for piece in pieces(pair, size, geometry))
 
 
-def _check_headers(pairs: Sequence[Pair], raw: Path, rules: LabelRules) -> tuple[list[Size | None], dict[int, str]]:
+def _check_headers(
+    pairs: Sequence[Pair], raw: Path, rules: ImageRules, lossy_labels: bool
+) -> tuple[list[Size | None], dict[int, str]]:
     """The size of each pair, None for a bad one, and what is wrong with the bad ones by their place."""
 
     def judge(pair: Pair) -> Size | str:
         try:
-            return check_pair(pair, raw, rules)
+            return check_pair(pair, raw, rules, lossy_labels)
         except BadPair as bad:
             return str(bad)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from packer.geometry import EDGES, FITS, INTERPOLATIONS, NATIVE, Geometry
 from packer.labels import LabelRules
+from packer.pictures.rules import ImageRules
 from packer.piece import Piece
 from readers.contract.checked import Entry, fingerprint
 from readers.contract.classes import ClassTable
@@ -26,6 +27,7 @@ class Recipe:
     geometry: Geometry
     image_dtype: str
     labels: str
+    image_rules: ImageRules
     label_rules: LabelRules
     shard_bytes: int
     image_template: str
@@ -66,6 +68,7 @@ class Recipe:
             "interpolation": self.geometry.interpolation,
             "image_dtype": self.image_dtype,
             "labels": self.labels,
+            "image_rules": self.image_rules.to_json(),
             "label_rules": self.label_rules.to_json(),
             "shard_bytes": self.shard_bytes,
             "image_template": self.image_template,
@@ -81,6 +84,7 @@ class Recipe:
             geometry=_geometry(entry),
             image_dtype=entry.choice("image_dtype", tuple(IMAGE_DTYPES)),
             labels=entry.choice("labels", LABEL_FORMS),
+            image_rules=ImageRules.from_json(entry.entry("image_rules")),
             label_rules=LabelRules.from_json(entry.entry("label_rules")),
             shard_bytes=entry.whole("shard_bytes", least=1),
             image_template=entry.text("image_template"),

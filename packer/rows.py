@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
-from packer.header import read_header
-from packer.images import check_image, check_label, decode_image
-from packer.labels import BINARY, LabelCodec, LabelRules
+from packer.labels import LabelCodec
 from packer.looks import look
 from packer.lookup import Index
 from packer.pairing import Pair
+from packer.pictures.decode import check_image, check_label, decode_image
+from packer.pictures.header import Header
+from packer.pictures.kinds import read_header
+from packer.pictures.rules import ImageRules
 from packer.piece import Piece
 from packer.recipe import Recipe
 from readers.contract.manifest import Pixels
@@ -75,15 +77,22 @@ class RowMaker:
             return [Row(Source(slot.piece.key, *(*digests, "", "")[:2]), reject=reason) for slot in slots]
         return [replace(row, source=Source(slot.piece.key, *digests)) for slot, row in zip(slots, packed, strict=True)]
 
+    def _as_stored(self, planes: NDArray[Any]) -> NDArray[Any]:
+        """Pixels in the stored type; what is scaled to 0..1 already may have been resized beyond it."""
+        if planes.dtype == np.uint8:
+            return planes if self._scaled is None else self._scaled[planes]
+        planes = np.clip(planes, 0, 1)
+        return np.rint(planes * 255).astype(np.uint8) if self._scaled is None else planes
+
     def _load(self, path: str, digests: list[str]) -> bytes:
         with naming(path):
             data = load_picture(self._raw / path)
         digests.append(hashlib.sha256(data).hexdigest())
         return data
 
-    def _decode(self, piece: Piece, image_data: bytes, label_data: bytes) -> tuple[NDArray[np.uint8], Index]:
+    def _decode(self, piece: Piece, image_data: bytes, label_data: bytes) -> tuple[NDArray[Any], Index]:
         with naming(piece.image):
-            image = decode_image(image_data)
+            image = decode_image(image_data, self._recipe.image_rules)
         with naming(piece.label):
             label = self._codec.decode(label_data)
         _check_sizes(piece, image.shape[:2], label.shape)
@@ -91,11 +100,10 @@ class RowMaker:
             raise BadPair(f"{piece.image}: was another picture when the build was planned; build again")
         return image, label
 
-    def _pack(self, slot: Slot, image: NDArray[np.uint8], label: Index) -> Row:
+    def _pack(self, slot: Slot, image: NDArray[Any], label: Index) -> Row:
         geometry, classes = self._recipe.geometry, self._recipe.classes
         fitted = geometry.image(image, slot.piece.origin)
-        planes = fitted.transpose(2, 0, 1)
-        np.copyto(slot.image, planes if self._scaled is None else self._scaled[planes])
+        np.copyto(slot.image, self._as_stored(fitted.transpose(2, 0, 1)))
         stored = geometry.label(label, slot.piece.origin).astype(classes.index_dtype)
         if self._recipe.labels == "onehot":
             expand(stored, len(classes), out=slot.label)
@@ -111,16 +119,20 @@ class RowMaker:
         )
 
 
-def check_pair(pair: Pair, raw: Path, rules: LabelRules) -> tuple[int, int]:
+def check_pair(pair: Pair, raw: Path, rules: ImageRules, lossy_label: bool = False) -> tuple[int, int]:
     """Judge a pair by its headers alone: its upright (height, width), or BadPair. A shard will judge no better."""
-    with naming(pair.image), open_picture(raw / pair.image) as file:
-        image = read_header(file)
-        check_image(image)
-    with naming(pair.label), open_picture(raw / pair.label) as file:
-        label = read_header(file)
-        check_label(label, lossy=rules.codec == BINARY and rules.threshold is not None)
+    image, label = _header(pair.image, raw, rules), _header(pair.label, raw, rules)
+    with naming(pair.image):
+        check_image(image, rules)
+    with naming(pair.label):
+        check_label(label, lossy_label)
     _check_sizes(pair, image.size, label.size)
     return image.size
+
+
+def _header(path: str, raw: Path, rules: ImageRules) -> Header:
+    with naming(path), open_picture(raw / path) as file:
+        return read_header(file, rules.max_pixels)
 
 
 def load_picture(path: Path) -> bytes:
@@ -159,4 +171,4 @@ def naming(path: str) -> Iterator[None]:
 @lru_cache(maxsize=1)
 def _codec(recipe: Recipe) -> LabelCodec:
     """Its tables take longer to fill than a picture to decode, so a process keeps them from shard to shard."""
-    return LabelCodec(recipe.classes, recipe.label_rules)
+    return LabelCodec(recipe.classes, recipe.label_rules, recipe.image_rules.max_pixels)

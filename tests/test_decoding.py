@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
-from packer.header import read_header
-from packer.images import decode_image, decode_label, decoder_identity
 from packer.labels import LabelCodec, LabelRules
 from packer.lookup import IGNORE
+from packer.pictures import decode
+from packer.pictures.decode import decode_label, decoder_identity
+from packer.pictures.kinds import read_header
+from packer.pictures.rules import ImageRules
 from readers.contract.classes import ClassTable, SegClass
 
 IMAGE, INDEX = scene(7, 33, 47)
@@ -47,6 +49,10 @@ def encoded(suffix: str, pixels: NDArray[Any]) -> bytes:
 
 def exif(orientation: int) -> bytes:
     return b"II*\0\x08\0\0\0\x01\0" + struct.pack("<HHIHH", 0x0112, 3, 1, orientation, 0) + b"\0\0\0\0"
+
+
+def decode_image(data: bytes, **rules: Any) -> NDArray[Any]:
+    return decode.decode_image(data, ImageRules(**rules))
 
 
 def table(ignore: tuple[int, ...] = ()) -> ClassTable:
@@ -135,7 +141,7 @@ BOMB = (
 )
 REFUSED: list[tuple[str, bytes, str]] = [
     ("nothing", b"", "is empty"),
-    ("text", b"hello world, no picture", "neither PNG nor JPEG"),
+    ("text", b"hello world, no picture", "no PNG, JPEG, TIFF, BMP or WebP"),
     ("16-bit image", png(np.zeros((2, 12), np.uint8), 16, 2), "16 bits per channel"),
     ("bomb", BOMB, "claims 60000x60000 pixels; there must be some"),
     ("no pixels", png(np.zeros((0, 3), np.uint8), 8, 2), "claims 1x0 pixels"),
@@ -231,8 +237,8 @@ def test_the_decoders_are_named_with_their_versions() -> None:
 
 
 def test_an_image_is_read_by_its_content_not_its_name(tmp_path: Path) -> None:
-    assert read_header(BytesIO(encoded(".jpg", IMAGE))).kind == "jpeg"
-    assert read_header(BytesIO(encoded(".png", IMAGE))).kind == "png"
+    assert read_header(BytesIO(encoded(".jpg", IMAGE))).kind == "JPEG"
+    assert read_header(BytesIO(encoded(".png", IMAGE))).kind == "PNG"
 
 
 @pytest.mark.parametrize("where", ["RGB, empty", "RGB, wrong length", "palette, before PLTE", "palette, too long"])

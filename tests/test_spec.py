@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from packer.errors import EngineError
 from packer.geometry import Geometry
 from packer.labels import LabelRules
+from packer.pictures.rules import ImageRules
 from packer.piece import Piece
 from packer.recipe import Recipe
 from packer.spec import ShardSpec, cut
@@ -22,6 +23,7 @@ RECIPE = Recipe(
     geometry=Geometry((12, 34), "letterbox", "cubic"),
     image_dtype="float16",
     labels="index",
+    image_rules=ImageRules((0.0, 10_000.0), "drop", 1_000_000),
     label_rules=LabelRules("auto", "ignore"),
     shard_bytes=10_000,
     image_template="images/{key}",

@@ -12,10 +12,11 @@ import click
 
 from packer.build import Limits, Summary, all_cores, build
 from packer.cli.progress import progress
-from packer.cli.values import BytesType, LimitType, SizeType, bytes_text
+from packer.cli.values import BytesType, LimitType, RangeType, SizeType, bytes_text
 from packer.errors import UsageError
 from packer.geometry import EDGES, FITS, INTERPOLATIONS
 from packer.labels import AUTO, CODECS, DIVISORS, UNKNOWNS
+from packer.pictures.rules import ALPHAS, MOST_PIXELS
 from packer.plan import Plan, Request, make_plan
 from packer.recipe import IMAGE_DTYPES, LABEL_FORMS
 from packer.target import check_target
@@ -68,6 +69,25 @@ MOST_NAMED = 20
     default="uint8",
     show_default=True,
     help="Floats are scaled to 0..1.",
+)
+@click.option(
+    "--image-range",
+    type=RangeType(),
+    help="Which numbers of the image files become 0 and 1; for images of 16 bits or float.",
+)
+@click.option(
+    "--alpha",
+    type=click.Choice(ALPHAS),
+    default="refuse",
+    show_default=True,
+    help="What to do with images that have transparent pixels; drop keeps the colours as they are stored.",
+)
+@click.option(
+    "--max-pixels",
+    type=click.IntRange(1, 1 << 30),
+    default=MOST_PIXELS,
+    show_default=True,
+    help="Refuse larger pictures.",
 )
 @click.option(
     "--classes",

@@ -26,6 +26,19 @@ class SizeType(click.ParamType[Any]):
         return size
 
 
+class RangeType(click.ParamType[Any]):
+    """`0,10000` is what becomes 0 and 1."""
+
+    name = "LOW,HIGH"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = r"\s*([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?)\s*"
+        found = re.fullmatch(f"{number},{number}", str(value))
+        if found is None or not (limits := (float(found[1]), float(found[2])))[0] < limits[1]:
+            self.fail(f"{value!r}: expected a low and a higher number, such as 0,10000", param, ctx)
+        return limits
+
+
 class BytesType(click.ParamType[Any]):
     """`128MiB` is a number of bytes."""
 
