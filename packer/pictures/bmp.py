@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import BinaryIO
 
+import cv2
 import numpy as np
 
 from packer.errors import BadPair
@@ -56,7 +57,7 @@ def decode(data: bytes, header: Header) -> Stored:
     if bmp.bits <= 8:
         return Stored(_indices(rows, bmp), palette=_palette(data, bmp))
     pixels = rows[:, : bmp.width * bmp.bits // 8].reshape(bmp.height, bmp.width, -1)
-    colours = np.ascontiguousarray(pixels[..., 2::-1])
+    colours = cv2.cvtColor(np.ascontiguousarray(pixels[..., :3]), cv2.COLOR_BGR2RGB)
     return Stored(colours, seen_through(pixels[..., 3]) if bmp.has_alpha else None)
 
 
