@@ -82,6 +82,15 @@ def test_a_jpeg_that_lacks_anything_is_refused(name: str) -> None:
         decode_image(DAMAGED_JPEGS[name], RULES)
 
 
+@pytest.mark.parametrize("option", [(), (cv2.IMWRITE_JPEG_PROGRESSIVE, 1)])
+def test_a_jpeg_that_is_cut_anywhere_and_ended_is_refused(option: tuple[int, ...]) -> None:
+    """Between two scans of a progressive one, libjpeg has nothing to warn of."""
+    data = encoded_as(".jpg", SMOOTH, *option)
+    for length in range(data.index(b"\xff\xda"), len(data) - 2):
+        with pytest.raises(BadPair):
+            decode_image(data[:length] + b"\xff\xd9", RULES)
+
+
 def test_jpegs_of_rare_kinds_are_refused_by_name() -> None:
     with pytest.raises(BadPair, match="JPEG with 12 bits"):
         decode_image(with_frame(PLAIN_JPEG, depth=12), RULES)
