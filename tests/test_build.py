@@ -302,6 +302,18 @@ def test_wide_images_are_packed_by_their_range_in_every_dtype(tmp_path: Path) ->
             assert np.array_equal(image.numpy().transpose(1, 2, 0), wanted)
 
 
+@pytest.mark.parametrize("suffix", [".bmp", ".tif", ".webp"])
+def test_labels_of_other_kinds_are_packed_where_nothing_is_lost(tmp_path: Path, suffix: str) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 2})
+    for (_, key), index in raw.labels.items():
+        (raw.path / f"train/masks/{key}.png").unlink()
+        label = encoded_as(suffix, COLOURS[index], *((cv2.IMWRITE_WEBP_QUALITY, 101) if suffix == ".webp" else ()))
+        (raw.path / f"train/masks/{key}{suffix}").write_bytes(label)
+    dataset = open_dataset(pack(raw.path, tmp_path / "out"), label="index")
+    for row, index in enumerate(raw.labels.values()):
+        assert np.array_equal(dataset[row][1].numpy(), index)
+
+
 def test_resized_wide_images_stay_within_0_and_1(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 1})
     checkers = (np.indices((24, 36)).sum(0) // 3 % 2 * 65535).astype(np.uint16)

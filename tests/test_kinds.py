@@ -212,6 +212,18 @@ def test_a_compressed_tiff_gives_its_numbers(compression: int, predictor: int, d
             assert np.array_equal(decode_image(data, ImageRules(limits)), wanted if limits is None else wanted > 0)
 
 
+@pytest.mark.parametrize("compression", [5, 8])
+def test_a_compressed_float_tiff_gives_its_numbers(compression: int) -> None:
+    for pixels in (IMAGE, INDEX):
+        wanted = np.sqrt(pixels.astype(np.float32)) / 16
+        for predictor in (1, 3):
+            data = encoded_as(
+                ".tif", wanted, cv2.IMWRITE_TIFF_COMPRESSION, compression, cv2.IMWRITE_TIFF_PREDICTOR, predictor
+            )
+            found = decode_image(data, ImageRules((0, 1)))
+            assert np.array_equal(found, np.broadcast_to(wanted.reshape(33, 47, -1), found.shape))
+
+
 def test_a_tiled_tiff_gives_its_pixels() -> None:
     """16x16 tiles, those at the edges padded."""
     padded = np.zeros((48, 48, 3), np.uint8)
@@ -253,7 +265,7 @@ REFUSED_TIFFS: list[tuple[str, bytes, str]] = [
     ("planes", tiff(IMAGE, t284=(2,)), "channels or bits in another order"),
     ("signed", tiff(INDEX.astype(np.int16)), "signed numbers with 16 bits"),
     ("doubles", tiff(INDEX.astype(np.float64)), "floating-point numbers with 64 bits"),
-    ("float predictor", tiff(INDEX.astype(np.float32), t317=(3,)), "predictor 3"),
+    ("predictor", tiff(INDEX.astype(np.float32), t317=(2,)), "predictor 2"),
     ("other depths", tiff(IMAGE, t258=(8, 8, 16)), "whose tag 258 is"),
     ("outside", tiff(IMAGE, t273=(10_000,)), "the block at row 0, column 0 is cut short"),
     ("too few", tiff(IMAGE, t278=(8,)), "has 1 blocks, and needs 5"),
@@ -315,6 +327,11 @@ REFUSED_BMPS: list[tuple[str, bytes, str]] = [
     ("no columns", bmp(INDEX, 0, 8, bytes(16)), "0 columns"),
     ("bomb", bmp(INDEX, 2**31 - 1, 8, bytes(16)), "is cut short"),
     ("header of OS/2", b"BM" + bytes(12) + struct.pack("<I", 16) + bytes(99), "header of 16 bytes"),
+    (
+        "pixels in the palette",
+        bmp(INDEX, 47, 8, bytes(16)).replace(b"F\0\0\0", b"B\0\0\0", 1),
+        "reaches into its pixels",
+    ),
     ("beyond the palette", bmp(INDEX, 47, 8, bytes(8)), "uses colour 3 of a palette of 2"),
 ]
 
@@ -397,6 +414,15 @@ def test_alpha_is_dropped_where_it_says_nothing_or_where_that_was_asked_for(suff
     )
     assert np.array_equal(decode_label(opaque, as_index=True), IMAGE)
     assert np.array_equal(decode_label(holey, as_index=True)[..., 3], with_alpha(IMAGE, 0)[..., 3])
+
+
+def test_a_palette_label_whose_colours_are_seen_through_says_so() -> None:
+    palette, opacity = chunk(b"PLTE", COLOURS.tobytes()), chunk(b"tRNS", b"\xff\0\xff\xff")
+    data = png(INDEX, 8, 3, palette, opacity)
+    assert np.array_equal(decode_label(data, as_index=True), INDEX)
+    colours = decode_label(data, as_index=False)
+    assert np.array_equal(colours[..., :3], COLOURS[INDEX])
+    assert np.array_equal(colours[..., 3], np.where(INDEX == 1, 0, 255))
 
 
 def test_gray_with_an_opaque_alpha_is_a_label_of_numbers() -> None:

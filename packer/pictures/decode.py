@@ -72,7 +72,7 @@ def decode_label(data: bytes, as_index: bool, lossy: bool = False, max_pixels: i
     numbers, alpha = stored.numbers, stored.alpha
     if numbers.ndim == 2 and not as_index:
         numbers = _spread(numbers, header)
-    if alpha is None or header.channels == 1:  # a gray marked as see-through is a number as well
+    if alpha is None or (header.channels == 1 and numbers.ndim == 2):  # a gray that is marked is a number as well
         return _upright(numbers, header)
     colours = cv2.cvtColor(numbers, cv2.COLOR_GRAY2RGB) if numbers.ndim == 2 else numbers
     return _upright(np.dstack([colours, alpha]), header)
