@@ -86,6 +86,15 @@ def bmp(
     return b"BM" + struct.pack("<IHHI", place + sum(map(len, lines)), 0, 0, place) + info + palette + b"".join(lines)
 
 
+def bmp_with_alpha(pixels: NDArray[np.uint8]) -> bytes:
+    """A BMP that says where in its 32 bits red, green, blue and alpha are."""
+    height, width = pixels.shape[:2]
+    info = struct.pack("<IiiHHIIiiII", 56, width, height, 1, 32, 3, 0, 0, 0, 0, 0)
+    masks = struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000)
+    rows = np.ascontiguousarray(pixels[::-1][..., [2, 1, 0, 3]]).tobytes()
+    return b"BM" + struct.pack("<IHHI", 70 + len(rows), 0, 0, 70) + info + masks + rows
+
+
 def webp_chunks(*chunks: tuple[bytes, bytes]) -> bytes:
     """A WebP of these chunks."""
     body = b"".join(

@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 import pytest
 from conftest import COLOURS, SMALL_SHARDS, RawFolder, make_raw, opencv_rgb, pack, run, scene, write_png, write_table
+from handmade import encoded_as
 from numpy.typing import NDArray
 
 from readers import open_dataset
