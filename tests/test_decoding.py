@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import cv2
 import numpy as np
 import pytest
 from conftest import COLOURS, NAMES, opencv_rgb, scene
+from handmade import chunk, encoded, exif, png
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -26,29 +26,6 @@ from packer.pictures.rules import ImageRules
 from readers.contract.classes import ClassTable, SegClass
 
 IMAGE, INDEX = scene(7, 33, 47)
-
-
-def chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-
-def png(rows: NDArray[Any], depth: int, colour: int, *extra: bytes) -> bytes:
-    """A PNG from rows of packed bytes, without OpenCV: any depth and colour type."""
-    height = len(rows)
-    width = rows.shape[1] * 8 // depth // {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0))
-    raster = b"".join(b"\0" + row.tobytes() for row in rows)
-    return b"\x89PNG\r\n\x1a\n" + header + b"".join(extra) + chunk(b"IDAT", zlib.compress(raster)) + chunk(b"IEND", b"")
-
-
-def encoded(suffix: str, pixels: NDArray[Any]) -> bytes:
-    ok, data = cv2.imencode(suffix, pixels)
-    assert ok
-    return data.tobytes()
-
-
-def exif(orientation: int) -> bytes:
-    return b"II*\0\x08\0\0\0\x01\0" + struct.pack("<HHIHH", 0x0112, 3, 1, orientation, 0) + b"\0\0\0\0"
 
 
 def decode_image(data: bytes, **rules: Any) -> NDArray[Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import BinaryIO
 
+import cv2
 import numpy as np
 
 from packer.errors import BadPair
@@ -56,7 +57,7 @@ def decode(data: bytes, header: Header) -> Stored:
     if bmp.bits <= 8:
         return Stored(_indices(rows, bmp), palette=_palette(data, bmp))
     pixels = rows[:, : bmp.width * bmp.bits // 8].reshape(bmp.height, bmp.width, -1)
-    colours = np.ascontiguousarray(pixels[..., 2::-1])
+    colours = cv2.cvtColor(np.ascontiguousarray(pixels[..., :3]), cv2.COLOR_BGR2RGB)
     return Stored(colours, seen_through(pixels[..., 3]) if bmp.has_alpha else None)
 
 
@@ -85,6 +86,8 @@ def _read(file: BinaryIO) -> _Bmp:
         raise BadPair(f"is a BMP with {bits} bits per pixel, {planes} planes and {width} columns; convert it to PNG")
     entries = min(used or 1 << bits, 1 << bits) if bits <= 8 else 0
     palette_width = 3 if length == _CORE else 4
+    if rows_at < 14 + length + entries * palette_width:
+        raise BadPair("is damaged: its header or palette reaches into its pixels")
     return _Bmp(width, abs(height), bits, height < 0, bool(alpha_mask), rows_at, 14 + length, entries, palette_width)
 
 
@@ -100,7 +103,5 @@ def _indices(rows: Pixels, bmp: _Bmp) -> Pixels:
 def _palette(data: bytes, bmp: _Bmp) -> Pixels:
     """Blue, green and red are stored; all opaque."""
     size = bmp.palette_size * bmp.palette_width
-    if bmp.palette_at + size > bmp.rows_at:
-        raise BadPair("is damaged: its palette reaches into its pixels")
     colours = np.frombuffer(data, np.uint8, size, bmp.palette_at).reshape(-1, bmp.palette_width)
     return np.concatenate([colours[:, 2::-1], np.full((len(colours), 1), 255, np.uint8)], axis=1)

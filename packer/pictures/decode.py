@@ -72,7 +72,7 @@ def decode_label(data: bytes, as_index: bool, lossy: bool = False, max_pixels: i
     numbers, alpha = stored.numbers, stored.alpha
     if numbers.ndim == 2 and not as_index:
         numbers = _spread(numbers, header)
-    if alpha is None or header.channels == 1:  # a gray marked as see-through is a number as well
+    if alpha is None or (header.channels == 1 and numbers.ndim == 2):  # a gray that is marked is a number as well
         return _upright(numbers, header)
     colours = cv2.cvtColor(numbers, cv2.COLOR_GRAY2RGB) if numbers.ndim == 2 else numbers
     return _upright(np.dstack([colours, alpha]), header)
@@ -92,8 +92,9 @@ def _coloured(stored: Stored) -> Stored:
     most = int(stored.numbers.max())
     if most >= len(stored.palette):
         raise BadPair(f"is damaged: it uses colour {most} of a palette of {len(stored.palette)}")
-    colours = stored.palette[:, :3].take(stored.numbers, axis=0)
-    return Stored(colours, seen_through(stored.palette[:, 3].take(stored.numbers)))
+    colours = stored.palette.view(np.uint32)[:, 0].take(stored.numbers)  # four channels at once: four times as fast
+    channels = colours.view(np.uint8).reshape(*stored.numbers.shape, 4)
+    return Stored(cv2.cvtColor(channels, cv2.COLOR_RGBA2RGB), seen_through(channels[..., 3]))
 
 
 def _spread(numbers: Pixels, header: Header) -> Pixels:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from io import BytesIO
 from typing import BinaryIO
 
 import numpy as np
@@ -54,12 +55,29 @@ def decode(data: bytes, header: Header) -> Stored:
         pixels = simplejpeg.decode_jpeg(data, "GRAY" if header.channels == 1 else "RGB", strict=True)
     except ValueError as error:
         raise BadPair(f"is damaged ({error})") from error
+    _check_scans(data, header.channels)
     numbers = np.asarray(pixels, np.uint8)
     return Stored(numbers[..., 0] if header.channels == 1 else numbers)
 
 
 def identity() -> str:
     return f"simplejpeg {simplejpeg.__version__}"
+
+
+def _check_scans(data: bytes, channels: int) -> None:
+    """Refuse a file that ends properly, but before the scans that bring the last bits of every channel."""
+    file = BytesIO(data)
+    read(file)
+    place, end = file.tell() - 2, data.find(b"\xff\xd9", file.tell())
+    missing: dict[int, list[int]] = {}
+    while place >= 0:
+        count = data[place + 4]
+        first, last, bits = struct.unpack_from("BBB", data, place + 5 + 2 * count)
+        for channel in data[place + 5 : place + 5 + 2 * count : 2]:
+            missing.setdefault(channel, [1] * 64)[first : last + 1] = [bits & 15] * (last + 1 - first)
+        place = data.find(b"\xff\xda", place + 2, end)
+    if len(missing) < channels or any(any(bits) for bits in missing.values()):
+        raise BadPair("is damaged: its last scans are missing")
 
 
 def _marker(file: BinaryIO) -> int:

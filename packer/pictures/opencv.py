@@ -28,7 +28,7 @@ def identity() -> str:
     """OpenCV and the libraries inside it that decide pixels."""
     about = cv2.getBuildInformation()
     parts = [f"opencv {cv2.__version__}"]
-    for name in ("PNG", "TIFF", "WEBP"):
+    for name in ("PNG", "WEBP"):
         found = re.search(rf"^\s*{name}:.*\(ver ([^)]*)\)", about, re.MULTILINE)
         parts.append(f"{name.lower()} {found[1] if found else 'unknown'}")
     return ", ".join(parts)

@@ -48,7 +48,7 @@ _PHOTOMETRICS = {
     32803: "a raw sensor",
 }
 _COMPRESSIONS = {2: "CCITT", 3: "CCITT fax", 4: "CCITT fax", 6: "JPEG", 7: "JPEG", 34887: "LERC", 50000: "Zstandard"}
-_NO_PREDICTOR, _DIFFERENCES = 1, 2
+_NO_PREDICTOR, _DIFFERENCES, _PLANES = 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,10 @@ def read(file: BinaryIO) -> Header:
     _check_colours(tiff, samples)
     if (compression := tiff.one(COMPRESSION)) not in _UNPACK:
         raise BadPair(f"is a TIFF compressed by {_COMPRESSIONS.get(compression, compression)}; convert it to PNG")
-    if tiff.one(PREDICTOR) not in ((_NO_PREDICTOR,) if is_float else (_NO_PREDICTOR, _DIFFERENCES)):
-        raise BadPair(f"is a TIFF with the predictor {tiff.one(PREDICTOR)}; write it without")
+    if tiff.one(PREDICTOR) not in (_NO_PREDICTOR, _PLANES if is_float else _DIFFERENCES):
+        raise BadPair(
+            f"is a TIFF with the predictor {tiff.one(PREDICTOR)}, which is not for its numbers; write it without"
+        )
     if tiff.one(FILL_ORDER) != 1 or (samples > 1 and tiff.one(PLANAR) != 1):
         raise BadPair("is a TIFF with its channels or bits in another order (PlanarConfiguration 2, FillOrder 2)")
     turned = tiff.one(ORIENTATION)
@@ -195,10 +197,20 @@ def _blocks(tiff: _Tiff, data: bytes, samples: int) -> Iterator[tuple[int, int, 
         raw = unpack(data[offset : offset + count], size) if offset + count <= len(data) else b""
         if len(raw) < size:
             raise BadPair(f"is damaged: the block at row {top}, column {left} is cut short")
+        if tiff.one(PREDICTOR) == _PLANES:
+            yield top, left, _from_planes(raw[:size], rows, wide, samples)
+            continue
         block = np.frombuffer(raw, stored, size // stored.itemsize).reshape(rows, wide, samples)
         if tiff.one(PREDICTOR) == _DIFFERENCES:
             block = np.cumsum(block, axis=1, dtype=tiff.dtype)
         yield top, left, block
+
+
+def _from_planes(raw: bytes, rows: int, wide: int, samples: int) -> Pixels:
+    """Floats whose four bytes lie in a plane each, the highest first, as differences along the row."""
+    differences = np.frombuffer(raw, np.uint8).reshape(rows, 4 * wide, samples)
+    planes = np.cumsum(differences, axis=1, dtype=np.uint8).reshape(rows, 4, wide * samples)
+    return np.ascontiguousarray(planes.swapaxes(1, 2)).view(">f4").reshape(rows, wide, samples)
 
 
 def _palette(tiff: _Tiff) -> NDArray[np.uint8] | None:
