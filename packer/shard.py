@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import cv2
@@ -23,24 +25,54 @@ from readers.contract.checked import fingerprint
 from readers.contract.errors import DamagedError
 from readers.contract.fields import IMAGE, KEY, LABEL
 from readers.contract.manifest import SHARDS, Pixels
-from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile
+from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile, Source
+
+Watch = Callable[[int], AbstractContextManager[None]]
+"""Entered by the thread that works on the pair at this place, so that others see which one ends or holds up a process."""
+NOBODY: Mapping[int, str] = MappingProxyType({})
 
 
-def build_shard(spec: ShardSpec, raw: Path, out: Path, threads: int = 1) -> Receipt:
-    """Decode the pairs of a shard and put its files and its receipt below `out`. The same bytes for any `threads`."""
-    arrays = {field.name: np.empty((len(spec.pairs), *field.shape), field.dtype) for field in spec.recipe.fields}
-    maker = RowMaker(spec.recipe, raw)
+def unwatched(place: int) -> AbstractContextManager[None]:
+    return nullcontext()
 
-    def fill(place: int) -> Row:
-        return maker.fill(spec.pairs[place], arrays[IMAGE][place], arrays[LABEL][place])
 
-    cv2.setNumThreads(0)  # the cores are shared out by rows; more threads below would get in each other's way
-    with ThreadPoolExecutor(threads) as pool:
-        rows = list(pool.map(fill, range(len(spec.pairs))))
+def build_shard(
+    spec: ShardSpec,
+    raw: Path,
+    out: Path,
+    threads: int = 1,
+    condemned: Mapping[int, str] = NOBODY,
+    watch: Watch = unwatched,
+) -> Receipt:
+    """Decode the pairs of a shard and put its files and its receipt below `out`. The same bytes for any `threads`.
+
+    The condemned pairs, by their places, are not even read: they are rejects with these reasons.
+    """
+    places = [place for place in range(len(spec.pairs)) if place not in condemned]
+    arrays, decoded = decode_pairs(spec, raw, places, threads, watch)
+    made = dict(zip(places, decoded, strict=True))
+    made |= {place: Row(Source(spec.pairs[place].key, "", ""), reject=why) for place, why in condemned.items()}
+    rows = [made[place] for place in range(len(spec.pairs))]
     kept = [place for place, row in enumerate(rows) if row.reject is None]
     columns = {name: _compacted(array, kept) for name, array in arrays.items()}
     columns[KEY] = np.array([rows[place].source.key.encode() for place in kept], np.bytes_)
     return _store(_receipt(spec, rows), columns, out / SHARDS)
+
+
+def decode_pairs(
+    spec: ShardSpec, raw: Path, places: Sequence[int], threads: int, watch: Watch
+) -> tuple[dict[str, NDArray[Any]], list[Row]]:
+    """The columns of a shard, filled at these places, and a row for each of them."""
+    arrays = {field.name: np.empty((len(spec.pairs), *field.shape), field.dtype) for field in spec.recipe.fields}
+    maker = RowMaker(spec.recipe, raw)
+
+    def fill(place: int) -> Row:
+        with watch(place):
+            return maker.fill(spec.pairs[place], arrays[IMAGE][place], arrays[LABEL][place])
+
+    cv2.setNumThreads(0)  # the cores are shared out by rows; more threads below would get in each other's way
+    with ThreadPoolExecutor(threads) as pool:
+        return arrays, list(pool.map(fill, places))
 
 
 def _compacted(array: NDArray[Any], kept: Sequence[int]) -> NDArray[Any]:
