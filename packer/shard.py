@@ -28,7 +28,7 @@ from readers.contract.manifest import SHARDS, Pixels
 from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile, Source
 
 Watch = Callable[[int], AbstractContextManager[None]]
-"""Entered by the thread that works on the pair at this place, so that others see which one ends or holds up a process."""
+"""Entered by the thread that works on the pair at this place: others then see which one ends or holds up a process."""
 NOBODY: Mapping[int, str] = MappingProxyType({})
 
 

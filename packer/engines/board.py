@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableSequence, Sequence
+import ctypes
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
+Cells: TypeAlias = "ctypes.Array[ctypes.c_uint64]"
 IDLE = 0
 
 
 class Board:
     """The worker's side: a cell per thread, holding the place of a pair in its shard plus one, or IDLE."""
 
-    def __init__(self, cells: MutableSequence[int]) -> None:
+    def __init__(self, cells: Cells) -> None:
         self._cells = cells
         self._free = list(range(len(cells)))
 
@@ -33,7 +36,7 @@ class Watch:
     Only time that the parent was awake counts: a machine that slept, or a parent that was stopped, condemns nobody.
     """
 
-    def __init__(self, cells: Sequence[int]) -> None:
+    def __init__(self, cells: Cells) -> None:
         self._cells = cells
         self._seen: list[tuple[int, float]] = [(IDLE, 0.0)] * len(cells)
 
@@ -52,7 +55,5 @@ class Watch:
             (cell, seconds + awake if cell == seen else 0.0)
             for cell, (seen, seconds) in zip(now, self._seen, strict=True)
         ]
-        seconds, cell = (
-            max((seconds, cell) for cell, seconds in self._seen if cell != IDLE) if any(now) else (0.0, IDLE)
-        )
-        return cell - 1 if seconds > limit else None
+        longest, cell = max(((seconds, cell) for cell, seconds in self._seen if cell != IDLE), default=(0.0, IDLE))
+        return cell - 1 if longest > limit else None

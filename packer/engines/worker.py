@@ -7,11 +7,10 @@ import multiprocessing
 import os
 import resource
 import threading
-from collections.abc import MutableSequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from packer.engines.board import Board
+from packer.engines.board import Board, Cells
 from packer.engines.task import Task, error_answer, receipt_answer
 from packer.shard import build_shard, decode_pairs
 
@@ -19,7 +18,7 @@ READY = b""
 """The first message of a worker: handed a task before, it would keep its parent waiting until it can read."""
 
 
-def work(pipe: Connection, cells: MutableSequence[int], raw: Path, out: Path) -> None:
+def work(pipe: Connection, cells: Cells, raw: Path, out: Path) -> None:
     """Do the tasks that come through the pipe, with a thread per cell of the board."""
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     faulthandler.disable()  # a decoder's crash is the parent's to tell, in words and without a core file
@@ -44,6 +43,6 @@ def _answer(text: str, raw: Path, out: Path, threads: int, board: Board) -> str:
         if task.places is None:
             return receipt_answer(build_shard(task.spec, raw, out, threads, task.condemned, board.at))
         decode_pairs(task.spec, raw, task.places, 1, board.at)
-    except Exception as error:  # whatever it is, the parent tells the user
+    except Exception as error:  # noqa: BLE001 - whatever it is, the parent tells it
         return error_answer(error)
     return receipt_answer(None)
