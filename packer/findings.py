@@ -61,14 +61,14 @@ class Findings:
 
     def lines(self, most: int = 5) -> Iterator[str]:
         """What is worth a line, the worst first."""
-        groups = [" = ".join(group) for group in self.across_splits]
-        yield from _told("images are in more than one split", groups, most)
-        yield from _told("images of different splits are nearly the same", [f"{a} ~ {b}" for a, b in self.near], most)
-        groups = [" = ".join(group) for group in self.within_split]
-        yield from _told("images are more than once in a split", groups, most)
-        yield from _told("images are of one colour", self.one_colour, most)
-        yield from _told("shapes are extreme", self.extreme_shapes, most)
-        yield from _told("classes never occur", self.absent_classes, most)
+        groups = [_joined(group, most) for group in self.across_splits]
+        yield from _told("the same image in more than one split", groups, most)
+        yield from _told("nearly the same image in two splits", [f"{a} ~ {b}" for a, b in self.near], most)
+        groups = [_joined(group, most) for group in self.within_split]
+        yield from _told("the same image more than once in a split", groups, most)
+        yield from _told("images of one colour", self.one_colour, most)
+        yield from _told("extreme shapes", self.extreme_shapes, most)
+        yield from _told("classes that never occur", self.absent_classes, most)
         if self.ignored_share > LITTLE_LABELLED:
             yield f"{100 * self.ignored_share:.1f} % of the label pixels are ignored"
 
@@ -97,7 +97,12 @@ def find(
 def _told(what: str, names: Sequence[str], most: int) -> Iterator[str]:
     if names:
         more = f", … and {len(names) - most} more" if len(names) > most else ""
-        yield f"{len(names)} {what}: {', '.join(names[:most])}{more}"
+        yield f"{what} ({len(names)}): {', '.join(names[:most])}{more}"
+
+
+def _joined(group: Sequence[str], most: int) -> str:
+    """`train/a = val/b`; a long group by its first names."""
+    return " = ".join(group[:most]) + (f" = … ({len(group)} in all)" if len(group) > most else "")
 
 
 def _names(group: Iterable[Seen]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import click
 from packer.build import Limits, Summary, all_cores, build
 from packer.cli.progress import progress
 from packer.cli.values import BytesType, LimitType, RangeType, SizeType, bytes_text
-from packer.engines import TASK_TIMEOUT
+from packer.engines import TASK_TIMEOUT, warm_up
 from packer.errors import UsageError
 from packer.geometry import EDGES, FITS, INTERPOLATIONS
 from packer.labels import AUTO, CODECS, DIVISORS, UNKNOWNS
@@ -195,6 +195,7 @@ def build_command(**options: Any) -> None:
     divisor = int(options.pop("divisor"))
     request = Request(**options, divisor=divisor)
     check_target(request.out)
+    warm_up()
     plan = make_plan(request)
     if dry_run:
         click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from packer.engines.process import warm_up
 from packer.engines.supervisor import Built, Supervisor
 from packer.spec import ShardSpec
+
+__all__ = ["TASK_TIMEOUT", "build_shards", "warm_up"]
 
 TASK_TIMEOUT = 300
 """Seconds that one pair may take. The largest picture takes a few; more is a decoder that goes round in circles."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
 from multiprocessing.connection import wait
 from pathlib import Path
 
 from packer.engines.case import MOST_FAILURES, Case
-from packer.engines.process import Worker, WorkerDiedError
+from packer.engines.process import Worker, WorkerDiedError, ctrl_c_held_back
 from packer.errors import EngineError
 from packer.spec import ShardSpec
 from readers.contract.receipt import Receipt
@@ -57,7 +55,7 @@ class Supervisor:
         busy = sum(worker.case is not None for worker in self._workers)
         wanted = min(self._processes, busy + len(self._waiting))
         while len(self._workers) < wanted:
-            with _ctrl_c_held_back():
+            with ctrl_c_held_back():
                 self._workers.append(Worker(self._raw, self._out, self._threads))
         return wanted > 0
 
@@ -112,13 +110,3 @@ class Supervisor:
                 worker.end()
         except KeyboardInterrupt:  # the second Ctrl-C: leave at once; the workers see that their parent is gone
             os._exit(130)
-
-
-@contextmanager
-def _ctrl_c_held_back() -> Iterator[None]:
-    """Ctrl-C reaches this thread a little later, and processes started meanwhile never: the parent acts for them."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

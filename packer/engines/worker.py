@@ -6,6 +6,7 @@ import faulthandler
 import multiprocessing
 import os
 import resource
+import signal
 import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -21,6 +22,7 @@ READY = b""
 def work(pipe: Connection, cells: Cells, raw: Path, out: Path) -> None:
     """Do the tasks that come through the pipe, with a thread per cell of the board."""
     threading.Thread(target=_exit_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent acts for it
     faulthandler.disable()  # a decoder's crash is the parent's to tell, in words and without a core file
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     board = Board(cells)
