@@ -187,8 +187,7 @@ def build_command(**options: Any) -> None:
       train/ + train_labels/ (trainannot/), and VOC (JPEGImages/SegmentationClass/ImageSets)
     """
     as_json, dry_run, quiet = options.pop("as_json"), options.pop("dry_run"), options.pop("quiet")
-    workers = options.pop("workers") or all_cores()
-    task_timeout = options.pop("task_timeout")
+    options["workers"] = options["workers"] or all_cores()
     limits = Limits(options.pop("on_bad") == "skip", options.pop("max_bad"))
     if limits.most is not None and not limits.skip:
         raise UsageError("--max-bad: needs --on-bad skip; without it, one bad pair is too many")
@@ -203,7 +202,7 @@ def build_command(**options: Any) -> None:
     if not quiet:
         click.echo("".join(f"{line}\n" for line in _advice(plan)), err=True, nl=False)
     with progress("packing", plan.pieces, "rows", quiet) as advance:
-        summary = build(plan, limits, workers, advance, task_timeout)
+        summary = build(plan, limits, advance)
     for name in plan.pairing.missing:
         click.echo(f"left out {name}", err=True)
     for split, key, reason in summary.rejects:
