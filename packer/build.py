@@ -74,7 +74,8 @@ def build(plan: Plan, limits: Limits, progress: Progress) -> Summary:
     if not limits.allows(len(rejects), plan.pairs) or rows == 0:
         raise _too_many([reason for _, _, reason in rejects], plan, limits)
     manifest = commit(out, plan.recipe, done)
-    findings = find(_seen(done), plan.sizes, plan.recipe.classes, manifest.pixels, request.near_duplicates)
+    counts = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
+    findings = find(_seen(done), plan.sizes, counts, manifest.pixels.ignored, request.near_duplicates)
     return Summary(manifest, plan.pairs, plan.pieces, rows, rejects, findings, time.monotonic() - started)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from packer.looks import FLAT
-from readers.contract.classes import ClassTable
-from readers.contract.manifest import Pixels
 from readers.contract.tiles import Size
 
 EXTREME_SHAPE = 4
@@ -74,23 +73,25 @@ class Findings:
 
 
 def find(
-    seen: Sequence[Seen], sizes: Iterable[Size], classes: ClassTable, pixels: Pixels, near: bool = False
+    seen: Sequence[Seen],
+    sizes: Iterable[Size],
+    classes: Mapping[str, int] = MappingProxyType({}),
+    ignored: int = 0,
+    near: bool = False,
 ) -> Findings:
-    """Look at all images of a data set together."""
+    """Look at all images of a data set together. `classes` are their pixels, where these were counted."""
     flat = tuple(one.name for one in seen if one.look.endswith(FLAT))
     textured = [one for one in seen if not one.look.endswith(FLAT)]
     groups = list(_same(textured))
-    total = sum(pixels.classes) + pixels.ignored
+    total = sum(classes.values()) + ignored
     return Findings(
         across_splits=tuple(_names(group) for group in groups if len({one.split for one in group}) > 1),
         within_split=tuple(_names(group) for group in groups if len({one.split for one in group}) == 1),
         near=tuple(_near(textured)) if near else (),
         one_colour=flat,
         extreme_shapes=tuple(f"{h}x{w}" for h, w in sorted(sizes) if max(h, w) >= EXTREME_SHAPE * min(h, w)),
-        absent_classes=tuple(
-            name for name, count in zip(classes.names, pixels.classes, strict=True) if not count and total
-        ),
-        ignored_share=pixels.ignored / total if total else 0.0,
+        absent_classes=tuple(name for name, count in classes.items() if not count and total),
+        ignored_share=ignored / total if total else 0.0,
     )
 
 
