@@ -23,6 +23,7 @@ from packer.piece import Piece, pieces
 from packer.recipe import Recipe
 from packer.rows import check_pair, open_picture
 from packer.spec import ShardSpec, cut
+from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError, NoPackError
 from readers.contract.manifest import Manifest
 from readers.contract.tiles import Size
@@ -43,7 +44,7 @@ class Request:
     storage: str = "npy"
     image: str | None = None
     label: str | None = None
-    classes: str | None = None
+    classes: str | ClassTable | None = None
     ignore: tuple[str, ...] = ()
     label_codec: str = AUTO
     unknown: str = "error"
