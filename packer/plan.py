@@ -46,7 +46,7 @@ class Request:
     storage: str = "npy"
     image: str | None = None
     label: str | None = None
-    classes: str | None = None
+    classes: str | ClassTable | None = None
     ignore: tuple[str, ...] = ()
     label_codec: str = AUTO
     unknown: str = "error"
