@@ -132,7 +132,7 @@ def _find(files: list[str], layout: Layout) -> _Found:
         elif image:
             found.images.setdefault(image, []).append(path)
         elif layout.exclusive and path.startswith(inside) and suffix in OTHER_PICTURES:
-            found.problems.append(f"{path}: is neither PNG nor JPEG; convert it")
+            found.problems.append(f"{path}: is of a kind that cannot be packed; convert it to PNG")
         elif layout.exclusive and path.startswith(inside) and suffix in PICTURES:
             found.problems.append(f"{path}: fits neither {layout.image.text} nor {layout.label.text}")
         else:

@@ -14,7 +14,6 @@ IMAGE = "image"
 LABEL = "label"
 KEY = "key"
 """Every shard also stores a column of keys, beside its fields: UTF-8, as wide as the longest of the shard."""
-
 SIZE = "size"
 """A shard of native rows also stores the height and width of each row."""
 START = "{}_start"
@@ -67,12 +66,9 @@ class Field:
     def pixel_bytes(self) -> int:
         return int(np.dtype(self.dtype).itemsize) * self.numbers
 
-    @property
-    def row_bytes(self) -> int:
-        """The bytes of every row; native rows have no such number."""
-        if self.size is None:
-            raise ValueError(f"the rows of {self.name!r} are of different sizes")
-        return self.pixel_bytes * math.prod(self.size)
+    def row_bytes_at(self, height: int, width: int) -> int:
+        """The bytes of a row of this size."""
+        return self.pixel_bytes * height * width
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape), "encoding": self.encoding}
@@ -96,5 +92,5 @@ def _wrong_shape(field: Field) -> str | None:
         return f"expected {dimensions} numbers, found {list(field.shape)}"
     if field.native and field.shape != (*field.planes, None, None):
         return f"expected null for height and width, both or neither, found {list(field.shape)}"
-    least = field.pixel_bytes if field.native else field.row_bytes
+    least = field.row_bytes_at(*(field.size or (1, 1)))
     return f"a row of {least} bytes is over the limit of 1 TiB" if least >= MOST_ROW_BYTES else None
