@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from packer.commit import commit
-from packer.engines import build_shards
+from packer.engines import TASK_TIMEOUT, build_shards
 from packer.errors import PackError, RejectedError, TooManyRejectsError
 from packer.findings import Findings, Seen, find
 from packer.plan import Plan
@@ -49,7 +49,7 @@ class Summary:
     seconds: float
 
 
-def build(plan: Plan, limits: Limits, workers: int, progress: Progress) -> Summary:
+def build(plan: Plan, limits: Limits, workers: int, progress: Progress, task_timeout: int = TASK_TIMEOUT) -> Summary:
     """Build every shard of the plan and publish them; raises, and publishes nothing, where the rejects are too many."""
     started = time.monotonic()
     if plan.rejects and not limits.allows(len(plan.rejects), plan.pairs):
@@ -60,7 +60,7 @@ def build(plan: Plan, limits: Limits, workers: int, progress: Progress) -> Summa
     out = plan.request.out
     prepare_target(out)
     receipts: list[Receipt | None] = [None] * len(plan.specs)
-    with closing(build_shards(plan.specs, plan.request.raw, out, workers)) as shards:
+    with closing(build_shards(plan.specs, plan.request.raw, out, workers, task_timeout)) as shards:
         for number, receipt in shards:
             receipts[number] = receipt
             progress(len(receipt.sources))

@@ -46,7 +46,9 @@ def read_by_table(labels: LabelSurvey, table: ClassTable, source: str) -> Readin
         share = 100 * (1 - sum(strays.values()) / sum(counts.values()))
         why.append(f"{len(counts) - len(strays)} of {len(counts)} {what} are in {source} ({share:.2f} % of the pixels)")
         if strays:
-            named = ", ".join(_named(what, code) for code in sorted(strays, key=lambda code: -strays[code])[:MOST_LISTED])
+            named = ", ".join(
+                _named(what, code) for code in sorted(strays, key=lambda code: -strays[code])[:MOST_LISTED]
+            )
             doubts.append(f"{what} of no class: {named}; add to {source}, --ignore, or --unknown ignore")
     if rules.codec == INDEX and labels.moving:
         doubts.append(_moving(labels))
@@ -140,7 +142,9 @@ def _moving(labels: LabelSurvey) -> str:
 
 
 def _named(what: str, code: int) -> str:
-    return str(code) if what == "values" else "#{:02x}{:02x}{:02x}".format(code & 255, code >> 8 & 255, code >> 16 & 255)
+    return (
+        str(code) if what == "values" else "#{:02x}{:02x}{:02x}".format(code & 255, code >> 8 & 255, code >> 16 & 255)
+    )
 
 
 def _bytes_of(code: int) -> tuple[int, int, int]:
