@@ -21,7 +21,7 @@ def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     with damage_at(path, KeyError, RuntimeError, ValueError, TypeError), h5py.File(path, "r", locking=False) as file:
         stored = {name: _column(path, file, name) for name in stored_names(facts)}
     columns, sizes = rows_of(facts, stored)
-    return Shard(path, facts, columns, sizes=sizes)
+    return Shard(path, facts, columns, sizes)
 
 
 def _column(path: Path, file: h5py.File, name: str) -> Column:

@@ -23,8 +23,12 @@ _MOST_BYTES = 2.0**62
 class Sizes:
     """Height and width of every row of a shard: at least 1x1, and so that no sum of the rows' bytes runs over."""
 
-    path: Path
     values: NDArray[Any]
+
+    @classmethod
+    def fixed(cls, facts: ShardFacts) -> Sizes:
+        """Those of rows that are not native: all the same, in the memory of one."""
+        return cls(np.broadcast_to(np.array(facts.fields[0].size, np.int64), (facts.rows, 2)))
 
     @classmethod
     def checked(cls, path: Path, values: NDArray[Any], facts: ShardFacts) -> Sizes:
@@ -34,7 +38,7 @@ class Sizes:
         pixels = float((values[:, 0].astype(np.float64) * values[:, 1]).sum())
         if pixels * max(field.pixel_bytes for field in facts.fields) >= _MOST_BYTES:
             raise DamagedError(f"{path}: its rows are said to have {pixels:.0f} pixels, more than any file holds")
-        return cls(path, values)
+        return cls(values)
 
     def __getitem__(self, row: int) -> tuple[int, int]:
         height, width = self.values[row].tolist()
@@ -51,7 +55,26 @@ def native_column(path: Path, field: Field, starts: NDArray[np.int64], sizes: Si
     return Column(path, np.dtype(field.dtype), field.shape, starts, 1, sizes.bytes(field))
 
 
-def back_to_back(flat: Column, field: Field, lengths: NDArray[np.int64], starts: NDArray[Any]) -> NDArray[np.int64]:
+def stored_names(facts: ShardFacts) -> tuple[str, ...]:
+    """The columns of a shard in a format that knows no rows of different lengths."""
+    fields = tuple(field.name for field in facts.fields)
+    return (*fields, SIZE, *map(START.format, fields), KEY) if facts.native else (*fields, KEY)
+
+
+def rows_of(facts: ShardFacts, stored: Mapping[str, Column]) -> tuple[Mapping[str, Column], Sizes]:
+    """The stored columns with those of native fields, which are flat, cut into rows; and the sizes of these."""
+    if not facts.native:
+        return stored, Sizes.fixed(facts)
+    sizes = Sizes.checked(stored[SIZE].path, load(stored[SIZE], facts.rows, SIZE_DTYPE, SIZE_SHAPE), facts)
+    columns = {KEY: stored[KEY]}
+    for field in facts.fields:
+        starts = load(stored[START.format(field.name)], facts.rows, "<u8", ())
+        begins = _back_to_back(stored[field.name], field, sizes.bytes(field), starts)
+        columns[field.name] = native_column(stored[field.name].path, field, begins, sizes)
+    return columns, sizes
+
+
+def _back_to_back(flat: Column, field: Field, lengths: NDArray[np.int64], starts: NDArray[Any]) -> NDArray[np.int64]:
     """Where in the file the rows of a flat column begin; `starts`, as stored, must be the indices that follow."""
     itemsize = np.dtype(field.dtype).itemsize
     before = np.cumsum(lengths) - lengths  # in bytes
@@ -60,25 +83,6 @@ def back_to_back(flat: Column, field: Field, lengths: NDArray[np.int64], starts:
             f"{flat.path}: expected {lengths.sum() // itemsize} numbers of {field.dtype} for the sizes of its rows in "
             f"{field.name!r}, found {flat.run_rows} of {flat.row_dtype.str} {flat.row_shape}"
         )
-    if not np.array_equal(starts.view(np.int64), before // itemsize):
+    if not np.array_equal(starts, (before // itemsize).astype(np.uint64)):
         raise DamagedError(f"{flat.path}: the rows of {field.name!r} are said to begin elsewhere than their sizes give")
     return np.asarray(flat.starts[0] + before)
-
-
-def stored_names(facts: ShardFacts) -> tuple[str, ...]:
-    """The columns of a shard in a format that knows no rows of different lengths."""
-    fields = tuple(field.name for field in facts.fields)
-    return (*fields, SIZE, *map(START.format, fields), KEY) if facts.native else (*fields, KEY)
-
-
-def rows_of(facts: ShardFacts, stored: Mapping[str, Column]) -> tuple[Mapping[str, Column], Sizes | None]:
-    """The stored columns with those of native fields, which are flat, cut into rows; and the sizes of these."""
-    if not facts.native:
-        return stored, None
-    sizes = Sizes.checked(stored[SIZE].path, load(stored[SIZE], facts.rows, SIZE_DTYPE, SIZE_SHAPE), facts)
-    columns = {KEY: stored[KEY]}
-    for field in facts.fields:
-        starts = load(stored[START.format(field.name)], facts.rows, "<u8", ())
-        begins = back_to_back(stored[field.name], field, sizes.bytes(field), starts)
-        columns[field.name] = native_column(stored[field.name].path, field, begins, sizes)
-    return columns, sizes

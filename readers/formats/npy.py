@@ -20,7 +20,7 @@ _HEADER = re.compile(rb"\{'descr': '([|<][ufS]\d+)', 'fortran_order': False, 'sh
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """The shard whose files begin with `stem`."""
     columns, sizes = rows_of(facts, {name: _column(column_path(stem, name)) for name in stored_names(facts)})
-    return Shard(stem, facts, columns, sizes=sizes)
+    return Shard(stem, facts, columns, sizes)
 
 
 def column_path(stem: Path, name: str) -> Path:

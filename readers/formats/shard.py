@@ -26,8 +26,8 @@ class Shard:
         path: Path,
         facts: ShardFacts,
         columns: Mapping[str, Column],
+        sizes: Sizes,
         keys: Callable[[], Keys] | None = None,
-        sizes: Sizes | None = None,
     ) -> None:
         self.path = path
         self.facts = facts
@@ -60,11 +60,7 @@ class Shard:
 
     def size(self, row: int) -> tuple[int, int]:
         """Height and width of a row."""
-        fixed = self.facts.fields[0].size
-        if self._sizes is not None:
-            return self._sizes[row]
-        assert fixed is not None
-        return fixed
+        return self._sizes[row]
 
     def key(self, row: int) -> str:
         """The key of a row."""
