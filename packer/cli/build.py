@@ -12,7 +12,7 @@ import click
 
 from packer.build import Limits, Summary, all_cores, build
 from packer.cli.progress import progress
-from packer.cli.values import BytesType, LimitType, RangeType, SizeType, bytes_text
+from packer.cli.values import BytesType, LimitType, RangeType, SizeType, bytes_text, shape_text
 from packer.engines import TASK_TIMEOUT, warm_up
 from packer.errors import UsageError
 from packer.geometry import EDGES, FITS, INTERPOLATIONS
@@ -238,7 +238,8 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
 def _plan_text(plan: Plan) -> str:
     facts = _plan_json(plan)
     fields = [
-        f"{field['name']} {field['dtype']} {tuple(field['shape'])} {field['encoding']}" for field in facts["fields"]
+        f"{field['name']} {field['dtype']} {shape_text(field['shape'])} {field['encoding']}"
+        for field in facts["fields"]
     ]
     lines = [
         f"layout    {facts['layout']}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -63,6 +64,12 @@ class LimitType(click.ParamType[Any]):
         if re.fullmatch(r"\d{1,2}(\.\d+)?%|0?\.\d+%", text):
             return float(text[:-1]) / 100
         return self.fail(f"{value!r}: expected a number of pairs, or a share such as 0.1%", param, ctx)
+
+
+def shape_text(shape: Sequence[int | None]) -> str:
+    """A row's shape as people read it: (3, H, W) where each row has a height and width of its own."""
+    parts = [*shape[:-2], "H", "W"] if None in shape else shape
+    return f"({', '.join(map(str, parts))})"
 
 
 def bytes_text(count: float) -> str:
