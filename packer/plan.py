@@ -6,7 +6,7 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from packer.formats import writer
 from packer.geometry import Geometry
 from packer.header import MOST_PIXELS
 from packer.images import decode_label, decoder_identity
-from packer.pairing import Pair, Pairing, find_pairs
+from packer.pairing import Pair, Pairing, PairingRules, find_pairs
 from packer.recipe import Recipe
 from packer.rows import check_pair, open_picture
 from packer.spec import ShardSpec, cut
@@ -37,12 +37,10 @@ class Request:
     raw: Path
     out: Path
     storage: str = "npy"
-    image: str | None = None
-    label: str | None = None
+    pairing: PairingRules = field(default_factory=PairingRules)
     classes: str | None = None
     ignore: tuple[str, ...] = ()
     unknown: str = "error"
-    missing: str = "error"
     size: tuple[int, int] | None = None
     fit: str = "stretch"
     interpolation: str = "area"
@@ -109,7 +107,7 @@ def make_plan(request: Request) -> Plan:
     """Find the pairs, judge every header, and cut the shards."""
     if request.fit != "stretch" and request.size is None:
         raise UsageError(f"--fit {request.fit}: needs --size, the size that the pictures are fitted to")
-    pairing = find_pairs(request.raw, request.image, request.label, request.missing == "skip", leave_out=request.out)
+    pairing = find_pairs(request.raw, request.pairing, leave_out=request.out)
     classes = class_table(request.raw, request.classes, request.ignore)
     if classes is None:
         raise _no_classes(request.raw, pairing)
@@ -125,8 +123,8 @@ def make_plan(request: Request) -> Plan:
         labels=request.labels,
         unknown=request.unknown,
         shard_bytes=request.shard_bytes,
-        image_template=pairing.layout.image.text,
-        label_template=pairing.layout.label.text,
+        image_template=pairing.image_template,
+        label_template=pairing.label_template,
         tools=(decoder_identity(), writer(request.storage).tool()),
     )
     specs = [
