@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from packer.findings import UNWRITABLE, Finding, Findings
 from packer.layouts import Layout, Place
-from packer.template import OTHER_PICTURES, PICTURES, SPLIT
+from packer.template import OTHER_PICTURES, PICTURES, SPLIT, composed
 
 
 @dataclass
@@ -70,9 +70,9 @@ def match(files: Iterable[str], layout: Layout) -> Matches:
             found.labels.setdefault(label, []).append(path)  # a_mask.png beside a.png fits both: the closer one counts
         elif image:
             found.images.setdefault(image, []).append(path)
-        elif layout.exclusive and path.startswith(inside) and suffix in OTHER_PICTURES:
+        elif layout.exclusive and composed(path).startswith(inside) and suffix in OTHER_PICTURES:
             found.problems.append(f"{path}: is neither PNG nor JPEG; convert it")
-        elif layout.exclusive and path.startswith(inside) and suffix in PICTURES:
+        elif layout.exclusive and composed(path).startswith(inside) and suffix in PICTURES:
             found.problems.append(f"{path}: fits neither {layout.image.text} nor {layout.label.text}")
         else:
             found.others += suffix in (*PICTURES, *OTHER_PICTURES)

@@ -126,7 +126,7 @@ def _layout(raw: Path, files: list[str], rules: PairingRules) -> Layout:
     raise InputError(
         f"{raw}: fits no known layout (images/ + labels/, train/ + train_labels/, VOC, …); say where the pairs are, "
         f"such as {example}",
-        [*_proposals(files), "Found there:", *_contents(files)],
+        [*_proposals(files), *_list_proposals(files), "Found there:", *_contents(files)],
     )
 
 
@@ -150,6 +150,10 @@ def _proposals(files: list[str]) -> list[str]:
     ]
 
 
+def _list_proposals(files: list[str]) -> list[str]:
+    return [f"perhaps --lists '{one.text}', if its lines name images and labels" for one in usual_lists(files)]
+
+
 def _contents(files: Iterable[str]) -> list[str]:
     """Each folder with the number of its files and an example."""
     folders: dict[str, list[str]] = {}
@@ -165,7 +169,10 @@ def _drawn(pairs: Iterable[Finding], shares: Shares, split_by: str | None) -> It
     """The pairs in the splits that their keys, or the groups they belong to, are drawn into."""
     for pair in pairs:
         if pair.split not in ("", ALL):
-            raise InputError(f"--split: there are splits already, such as {pair.split!r} of {pair.image}; leave it out")
+            raise InputError(
+                f"--split: there are splits already, such as {pair.split!r} of {pair.image}; leave --split out, "
+                "or give --image and --label without {split}, which passes over split lists as well"
+            )
         group = dict(pair.captures).get(split_by) if split_by else pair.key
         if group is None:
             known = ", ".join(name for name, _ in pair.captures) or "none"

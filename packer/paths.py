@@ -23,7 +23,7 @@ class WrittenPaths:
 
         `/data/CamVid/train/x.png` is `train/x.png`, but never another folder's `x.png`.
         """
-        parts = [part for part in composed(text).split("/") if part not in ("", ".")]
+        parts = [part for part in composed(text).replace("\\", "/").split("/") if part not in ("", ".")]
         for start in range(max(1, len(parts) - 1)):
             tail = "/".join(parts[start:])
             if tail in self._files:

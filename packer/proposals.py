@@ -164,13 +164,15 @@ def _alike(names: list[str], name: str) -> list[str]:
     """The names that begin with as much as possible of this one."""
     place = bisect_left(names, name)
     near = {other: _common(name, other) for other in names[max(0, place - 8) : place + 9] if other != name}
-    return [other for other, length in near.items() if length and length == max(near.values())]
+    most = max(near.values(), default=0)
+    return [other for other, length in near.items() if 0 < length == most]
 
 
 def _nearest(path: str, others: list[str]) -> list[str]:
     """Those of the paths that share the most folders with a path."""
     distances = {other: _distance(path, other) for other in others[:MOST_NAMESAKES] if other != path}
-    return [other for other, distance in distances.items() if distance == min(distances.values())]
+    least = min(distances.values(), default=0)
+    return [other for other, distance in distances.items() if distance == least]
 
 
 def _distance(path: str, other: str) -> int:

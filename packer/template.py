@@ -41,7 +41,7 @@ class Template:
     def folders(self) -> tuple[str, ...]:
         """The folders that all matches lie in, each with its slash; the empty text where they may lie anywhere."""
         starts = [""]
-        for part in _PART.finditer(self.text):
+        for part in _PART.finditer(self._plain):
             if not part["text"] and not part["choices"]:
                 break
             endings = part["choices"].split("|") if part["choices"] else [part["text"]]
@@ -58,9 +58,13 @@ class Template:
         found = self._pattern.fullmatch(composed(path))
         return None if found is None else found.groupdict()
 
+    @property
+    def _plain(self) -> str:
+        return composed(self.text.removeprefix("./"))
+
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        text = composed(self.text.removeprefix("./"))
+        text = self._plain
         suffix = next((one for one in (*PICTURES, *OTHER_PICTURES) if text.lower().endswith(one)), "")
         pattern = "".join(_regex(part) for part in _PART.finditer(text[: len(text) - len(suffix)]))
         pattern += f"(?i:{re.escape(suffix) or _ANY_PICTURE})"
