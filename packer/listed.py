@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from packer.findings import Finding, Findings
+from packer.found import Found, FoundPair
 from packer.layouts import Place
 from packer.matching import Matches
 from packer.paths import WrittenPaths, is_picture, stem
@@ -16,58 +16,58 @@ class ListedPairs:
     """Finds the pair that each line names; what it cannot find is gathered."""
 
     def __init__(self, files: Iterable[str], matches: Matches | None) -> None:
-        self.findings = Findings()
+        self.found = Found()
         self._matches = matches
         self._paths = WrittenPaths({path: path for path in files if is_picture(path)})
         images = matches.images.values() if matches else ()
         self._stems = WrittenPaths({stem(path): path for paths in images for path in paths})
 
-    def find(self, lines: Iterable[ListedLine]) -> Findings:
-        self.findings.add_named(self._pairs(lines))
+    def find(self, lines: Iterable[ListedLine]) -> Found:
+        self.found.add_named(self._pairs(lines))
         if self._matches:
-            self.findings.problems += self._matches.all_problems()
-            named = {pair.image for pair in self.findings.pairs}
+            self.found.problems += self._matches.all_problems()
+            named = {pair.image for pair in self.found.pairs}
             unlisted = sum(path not in named for paths in self._matches.images.values() for path in paths)
             if unlisted:
-                self.findings.notes.append(f"{unlisted} images are in no list and are left out")
-        return self.findings
+                self.found.notes.append(f"{unlisted} images are in no list and are left out")
+        return self.found
 
-    def _pairs(self, lines: Iterable[ListedLine]) -> Iterator[Finding]:
+    def _pairs(self, lines: Iterable[ListedLine]) -> Iterator[FoundPair]:
         for line in lines:
             pair = self._two_paths(line, *line.two_paths) if line.two_paths else self._one_name(line)
             if pair:
                 yield pair
 
-    def _two_paths(self, line: ListedLine, image_text: str, label_text: str) -> Finding | None:
+    def _two_paths(self, line: ListedLine, image_text: str, label_text: str) -> FoundPair | None:
         image, label = self._file(line, image_text), self._file(line, label_text)
         if not image or not label:
             return None
         place = self._matches.layout.image_place(image) if self._matches else None
         captures = self._matches.layout.image.match(image) if self._matches else None
         key = place[1] if place else stem(image)
-        return Finding(line.split, key, image, label, line.place, tuple((captures or {}).items()))
+        return FoundPair(line.split, key, image, label, line.place, tuple((captures or {}).items()))
 
     def _file(self, line: ListedLine, text: str) -> str | None:
         """The one file that a path means."""
         found = self._paths.find(text)
         if not found:
-            self.findings.missing.append(f"{line.place}: there is no file {text}")
+            self.found.missing.append(f"{line.place}: there is no file {text}")
         if len(found) > 1:
-            self.findings.problems.append(f"{line.place}: {text} may be any of {', '.join(found)}")
+            self.found.problems.append(f"{line.place}: {text} may be any of {', '.join(found)}")
         return found[0] if len(found) == 1 else None
 
-    def _one_name(self, line: ListedLine) -> Finding | None:
+    def _one_name(self, line: ListedLine) -> FoundPair | None:
         assert self._matches, "lines that name one thing are read with a layout"
         places = next((places for name in line.names if (places := self._places(name))), {("", line.names[-1])})
         if len(places) > 1:
             keys = ", ".join(sorted(key for _, key in places))
-            self.findings.problems.append(f"{line.place}: {line.text} may be any of {keys}")
+            self.found.problems.append(f"{line.place}: {line.text} may be any of {keys}")
             return None
         (place,) = places
         if place in self._matches.images and place in self._matches.labels:
-            return self._matches.finding(place, line.place, line.split)
+            return self._matches.pair(place, line.place, line.split)
         lacks = "no label" if place in self._matches.images else "no image" if place in self._matches.labels else None
-        self.findings.missing.append(f"{line.place}: {place[1]} has {lacks or 'neither image nor label'}")
+        self.found.missing.append(f"{line.place}: {place[1]} has {lacks or 'neither image nor label'}")
         return None
 
     def _places(self, name: str) -> set[Place]:

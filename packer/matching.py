@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from packer.findings import UNWRITABLE, Finding, Findings
+from packer.found import UNWRITABLE, Found, FoundPair
 from packer.layouts import Layout, Place
 from packer.template import OTHER_PICTURES, PICTURES, SPLIT, composed
 
@@ -21,19 +21,17 @@ class Matches:
     others: int = 0
     """Pictures that no template speaks of."""
 
-    def finding(self, place: Place, line: str = "", split: str | None = None) -> Finding:
+    def pair(self, place: Place, line: str = "", split: str | None = None) -> FoundPair:
         """The pair of a place that has both."""
         image, label = self.images[place][0], self.labels[place][0]
         captures = self.layout.captures(image, label)
         split = captures.get(SPLIT, "") if split is None else split
-        return Finding(split, place[1], image, label, line, tuple(captures.items()))
+        return FoundPair(split, place[1], image, label, line, tuple(captures.items()))
 
-    def findings(self) -> Findings:
+    def found(self) -> Found:
         """All pairs, and all that have no partner."""
         places = sorted(self.images.keys() & self.labels.keys())
-        return Findings(
-            [self.finding(place) for place in places], self.all_problems(), list(self._orphans()), self.notes()
-        )
+        return Found([self.pair(place) for place in places], self.all_problems(), list(self._orphans()), self.notes())
 
     def all_problems(self) -> list[str]:
         return [*self.problems, *self._duplicates()]
@@ -71,7 +69,7 @@ def match(files: Iterable[str], layout: Layout) -> Matches:
         elif image:
             found.images.setdefault(image, []).append(path)
         elif layout.exclusive and composed(path).startswith(inside) and suffix in OTHER_PICTURES:
-            found.problems.append(f"{path}: is neither PNG nor JPEG; convert it")
+            found.problems.append(f"{path}: is of a kind that cannot be packed; convert it to PNG")
         elif layout.exclusive and composed(path).startswith(inside) and suffix in PICTURES:
             found.problems.append(f"{path}: fits neither {layout.image.text} nor {layout.label.text}")
         else:

@@ -1,4 +1,4 @@
-"""Finding the pairs of a raw folder: by key, never by position; everything that has no partner is named."""
+"""FoundPair the pairs of a raw folder: by key, never by position; everything that has no partner is named."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packer.errors import InputError, UsageError
-from packer.findings import UNWRITABLE, Finding, Findings
+from packer.found import UNWRITABLE, Found, FoundPair
 from packer.layouts import Layout, find_layouts
 from packer.listed import ListedPairs
 from packer.listing import list_files
@@ -86,7 +86,7 @@ def find_pairs(raw: Path, rules: PairingRules | None = None, leave_out: Path | N
     )
 
 
-def _search(raw: Path, files: list[str], rules: PairingRules) -> tuple[Layout | None, Findings]:
+def _search(raw: Path, files: list[str], rules: PairingRules) -> tuple[Layout | None, Found]:
     """By a table, by lists, by a layout, or by a layout with lists."""
     if rules.pairs:
         return None, PairsTable(rules.pairs, raw, files).find()
@@ -105,7 +105,7 @@ def _search(raw: Path, files: list[str], rules: PairingRules) -> tuple[Layout | 
         lists = _only(raw, beside)
         lines = without_unions(lists.read(raw, problems))
     matches = match(files, layout)
-    found = ListedPairs(files, matches).find(lines) if lists else matches.findings()
+    found = ListedPairs(files, matches).find(lines) if lists else matches.found()
     found.problems += problems
     if beside and not lists:
         found.notes.append(f"the lists {_shown(beside)} are not used; --lists '{beside[0].text}' would")
@@ -165,7 +165,7 @@ def _contents(files: Iterable[str]) -> list[str]:
     return [*lines[:20], *([f"… and {len(lines) - 20} more folders"] if len(lines) > 20 else [])] or ["nothing"]
 
 
-def _drawn(pairs: Iterable[Finding], shares: Shares, split_by: str | None) -> Iterator[Finding]:
+def _drawn(pairs: Iterable[FoundPair], shares: Shares, split_by: str | None) -> Iterator[FoundPair]:
     """The pairs in the splits that their keys, or the groups they belong to, are drawn into."""
     for pair in pairs:
         if pair.split not in ("", ALL):
@@ -191,7 +191,7 @@ def _bad_splits(splits: set[str]) -> Iterator[str]:
         yield "some pairs have no split, though others do"
 
 
-def _not_paired(raw: Path, files: list[str], name: str, found: Findings, skipped: bool) -> InputError:
+def _not_paired(raw: Path, files: list[str], name: str, found: Found, skipped: bool) -> InputError:
     """Everything that is wrong, and what might help."""
     problems = found.problems + found.missing
     hint = "; --missing skip leaves out what has no partner" if found.missing and not skipped else ""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from packer.errors import InputError
-from packer.findings import Finding, Findings
+from packer.found import Found, FoundPair
 from packer.paths import WrittenPaths, is_picture, stem
 from packer.template import KEY, SPLIT, composed
 
@@ -22,16 +22,16 @@ class PairsTable:
     """Finds the pair of each row. Paths are below the raw folder, or start where the table lies."""
 
     def __init__(self, table: Path, raw: Path, files: Iterable[str]) -> None:
-        self.findings = Findings()
+        self.found = Found()
         self._table = table
         self._raws = (os.path.abspath(raw), os.path.realpath(raw))  # noqa: PTH100 - paths may be written either way
         self._files = WrittenPaths({path: path for path in files})
 
-    def find(self) -> Findings:
-        self.findings.add_named(self._pairs())
-        return self.findings
+    def find(self) -> Found:
+        self.found.add_named(self._pairs())
+        return self.found
 
-    def _pairs(self) -> Iterator[Finding]:
+    def _pairs(self) -> Iterator[FoundPair]:
         columns: list[str] = []
         for number, cells in self._rows():
             place = f"{self._table.name}:{number}"
@@ -40,7 +40,7 @@ class PairsTable:
                 if is_heading:
                     continue
             if len(cells) != len(columns):
-                self.findings.problems.append(f"{place}: has {len(cells)} columns, not {len(columns)}")
+                self.found.problems.append(f"{place}: has {len(cells)} columns, not {len(columns)}")
             elif pair := self._pair(place, dict(zip(columns, cells, strict=True))):
                 yield pair
 
@@ -69,12 +69,12 @@ class PairsTable:
             f"or paths of an image and a label; found {','.join(cells)[:200]}"
         )
 
-    def _pair(self, place: str, row: dict[str, str]) -> Finding | None:
+    def _pair(self, place: str, row: dict[str, str]) -> FoundPair | None:
         image, label = self._file(place, row[IMAGE]), self._file(place, row[LABEL])
         if image is None or label is None:
             return None
         key = row.get(KEY) or stem(image)
-        return Finding(row.get(SPLIT, ""), composed(key), image, label, place, tuple(row.items()))
+        return FoundPair(row.get(SPLIT, ""), composed(key), image, label, place, tuple(row.items()))
 
     def _file(self, place: str, text: str) -> str | None:
         """The file that a cell names."""
@@ -84,9 +84,9 @@ class PairsTable:
             paths = [os.path.relpath(text, raw) for raw in self._raws]
         inside = [path for path in paths if path.partition("/")[0] not in ("..", ".")]
         if not text or not inside:
-            self.findings.problems.append(f"{place}: {text!r} is not a path below {self._raws[0]}")
+            self.found.problems.append(f"{place}: {text!r} is not a path below {self._raws[0]}")
             return None
         found = next((path for name in inside if (path := self._files.exact(name))), None)
         if found is None:
-            self.findings.missing.append(f"{place}: there is no file {text}")
+            self.found.missing.append(f"{place}: there is no file {text}")
         return found

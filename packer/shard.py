@@ -7,48 +7,42 @@ import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import cv2
-import numpy as np
-from numpy.typing import NDArray
 
+from packer.columns import Columns
 from packer.errors import TargetError
 from packer.formats import Arrays, writer
+from packer.piece import Piece
 from packer.publish import partial, put, put_text, sync_folder
-from packer.rows import Row, RowMaker
+from packer.rows import Row, RowMaker, Slot
 from packer.spec import ShardSpec
 from readers.contract.checked import fingerprint
 from readers.contract.errors import DamagedError
-from readers.contract.fields import IMAGE, KEY, LABEL
 from readers.contract.manifest import SHARDS, Pixels
 from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile
 
 
 def build_shard(spec: ShardSpec, raw: Path, out: Path, threads: int = 1) -> Receipt:
-    """Decode the pairs of a shard and put its files and its receipt below `out`. The same bytes for any `threads`."""
-    arrays = {field.name: np.empty((len(spec.pairs), *field.shape), field.dtype) for field in spec.recipe.fields}
+    """Decode the pieces of a shard and put its files and its receipt below `out`. The same bytes for any `threads`."""
+    columns = Columns(spec.recipe, spec.pieces)
     maker = RowMaker(spec.recipe, raw)
 
-    def fill(place: int) -> Row:
-        return maker.fill(spec.pairs[place], arrays[IMAGE][place], arrays[LABEL][place])
+    def fill(places: Sequence[int]) -> list[Row]:
+        return maker.fill([Slot(spec.pieces[place], *columns.rows(place)) for place in places])
 
-    cv2.setNumThreads(0)  # the cores are shared out by rows; more threads below would get in each other's way
+    cv2.setNumThreads(0)  # the cores are shared out by pictures; more threads below would get in each other's way
     with ThreadPoolExecutor(threads) as pool:
-        rows = list(pool.map(fill, range(len(spec.pairs))))
+        rows = [row for group in pool.map(fill, _by_picture(spec.pieces)) for row in group]
     kept = [place for place, row in enumerate(rows) if row.reject is None]
-    columns = {name: _compacted(array, kept) for name, array in arrays.items()}
-    columns[KEY] = np.array([rows[place].source.key.encode() for place in kept], np.bytes_)
-    return _store(_receipt(spec, rows), columns, out / SHARDS)
+    return _store(_receipt(spec, rows), columns.kept(kept), out / SHARDS)
 
 
-def _compacted(array: NDArray[Any], kept: Sequence[int]) -> NDArray[Any]:
-    """Move the rows that are kept to the front, in place."""
-    for target, place in enumerate(kept):
-        if target != place:
-            array[target] = array[place]
-    return array[: len(kept)]
+def _by_picture(pieces: Sequence[Piece]) -> list[list[int]]:
+    """The places of pieces that follow each other and are of the same files."""
+    return [list(group) for _, group in groupby(range(len(pieces)), key=lambda place: pieces[place].files)]
 
 
 def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
@@ -73,6 +67,7 @@ def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
         rejects=rejects,
         files=(),
         crc32=tuple(row.crc32 for row in packed),
+        looks=tuple(row.look for row in packed),
         pixels=functools.reduce(Pixels.__add__, (row.pixels for row in packed), nothing),
     )
 

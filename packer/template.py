@@ -9,9 +9,9 @@ from functools import cached_property
 
 from packer.errors import UsageError
 
-PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif")
+PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".webp")
 """What a picture's name may end with; the content decides what it really is."""
-OTHER_PICTURES = (".tif", ".tiff", ".bmp", ".gif", ".webp", ".jp2", ".ppm", ".pgm", ".exr", ".heic", ".avif", ".npy")
+OTHER_PICTURES = (".gif", ".jp2", ".ppm", ".pgm", ".exr", ".heic", ".avif", ".jxl", ".npy")
 """What is a picture too, but not one of those that can be packed."""
 
 SPLIT, KEY = "split", "key"

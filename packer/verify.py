@@ -91,11 +91,9 @@ def _check_shard(pack: Pack, shard: int) -> Iterator[str]:
 
 def _name_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
     """Which samples of a damaged shard are touched, as far as it can still be opened."""
-    rejected = {reject.key for reject in receipt.rejects}
-    keys = [source.key for source in receipt.sources if source.key not in rejected]
     try:
         opened = pack.shard(shard)
-        bad = [key for row, key in enumerate(keys) if _crc32(opened, row) != receipt.crc32[row]]
+        bad = [key for row, key in enumerate(receipt.keys) if _crc32(opened, row) != receipt.crc32[row]]
     except (ReadError, OSError) as error:
         yield f"{pack.stem(shard)}: its {receipt.rows} rows cannot be read ({error})"
         return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from readers.contract import VERSION
 from readers.contract.errors import DamagedError, ManifestError, NoPackError, ReadError, RequestError
+from readers.contract.tiles import Tile, stitch
 
 if TYPE_CHECKING:
     from readers.dataset import (
@@ -31,8 +32,10 @@ __all__ = [
     "ReadError",
     "RequestError",
     "SegDataset",
+    "Tile",
     "__version__",
     "open_dataset",
+    "stitch",
 ]
 
 

@@ -59,8 +59,8 @@ LAYERS = {
     "packer/errors.py": (),
     "packer/template.py": ("packer.errors",),
     "packer/formats": ("packer.formats", "readers.contract", "readers.formats"),
-    "packer/header.py": ("packer.errors",),
-    "packer/geometry.py": ("packer.labels",),
+    "packer/pictures": ("packer.pictures", "packer.errors", "readers.contract"),
+    "packer/geometry.py": ("packer.lookup", "readers.contract"),
     "packer/engines": ("packer.engines", "packer.errors", "packer.shard", "packer.spec", "readers.contract"),
 }
 

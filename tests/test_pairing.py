@@ -11,6 +11,7 @@ from conftest import write_png
 
 from packer.errors import BadPair, InputError, UsageError
 from packer.pairing import PairingRules, find_pairs
+from packer.pictures.rules import ImageRules
 from packer.rows import check_pair
 from packer.template import Template
 
@@ -94,12 +95,12 @@ def test_hidden_files_and_other_files_do_not_matter(tmp_path: Path) -> None:
 
 
 def test_everything_wrong_is_named_at_once(tmp_path: Path) -> None:
-    touch(tmp_path, "images/a.png", "images/a.jpg", "images/lonely.png", "images/ok.png", "images/scan.tif")
+    touch(tmp_path, "images/a.png", "images/a.jpg", "images/lonely.png", "images/ok.png", "images/scan.gif")
     touch(tmp_path, "labels/a.png", "labels/widow.png", "labels/ok.png")
     with pytest.raises(InputError) as caught:
         find_pairs(tmp_path)
     assert caught.value.problems == (
-        "images/scan.tif: is neither PNG nor JPEG; convert it",
+        "images/scan.gif: is of a kind that cannot be packed; convert it to PNG",
         "images/a.jpg, images/a.png: 2 images for the key 'a'",
         "images/lonely.png: has no label",
         "labels/widow.png: has no image",
@@ -235,8 +236,8 @@ def test_folders_that_are_links_to_each_other_both_count(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("good", "stray"),
     [
-        (("train/images/a.png", "train/labels/a.png"), "train/images/b.tif"),
-        (("JPEGImages/a.jpg", "SegmentationClass/a.png"), "SegmentationClass/b.bmp"),
+        (("train/images/a.png", "train/labels/a.png"), "train/images/b.gif"),
+        (("JPEGImages/a.jpg", "SegmentationClass/a.png"), "SegmentationClass/b.jp2"),
         (("train/a.jpg", "train_labels/a_L.png"), "train_labels/b.png"),
     ],
 )
@@ -266,7 +267,7 @@ def test_a_pipe_is_no_picture_and_nothing_waits_for_it(tmp_path: Path) -> None:
     touch(tmp_path, "labels/pipe.png")
     pair = next(pair for pair in find_pairs(tmp_path).pairs if pair.key == "pipe")
     with pytest.raises(BadPair, match=r"images/pipe\.png: is not a regular file"):
-        check_pair(pair, tmp_path)
+        check_pair(pair, tmp_path, ImageRules())
 
 
 def test_names_with_odd_spaces_are_fine(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from conftest import pack
 
-from packer.images import decode_image
+from packer.pictures.decode import decode_image
+from packer.pictures.rules import ImageRules
 from readers import SegDataset, open_dataset
 
 pytestmark = pytest.mark.shared
@@ -81,7 +82,7 @@ def test_unet_membrane_where_255_is_a_class(shared_data: Path, tmp_path: Path) -
 @pytest.mark.parametrize("name", ["Landscape", "Portrait"])
 def test_every_orientation_is_the_same_picture(shared_data: Path, name: str) -> None:
     paths = sorted((shared_data / "hard" / "exif_orientation").rglob(f"{name}_*"))
-    pictures: list[Any] = [decode_image(path.read_bytes()).astype(int) for path in paths]
+    pictures: list[Any] = [decode_image(path.read_bytes(), ImageRules()).astype(int) for path in paths]
     assert len(pictures) == 9
     for picture in pictures[1:]:
         assert picture.shape == pictures[0].shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -12,12 +13,14 @@ import click
 
 from packer.build import Limits, Summary, all_cores, build
 from packer.cli.progress import progress
-from packer.cli.values import BytesType, LimitType, SharesType, SizeType, bytes_text
+from packer.cli.values import BytesType, LimitType, RangeType, SharesType, SizeType, bytes_text
 from packer.errors import UsageError
-from packer.geometry import FITS, INTERPOLATIONS
+from packer.geometry import EDGES, FITS, INTERPOLATIONS
+from packer.labels import AUTO, CODECS, DIVISORS, UNKNOWNS
 from packer.pairing import PairingRules
+from packer.pictures.rules import ALPHAS, MOST_PIXELS
 from packer.plan import Plan, Request, make_plan
-from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, UNKNOWNS, Recipe
+from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe
 from packer.target import check_target
 from readers.contract.manifest import STORAGES
 
@@ -30,13 +33,23 @@ MOST_NAMED = 20
 @click.option(
     "--format", "storage", type=click.Choice(STORAGES), default="npy", show_default=True, help="How shards are stored."
 )
-@click.option("--size", type=SizeType(), help="Stored height x width. Default: the one size that all pictures have.")
+@click.option(
+    "--size",
+    type=SizeType(),
+    help="Stored height x width, or native: each picture's own. Default: the one size that all pictures have.",
+)
 @click.option(
     "--fit",
     type=click.Choice(FITS),
-    default="stretch",
+    help="How pictures of other shapes fit --size (default: stretch); tile cuts them up. Padding is ignored in labels.",
+)
+@click.option("--overlap", type=click.IntRange(0), default=0, help="Of --fit tile: pixels that neighbours share.")
+@click.option(
+    "--edge",
+    type=click.Choice(EDGES),
+    default="pad",
     show_default=True,
-    help="How pictures of other shapes fit --size; padding is ignored in labels.",
+    help="Of --fit tile: pad the last tile of a side, or shift it to end where the picture ends.",
 )
 @click.option(
     "--interpolation",
@@ -60,6 +73,25 @@ MOST_NAMED = 20
     help="Floats are scaled to 0..1.",
 )
 @click.option(
+    "--image-range",
+    type=RangeType(),
+    help="Which numbers of the image files become 0 and 1; for images of 16 bits or float.",
+)
+@click.option(
+    "--alpha",
+    type=click.Choice(ALPHAS),
+    default="refuse",
+    show_default=True,
+    help="What to do with images that have transparent pixels; drop keeps the colours as they are stored.",
+)
+@click.option(
+    "--max-pixels",
+    type=click.IntRange(1, 1 << 30),
+    default=MOST_PIXELS,
+    show_default=True,
+    help="Refuse larger pictures.",
+)
+@click.option(
     "--classes",
     metavar="FILE|N|A-B|A,B",
     help="Class table (CSV), or the classes' values: 12 is 0-11; 1-150; 0,255. Default: class_dict.csv in RAW.",
@@ -71,11 +103,28 @@ MOST_NAMED = 20
     help="What is no class: 255, #000000, or a class of the table. Repeatable.",
 )
 @click.option(
+    "--label-codec",
+    type=click.Choice(CODECS),
+    default=AUTO,
+    show_default=True,
+    help="How label files are read. auto: by value or by colour, whichever the class table has.",
+)
+@click.option(
+    "--threshold", type=click.IntRange(1, 65535), help="Of --label-codec binary: from this gray on it is foreground."
+)
+@click.option(
+    "--divisor",
+    type=click.Choice([str(divisor) for divisor in DIVISORS]),
+    default=str(DIVISORS[0]),
+    show_default=True,
+    help="Of --label-codec instance: class = id // divisor (1000: Cityscapes; 256: KITTI, Mapillary).",
+)
+@click.option(
     "--unknown",
     type=click.Choice(UNKNOWNS),
     default="error",
     show_default=True,
-    help="What a value or colour of no class is.",
+    help="What a value or colour of no class is; nearest: the class of the nearest colour.",
 )
 @click.option(
     "--image",
@@ -134,6 +183,7 @@ MOST_NAMED = 20
     show_default=True,
     help="About how large a shard is; at most twice that.",
 )
+@click.option("--near-duplicates", is_flag=True, help="Also look for images that are nearly the same across splits.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan or the summary as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress.")
@@ -161,7 +211,8 @@ def build_command(**options: Any) -> None:
     if limits.most is not None and not limits.skip:
         raise UsageError("--max-bad: needs --on-bad skip; without it, one bad pair is too many")
     rules = PairingRules(**{field.name: options.pop(field.name) for field in fields(PairingRules)})
-    request = Request(pairing=rules, **options)
+    divisor = int(options.pop("divisor"))
+    request = Request(pairing=rules, divisor=divisor, **options)
     check_target(request.out)
     plan = make_plan(request)
     if dry_run:
@@ -169,12 +220,14 @@ def build_command(**options: Any) -> None:
         return
     if not quiet:
         click.echo("".join(f"{line}\n" for line in _advice(plan)), err=True, nl=False)
-    with progress("packing", plan.pairs, "pairs", quiet) as advance:
+    with progress("packing", plan.pieces, "rows", quiet) as advance:
         summary = build(plan, limits, workers, advance)
     for name in plan.pairing.missing:
         click.echo(f"left out {name}", err=True)
     for split, key, reason in summary.rejects:
         click.echo(f"left out {split}/{key}: {reason}", err=True)
+    for line in summary.findings.lines():
+        click.echo(f"finding   {line}", err=True)
     click.echo(
         json.dumps(_summary_json(summary, plan.pairing.missing), indent=1)
         if as_json
@@ -185,7 +238,8 @@ def build_command(**options: Any) -> None:
 def _plan_json(plan: Plan) -> dict[str, Any]:
     return {
         "layout": plan.pairing.layout,
-        "pairs": {split: sum(len(s.pairs) for s in plan.specs if s.split == split) for split in plan.splits},
+        "pairs": dict(Counter(pair.split for pair in plan.pairing.pairs)),
+        "rows": plan.rows,
         "rejects": list(plan.rejects),
         "missing": list(plan.pairing.missing),
         "notes": list(plan.pairing.notes),
@@ -216,8 +270,8 @@ def _plan_text(plan: Plan) -> str:
         "sizes     " + _first([f"{size} ({count})" for size, count in facts["sizes"].items()]),
         "fields    " + "; ".join(fields),
         f"classes   {len(facts['classes'])}: " + _first(facts["classes"]),
-        f"shards    {facts['shards']} of about {plan.recipe.shard_rows} rows",
-        f"bytes     {bytes_text(plan.bytes)} ({plan.rows} rows of {bytes_text(plan.recipe.row_bytes)})",
+        f"shards    {facts['shards']}",
+        f"bytes     {bytes_text(plan.bytes)} in {plan.rows} rows",
         f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else ""),
     ]
     return "\n".join([*lines, *_advice(plan)])
@@ -259,6 +313,7 @@ def _summary_json(summary: Summary, missing: Sequence[str]) -> dict[str, Any]:
         "splits": {split.name: split.rows for split in manifest.splits},
         "shards": manifest.shards,
         "bytes": manifest.bytes,
+        "findings": summary.findings.to_json(),
         "seconds": round(summary.seconds, 3),
     }
 
@@ -269,5 +324,5 @@ def _summary_text(summary: Summary, out: Path) -> str:
     return (
         f"{out}: generation {manifest.generation}, {summary.rows} rows ({rows}) of {summary.pairs} pairs in "
         f"{manifest.shards} shards, {bytes_text(manifest.bytes)}, {len(summary.rejects)} left out, "
-        f"{summary.seconds:.1f} s ({summary.pairs / max(summary.seconds, 1e-9):.0f} pairs/s)"
+        f"{summary.seconds:.1f} s ({summary.pieces / max(summary.seconds, 1e-9):.0f} rows/s)"
     )

@@ -7,21 +7,37 @@ from typing import Any
 
 import click
 
+from packer.geometry import NATIVE
 from packer.shares import Shares
 
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 class SizeType(click.ParamType[Any]):
-    """`512x1024` is a height and a width."""
+    """`512x1024` is a height and a width; `native` is each picture's own."""
 
-    name = "HxW"
+    name = "HxW|native"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == NATIVE:
+            return value
         found = re.fullmatch(r"(\d{1,5})[x×](\d{1,5})", str(value).strip().lower())
         if found is None or 0 in (size := (int(found[1]), int(found[2]))):
-            self.fail(f"{value!r}: expected height x width, such as 512x1024", param, ctx)
+            self.fail(f"{value!r}: expected height x width, such as 512x1024, or native", param, ctx)
         return size
+
+
+class RangeType(click.ParamType[Any]):
+    """`0,10000` is what becomes 0 and 1."""
+
+    name = "LOW,HIGH"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = r"\s*([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?)\s*"
+        found = re.fullmatch(f"{number},{number}", str(value))
+        if found is None or not (limits := (float(found[1]), float(found[2])))[0] < limits[1]:
+            self.fail(f"{value!r}: expected a low and a higher number, such as 0,10000", param, ctx)
+        return limits
 
 
 class BytesType(click.ParamType[Any]):

@@ -14,6 +14,8 @@ IMAGE = "image"
 LABEL = "label"
 KEY = "key"
 """Every shard also stores a column of keys, beside its fields: UTF-8, as wide as the longest of the shard."""
+SIZE, START = "size", "{}_start"
+"""Columns of native shards: height and width of each row, and where in its field's flat column it begins."""
 
 ENCODINGS = {IMAGE: ("rgb",), LABEL: ("onehot", "index")}
 DTYPES = {"rgb": ("|u1", "<f2", "<f4"), "onehot": ("|u1",), "index": ("|u1", "<u2")}
@@ -25,12 +27,19 @@ class Field:
 
     name: str
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[int | None, ...]
     encoding: str
+
+    def row_shape(self, height: int, width: int) -> tuple[int, ...]:
+        """The shape of a row of this size."""
+        return (*(part for part in self.shape[:-2] if part is not None), height, width)
+
+    def row_bytes_at(self, height: int, width: int) -> int:
+        return int(np.dtype(self.dtype).itemsize) * math.prod(self.row_shape(height, width))
 
     @property
     def row_bytes(self) -> int:
-        return int(np.dtype(self.dtype).itemsize) * math.prod(self.shape)
+        return self.row_bytes_at(*self.shape[-2:])
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape), "encoding": self.encoding}
