@@ -45,7 +45,7 @@ def test_the_same_pixels_in_two_splits_are_found_though_the_files_differ(tmp_pat
     findings, words = built(raw, tmp_path / "out")
     assert findings["duplicates_across_splits"] == [["train/street_002", "val/street_001"]]
     assert findings["duplicates_within_a_split"] == [["train/street_000", "train/street_005"]]
-    assert "finding   1 images are in more than one split: train/street_002 = val/street_001" in words
+    assert "finding   the same image in more than one split (1): train/street_002 = val/street_001" in words
 
 
 def test_nearly_the_same_is_found_when_asked(tmp_path: Path) -> None:

@@ -61,7 +61,15 @@ LAYERS = {
     "packer/formats": ("packer.formats", "readers.contract", "readers.formats"),
     "packer/pictures": ("packer.pictures", "packer.errors", "readers.contract"),
     "packer/geometry.py": ("packer.lookup", "readers.contract"),
-    "packer/engines": ("packer.engines", "packer.errors", "packer.shard", "packer.spec", "readers.contract"),
+    "packer/engines": (
+        "packer.engines",
+        "packer.errors",
+        "packer.glance",
+        "packer.publish",
+        "packer.shard",
+        "packer.spec",
+        "readers.contract",
+    ),
 }
 
 

@@ -14,6 +14,7 @@ import click
 from packer.build import Limits, Summary, all_cores, build
 from packer.cli.progress import progress
 from packer.cli.values import BytesType, LimitType, RangeType, SharesType, SizeType, bytes_text
+from packer.engines import TASK_TIMEOUT, warm_up
 from packer.errors import UsageError
 from packer.geometry import EDGES, FITS, INTERPOLATIONS
 from packer.labels import AUTO, CODECS, DIVISORS, UNKNOWNS
@@ -176,6 +177,14 @@ MOST_NAMED = 20
 )
 @click.option("--workers", type=click.IntRange(1), help="Cores to use. Default: all.")
 @click.option(
+    "--task-timeout",
+    type=click.IntRange(1),
+    default=TASK_TIMEOUT,
+    show_default=True,
+    metavar="SECONDS",
+    help="The longest that one pair may take; one that takes longer is bad.",
+)
+@click.option(
     "--shard-size",
     "shard_bytes",
     type=BytesType(),
@@ -206,7 +215,7 @@ def build_command(**options: Any) -> None:
       split lists in splits/, lists/ or RAW itself (train.txt, val.txt) are read where folders tell no split
     """
     as_json, dry_run, quiet = options.pop("as_json"), options.pop("dry_run"), options.pop("quiet")
-    workers = options.pop("workers") or all_cores()
+    options["workers"] = options["workers"] or all_cores()
     limits = Limits(options.pop("on_bad") == "skip", options.pop("max_bad"))
     if limits.most is not None and not limits.skip:
         raise UsageError("--max-bad: needs --on-bad skip; without it, one bad pair is too many")
@@ -214,6 +223,7 @@ def build_command(**options: Any) -> None:
     divisor = int(options.pop("divisor"))
     request = Request(pairing=rules, divisor=divisor, **options)
     check_target(request.out)
+    warm_up()
     plan = make_plan(request)
     if dry_run:
         click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))
@@ -221,7 +231,7 @@ def build_command(**options: Any) -> None:
     if not quiet:
         click.echo("".join(f"{line}\n" for line in _advice(plan)), err=True, nl=False)
     with progress("packing", plan.pieces, "rows", quiet) as advance:
-        summary = build(plan, limits, workers, advance)
+        summary = build(plan, limits, advance)
     for name in plan.pairing.missing:
         click.echo(f"left out {name}", err=True)
     for split, key, reason in summary.rejects:

@@ -29,7 +29,7 @@ class ShardFile:
 
 @dataclass(frozen=True)
 class Source:
-    """A raw pair as it was read: its key and the SHA-256 of both files (empty where one could not be read)."""
+    """A raw pair as it was read: its key and the SHA-256 of both files (empty where one was not read)."""
 
     key: str
     image: str
