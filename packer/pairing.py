@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from packer.pairstable import PairsTable
 from packer.proposals import propose
 from packer.shares import Shares
 from packer.splitlists import Lists, given_lists, usual_lists, without_unions
-from packer.template import Template
+from packer.template import OTHER_PICTURES, Template
 from readers.contract.manifest import ALL, NAME
 
 
@@ -126,7 +127,7 @@ def _layout(raw: Path, files: list[str], rules: PairingRules) -> Layout:
     raise InputError(
         f"{raw}: fits no known layout (images/ + labels/, train/ + train_labels/, VOC, …); say where the pairs are, "
         f"such as {example}",
-        [*_proposals(files), *_list_proposals(files), "Found there:", *_contents(files)],
+        [*_proposals(files), *_list_proposals(files), *_unpackable(files), "Found there:", *_contents(files)],
     )
 
 
@@ -152,6 +153,13 @@ def _proposals(files: list[str]) -> list[str]:
 
 def _list_proposals(files: list[str]) -> list[str]:
     return [f"perhaps --lists '{one.text}', if its lines name images and labels" for one in usual_lists(files)]
+
+
+def _unpackable(files: list[str]) -> Iterator[str]:
+    """Pictures that are not looked at, and that may be the ones meant."""
+    suffixes = Counter(path[path.rfind(".") :].lower() for path in files if path.lower().endswith(OTHER_PICTURES))
+    for suffix, count in sorted(suffixes.items()):
+        yield f"{count} files are {suffix}, which cannot be packed; convert them to PNG"
 
 
 def _contents(files: Iterable[str]) -> list[str]:

@@ -22,7 +22,7 @@ MOST_TRIED = 5
 MOST_LESS_LIKELY = 16
 """How much less likely than the best a proposal may be."""
 
-_IMAGE_WORDS = ("image", "img", "rgb", "photo", "picture", "jpeg", "jpg", "sat", "left", "ortho", "input")
+_IMAGE_WORDS = ("image", "img", "rgb", "photo", "picture", "jpeg", "jpg", "sat", "left", "ortho", "top", "input")
 _LABEL_WORDS = ("label", "mask", "gt", "truth", "annot", "ann", "seg", "semantic", "sem", "ground", "m")
 _OTHER_WORDS = (
     "instance",
@@ -78,6 +78,12 @@ class _Shape:
     """-1 for any number, where the key may hold these folders."""
 
     @property
+    def named_otherwise(self) -> bool:
+        """Whether the image's names say that it is something else, as a depth map or another label."""
+        words = self.image.words
+        return _any(words, (*_LABEL_WORDS, *_OTHER_WORDS)) and not _any(words, _IMAGE_WORDS)
+
+    @property
     def likelihood(self) -> float:
         """How much the words in the names speak for an image and its label."""
         image, label = self.image.words, self.label.words
@@ -113,7 +119,7 @@ def _likeliest(votes: dict[_Shape, int], looked_at: int) -> list[_Shape]:
     weights = {
         shape: shape.likelihood * count
         for shape, count in votes.items()
-        if shape.likelihood > 1 or count * 5 >= looked_at
+        if not shape.named_otherwise and (shape.likelihood > 1 or count * 5 >= looked_at)
     }
     chosen: list[_Shape] = []
     for shape in sorted(weights, key=lambda shape: (-weights[shape], shape)):
