@@ -6,7 +6,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from packer.formats import writer
 from packer.geometry import NATIVE, TILE, Geometry
 from packer.glance import Glance, Question
 from packer.labels import AS_THE_TABLE_SAYS, AUTO, BINARY, BINARY_CLASSES, LabelRules, settle
-from packer.pairing import Pair, Pairing, find_pairs
+from packer.pairing import Pair, Pairing, PairingRules, find_pairs
 from packer.pictures.decode import decoder_identity
 from packer.pictures.rules import MOST_PIXELS, ImageRules
 from packer.piece import Piece, pieces
@@ -44,15 +44,13 @@ class Request:
     raw: Path
     out: Path
     storage: str = "npy"
-    image: str | None = None
-    label: str | None = None
+    pairing: PairingRules = field(default_factory=PairingRules)
     classes: str | ClassTable | None = None
     ignore: tuple[str, ...] = ()
     label_codec: str = AUTO
     unknown: str = "error"
     threshold: int | None = None
     divisor: int = 1000
-    missing: str = "error"
     size: Size | str | None = None
     fit: str | None = None
     overlap: int = 0
@@ -136,7 +134,7 @@ class Plan:
 def make_plan(request: Request) -> Plan:
     """Find the pairs, judge every header, and cut the shards."""
     _check_options(request)
-    pairing = find_pairs(request.raw, request.image, request.label, request.missing == "skip", leave_out=request.out)
+    pairing = find_pairs(request.raw, request.pairing, leave_out=request.out)
     classes = class_table(request.raw, request.classes, request.ignore)
     if classes is None and request.label_codec == BINARY:
         classes = BINARY_CLASSES
@@ -158,8 +156,8 @@ def make_plan(request: Request) -> Plan:
         image_rules=image_rules,
         label_rules=rules,
         shard_bytes=request.shard_bytes,
-        image_template=pairing.layout.image.text,
-        label_template=pairing.layout.label.text,
+        image_template=pairing.image_template,
+        label_template=pairing.label_template,
         tools=(decoder_identity(), writer(request.storage).tool()),
     )
     specs = [
