@@ -25,6 +25,8 @@ from readers.contract.classes import ClassTable
 
 MOST_COUNTS = 4096
 """Of the commonest values and colours of a label; one that has more is no class map but a photograph, or blurred."""
+OPAQUE = np.uint32(0xFF << 24)
+"""Taken from the alpha, so that an opaque colour has one code, also where other pixels are see-through."""
 WHOLE_RANGE = (0.0, 65535.0)
 
 
@@ -107,12 +109,17 @@ def _label(data: bytes, question: Question) -> Glance:
     values = _counts(index) if index.ndim == 2 else {}
     if shown.ndim == 2:
         return Glance(values)
-    codes = colour_codes(shown)
+    codes = colour_codes(shown) ^ OPAQUE if shown.shape[2] == 4 else colour_codes(shown)
     palette = {}
     if index.ndim == 2:
         used, first = np.unique(index, return_index=True)
         palette = dict(zip(used.tolist(), codes.reshape(-1)[first].tolist(), strict=True))
     return Glance(values, _counts(codes), palette)
+
+
+def colour_parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """The red, green, blue and alpha of each code in a glance: (N,4)."""
+    return np.asarray((codes ^ OPAQUE)[:, None] >> np.array([0, 8, 16, 24], np.uint32) & 0xFF, np.uint8)
 
 
 def _image(path: Path, max_pixels: int) -> str:
