@@ -106,10 +106,7 @@ def _joined(counts: Counter[int], to: Callable[[int], int]) -> Counter[int]:
 def known_pixels(counts: Counter[int], table: ClassTable, by_colour: bool) -> Counter[int]:
     """The counts of those values or colours that a table has."""
     lookup, codes = Lookup(table), np.array(sorted(counts), np.uint32)
-    if by_colour:
-        index = lookup.colours(colour_parts(codes)[None])[0]
-    else:
-        index = lookup.values(codes.astype(np.uint16))
+    index = lookup.colours(colour_parts(codes)[None])[0] if by_colour else lookup.values(codes.astype(np.uint16))
     return Counter({code: counts[code] for code in codes[index != UNKNOWN].tolist()})
 
 

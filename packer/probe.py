@@ -6,21 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from packer.class_table import class_table
+from packer.class_map.sources import is_values
+from packer.class_table import class_table, read_table
 from packer.config import Key, Setting, Settings
 from packer.engines import TASK_TIMEOUT
-from packer.errors import InputError, PackError
+from packer.errors import InputError
 from packer.evidence import Reading, known_share, read_by_table, read_without_table
-from packer.labels import AUTO, LabelRules
+from packer.labels import AS_THE_TABLE_SAYS, BINARY, INSTANCE, LabelRules
 from packer.listing import list_files
 from packer.pairing import Pairing, PairingRules, find_pairs
-from packer.preset import preset_classes, presets
+from packer.preset_match import PresetMatch, matching_presets
 from packer.proposals import Proposal, propose
 from packer.survey import LabelSurvey, Survey, survey
 from readers.contract.classes import ClassTable
+from readers.contract.manifest import ALL
 
+TABLE_SUFFIXES = (".csv", ".txt", ".toml", ".json")
+TABLE_WORDS = ("class", "label", "colo", "palette", "categor", "objectinfo")
 MOST_PLANES = 3
 """With more classes than an image has channels, planes are most of a pack."""
+LEAST_TO_SPLIT = 10
 
 
 @dataclass(frozen=True)
@@ -35,21 +40,6 @@ class ProbeRequest:
     near_duplicates: bool = False
     workers: int = 1
     task_timeout: int = TASK_TIMEOUT
-
-
-@dataclass(frozen=True)
-class PresetMatch:
-    """A preset that could be meant: how many pairs its templates find, and which share of the pixels it knows."""
-
-    name: str
-    pairs: int
-    share: float
-    settings: Settings
-
-    @property
-    def fits(self) -> bool:
-        """Whether it leaves nothing open."""
-        return self.pairs > 0 and self.share == 1
 
 
 @dataclass(frozen=True)
@@ -79,10 +69,9 @@ def probe(request: ProbeRequest, keys: Mapping[str, Key]) -> Probe:
     seen = survey(
         pairing.pairs, request.raw, request.sample, request.workers, request.task_timeout, request.near_duplicates
     )
-    table = class_table(request.raw, request.classes, request.ignore)
-    matches = tuple(_matches(request.raw, seen.labels, keys)) if table is None else ()
-    reading = read_by_table(seen.labels, table, _source(request)) if table else read_without_table(seen.labels)
-    settings, doubts = _proposed(request, rules, pairing, seen, reading, matches)
+    matches = tuple(matching_presets(request.raw, seen.labels, keys))
+    reading, said = _reading(request, files, seen.labels, matches)
+    settings, doubts = _proposed(rules, pairing, seen, reading, said)
     return Probe(len(files), pairing, None, proposals, seen, reading, matches, settings, tuple(doubts))
 
 
@@ -103,114 +92,99 @@ def _pairing(request: ProbeRequest, proposals: Sequence[Proposal]) -> tuple[Pair
     return None, rules, why_not
 
 
-def _source(request: ProbeRequest) -> str:
-    return "--classes" if request.classes is not None else "the class table of the folder"
+def _reading(
+    request: ProbeRequest, files: Sequence[str], labels: LabelSurvey, matches: Sequence[PresetMatch]
+) -> tuple[Reading, Settings]:
+    """How the labels are read, and what a configuration says for it: by what is given, what lies there, what fits."""
+    raw, given = request.raw, class_table(request.raw, request.classes, request.ignore)
+    if given is not None:
+        source = "--classes" if request.classes is not None else "the class table of the folder"
+        return read_by_table(labels, given, source), _given(request)
+    exact = [match for match in matches if match.exact]
+    if len(exact) == 1 and exact[0].pairs:
+        return _by_preset(labels, exact[0]), {"preset": exact[0].name}
+    for path, table in _tables(raw, files):
+        if known_share(labels, table, AS_THE_TABLE_SAYS) == 1:
+            reading = read_by_table(labels, table, path)
+            return reading, {**_codec(reading.rules), "classes": str((raw / path).absolute())}
+    reading = _by_preset(labels, exact[0]) if exact else read_without_table(labels)
+    return reading, {**_codec(reading.rules), **_classes(reading)}
 
 
-def _matches(raw: Path, labels: LabelSurvey, keys: Mapping[str, Key]) -> Iterator[PresetMatch]:
-    """The presets that pair something here and know some of it."""
-    for preset in presets():
-        settings = preset.settings(keys)
-        classes, rules = preset_classes(settings), _label_rules(settings)
-        found = _pairs_by(raw, settings)
-        if classes is not None and found:
-            share = known_share(labels, classes, rules)
-            if share > 0:
-                yield PresetMatch(preset.name, found, share, settings)
+def _by_preset(labels: LabelSurvey, match: PresetMatch) -> Reading:
+    return read_by_table(labels, match.classes, f"preset {match.name}", match.rules)
 
 
-def _pairs_by(raw: Path, settings: Settings) -> int:
-    """How many pairs the templates of a preset find; none where it has no templates, which would fit anything."""
-    image, label, lists = (
-        value if isinstance(value := settings.get(name), str) else None for name in ("image", "label", "lists")
-    )
-    if image is None:
-        return 0
-    try:
-        return len(find_pairs(raw, PairingRules(image, label, lists, missing="skip")).pairs)
-    except PackError:
-        return 0
-
-
-def _label_rules(settings: Settings) -> LabelRules:
-    threshold = settings.get("threshold")
-    return LabelRules(
-        str(settings.get("label-codec", AUTO)),
-        threshold=int(threshold) if isinstance(threshold, str) else None,
-        divisor=int(str(settings.get("divisor", 1000))),
-    )
+def _tables(raw: Path, files: Sequence[str]) -> Iterator[tuple[str, ClassTable]]:
+    """The files that could be class tables, and can be read as such."""
+    for path in files:
+        name = path.rpartition("/")[2].casefold()
+        if name.endswith(TABLE_SUFFIXES) and any(word in name for word in TABLE_WORDS):
+            try:
+                yield path, read_table(raw / path)
+            except InputError:
+                continue
 
 
 def _proposed(
-    request: ProbeRequest,
-    rules: PairingRules,
-    pairing: Pairing,
-    seen: Survey,
-    reading: Reading,
-    matches: Sequence[PresetMatch],
+    rules: PairingRules, pairing: Pairing, seen: Survey, reading: Reading, said: Settings
 ) -> tuple[Settings, list[str]]:
     """The configuration, and what it leaves open."""
-    fitting = [match for match in matches if match.fits]
-    settings: dict[str, Setting] = {}
-    doubts: list[str] = []
-    if len(fitting) == 1:
-        settings["preset"] = fitting[0].name
-        classes = preset_classes(fitting[0].settings)
-    else:
-        settings.update(_pairing_settings(rules, pairing))
-        settings.update(_label_settings(request, reading))
-        doubts += reading.doubts
-        classes = reading.classes
-    if len(fitting) > 1:
-        doubts.insert(0, f"several presets fit, --preset {' or '.join(match.name for match in fitting)}")
+    settings: dict[str, Setting] = {**({} if "preset" in said else dict(_pairing_settings(rules, pairing))), **said}
+    doubts = list(reading.doubts)
     if pairing.missing:
         settings["missing"] = "skip"
-        doubts.append(f'{len(pairing.missing)} files have no partner and are left out by missing = "skip"')
-    if classes is not None and len(classes) > MOST_PLANES:
+        doubts.append(f'{len(pairing.missing)} files have no partner: missing = "skip" leaves them out')
+    if reading.classes is not None and len(reading.classes) > MOST_PLANES:
         settings["labels"] = "index"
     if len(seen.sizes) > 1:
         settings["size"] = "native"
-        doubts.append('pictures have several sizes: kept as they are; or choose size = "512x512" and fit')
+        doubts.append('pictures have several sizes: size = "native" keeps them; for one size, "512x512" and fit')
     doubts += _image_doubts(seen, settings)
     return settings, doubts
 
 
 def _pairing_settings(rules: PairingRules, pairing: Pairing) -> Iterator[tuple[str, Setting]]:
-    """What finds these pairs again; a layout that is known needs no words, but they do no harm."""
+    """What finds these pairs again; a layout that is known needs no words."""
     if rules.pairs is not None:
         yield "pairs", str(rules.pairs.absolute())
-    elif rules.image is not None and rules.label is not None:
+    if rules.image is not None and rules.label is not None:
         yield from (("image", rules.image), ("label", rules.label))
     if rules.lists is not None:
         yield "lists", rules.lists
-    if rules.split is None and len({pair.split for pair in pairing.pairs}) == 1:
+    if {pair.split for pair in pairing.pairs} == {ALL} and len(pairing.pairs) >= LEAST_TO_SPLIT:
         yield "split", "80/10/10"
 
 
-def _label_settings(request: ProbeRequest, reading: Reading) -> Iterator[tuple[str, Setting]]:
-    rules = reading.rules
-    yield "label-codec", rules.codec
-    if rules.threshold is not None:
-        yield "threshold", str(rules.threshold)
-    if rules.codec == "instance":
-        yield "divisor", str(rules.divisor)
-    if rules.unknown != "error":
-        yield "unknown", rules.unknown
-    if reading.classes is None or rules.codec == "binary":
-        return
-    if request.classes is None and request.ignore == ():
-        yield from _ignored(reading.classes)
-        yield "classes", reading.classes
-    elif isinstance(request.classes, str):
-        yield "classes", request.classes
+def _given(request: ProbeRequest) -> Settings:
+    """What the user said of the classes, as a configuration says it."""
+    given: dict[str, Setting] = {}
+    if isinstance(request.classes, str):
+        named = is_values(request.classes)
+        given["classes"] = request.classes if named else str(Path(request.classes).absolute())
     if request.ignore:
-        yield "ignore", list(request.ignore)
+        given["ignore"] = list(request.ignore)
+    return given
 
 
-def _ignored(classes: ClassTable) -> Iterator[tuple[str, Setting]]:
-    colours = [f"#{bytes(colour).hex()}" for colour in classes.ignored_colours]
-    if classes.ignored_values or colours:
-        yield "ignore", [*map(str, classes.ignored_values), *colours]
+def _codec(rules: LabelRules) -> Settings:
+    said: dict[str, Setting] = {"label-codec": rules.codec}
+    if rules.threshold is not None:
+        said["threshold"] = str(rules.threshold)
+    if rules.codec == INSTANCE:
+        said["divisor"] = str(rules.divisor)
+    if rules.unknown != "error":
+        said["unknown"] = rules.unknown
+    return said
+
+
+def _classes(reading: Reading) -> Settings:
+    """The classes and what is ignored, written out. Binary labels have the usual two."""
+    table = reading.classes
+    if table is None or reading.rules.codec == BINARY:
+        return {}
+    ignored = [*map(str, table.ignored_values), *(f"#{bytes(colour).hex()}" for colour in table.ignored_colours)]
+    return {**({"ignore": ignored} if ignored else {}), "classes": ClassTable(table.classes)}
 
 
 def _image_doubts(seen: Survey, settings: dict[str, Setting]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from packer.pairing import PairingRules
 from packer.probe import Probe, ProbeRequest, probe
 from packer.publish import put_text
 from packer.survey import Survey
+from readers.contract.classes import ClassTable
 
 MOST_NAMED = 10
 
@@ -95,8 +96,12 @@ def _page(raw: Path, found: Probe) -> Iterator[str]:
     )
     yield from (f"odd       {line}" for line in _odd(found))
     yield from (f"decide    {doubt}" for doubt in found.doubts)
-    yield "proposal"
-    yield from (f"    {line}" if line else "" for line in to_toml(found.settings).splitlines())
+    yield "proposal  (all of it: --write packer.toml)"
+    short = {name: value for name, value in found.settings.items() if not isinstance(value, ClassTable)}
+    yield from (f"          {line}" for line in to_toml(short).splitlines())
+    classes = found.reading.classes
+    if classes is not None:
+        yield f"classes   {len(classes)}: {', '.join(classes.names[:MOST_NAMED])}{', …' * (len(classes) > MOST_NAMED)}"
 
 
 def _pairs_lines(found: Probe) -> Iterator[str]:
