@@ -25,6 +25,7 @@ from packer.labels import (
     settle,
 )
 from packer.lookup import UNKNOWN, Lookup
+from packer.palettes import colour_name
 from packer.survey import LabelSurvey
 from readers.contract.classes import ClassTable, SegClass
 
@@ -63,8 +64,8 @@ def read_by_table(
     strays = counts - known
     if strays:
         doubts.append(f"of no class: {listed(strays, by_colour)}; add to {source}, --ignore, or --unknown ignore")
-    if rules.codec == INDEX and labels.moving:
-        doubts.append(_moving(labels))
+    if rules.codec == INDEX:
+        doubts += _palette_doubts(labels)
     return Reading(rules, table, tuple(why), tuple(doubts))
 
 
@@ -87,7 +88,7 @@ def source_counts(labels: LabelSurvey, rules: LabelRules) -> tuple[Counter[int],
         return Counter({0: labels.values.total()}), False
     if rules.codec == COLOUR or (rules.codec == AUTO and labels.colours):
         grays = Counter({value * 0x10101: count for value, count in labels.values.items() if value < 256})
-        return labels.colours + (Counter() if labels.palettes else grays), True
+        return labels.colours + (Counter() if labels.palettes.indices else grays), True
     return labels.values, False
 
 
@@ -145,11 +146,11 @@ def _colours(labels: LabelSurvey) -> Reading:
 def _numbers(labels: LabelSurvey) -> Reading:
     """Gray labels, or palettes."""
     values, present = labels.values, sorted(labels.values)
-    what = f"{'palette indices' if labels.palettes else 'gray values'} {listed(values, False)}"
+    what = f"{'palette indices' if labels.palettes.indices else 'gray values'} {listed(values, False)}"
     if len(present) <= 2 and present[0] == 0 and present[-1] in (0, 1, IGNORE_VALUE):
         return Reading(LabelRules(BINARY), BINARY_CLASSES, (f"{what}: two classes",))
     soft = (values[present[0]] + values[present[-1]]) / values.total() > SOFT_SHARE
-    if soft and not labels.palettes and len(present) > MOST_LISTED and present[-1] <= IGNORE_VALUE:
+    if soft and not labels.palettes.indices and len(present) > MOST_LISTED and present[-1] <= IGNORE_VALUE:
         why = f"{len(present)} gray values, but nearly all pixels are {present[0]} or {present[-1]}: soft edges"
         return Reading(LabelRules(BINARY, threshold=present[-1] // 2 + 1), BINARY_CLASSES, (why,))
     if present[-1] >= DIVISORS[0]:
@@ -163,11 +164,9 @@ def _classes(labels: LabelSurvey, what: str) -> Reading:
     ignored = (IGNORE_VALUE,) if IGNORE_VALUE in present and len(present) > 2 else ()
     classes = [value for value in present if value not in ignored]
     why = [what] + (["255 is no class, by custom"] if ignored else [])
-    doubts = ["give the classes their names"]
-    if labels.palettes:
+    doubts = [*_palette_doubts(labels), "give the classes their names"]
+    if labels.palettes.indices:
         why.append("of a palette the index is read")
-    if labels.moving:
-        doubts.insert(0, _moving(labels))
     table = numbered_classes(range(max(classes) + 1) if max(classes) < 2 * len(classes) + 8 else classes)
     return Reading(LabelRules(INDEX), ClassTable(table, ignored), tuple(why), tuple(doubts))
 
@@ -200,11 +199,11 @@ def _coloured(code: int) -> SegClass:
     return SegClass(name, colour, (), (colour if alpha == 255 else (*colour, alpha),))
 
 
-def _moving(labels: LabelSurvey) -> str:
-    named = ", ".join(colour_name(code) for code in labels.moving[:MOST_LISTED])
-    return (
-        f"one colour is several indices in different files ({named}); if the colour is the class, give a colour table"
-    )
+def _palette_doubts(labels: LabelSurvey) -> list[str]:
+    """What speaks against reading the index of palettes."""
+    palettes = labels.palettes
+    told = [*palettes.moving.values(), *palettes.recoloured.values()][:1]
+    return [f"palettes differ: {told[0]}; if the colour is the class, give a table of colours"] if told else []
 
 
 def listed(counts: Counter[int], as_colours: bool) -> str:
@@ -216,9 +215,3 @@ def listed(counts: Counter[int], as_colours: bool) -> str:
         for code in (chosen if as_colours else sorted(chosen))
     ]
     return ", ".join(named) + (f", … {len(counts)} in all" if len(counts) > MOST_LISTED else "")
-
-
-def colour_name(code: int) -> str:
-    """`#rrggbb`, with the alpha behind it where it is not opaque."""
-    parts = colour_parts(np.array([code], np.uint32))[0].tolist()
-    return "#" + bytes(parts if parts[3] < 255 else parts[:3]).hex()

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from packer.config import Key, Settings
 from packer.errors import PackError
-from packer.evidence import colour_name, known_share
+from packer.evidence import known_share
 from packer.labels import AUTO, LabelRules
 from packer.pairing import PairingRules, find_pairs
+from packer.palettes import colour_name
 from packer.preset import preset_classes, presets
 from packer.survey import LabelSurvey
 from readers.contract.classes import ClassTable
@@ -71,10 +72,10 @@ def _pairs_by(raw: Path, settings: Settings) -> int:
 
 def _same_colours(labels: LabelSurvey, classes: ClassTable) -> bool:
     """Whether a palette has the classes' colours at the classes' indices, or all colours are those of classes."""
-    if labels.palettes:
+    if labels.palettes.indices:
         drawn = {one.colour: set(one.values) for one in classes.classes if one.colour is not None}
         ignored = set(classes.ignored_values)
-        shown = [(_rgb(code), indices) for code, indices in labels.indices.items() if not indices <= ignored]
+        shown = [(_rgb(code), indices) for code, indices in labels.palettes.indices.items() if not indices <= ignored]
         return len(shown) >= LEAST_COLOURS and all(indices <= drawn.get(rgb, set()) for rgb, indices in shown)
     meant = {colour[:3] for one in classes.classes for colour in one.colours}
     meant |= {colour[:3] for colour in classes.ignored_colours}

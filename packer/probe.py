@@ -12,6 +12,7 @@ from packer.config import Key, Setting, Settings
 from packer.engines import TASK_TIMEOUT
 from packer.errors import InputError
 from packer.evidence import Reading, known_share, read_by_table, read_without_table
+from packer.eyes import Eyes
 from packer.labels import AS_THE_TABLE_SAYS, BINARY, INSTANCE, LabelRules
 from packer.listing import list_files
 from packer.pairing import Pairing, PairingRules, find_pairs
@@ -66,9 +67,8 @@ def probe(request: ProbeRequest, keys: Mapping[str, Key]) -> Probe:
     pairing, rules, why_not = _pairing(request, proposals)
     if pairing is None:
         return Probe(len(files), None, why_not, proposals, None, None, (), {}, ())
-    seen = survey(
-        pairing.pairs, request.raw, request.sample, request.workers, request.task_timeout, request.near_duplicates
-    )
+    eyes = Eyes(request.raw, request.workers, request.task_timeout)
+    seen = survey(pairing.pairs, eyes, request.sample, request.near_duplicates)
     matches = tuple(matching_presets(request.raw, seen.labels, keys))
     reading, said = _reading(request, files, seen.labels, matches)
     settings, doubts = _proposed(rules, pairing, seen, reading, said)

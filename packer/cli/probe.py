@@ -16,8 +16,9 @@ from packer.cli.values import ClassesType, CountType
 from packer.config import to_toml
 from packer.engines import TASK_TIMEOUT, warm_up
 from packer.errors import InputError
-from packer.evidence import colour_name, listed
+from packer.evidence import listed
 from packer.pairing import PairingRules
+from packer.palettes import colour_name
 from packer.probe import Probe, ProbeRequest, probe
 from packer.publish import put_text
 from packer.survey import Survey
@@ -125,7 +126,7 @@ def _survey_lines(seen: Survey) -> Iterator[str]:
     yield "labels    " + "; ".join(f"{kind} ({count})" for kind, count in labels.kinds.most_common())
     yield f"          {labels.looked_into} of {labels.kinds.total()} were decoded"
     if labels.values:
-        what = "palette indices" if labels.palettes else "gray values"
+        what = "palette indices" if labels.palettes.indices else "gray values"
         yield f"          {what}: {listed(labels.values, False)}"
     if labels.colours:
         yield f"          colours: {listed(labels.colours, True)}"
@@ -141,10 +142,9 @@ def _odd(found: Probe) -> Iterator[str]:
         yield f"the same file: {' = '.join(group[:MOST_NAMED])}"
     if len(seen.copies) > MOST_NAMED:
         yield f"… {len(seen.copies)} groups of copies in all"
-    moving = seen.labels.moving
-    if moving:
-        named = ", ".join(colour_name(code) for code in moving[:MOST_NAMED])
-        yield f"palettes differ from file to file: {named} are several indices"
+    palettes = seen.labels.palettes
+    for told in [*palettes.moving.values(), *palettes.recoloured.values()][:MOST_NAMED]:
+        yield f"palettes differ: {told}"
     if any("EXIF" in kind for kind in seen.labels.kinds):
         yield "labels are turned by a tag of their own"
     yield from seen.findings.lines()
@@ -191,7 +191,7 @@ def _survey_json(seen: Survey) -> dict[str, Any]:
             "decoded": labels.looked_into,
             "values": {str(value): count for value, count in sorted(labels.values.items())},
             "colours": {colour_name(code): count for code, count in labels.colours.most_common()},
-            "palettes_move": [colour_name(code) for code in labels.moving],
+            "palettes_differ": [*labels.palettes.moving.values(), *labels.palettes.recoloured.values()],
         },
         "bad": list(seen.bad),
         "copies": [list(group) for group in seen.copies],
