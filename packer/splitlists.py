@@ -9,7 +9,7 @@ from pathlib import Path
 
 from packer.errors import InputError, UsageError
 from packer.layouts import SPLIT_FOLDERS
-from packer.paths import is_picture
+from packer.paths import is_picture, read_names
 from packer.template import OTHER_PICTURES, PICTURES
 
 VOC_LISTS = "ImageSets/Segmentation"
@@ -126,8 +126,8 @@ def _matching(base: Path, text: str) -> dict[str, tuple[Path, str]]:
 
 def _read_list(split: str, path: Path, shown: str, problems: list[str]) -> Iterator[ListedLine]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_names(path)
+    except (OSError, ValueError) as error:
         problems.append(f"{shown}: the list cannot be read ({error})")
         return
     for number, line in enumerate(text.splitlines(), 1):
