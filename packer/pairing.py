@@ -76,7 +76,8 @@ def find_pairs(raw: Path, rules: PairingRules | None = None, leave_out: Path | N
     found.problems += _bad_splits({pair.split for pair in found.pairs})
     name = layout.name if layout else "given by " + ("--pairs" if rules.pairs else "--lists")
     if found.problems or not found.pairs or (found.missing and rules.missing == "error"):
-        raise _not_paired(raw, files, name, found, rules.missing == "skip")
+        hint = _unlike(files) if layout and not found.pairs else _skippable(found, rules)
+        raise InputError(f"{raw}: {_counted(found)} in the layout {name}{hint}", [*found.problems, *found.missing])
     return Pairing(
         name,
         tuple(sorted(Pair(pair.split or ALL, pair.key, pair.image, pair.label) for pair in found.pairs)),
@@ -199,11 +200,21 @@ def _bad_splits(splits: set[str]) -> Iterator[str]:
         yield "some pairs have no split, though others do"
 
 
-def _not_paired(raw: Path, files: list[str], name: str, found: Found, skipped: bool) -> InputError:
-    """Everything that is wrong, and what might help."""
-    problems = found.problems + found.missing
-    hint = "; --missing skip leaves out what has no partner" if found.missing and not skipped else ""
-    if not found.pairs:
-        hint = "; no image has a label of the same key: --image and --label say how their names differ"
-        hint += "".join(f", {proposal}" for proposal in _proposals(files)[:1])
-    return InputError(f"{raw}: {len(problems)} problems in the layout {name}{hint}", problems)
+def _counted(found: Found) -> str:
+    count = len(found.problems) + len(found.missing)
+    return f"{count} problems" if count else "there is no pair"
+
+
+def _skippable(found: Found, rules: PairingRules) -> str:
+    if found.missing and found.pairs and rules.missing == "error":
+        return "; --missing skip leaves out what has no partner"
+    return "" if found.pairs else "; nothing that is named there is a pair of files"
+
+
+def _unlike(files: list[str]) -> str:
+    """What might help where images and labels have no key in common."""
+    hints = [
+        "no image has a label of the same key: --image and --label say how their names differ",
+        *_proposals(files)[:1],
+    ]
+    return "; " + ", ".join(hints)

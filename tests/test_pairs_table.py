@@ -111,7 +111,7 @@ def test_what_is_no_table_of_pairs_is_refused(raw: Path, text: str) -> None:
 
 
 def test_an_empty_table_is_an_error(raw: Path) -> None:
-    with pytest.raises(InputError, match="no image has a label"):
+    with pytest.raises(InputError, match="there is no pair in the layout given by --pairs; nothing that is named"):
         find_pairs(raw, PairingRules(pairs=table(raw / "p.csv", "image,label\n")))
 
 
