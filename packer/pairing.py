@@ -16,8 +16,8 @@ from packer.matching import match
 from packer.pairstable import PairsTable
 from packer.proposals import propose
 from packer.shares import Shares
-from packer.splitlists import Lists, given_lists, usual_lists, without_unions
-from packer.template import OTHER_PICTURES, Template
+from packer.splitlists import ListedLine, Lists, given_lists, usual_lists, without_unions
+from packer.template import OTHER_PICTURES, Template, composed
 from readers.contract.manifest import ALL, NAME
 
 
@@ -92,26 +92,32 @@ def _search(raw: Path, files: list[str], rules: PairingRules) -> tuple[Layout | 
     """By a table, by lists, by a layout, or by a layout with lists."""
     if rules.pairs:
         return None, PairsTable(rules.pairs, raw, files).find()
-    problems: list[str] = []
+    told = Found()
     lists = given_lists(raw, rules.lists) if rules.lists else None
-    lines = without_unions(lists.read(raw, problems)) if lists else []
+    lines = _lines(raw, lists, told) if lists else []
     if lines and all(line.two_paths for line in lines):
-        found = ListedPairs(files, None).find(lines)
-        found.problems += problems
-        return None, found
+        return None, ListedPairs(files, None).find(lines).with_told(told)
     layout = _layout(raw, files, rules)
     if lists and layout.has_splits:
         raise InputError(f"{raw}: the layout {layout.name} already has splits, so --lists cannot name others")
     beside = [] if lists or layout.has_splits else usual_lists(files)
     if layout.exclusive and beside:
         lists = _only(raw, beside)
-        lines = without_unions(lists.read(raw, problems))
+        lines = _lines(raw, lists, told)
     matches = match(files, layout)
     found = ListedPairs(files, matches).find(lines) if lists else matches.found()
-    found.problems += problems
     if beside and not lists:
-        found.notes.append(f"the lists {_shown(beside)} are not used; --lists '{beside[0].text}' would")
-    return layout, found
+        told.notes.append(f"the lists {_shown(beside)} are not used; --lists '{beside[0].text}' would")
+    return layout, found.with_told(told)
+
+
+def _lines(raw: Path, lists: Lists, told: Found) -> list[ListedLine]:
+    """The lines of all lists but those that say nothing new."""
+    lines = lists.read(raw, told.problems)
+    kept = without_unions(lines)
+    for split in sorted({line.split for line in lines} - {line.split for line in kept} - {"trainval"}):
+        told.notes.append(f"the list {split} names what other lists name, and is left out")
+    return kept
 
 
 def _layout(raw: Path, files: list[str], rules: PairingRules) -> Layout:
@@ -186,7 +192,7 @@ def _drawn(pairs: Iterable[FoundPair], shares: Shares, split_by: str | None) -> 
         if group is None:
             known = ", ".join(name for name, _ in pair.captures) or "none"
             raise UsageError(f"--split-by {split_by}: nothing is captured by this name, only {known}")
-        yield replace(pair, split=shares.split_of(group))
+        yield replace(pair, split=shares.split_of(composed(group)))
 
 
 def _bad_splits(splits: set[str]) -> Iterator[str]:
@@ -214,7 +220,7 @@ def _skippable(found: Found, rules: PairingRules) -> str:
 def _unlike(files: list[str]) -> str:
     """What might help where images and labels have no key in common."""
     hints = [
-        "no image has a label of the same key: --image and --label say how their names differ",
+        "no image and label have a key in common: --image and --label say how their names differ",
         *_proposals(files)[:1],
     ]
     return "; " + ", ".join(hints)
