@@ -185,7 +185,7 @@ def test_a_list_that_is_the_union_of_others_says_nothing_new(raw: Path, name: st
     write(raw / f"lists/{name}.txt", "a", "b", "c")
     assert splits(raw, lists="lists") == [("train", "a"), ("train", "b"), ("val", "c")]
     told = find_pairs(raw, PairingRules(lists="lists")).notes
-    assert told == (f"the list {name} names what other lists name, and is left out",) * notes
+    assert told.count(f"the list {name} names what other lists name, and is left out") == notes
 
 
 def test_a_test_list_that_is_the_union_of_others_leaks(raw: Path) -> None:
