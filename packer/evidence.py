@@ -9,7 +9,19 @@ import numpy as np
 
 from packer.class_table import numbered_classes
 from packer.errors import UsageError
-from packer.labels import ADE20K, AUTO, BINARY, BINARY_CLASSES, COLOUR, DIVISORS, INDEX, INSTANCE, LabelRules, settle
+from packer.labels import (
+    ADE20K,
+    AS_THE_TABLE_SAYS,
+    AUTO,
+    BINARY,
+    BINARY_CLASSES,
+    COLOUR,
+    DIVISORS,
+    INDEX,
+    INSTANCE,
+    LabelRules,
+    settle,
+)
 from packer.lookup import UNKNOWN, Lookup
 from packer.survey import LabelSurvey
 from readers.contract.classes import ClassTable, SegClass
@@ -31,7 +43,9 @@ class Reading:
     doubts: tuple[str, ...] = ()
 
 
-def read_by_table(labels: LabelSurvey, table: ClassTable, source: str, rules: LabelRules = LabelRules()) -> Reading:
+def read_by_table(
+    labels: LabelSurvey, table: ClassTable, source: str, rules: LabelRules = AS_THE_TABLE_SAYS
+) -> Reading:
     """How labels are read by a class table that is given."""
     try:
         rules = settle(rules, table)
@@ -160,7 +174,9 @@ def _coloured(code: int) -> SegClass:
 
 def _moving(labels: LabelSurvey) -> str:
     named = ", ".join(colour_name(code) for code in labels.moving[:MOST_LISTED])
-    return f"one colour is several indices in different files ({named}); if the colour is the class, give a colour table"
+    return (
+        f"one colour is several indices in different files ({named}); if the colour is the class, give a colour table"
+    )
 
 
 def listed(counts: Counter[int], as_colours: bool) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
-from packer.labels import LabelCodec, LabelRules
+from packer.labels import AS_THE_TABLE_SAYS, LabelCodec, LabelRules
 from packer.looks import look
 from packer.lookup import colour_codes
 from packer.pictures.decode import decode_image, decode_label
@@ -35,7 +35,7 @@ class Question:
     label: str
     image: str | None = None
     classes: ClassTable | None = None
-    rules: LabelRules = LabelRules()
+    rules: LabelRules = AS_THE_TABLE_SAYS
     max_pixels: int = MOST_PIXELS
 
     def to_json(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from packer.errors import BadPair, InputError, TargetError, UsageError
 from packer.formats import writer
 from packer.geometry import NATIVE, TILE, Geometry
 from packer.glance import Glance, Question
-from packer.labels import AUTO, BINARY, BINARY_CLASSES, LabelRules, settle
+from packer.labels import AS_THE_TABLE_SAYS, AUTO, BINARY, BINARY_CLASSES, LabelRules, settle
 from packer.pairing import Pair, Pairing, PairingRules, find_pairs
 from packer.pictures.decode import decoder_identity
 from packer.pictures.rules import MOST_PIXELS, ImageRules
@@ -218,7 +218,7 @@ def _check_headers(
 
 
 def _glance_at_some(
-    request: Request, pairs: Sequence[Pair], classes: ClassTable | None = None, rules: LabelRules = LabelRules()
+    request: Request, pairs: Sequence[Pair], classes: ClassTable | None = None, rules: LabelRules = AS_THE_TABLE_SAYS
 ) -> dict[int, tuple[str, Glance]]:
     """Look at the labels of a few pairs: by the place of each, its label and what was seen."""
     places = sample(pairs)

@@ -22,6 +22,7 @@ from packer.rows import Row, RowMaker, Slot
 from packer.spec import ShardSpec
 from readers.contract.checked import fingerprint
 from readers.contract.errors import DamagedError
+from readers.contract.fields import Field
 from readers.contract.manifest import SHARDS, Pixels
 from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile, Source
 
@@ -53,7 +54,7 @@ def build_shard(
     made |= {place: Row(Source(spec.pieces[place].key, "", ""), reject=why) for place, why in condemned.items()}
     rows = [made[place] for place in range(len(spec.pieces))]
     kept = [place for place, row in enumerate(rows) if row.reject is None]
-    return _store(_receipt(spec, rows), columns.kept(kept), out / SHARDS)
+    return _store(_receipt(spec, rows), columns.kept(kept), spec.recipe.fields, out / SHARDS)
 
 
 def decode_pieces(
@@ -101,7 +102,7 @@ def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
     )
 
 
-def _store(receipt: Receipt, columns: Arrays, folder: Path) -> Receipt:
+def _store(receipt: Receipt, columns: Arrays, fields: Sequence[Field], folder: Path) -> Receipt:
     """Write the files, then the receipt. A shard that is already there stays as it is: published files never change."""
     there = _already_there(receipt, folder)
     if there is not None:
@@ -109,7 +110,7 @@ def _store(receipt: Receipt, columns: Arrays, folder: Path) -> Receipt:
     files = []
     try:
         with partial(folder) as stem:
-            for path in writer(receipt.storage).write(stem, columns) if receipt.rows else []:
+            for path in writer(receipt.storage).write(stem, columns, fields) if receipt.rows else []:
                 suffix = path.name.removeprefix(stem.name)
                 files.append(ShardFile(suffix, path.stat().st_size, sha256(path)))
                 put(path, folder / (receipt.stem + suffix))

@@ -141,4 +141,3 @@ def _groups(pairs: Iterable[Pair], fact: Callable[[Pair], object]) -> Iterator[l
         except (OSError, BadPair):
             continue  # it is named as bad already
     return (group for group in groups.values() if len(group) > 1)
-

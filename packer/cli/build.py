@@ -12,8 +12,9 @@ from typing import Any
 import click
 
 from packer.build import Limits, Summary, all_cores, build
+from packer.cli.configured import ConfiguredCommand
 from packer.cli.progress import progress
-from packer.cli.values import BytesType, LimitType, RangeType, SharesType, SizeType, bytes_text
+from packer.cli.values import BytesType, ClassesType, LimitType, RangeType, SharesType, SizeType, bytes_text, shape_text
 from packer.engines import TASK_TIMEOUT, warm_up
 from packer.errors import UsageError
 from packer.geometry import EDGES, FITS, INTERPOLATIONS
@@ -28,9 +29,24 @@ from readers.contract.manifest import STORAGES
 MOST_NAMED = 20
 
 
-@click.command("build", short_help="Pack a raw folder.")
+@click.command("build", cls=ConfiguredCommand, short_help="Pack a raw folder.")
 @click.argument("raw", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
+@click.option(
+    "--config",
+    metavar="FILE",
+    expose_value=False,
+    help="A TOML file of these options by their long names, and [[class]] tables. What is given here counts more.",
+)
+@click.option(
+    "--preset",
+    metavar="NAME",
+    expose_value=False,
+    help="How a public data set is paired and read, such as voc; `packer presets` lists them. --config counts more.",
+)
+@click.option(
+    "--print-config", is_flag=True, expose_value=False, help="Print what would be used, for --config, and stop."
+)
 @click.option(
     "--format", "storage", type=click.Choice(STORAGES), default="npy", show_default=True, help="How shards are stored."
 )
@@ -94,14 +110,15 @@ MOST_NAMED = 20
 )
 @click.option(
     "--classes",
-    metavar="FILE|N|A-B|A,B",
-    help="Class table (CSV), or the classes' values: 12 is 0-11; 1-150; 0,255. Default: class_dict.csv in RAW.",
+    type=ClassesType(),
+    help="Class table (CSV, TOML, JSON, label map), or the classes' values: 12 is 0-11; 1-150; 0,255. "
+    "Default: class_dict.csv in RAW.",
 )
 @click.option(
     "--ignore",
     multiple=True,
     metavar="VALUE|COLOUR|NAME",
-    help="What is no class: 255, #000000, or a class of the table. Repeatable.",
+    help="What is no class: 255, 0-6, #000000, or a class of the table. Repeatable.",
 )
 @click.option(
     "--label-codec",
@@ -206,6 +223,8 @@ def build_command(**options: Any) -> None:
       packer build --classes 21 --ignore 255 --size 512x512 --fit letterbox VOC2012/ out/
       packer build --image 'scans/{patient}/{key}.png' --label 'truth/{patient}/{key}.png' \
                    --split 80/10/10 --split-by patient raw/ out/
+      packer build --preset cityscapes --size 512x1024 --print-config > packer.toml
+      packer build --config packer.toml --workers 8 cityscapes/ out/
       packer build --dry-run raw/ out/
 
     \b
@@ -267,7 +286,8 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
 def _plan_text(plan: Plan) -> str:
     facts = _plan_json(plan)
     fields = [
-        f"{field['name']} {field['dtype']} {tuple(field['shape'])} {field['encoding']}" for field in facts["fields"]
+        f"{field['name']} {field['dtype']} {shape_text(field['shape'])} {field['encoding']}"
+        for field in facts["fields"]
     ]
     lines = [
         f"layout    {facts['layout']}",
