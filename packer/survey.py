@@ -22,7 +22,7 @@ from readers.contract.tiles import Size
 
 THREADS = 16
 """Headers wait for the disk more than for the processor."""
-CHANNELS = {1: "gray or palette", 2: "gray with alpha", 3: "RGB", 4: "RGB with alpha"}
+CHANNELS = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGB with alpha"}
 
 
 @dataclass
@@ -90,7 +90,7 @@ def survey(pairs: Sequence[Pair], eyes: Eyes, most: int, near: bool) -> Survey:
 
 def _kind(header: Header) -> str:
     """`png RGB 8 bits`, as people say it."""
-    channels = CHANNELS.get(header.channels, f"{header.channels} channels")
+    channels = "palette" if header.has_palette else CHANNELS.get(header.channels, f"{header.channels} channels")
     kind = "bits, float" if header.is_float else "bits"
     turned = "" if header.orientation == 1 else ", turned by EXIF"
     return f"{header.kind} {channels}, {header.depth} {kind}{turned}"
