@@ -36,11 +36,8 @@ def audit(
                 "--palettes-differ",
                 [*palettes.moving.values()][:MOST_NAMED],
             )
-        if palettes.recoloured and asked == AUTO:
-            raise InputError(
-                f"{NOT_SAID} {BY_COLOUR} If the index: --label-codec index",
-                [*palettes.recoloured.values()][:MOST_NAMED],
-            )
+        if palettes.doubts and asked == AUTO:
+            raise InputError(f"{NOT_SAID} {BY_COLOUR} If the index: --label-codec index", palettes.doubts[:MOST_NAMED])
     return {place: glance.bad for place, glance in seen.items() if glance.bad is not None}
 
 

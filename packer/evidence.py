@@ -201,9 +201,10 @@ def _coloured(code: int) -> SegClass:
 
 def _palette_doubts(labels: LabelSurvey) -> list[str]:
     """What speaks against reading the index of palettes."""
-    palettes = labels.palettes
-    told = [*palettes.moving.values(), *palettes.recoloured.values()][:1]
-    return [f"palettes differ: {told[0]}; if the colour is the class, give a table of colours"] if told else []
+    return [
+        f"palettes differ, {told}; if the colour is the class, give a table of colours"
+        for told in labels.palettes.doubts[:1]
+    ]
 
 
 def listed(counts: Counter[int], as_colours: bool) -> str:

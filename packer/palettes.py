@@ -19,6 +19,8 @@ class Palettes:
         """Colours that are one index in one file and another in another: then the colour is the class."""
         self.recoloured: dict[int, str] = {}
         """Indices that are one colour in one file and another in another: one of both is not the class."""
+        self.numbered_anew = True
+        """Whether every file uses the indices from 0 on, without a gap, as if its colours had been numbered for it."""
         self._colours: dict[int, tuple[int, str]] = {}
         self._places: dict[int, tuple[int, str]] = {}
         for path, glance in seen:
@@ -27,6 +29,7 @@ class Palettes:
     def add(self, path: str, glance: Glance) -> None:
         """Compare a file's palette with those before."""
         used = [index for index in sorted(glance.values) if index in glance.palette]
+        self.numbered_anew &= used == list(range(len(used)))
         for index in used:
             code = glance.palette[index]
             self.indices.setdefault(code, set()).add(index)
@@ -37,6 +40,11 @@ class Palettes:
             self._colours.setdefault(index, (code, path))
         for index in used:
             self._places.setdefault(glance.palette[index], (index, path))
+
+    @property
+    def doubts(self) -> list[str]:
+        """What speaks against the index as the class: its colour changes, and nothing else shows that it is meant."""
+        return [*self.moving.values(), *(self.recoloured.values() if self.numbered_anew else ())]
 
     def _differs(self, index: int, code: int, before: int, where: str, path: str) -> None:
         told = f"index {index} is {colour_name(before)} in {where}, and {colour_name(code)} in {path}"
