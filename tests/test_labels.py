@@ -270,3 +270,19 @@ def test_a_wrong_label_shows_before_anything_is_packed(tmp_path: Path) -> None:
     assert failed.exit_code == 1
     assert "labels/2.png: has colour of no class (#090909: 64 pixels" in failed.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("divisor", [1000, 256])
+def test_instance_ids_of_8_bits_are_ids_without_instance(divisor: int) -> None:
+    data = encode(np.array([[0, 7]], np.uint8))
+    found = LabelCodec(by_value(0, 7), LabelRules("instance", divisor=divisor)).decode(data)
+    assert found.tolist() == [[0, 1 if divisor == 1000 else 0]]
+
+
+def test_the_nearest_colour_is_near_in_its_alpha_as_well() -> None:
+    table = ClassTable((SegClass("solid", None, (), ((0, 0, 0),)), SegClass("glass", None, (), ((0, 0, 0, 0),))))
+    pixels = np.array([[[0, 0, 0, 255], [9, 0, 0, 30], [0, 9, 0, 200]]], np.uint8)
+    assert LabelCodec(table, LabelRules(unknown="nearest")).decode(rgba(pixels)).tolist() == [[0, 1, 0]]
+    only_glass = ClassTable(table.classes[1:])
+    solid = encode(np.zeros((1, 1, 3), np.uint8))
+    assert LabelCodec(only_glass, LabelRules(unknown="nearest")).decode(solid).tolist() == [[0]]
