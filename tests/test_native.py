@@ -1,0 +1,594 @@
+"""Native rows: pictures of any sizes come back as they were, in batches that say what to do, and lies are refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import shutil
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import jsonschema
+import lmdb
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from conftest import NATIVE, REPO, VARIED, RawFolder, make_varied_raw, pack, run, write_png
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from torch.utils.data import DataLoader
+
+from packer.formats import writer
+from readers import (
+    CenterCrop,
+    DamagedError,
+    ManifestError,
+    NativeSample,
+    RandomCrop,
+    RequestError,
+    collate_lists,
+    open_dataset,
+)
+from readers.contract.checked import fingerprint
+from readers.contract.fields import Field
+from readers.contract.manifest import MANIFEST, Manifest
+from readers.formats import opener
+from readers.formats.column import ShardFacts, map_file
+from readers.formats.lmdb import _nodes
+from readers.formats.shard import Shard
+from readers.pack import Pack
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+
+Sizes = list[tuple[int, int]]
+IMAGES = [Field("image", dtype, (3, None, None), "rgb") for dtype in ("|u1", "<f2", "<f4")]
+LABELS = [
+    Field("label", "|u1", (1, None, None), "onehot"),
+    Field("label", "|u1", (5, None, None), "onehot"),
+    Field("label", "|u1", (None, None), "index"),
+    Field("label", "<u2", (None, None), "index"),
+]
+
+
+def expected(raw: RawFolder, split: str) -> list[tuple[str, NDArray[Any], NDArray[Any]]]:
+    """Key, image (3,H,W) and index (H,W) of every sample of a split, in key order."""
+    return [
+        (key, image.transpose(2, 0, 1), raw.labels[known, key])
+        for (known, key), image in raw.images.items()
+        if known == split
+    ]
+
+
+def made_up(sizes: Sizes, fields: Sequence[Field]) -> tuple[dict[str, NDArray[Any]], list[list[NDArray[Any]]]]:
+    """The arrays of a shard as its columns are, and the rows in them."""
+    rng = np.random.default_rng(len(sizes))
+    rows = [[rng.integers(0, 200, field.row_shape(*size)).astype(field.dtype) for field in fields] for size in sizes]
+    arrays: dict[str, NDArray[Any]] = {}
+    for place, field in enumerate(fields):
+        parts = [row[place].reshape(-1) for row in rows]
+        arrays[field.name] = np.concatenate(parts)
+        arrays[f"{field.name}_start"] = np.cumsum([0, *map(len, parts[:-1])]).astype("<u8")
+    arrays["size"] = np.array(sizes, "<u4")
+    arrays["key"] = np.array([f"{'ä' * (row % 3)}{row}".encode() for row in range(len(sizes))], np.bytes_)
+    return arrays, rows
+
+
+SIDE = st.one_of(st.integers(1, 4), st.integers(1, 70))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sizes=st.lists(st.tuples(SIDE, SIDE), min_size=1, max_size=12),
+    image=st.sampled_from(IMAGES),
+    label=st.sampled_from(LABELS),
+    batch=st.integers(1, 40_000),
+)
+def test_any_shard_opens_as_it_was_written(
+    storage: str, tmp_path_factory: pytest.TempPathFactory, sizes: Sizes, image: Field, label: Field, batch: int
+) -> None:
+    """Rows of any sizes, numbers of any kind; in Arrow, in record batches of any size."""
+    stem = tmp_path_factory.mktemp("any") / "shard"
+    fields = (image, label)
+    arrays, rows = made_up(sizes, fields)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("packer.formats.arrow.BATCH_BYTES", batch)
+        writer(storage).write(stem, arrays, fields)
+    shard = opener(storage)(stem, ShardFacts(len(sizes), fields))
+    for place, row in enumerate(rows):
+        assert shard.size(place) == sizes[place]
+        assert shard.key(place).encode() == arrays["key"][place]
+        for field, wanted in zip(fields, row, strict=True):
+            got = shard.row(field, place)
+            assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+            assert np.array_equal(got, wanted)
+
+
+def test_every_picture_comes_back_at_its_own_size(native: Path, varied_raw: RawFolder) -> None:
+    for split in ("train", "val"):
+        onehot, index = open_dataset(native, split, label="onehot"), open_dataset(native, split, label="index")
+        wanted = expected(varied_raw, split)
+        assert len(onehot) == len(wanted)
+        for place, (key, image, classes) in enumerate(wanted):
+            assert onehot.key(place) == key
+            assert onehot.size(place) == image.shape[1:]
+            assert np.array_equal(onehot[place].image.numpy(), image)
+            assert np.array_equal(index[place].label.numpy(), classes)
+            assert np.array_equal(onehot[place].label.numpy(), np.arange(4)[:, None, None] == classes)
+    assert open_dataset(native, "train").manifest.splits[0].shards >= 3
+
+
+def test_many_at_once_are_the_same_as_one_by_one(native: Path) -> None:
+    dataset = open_dataset(native, "all")
+    order = random.Random(0).choices(range(len(dataset)), k=40)
+    for one, place in zip(dataset.__getitems__(order), order, strict=True):
+        assert isinstance(one, NativeSample)
+        assert all(torch.equal(ours, theirs) for ours, theirs in zip(one, dataset[place], strict=True))
+    assert [sample.image.shape[-2:] for sample in dataset[-3:]] == VARIED["val"][-3:]
+    assert dataset.size(-1) == VARIED["val"][-1]
+
+
+def test_writing_into_a_sample_never_reaches_the_file(native: Path) -> None:
+    dataset = open_dataset(native, "train")
+    kept = [part.clone() for part in dataset[3]]
+    for part in dataset[3]:
+        part.zero_()
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(dataset[3], kept, strict=True))
+
+
+def test_rows_of_one_size_tell_it_too(packed: Path) -> None:
+    dataset = open_dataset(packed, "train")
+    assert dataset.size(0) == dataset.size(-1) == (24, 36)
+    assert not isinstance(dataset[0], NativeSample)
+
+
+def test_a_pickle_reads_the_same(native: Path) -> None:
+    dataset = open_dataset(native, "val", transform=RandomCrop((4, 4)))
+    again = pickle.loads(pickle.dumps(dataset))  # noqa: S301 - our own
+    assert again.transform == RandomCrop((4, 4))
+    assert [again.size(place) for place in range(len(again))] == VARIED["val"]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_deliver_lists(native: Path, varied_raw: RawFolder, method: str) -> None:
+    dataset = open_dataset(native, "train", label="index")
+    loader: DataLoader[Any] = DataLoader(
+        dataset, batch_size=4, num_workers=2, collate_fn=collate_lists, multiprocessing_context=method
+    )
+    got = [sample for images, labels in loader for sample in zip(images, labels, strict=True)]
+    for (image, label), (_, pixels, classes) in zip(got, expected(varied_raw, "train"), strict=True):
+        assert np.array_equal(image.numpy(), pixels)
+        assert np.array_equal(label.numpy(), classes)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_batch_of_different_sizes_says_what_to_do(native: Path, workers: int) -> None:
+    dataset = open_dataset(native, "train")
+    loader: DataLoader[Any] = DataLoader(dataset, batch_size=6, num_workers=workers)
+    with pytest.raises(RequestError) as caught:
+        next(iter(loader))
+    for told in ("6 samples", "5x9, 12x7, 1x1, 30x20 and 2 more", "RandomCrop((H, W))", "collate_fn=collate_lists"):
+        assert told in str(caught.value)
+
+
+def test_a_batch_of_one_size_is_stacked(native: Path) -> None:
+    images, labels = next(iter(DataLoader(open_dataset(native, "val", label="index"), batch_size=3)))
+    assert (images.shape, labels.shape) == ((3, 3, 16, 24), (3, 16, 24))
+    assert [len(one.image) for one in DataLoader(open_dataset(native, "train"), batch_size=1)] == [1] * 11
+
+
+def test_crops_make_batches_and_a_seed_decides_them(native: Path) -> None:
+    dataset = open_dataset(native, "all", label="index", transform=RandomCrop((16, 12)))
+
+    def epoch(seed: int, workers: int) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        torch.manual_seed(seed)
+        loader: DataLoader[Any] = DataLoader(dataset, batch_size=5, num_workers=workers, generator=generator)
+        batches = list(loader)
+        assert all(labels.shape[1:] == (16, 12) for _, labels in batches)
+        return torch.cat([images for images, _ in batches])
+
+    for workers in (0, 1):
+        assert epoch(1, workers).shape == (16, 3, 16, 12)
+        assert torch.equal(epoch(1, workers), epoch(1, workers))
+        assert not torch.equal(epoch(1, workers), epoch(2, workers))
+
+
+@given(st.tuples(SIDE, SIDE), st.tuples(SIDE, SIDE), st.integers(0, 1000), st.sampled_from(["|u1", "<u2"]))
+def test_a_random_crop_is_one_window_of_image_and_label(
+    source: tuple[int, int], size: tuple[int, int], seed: int, dtype: str
+) -> None:
+    """Every pixel names its place, so that a window shows where it lay."""
+    height, width = source
+    places = np.arange(1, height * width + 1, dtype=np.int32).reshape(source)
+    torch.manual_seed(seed)
+    image, label = RandomCrop(size, pad=-1)(
+        torch.from_numpy(np.stack([places] * 3)), torch.from_numpy((places % 250).astype(dtype))
+    )
+    assert (image.shape, label.shape) == ((3, *size), size)
+    inside = image[0].numpy() > 0
+    ignored = np.iinfo(dtype).max
+    assert np.array_equal(label.numpy(), np.where(inside, image[0].numpy() % 250, ignored))
+    assert inside.sum() == min(height, size[0]) * min(width, size[1])
+    rows, columns = np.nonzero(inside)
+    steps = image[0].numpy()[inside] - image[0].numpy()[inside][0]
+    assert np.array_equal(steps, (rows - rows[0]) * width + columns - columns[0])
+
+
+def test_random_crops_reach_every_place() -> None:
+    image, label = torch.arange(4).view(1, 1, 4).repeat(3, 1, 1), torch.zeros(1, 4, dtype=torch.uint8)
+    crops = [RandomCrop((1, 3))(image, label)[0][0, 0].tolist() for _ in range(100)]
+    assert {tuple(crop) for crop in crops} == {(0, 1, 2), (1, 2, 3)}
+    padded = [RandomCrop((1, 6), pad=9)(image, label)[0][0, 0].tolist() for _ in range(100)]
+    assert {tuple(crop) for crop in padded} == {(0, 1, 2, 3, 9, 9), (9, 0, 1, 2, 3, 9), (9, 9, 0, 1, 2, 3)}
+
+
+def test_a_center_crop_is_the_middle_and_the_odd_pixel_goes_at_the_end() -> None:
+    image, label = torch.arange(5).view(1, 1, 5), torch.arange(5, dtype=torch.uint8).view(1, 5)
+    assert CenterCrop((1, 2))(image, label)[0].flatten().tolist() == [1, 2]
+    assert CenterCrop((1, 8))(image, label)[1].flatten().tolist() == [255, 0, 1, 2, 3, 4, 255, 255]
+    planes = torch.ones(4, 1, 5, dtype=torch.uint8)
+    assert CenterCrop((2, 5), pad=7)(image, planes)[1].flatten(1).tolist() == [[1] * 5 + [0] * 5] * 4
+
+
+def test_a_crop_keeps_no_more_than_its_window() -> None:
+    image, label = CenterCrop((2, 5))(torch.zeros(3, 100, 5), torch.zeros(100, 5, dtype=torch.uint8))
+    assert (image.untyped_storage().nbytes(), label.untyped_storage().nbytes()) == (3 * 2 * 5 * 4, 2 * 5)
+
+
+def test_a_crop_refuses_what_it_cannot_do() -> None:
+    for size in ((0, 3), (3,), (2, 3, 4)):
+        with pytest.raises(RequestError, match="expected a height and a width"):
+            RandomCrop(size)  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match=r"torch\.int64.*crop first"):
+        RandomCrop((2, 2))(torch.zeros(3, 4, 4), torch.zeros(4, 4, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_float_images_of_any_size(storage: str, varied_raw: RawFolder, tmp_path: Path, dtype: str) -> None:
+    out = pack(varied_raw.path, tmp_path / "out", "--format", storage, "--image-dtype", dtype, *NATIVE)
+    for (image, _), (_, pixels, _) in zip(open_dataset(out, "val"), expected(varied_raw, "val"), strict=True):
+        assert np.array_equal(image.numpy(), (pixels.astype(np.float32) / 255).astype(dtype))
+
+
+@pytest.mark.parametrize("labels", ["onehot", "index"])
+def test_more_classes_than_a_byte_can_number(storage: str, tmp_path: Path, labels: str) -> None:
+    sizes = [(9, 40), (20, 15)]
+    raw = make_varied_raw(tmp_path / "raw", {"train": sizes})
+    wide = [np.arange(height * width, dtype=np.uint16).reshape(height, width) % 300 for height, width in sizes]
+    for place, numbers in enumerate(wide):
+        write_png(raw.path / "train" / "masks" / f"street_{place:03d}.png", numbers)
+    out = pack(
+        raw.path, tmp_path / "out", "--format", storage, "--labels", labels, "--classes", 300, "--ignore", 299, *NATIVE
+    )
+    for place, numbers in enumerate(wide):
+        sample = open_dataset(out, label="index")[place]
+        assert sample.label.dtype == torch.uint16
+        assert np.array_equal(sample.label.numpy(), np.where(numbers == 299, 65_535, numbers))
+    assert run("verify", "--quiet", out).exit_code == 0
+
+
+def test_one_native_picture(storage: str, tmp_path: Path) -> None:
+    raw = make_varied_raw(tmp_path / "raw", {"train": [(1, 1)]})
+    dataset = open_dataset(pack(raw.path, tmp_path / "out", "--format", storage, "--size", "native"))
+    assert np.array_equal(dataset[0].image.numpy().reshape(3), raw.images["train", "street_000"].reshape(3))
+
+
+def test_a_bad_picture_among_good_ones_leaves_these_as_they_are(storage: str, tmp_path: Path) -> None:
+    """The rows after it close up, and their starts with them."""
+    raw = make_varied_raw(tmp_path / "raw", {"train": VARIED["train"]})
+    bad = raw.path / "train" / "images" / "street_003.png"
+    bad.write_bytes(bad.read_bytes()[:200])  # its header is good, so room is made for it
+    (raw.path / "train" / "masks" / "street_006.png").write_bytes(b"")
+    out = pack(raw.path, tmp_path / "out", "--format", storage, "--on-bad", "skip", "--size", "native")
+    dataset = open_dataset(out, label="index")
+    wanted = [one for one in expected(raw, "train") if one[0] not in ("street_003", "street_006")]
+    for place, (key, image, classes) in enumerate(wanted):
+        assert dataset.key(place) == key
+        assert np.array_equal(dataset[place].image.numpy(), image)
+        assert np.array_equal(dataset[place].label.numpy(), classes)
+    assert len(dataset) == len(VARIED["train"]) - 2
+    assert run("verify", "--quiet", out).exit_code == 0
+
+
+def test_info_tells_of_native_rows(native: Path) -> None:
+    told = run("info", native).stdout
+    assert "|u1 (3, H, W) rgb" in told
+    assert "of each picture" in told
+    assert json.loads(run("info", "--json", native).stdout)["fields"][0]["shape"] == [3, None, None]
+
+
+def test_a_plan_tells_the_bytes_of_native_rows(varied_raw: RawFolder, tmp_path: Path) -> None:
+    plan = json.loads(run("build", "--dry-run", "--json", *NATIVE, varied_raw.path, tmp_path / "out").stdout)
+    assert plan["bytes"] == 7 * sum(height * width for sizes in VARIED.values() for height, width in sizes)
+    assert "(3, H, W)" in run("build", "--dry-run", *NATIVE, varied_raw.path, tmp_path / "out").stdout
+
+
+# --- what others find in our files ---
+
+
+def stems(out: Path, split: str) -> list[Path]:
+    """What the files of each shard of a split begin with, in key order of their first rows."""
+    pack_ = Pack.open(out)
+    shards = next(shards for known, shards, _ in pack_.splits() if known.name == split)
+    return [pack_.stem(shard) for shard in shards]
+
+
+def foreign_rows(storage: str, stem: Path) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Key and image of each row of a shard, by the format's own library."""
+    if storage == "arrow":
+        with pa.memory_map(f"{stem}.arrow") as source:
+            table = pa.ipc.open_file(source).read_all()
+        assert table.schema.field("image").type == pa.large_list(pa.uint8())
+        for size, image, key in zip(table["size"], table["image"], table["key"], strict=True):
+            yield key.as_py(), image.values.to_numpy().reshape(3, *size.as_py())
+    elif storage == "lmdb":
+        with lmdb.open(f"{stem}.lmdb", subdir=False, readonly=True, lock=False) as environment:
+            rows, _ = environment.stat()["entries"] - 1, environment
+            with environment.begin() as txn:
+                layout = json.loads(txn.get(b"layout", b""))
+                assert [one["offset"] for one in layout.values()] == [0, 64, None, None]
+                for row in range(rows):
+                    value = txn.get(b"%08d" % row, b"")
+                    height, width = struct.unpack_from("<II", value)
+                    key = value[-np.dtype(layout["key"]["dtype"]).itemsize :].rstrip(b"\0")
+                    yield key.decode(), np.frombuffer(value, np.uint8, 3 * height * width, 64).reshape(3, height, width)
+    else:
+        names = ("image", "image_start", "size", "key")
+        if storage == "npy":
+            columns = [np.load(f"{stem}.{name}.npy", mmap_mode="r") for name in names]
+        else:
+            with h5py.File(f"{stem}.h5", "r") as file:
+                assert sorted(file) == ["image", "image_start", "key", "label", "label_start", "size"]
+                columns = [file[name][:] for name in names]
+        image, starts, sizes, keys = columns
+        for start, end, size, key in zip(starts, [*starts[1:], len(image)], sizes, keys, strict=True):
+            yield key.decode(), image[int(start) : int(end)].reshape(3, *size)
+
+
+def test_foreign_tools_open_native_shards(native: Path, storage: str, varied_raw: RawFolder) -> None:
+    got = [row for stem in stems(native, "train") for row in foreign_rows(storage, stem)]
+    for (key, image), (name, pixels, _) in zip(got, expected(varied_raw, "train"), strict=True):
+        assert key == name
+        assert np.array_equal(image, pixels)
+
+
+# --- lies and damage ---
+
+FIELDS = (IMAGES[0], LABELS[3])
+HONEST: Sizes = [(5, 9), (12, 7), (3, 4), (30, 20)]
+
+
+def read_all(shard: Shard) -> list[bytes]:
+    return [shard.row(field, row).tobytes() for field in FIELDS for row in range(shard.facts.rows)]
+
+
+def opened(storage: str, stem: Path) -> Shard:
+    return opener(storage)(stem, ShardFacts(len(HONEST), FIELDS))
+
+
+@pytest.fixture
+def honest(storage: str, tmp_path: Path) -> Path:
+    """The stem of a shard in which everything is true."""
+    stem = tmp_path / "shard"
+    writer(storage).write(stem, made_up(HONEST, FIELDS)[0], FIELDS)
+    assert len(read_all(opened(storage, stem))) == 8
+    return stem
+
+
+def lie(storage: str, stem: Path, name: str, numbers: NDArray[Any]) -> None:
+    """Put other numbers where a column has its own, by the format's own means or byte by byte."""
+    if storage == "npy":
+        np.save(f"{stem}.{name}.npy", numbers)
+    elif storage == "hdf5":
+        with h5py.File(f"{stem}.h5", "r+") as file:
+            file[name][:] = numbers
+    elif storage == "arrow":
+        true = made_up(HONEST, FIELDS)[0][name]
+        patch(Path(f"{stem}.arrow"), true.tobytes(), numbers.astype(true.dtype).tobytes())
+    else:
+        path = Path(f"{stem}.lmdb")
+        data = bytearray(path.read_bytes())
+        for (_, start, _), size in zip(_nodes(path, map_file(path).data), numbers, strict=False):
+            data[start : start + 8] = size.astype("<u4").tobytes()
+        path.write_bytes(data)
+
+
+def patch(path: Path, old: bytes, new: bytes) -> None:
+    data = path.read_bytes()
+    assert data.count(old) == 1
+    assert len(old) == len(new)
+    path.write_bytes(data.replace(old, new))
+
+
+LIES: dict[str, Sizes] = {
+    "no height": [(5, 9), (0, 7), (3, 4), (30, 20)],
+    "no width": [(5, 9), (12, 0), (3, 4), (30, 20)],
+    "one row too large": [(5, 9), (13, 7), (3, 4), (30, 20)],
+    "one row too small": [(5, 9), (11, 7), (3, 4), (30, 20)],
+    "the last beyond the file": [(5, 9), (12, 7), (3, 4), (3000, 20)],
+    "the sum is right, the rows overlap": [(12, 7), (5, 9), (3, 4), (30, 20)],
+    "a row of 2^64 pixels": [(2**32 - 1, 2**32 - 1), (12, 7), (3, 4), (30, 20)],
+    "a sum that runs over 64 bits": [(2**31, 2**31), (2**31, 2**31), (2**31, 2**31), (2**31, 2**31)],
+    "a product that runs over to 0": [(2**31, 2**31 + 1), (12, 7), (3, 4), (30, 20)],
+}
+
+
+@pytest.mark.parametrize("sizes", LIES.values(), ids=LIES)
+def test_sizes_that_cannot_be_are_refused(honest: Path, storage: str, sizes: Sizes) -> None:
+    lie(storage, honest, "size", np.array(sizes, "<u4"))
+    with pytest.raises(DamagedError, match="shard"):
+        opened(storage, honest)
+
+
+@pytest.mark.parametrize("field", ["image", "label"])
+@pytest.mark.parametrize("change", [1, -1, 10**6, 2**63, 2**64 - 1], ids=str)
+@pytest.mark.parametrize("storage", ["npy", "hdf5"])
+def test_starts_that_do_not_follow_from_the_sizes_are_refused(
+    honest: Path, storage: str, field: str, change: int
+) -> None:
+    starts = made_up(HONEST, FIELDS)[0][f"{field}_start"]
+    for row in range(len(HONEST)):
+        wrong = [int(start) for start in starts]
+        wrong[row] = (wrong[row] + change) % 2**64
+        lie(storage, honest, f"{field}_start", np.array(wrong, "<u8"))
+        with pytest.raises(DamagedError, match="begin elsewhere"):
+            opened(storage, honest)
+
+
+@pytest.mark.parametrize("storage", ["arrow"])
+@pytest.mark.parametrize("wrong", [[0, 135, 380, 423, 2223], [0, 135, 135, 423, 2223], [0, 500, 387, 423, 2223]])
+@pytest.mark.parametrize("last", [2223, 2**40, -1])
+def test_offsets_of_lists_that_do_not_follow_from_the_sizes_are_refused(
+    honest: Path, storage: str, wrong: list[int], last: int
+) -> None:
+    true = np.array([0, 135, 387, 423, 2223], "<i8")
+    patch(Path(f"{honest}.arrow"), true.tobytes(), np.array([*wrong[:-1], last], "<i8").tobytes())
+    with pytest.raises(DamagedError, match="shard"):
+        opened(storage, honest)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"offset": 64', b'"offset": 0 '),
+        (b'"label": {"offset": null', b'"label": {"offset": 2048'),
+        (b"[3, null, null]", b"[4, null, null]"),
+        (b"[3, null, null]", b"[3, null, 1234]"),
+        (b'"dtype": "<u2"', b'"dtype": "<u8"'),
+        (b'"size"', b'"sizf"'),
+        (b'"key"', b'"kez"'),
+        (b'"offset": 0, "dtype": "<u4"', b'"offset": 0, "dtype": "<f4"'),
+    ],
+)
+@pytest.mark.parametrize("storage", ["lmdb"])
+def test_another_layout_is_refused(honest: Path, storage: str, old: bytes, new: bytes) -> None:
+    patch(Path(f"{honest}.lmdb"), old, new)
+    with pytest.raises(DamagedError, match="shard"):
+        opened(storage, honest)
+
+
+def test_a_cut_file_is_refused_before_it_is_read(honest: Path, storage: str) -> None:
+    for path in honest.parent.glob("shard*"):
+        whole = path.read_bytes()
+        for left in (0, 1, len(whole) // 2, len(whole) - 1):
+            path.write_bytes(whole[:left])
+            if storage == "lmdb" and left == len(whole) - 1:
+                continue  # the last byte is of no row
+            with pytest.raises(DamagedError, match="shard"):
+                shard = opened(storage, honest)
+                read_all(shard)
+                [shard.key(row) for row in range(len(HONEST))]
+        path.write_bytes(whole)
+
+
+def test_columns_of_another_length_or_kind_are_refused(tmp_path: Path) -> None:
+    """As they could come from another shard: each file is whole."""
+    arrays = made_up(HONEST, FIELDS)[0]
+    for name, wrong in {
+        "size": arrays["size"][:-1],
+        "image_start": arrays["image_start"].astype("<u4"),
+        "image": arrays["image"].astype("<f4"),
+        "label": arrays["label"][:-1],
+        "label_start": arrays["label_start"][:0],
+    }.items():
+        for storage in ("npy", "hdf5"):
+            stem = tmp_path / f"{name}-{storage}" / "shard"
+            stem.parent.mkdir()
+            writer(storage).write(stem, {**arrays, name: wrong}, FIELDS)
+            with pytest.raises(DamagedError, match="shard"):
+                opened(storage, stem)
+
+
+def test_any_damage_is_harmless_or_an_error_of_ours(honest: Path, storage: str) -> None:
+    rng = random.Random(2)
+    paths = sorted(honest.parent.glob("shard*"))
+    refused = 0
+    for _ in range(300):
+        path = rng.choice(paths)
+        whole = path.read_bytes()
+        data = bytearray(whole)
+        for _ in range(rng.choice([1, 4])):
+            data[rng.randrange(rng.choice([len(data), min(512, len(data))]))] = rng.choice([0, 255, rng.randrange(256)])
+        path.write_bytes(data)
+        try:
+            shard = opened(storage, honest)
+            read_all(shard)
+            shard.key(3)
+        except DamagedError:
+            refused += 1
+        path.write_bytes(whole)
+    assert refused > 0
+
+
+def test_verify_names_the_damaged_sample(native: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(native, tmp_path / "copy"))
+    assert run("verify", "--quiet", copy).exit_code == 0
+    pack_ = Pack.open(copy)
+    shard, row = pack_.table.locate(5)
+    for name in ("image", "label"):
+        column = pack_.shard(shard)._columns[name]
+        data = bytearray(column.path.read_bytes())
+        data[int(column.places(np.array([row]))[0]) + 7] ^= 1
+        whole = column.path.read_bytes()
+        column.path.write_bytes(data)
+        result = run("verify", "--quiet", copy)
+        assert result.exit_code == 4
+        assert "the sample 'street_005' is damaged" in result.stdout
+        assert result.stdout.count("is damaged") == 1
+        column.path.write_bytes(whole)
+
+
+def test_verify_finds_a_flipped_bit_in_any_file(native: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(native, tmp_path / "copy"))
+    rng = random.Random(0)
+    for path in sorted(copy.glob("shards/train-*")):
+        whole = path.read_bytes()
+        data = bytearray(whole)
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(data)
+        result = run("verify", "--quiet", copy)
+        assert result.exit_code == 4, path
+        assert path.name.split(".")[0] in result.output
+        path.write_bytes(whole)
+
+
+# --- the manifest ---
+
+
+def test_the_schema_knows_native_rows_and_nothing_between(native: Path) -> None:
+    schema = json.loads((REPO / "docs" / "manifest.schema.json").read_text())
+    document = json.loads((native / MANIFEST).read_text())
+    jsonschema.validate(document, schema)
+    for shape in ([None, None, None], [3, None, 7], [3, 7, None], [None, 7, 7], [None], [3, 0, 0]):
+        document["fields"][0]["shape"] = shape
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(document, schema)
+
+
+@pytest.mark.parametrize(
+    ("image", "label", "message"),
+    [
+        ([3, None, 7], [4, None, None], "fields.0.shape: expected null for height and width, both or neither"),
+        ([None, None, None], [4, None, None], "fields.0.shape: expected null"),
+        ([3, None], [4, None, None], "fields.0.shape: expected 3 numbers"),
+        ([3, None, None], [4, 24, 36], "differ in size"),
+        ([3, None, None], [5, None, None], "fields.1.shape: 5 planes, 4 classes"),
+        ([2**41, None, None], [4, None, None], "over the limit"),
+    ],
+)
+@pytest.mark.parametrize("storage", ["npy"])
+def test_half_native_manifests_are_refused(
+    packed: Path, image: list[int | None], label: list[int | None], message: str
+) -> None:
+    document = json.loads((packed / MANIFEST).read_text())
+    del document["checksum"]
+    document["fields"][0]["shape"], document["fields"][1]["shape"] = image, label
+    document["checksum"] = fingerprint(document)
+    with pytest.raises(ManifestError, match=message):
+        Manifest.from_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "manifest.json")
