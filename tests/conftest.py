@@ -11,10 +11,14 @@ import cv2
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import settings
 from numpy.typing import NDArray
 
 from packer.cli import main
 from readers.contract.manifest import STORAGES
+
+settings.register_profile("patient", deadline=None)  # machines are shared: a slow moment is no failure
+settings.load_profile("patient")
 
 REPO = Path(__file__).resolve().parent.parent
 SHARED = REPO.parent / "shared" / "data"

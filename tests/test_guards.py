@@ -66,6 +66,7 @@ LAYERS = {
     "packer/engines": (
         "packer.engines",
         "packer.errors",
+        "packer.glance",
         "packer.publish",
         "packer.shard",
         "packer.spec",

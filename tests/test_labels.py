@@ -10,11 +10,11 @@ import cv2
 import numpy as np
 import pytest
 from conftest import pack, run, write_png
+from handmade import chunk, png
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
-from test_decoding import chunk, png
 
 from packer.errors import BadPair, UsageError
 from packer.labels import BINARY_CLASSES, LabelCodec, LabelRules

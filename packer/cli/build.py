@@ -5,30 +5,48 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 from packer.build import Limits, Summary, all_cores, build
+from packer.cli.configured import ConfiguredCommand
 from packer.cli.progress import progress
-from packer.cli.values import BytesType, LimitType, RangeType, SizeType, bytes_text, shape_text
-from packer.engines import TASK_TIMEOUT
+from packer.cli.values import BytesType, ClassesType, LimitType, RangeType, SharesType, SizeType, bytes_text, shape_text
+from packer.engines import TASK_TIMEOUT, warm_up
 from packer.errors import UsageError
 from packer.geometry import EDGES, FITS, INTERPOLATIONS
 from packer.labels import AUTO, CODECS, DIVISORS, UNKNOWNS
+from packer.pairing import PairingRules
 from packer.pictures.rules import ALPHAS, MOST_PIXELS
 from packer.plan import Plan, Request, make_plan
-from packer.recipe import IMAGE_DTYPES, LABEL_FORMS
+from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe
 from packer.target import check_target
 from readers.contract.manifest import STORAGES
 
 MOST_NAMED = 20
 
 
-@click.command("build", short_help="Pack a raw folder.")
+@click.command("build", cls=ConfiguredCommand, short_help="Pack a raw folder.")
 @click.argument("raw", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
+@click.option(
+    "--config",
+    metavar="FILE",
+    expose_value=False,
+    help="A TOML file of these options by their long names, and [[class]] tables. What is given here counts more.",
+)
+@click.option(
+    "--preset",
+    metavar="NAME",
+    expose_value=False,
+    help="How a public data set is paired and read, such as voc; `packer presets` lists them. --config counts more.",
+)
+@click.option(
+    "--print-config", is_flag=True, expose_value=False, help="Print what would be used, for --config, and stop."
+)
 @click.option(
     "--format", "storage", type=click.Choice(STORAGES), default="npy", show_default=True, help="How shards are stored."
 )
@@ -92,14 +110,15 @@ MOST_NAMED = 20
 )
 @click.option(
     "--classes",
-    metavar="FILE|N|A-B|A,B",
-    help="Class table (CSV), or the classes' values: 12 is 0-11; 1-150; 0,255. Default: class_dict.csv in RAW.",
+    type=ClassesType(),
+    help="Class table (CSV, TOML, JSON, label map), or the classes' values: 12 is 0-11; 1-150; 0,255. "
+    "Default: class_dict.csv in RAW.",
 )
 @click.option(
     "--ignore",
     multiple=True,
     metavar="VALUE|COLOUR|NAME",
-    help="What is no class: 255, #000000, or a class of the table. Repeatable.",
+    help="What is no class: 255, 0-6, #000000, or a class of the table. Repeatable.",
 )
 @click.option(
     "--label-codec",
@@ -136,7 +155,30 @@ MOST_NAMED = 20
     type=click.Choice(["error", "skip"]),
     default="error",
     show_default=True,
-    help="What an image without a label is, or a label without an image.",
+    help="What an image without a label is, a label without an image, or a listed name without files.",
+)
+@click.option(
+    "--lists",
+    metavar="PATH",
+    help="Split lists in RAW: a folder of <split>.txt, or a path such as 'splits/{split}.txt'. Lines are keys, image "
+    "paths, or an image's and a label's path.",
+)
+@click.option(
+    "--pairs",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="A CSV or TSV of all pairs: image,label[,split][,key], paths below RAW or beside FILE.",
+)
+@click.option(
+    "--split",
+    type=SharesType(),
+    help="Draw splits by a hash of each key, such as 80/10/10 or train=90,val=10: shares hold on average, and a pair "
+    "never moves.",
+)
+@click.option(
+    "--split-by",
+    metavar="CAPTURE",
+    help="With --split: draw by a capture of --image, such as patient, so that its pairs stay together.",
 )
 @click.option(
     "--on-bad",
@@ -179,22 +221,28 @@ def build_command(**options: Any) -> None:
       packer build --format lmdb raw/ out/
       packer build --format hdf5 --size 512x512 --labels index raw/ out/
       packer build --classes 21 --ignore 255 --size 512x512 --fit letterbox VOC2012/ out/
+      packer build --image 'scans/{patient}/{key}.png' --label 'truth/{patient}/{key}.png' \
+                   --split 80/10/10 --split-by patient raw/ out/
+      packer build --preset cityscapes --size 512x1024 --print-config > packer.toml
+      packer build --config packer.toml --workers 8 cityscapes/ out/
       packer build --dry-run raw/ out/
 
     \b
     Layouts that need no options (--image and --label say any other):
       images/ + labels/ (masks/, annotations/), also with train/ val/ test/ inside or around
       train/ + train_labels/ (trainannot/), and VOC (JPEGImages/SegmentationClass/ImageSets)
+      split lists in splits/, lists/ or RAW itself (train.txt, val.txt) are read where folders tell no split
     """
     as_json, dry_run, quiet = options.pop("as_json"), options.pop("dry_run"), options.pop("quiet")
-    workers = options.pop("workers") or all_cores()
-    task_timeout = options.pop("task_timeout")
+    options["workers"] = options["workers"] or all_cores()
     limits = Limits(options.pop("on_bad") == "skip", options.pop("max_bad"))
     if limits.most is not None and not limits.skip:
         raise UsageError("--max-bad: needs --on-bad skip; without it, one bad pair is too many")
+    rules = PairingRules(**{field.name: options.pop(field.name) for field in fields(PairingRules)})
     divisor = int(options.pop("divisor"))
-    request = Request(**options, divisor=divisor)
+    request = Request(pairing=rules, divisor=divisor, **options)
     check_target(request.out)
+    warm_up()
     plan = make_plan(request)
     if dry_run:
         click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))
@@ -202,7 +250,7 @@ def build_command(**options: Any) -> None:
     if not quiet:
         click.echo("".join(f"{line}\n" for line in _advice(plan)), err=True, nl=False)
     with progress("packing", plan.pieces, "rows", quiet) as advance:
-        summary = build(plan, limits, workers, advance, task_timeout)
+        summary = build(plan, limits, advance)
     for name in plan.pairing.missing:
         click.echo(f"left out {name}", err=True)
     for split, key, reason in summary.rejects:
@@ -218,7 +266,7 @@ def build_command(**options: Any) -> None:
 
 def _plan_json(plan: Plan) -> dict[str, Any]:
     return {
-        "layout": plan.pairing.layout.name,
+        "layout": plan.pairing.layout,
         "pairs": dict(Counter(pair.split for pair in plan.pairing.pairs)),
         "rows": plan.rows,
         "rejects": list(plan.rejects),
@@ -243,7 +291,7 @@ def _plan_text(plan: Plan) -> str:
     ]
     lines = [
         f"layout    {facts['layout']}",
-        f"          --image '{plan.recipe.image_template}' --label '{plan.recipe.label_template}'",
+        *_templates_text(plan.recipe),
         "pairs     " + ", ".join(f"{split} {count}" for split, count in facts["pairs"].items()),
         f"rejects   {len(plan.rejects)}",
         *(f"          {reason}" for reason in plan.rejects),
@@ -257,6 +305,12 @@ def _plan_text(plan: Plan) -> str:
         f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else ""),
     ]
     return "\n".join([*lines, *_advice(plan)])
+
+
+def _templates_text(recipe: Recipe) -> list[str]:
+    if not recipe.image_template:
+        return []
+    return [f"          --image '{recipe.image_template}' --label '{recipe.label_template}'"]
 
 
 def _first(names: list[str]) -> str:

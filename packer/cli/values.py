@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from packer.geometry import NATIVE
+from packer.shares import Shares
+from readers.contract.classes import ClassTable
 
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
@@ -25,6 +27,15 @@ class SizeType(click.ParamType[Any]):
         if found is None or 0 in (size := (int(found[1]), int(found[2]))):
             self.fail(f"{value!r}: expected height x width, such as 512x1024, or native", param, ctx)
         return size
+
+
+class ClassesType(click.ParamType[Any]):
+    """The name of a class table or a text of values, for others to read; or the classes that a configuration tells."""
+
+    name = "FILE|N|A-B|A,B"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if isinstance(value, ClassTable) else str(value)
 
 
 class RangeType(click.ParamType[Any]):
@@ -64,6 +75,15 @@ class LimitType(click.ParamType[Any]):
         if re.fullmatch(r"\d{1,2}(\.\d+)?%|0?\.\d+%", text):
             return float(text[:-1]) / 100
         return self.fail(f"{value!r}: expected a number of pairs, or a share such as 0.1%", param, ctx)
+
+
+class SharesType(click.ParamType[Any]):
+    """`80/10/10` are percents of train, val and test."""
+
+    name = "PERCENTS"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if isinstance(value, Shares) else Shares.parse(str(value))
 
 
 def shape_text(shape: Sequence[int | None]) -> str:

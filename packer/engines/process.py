@@ -5,17 +5,38 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from packer.engines.board import Watch
 from packer.engines.case import Case
-from packer.engines.task import read_answer
-from packer.engines.worker import READY, work
+from packer.engines.worker import work
 from packer.publish import remove_partials
 from readers.contract.manifest import SHARDS
-from readers.contract.receipt import Receipt
+
+
+def warm_up() -> None:
+    """Start the process that workers are forked from, so that it imports while this one does something else.
+
+    It has no threads of its own, unlike this one, where OpenCV or pyarrow may have: a fork of those could hang.
+    """
+    multiprocessing.set_forkserver_preload(["packer.engines.worker"])
+    with ctrl_c_held_back():
+        forkserver.ensure_running()
+
+
+@contextmanager
+def ctrl_c_held_back() -> Iterator[None]:
+    """Ctrl-C reaches this thread a little later, and processes started meanwhile never: the parent acts for them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 class WorkerDiedError(Exception):
@@ -23,16 +44,16 @@ class WorkerDiedError(Exception):
 
 
 class Worker:
-    """One worker process; `case` is the shard that it is at."""
+    """One worker process; `case` is what it is at. Without `out` it publishes nothing."""
 
-    def __init__(self, raw: Path, out: Path, threads: int) -> None:
-        # spawn: a fork of a process with threads (OpenCV's, pyarrow's) may hang.
-        context = multiprocessing.get_context("spawn")
+    def __init__(self, raw: Path, out: Path | None, threads: int) -> None:
+        warm_up()
+        context = multiprocessing.get_context("forkserver")
         cells = context.RawArray(ctypes.c_uint64, threads)
-        self.case: Case | None = None
+        self.case: Case[Any] | None = None
         self.ready = False
         self.watch = Watch(cells)
-        self._shards = out / SHARDS
+        self._shards = None if out is None else out / SHARDS
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=work, args=(theirs, cells, raw, out), daemon=True)
         with theirs:
@@ -43,21 +64,21 @@ class Worker:
         """What to wait on: an answer, or the end of the process."""
         return self._pipe, self._process.sentinel
 
-    def give(self, case: Case) -> None:
-        """Hand out the next task of a shard."""
+    def give(self, case: Case[Any]) -> None:
+        """Hand out the next task of a case."""
         self.case, self.ready = case, False
         self.watch.restart()
         with suppress(OSError):  # one that died idle tells so when it is heard
-            self._pipe.send_bytes(case.task().to_text().encode())
+            self._pipe.send_bytes(case.task().encode())
 
-    def hear(self) -> Receipt | None:
-        """What the worker says: a receipt, or nothing but that it is ready for more. Its errors are raised here."""
+    def hear(self) -> str:
+        """What the worker says: an answer, or READY."""
         try:
             text = self._pipe.recv_bytes()
         except (EOFError, OSError) as error:
             raise WorkerDiedError from error
         self.ready = True
-        return None if text == READY else read_answer(text.decode())
+        return text.decode()
 
     def kill(self) -> None:
         self._process.kill()
@@ -67,7 +88,7 @@ class Worker:
         self.kill()
         self._process.join()
         self._pipe.close()
-        if self._process.pid is not None:
+        if self._shards is not None and self._process.pid is not None:
             remove_partials(self._shards, self._process.pid)
 
     def cause(self) -> str:

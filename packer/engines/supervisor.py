@@ -3,42 +3,39 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Sequence
 from multiprocessing.connection import wait
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from packer.engines.case import MOST_FAILURES, Case
-from packer.engines.process import Worker, WorkerDiedError
+from packer.engines.process import Worker, WorkerDiedError, ctrl_c_held_back
+from packer.engines.worker import READY
 from packer.errors import EngineError
-from packer.spec import ShardSpec
-from readers.contract.receipt import Receipt
 
-Built = Generator[tuple[int, Receipt], None, None]
-"""(number of the spec, receipt) as shards are done; closing it stops the rest."""
+Answer = TypeVar("Answer")
 
 TICK = 0.5
 """Seconds from one look at what is in work to the next."""
 
 
-class Supervisor:
+class Supervisor(Generic[Answer]):
     """Memory is a shard per process: a worker has one task, and no more processes run than there are tasks."""
 
-    def __init__(self, raw: Path, out: Path, processes: int, threads: int, task_timeout: int) -> None:
+    def __init__(self, raw: Path, out: Path | None, processes: int, threads: int, task_timeout: int) -> None:
         self._raw, self._out = raw, out
         self._processes, self._threads = processes, threads
         self._task_timeout = task_timeout
-        self._waiting: deque[Case] = deque()
+        self._waiting: deque[Case[Answer]] = deque()
         self._workers: list[Worker] = []
         self._stillborn = 0
         self._looked = time.monotonic()
 
-    def build(self, specs: Sequence[ShardSpec]) -> Built:
-        """Build these shards, each once, also where no decoder survives some of their pairs."""
-        self._waiting.extend(Case(number, spec) for number, spec in enumerate(specs))
+    def run(self, cases: Iterable[Case[Answer]]) -> Generator[tuple[int, Answer], None, None]:
+        """The number and the answer of each case, as they come; closing it stops the rest."""
+        self._waiting.extend(cases)
         try:
             while self._staff():
                 for worker in self._woken():
@@ -57,7 +54,7 @@ class Supervisor:
         busy = sum(worker.case is not None for worker in self._workers)
         wanted = min(self._processes, busy + len(self._waiting))
         while len(self._workers) < wanted:
-            with _ctrl_c_held_back():
+            with ctrl_c_held_back():
                 self._workers.append(Worker(self._raw, self._out, self._threads))
         return wanted > 0
 
@@ -66,22 +63,22 @@ class Supervisor:
         signs = wait([sign for worker in self._workers for sign in worker.signs], TICK)
         return [worker for worker in self._workers if any(sign in signs for sign in worker.signs)]
 
-    def _attend(self, worker: Worker) -> tuple[int, Receipt] | None:
+    def _attend(self, worker: Worker) -> tuple[int, Answer] | None:
         """Take in what a worker says; gives what is to be yielded."""
         try:
-            receipt = worker.hear()
+            text = worker.hear()
         except WorkerDiedError:
             self._bury(worker, worker.watch.places())
             return None
         case, worker.case = worker.case, None
-        if case is None:
+        if case is None or text == READY:
             self._stillborn = 0
             return None
-        if receipt is None:
-            case.passed()
+        answer = case.read(text)
+        if answer is None:
             self._waiting.appendleft(case)
             return None
-        return case.number, receipt
+        return case.number, answer
 
     def _end_overdue(self) -> None:
         """A pair that takes too long dies with its worker."""
@@ -112,13 +109,3 @@ class Supervisor:
                 worker.end()
         except KeyboardInterrupt:  # the second Ctrl-C: leave at once; the workers see that their parent is gone
             os._exit(130)
-
-
-@contextmanager
-def _ctrl_c_held_back() -> Iterator[None]:
-    """Ctrl-C reaches this thread a little later, and processes started meanwhile never: the parent acts for them."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
