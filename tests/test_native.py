@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -257,6 +258,22 @@ def test_a_plan_tells_the_bytes_of_native_rows(varied_raw: RawFolder, tmp_path: 
     plan = json.loads(run("build", "--dry-run", "--json", *NATIVE, varied_raw.path, tmp_path / "out").stdout)
     assert plan["bytes"] == 7 * sum(height * width for sizes in VARIED.values() for height, width in sizes)
     assert "(3, H, W)" in run("build", "--dry-run", *NATIVE, varied_raw.path, tmp_path / "out").stdout
+
+
+def test_the_page_for_users_says_how_to_make_batches(
+    native: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").symlink_to(native)
+    blocks = re.findall(r"```python\n(.*?)```", (REPO / "README.md").read_text(), re.DOTALL)
+    (program,) = (block for block in blocks if "collate_lists" in block)
+    crops, lists = program.strip().split("\n\n")[-2:]
+    told: dict[str, Any] = {}
+    exec(program.replace(lists, "") + "\nimages, labels = next(iter(loader))", told)  # noqa: S102 - our own page
+    assert (told["images"].shape, told["labels"].shape) == ((11, 3, 512, 512), (11, 512, 512))
+    exec(program.replace(crops, "") + "\nimages, labels = next(iter(loader))", told)  # noqa: S102
+    assert [image.shape[-2:] for image in told["images"]] == VARIED["val"][:4]
+    assert [label.shape for label in told["labels"]] == VARIED["val"][:4]
 
 
 # --- what others find in our files; test_format_page.py reads them by the programs of the page ---
