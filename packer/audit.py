@@ -2,77 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
-import numpy as np
-
-from packer.errors import BadPair
-from packer.labels import INDEX, LabelCodec, LabelRules
-from packer.lookup import colour_codes
+from packer.class_table import TABLE_NAMES
+from packer.errors import InputError
+from packer.eyes import Eyes
+from packer.labels import AUTO, INDEX, LabelRules
 from packer.pairing import Pair
-from packer.pictures.decode import decode_label
-from packer.pictures.rules import MOST_PIXELS
-from packer.rows import load_picture, naming
+from packer.palettes import Palettes
 from readers.contract.classes import ClassTable
 
 SAMPLE = 16
-MOST_NAMED = 3
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Audit:
-    """What a sample of the labels shows: verdicts by the pair's place, and colours that are not always one index."""
-
-    bad: Mapping[int, str]
-    moving: tuple[str, ...]
-
-
-def sample(items: Sequence[T], most: int = SAMPLE) -> list[int]:
-    """The places of about `most` items, evenly spread, the first and the last among them."""
-    if len(items) <= most:
-        return list(range(len(items)))
-    return sorted({round(number * (len(items) - 1) / (most - 1)) for number in range(most)})
+MOST_NAMED = 20
+NOT_SAID = "the labels' palettes differ, so index and colour cannot both be the class; which of them is it?"
+BY_COLOUR = "If the colour: give a class table of colours (name,r,g,b)."
 
 
 def audit(
-    pairs: Sequence[Pair], raw: Path, classes: ClassTable, rules: LabelRules, max_pixels: int = MOST_PIXELS
-) -> Audit:
-    """Read a sample of the labels by these rules."""
-    codec = LabelCodec(classes, rules, max_pixels)
-    bad: dict[int, str] = {}
-    seen: dict[int, tuple[int, str]] = {}
-    moving: dict[int, str] = {}
-    for place in sample(pairs):
-        path = pairs[place].label
-        try:
-            with naming(path):
-                data = load_picture(raw / path)
-                codec.decode(data)
-                shown = palette_entries(data, max_pixels) if rules.codec == INDEX else {}
-        except BadPair as verdict:
-            bad[place] = str(verdict)
-            continue
-        for index, code in shown.items():
-            first, where = seen.setdefault(code, (index, path))
-            if first != index:
-                colour = f"#{code & 255:02x}{code >> 8 & 255:02x}{code >> 16:02x}"
-                moving.setdefault(code, f"{colour} is index {first} in {where}, and index {index} in {path}")
-    return Audit(bad, tuple(moving.values()))
+    eyes: Eyes, pairs: Sequence[Pair], classes: ClassTable, rules: LabelRules, asked: str, palettes_differ: bool
+) -> dict[int, str]:
+    """What is bad in a sample of the labels, by the places of the pairs. `asked` is the codec that the user named.
+
+    A palette can be read two ways: where the sample shows that they differ, the user must say which is meant, and a
+    colour that moves from index to index speaks so much against the index that naming the codec is not enough.
+    """
+    seen = eyes.look(pairs, SAMPLE, classes, rules)
+    if rules.codec == INDEX and not palettes_differ:
+        palettes = Palettes((pairs[place].label, glance) for place, glance in seen.items())
+        if palettes.moving:
+            raise InputError(
+                f"{NOT_SAID} {BY_COLOUR} If the index, although one colour is several of them: --label-codec index "
+                "--palettes-differ",
+                [*palettes.moving.values()][:MOST_NAMED],
+            )
+        if palettes.doubts and asked == AUTO:
+            raise InputError(f"{NOT_SAID} {BY_COLOUR} If the index: --label-codec index", palettes.doubts[:MOST_NAMED])
+    return {place: glance.bad for place, glance in seen.items() if glance.bad is not None}
 
 
-def palette_entries(data: bytes, max_pixels: int) -> dict[int, int]:
-    """The colour code of each index that a palette label uses; nothing for other labels."""
-    colours = decode_label(data, as_index=False, lossy=True, max_pixels=max_pixels)
-    if colours.ndim == 2 or colours.shape[2] != 3:
-        return {}
-    index = decode_label(data, as_index=True, lossy=True, max_pixels=max_pixels)
-    if index.ndim != 2:
-        return {}
-    used, first = np.unique(index, return_index=True)
-    codes = colour_codes(colours).reshape(-1)[first]
-    return dict(zip(used.tolist(), codes.tolist(), strict=True))
+def no_classes(eyes: Eyes, raw: Path, pairs: Sequence[Pair]) -> InputError:
+    """Show what the labels hold, so that the answer can be typed at once."""
+    seen = eyes.look(pairs, SAMPLE)
+    found = {value for glance in seen.values() for value in glance.values}
+    summary = f"{raw}: no class table; put {TABLE_NAMES[0]} (name,r,g,b) there, or name one with --classes FILE"
+    if not found:
+        return InputError(f"{summary}; packer probe shows what the labels hold")
+    classes = [value for value in found if value != 255]
+    proposal = f"perhaps --classes {max(classes, default=0) + 1}" + (" --ignore 255" if 255 in found else "")
+    if len(classes) < 2 <= len(found):
+        proposal = f"perhaps --classes {','.join(map(str, sorted(found)))}"
+    values = ", ".join(map(str, sorted(found)[:30])) + (", …" if len(found) > 30 else "")
+    return InputError(
+        f"{summary}; the labels hold numbers, so a number of classes will do, {proposal} (packer probe tells more)",
+        [f"values in a sample of {len(seen)} of {len(pairs)} labels: {values}"],
+    )

@@ -49,7 +49,7 @@ class Summary:
     seconds: float
 
 
-def build(plan: Plan, limits: Limits, workers: int, progress: Progress) -> Summary:
+def build(plan: Plan, limits: Limits, progress: Progress) -> Summary:
     """Build every shard of the plan and publish them; raises, and publishes nothing, where the rejects are too many."""
     started = time.monotonic()
     if plan.rejects and not limits.allows(len(plan.rejects), plan.pairs):
@@ -57,10 +57,10 @@ def build(plan: Plan, limits: Limits, workers: int, progress: Progress) -> Summa
             plan.rejects, plan, limits, "by their headers and a sample of the labels; the rest comes after these"
         )
     plan.check_disk()
-    out = plan.request.out
+    request, out = plan.request, plan.request.out
     prepare_target(out)
     receipts: list[Receipt | None] = [None] * len(plan.specs)
-    with closing(build_shards(plan.specs, plan.request.raw, out, workers)) as shards:
+    with closing(build_shards(plan.specs, request.raw, out, request.workers, request.task_timeout)) as shards:
         for number, receipt in shards:
             receipts[number] = receipt
             progress(len(receipt.sources))
@@ -74,7 +74,8 @@ def build(plan: Plan, limits: Limits, workers: int, progress: Progress) -> Summa
     if not limits.allows(len(rejects), plan.pairs) or rows == 0:
         raise _too_many([reason for _, _, reason in rejects], plan, limits)
     manifest = commit(out, plan.recipe, done)
-    findings = find(_seen(done), plan.sizes, plan.recipe.classes, manifest.pixels, plan.request.near_duplicates)
+    counts = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
+    findings = find(_seen(done), plan.sizes, counts, manifest.pixels.ignored, request.near_duplicates)
     return Summary(manifest, plan.pairs, plan.pieces, rows, rejects, findings, time.monotonic() - started)
 
 

@@ -57,7 +57,10 @@ def _values_table(text: str) -> ClassTable:
         values = [value for first, last in ends for value in range(int(first), int(last) + 1)]
     if not 1 <= len(set(values)) == len(values) <= MOST_CLASSES or max(values) > MOST_VALUE:
         raise UsageError(f"--classes {text}: expected a number of classes, or different values such as 1-150 or 0,255")
+    return ClassTable(numbered_classes(values))
+
+
+def numbered_classes(values: Sequence[int]) -> tuple[SegClass, ...]:
+    """A class for each value, in colours of its own."""
     drawn = distinct_colours(len(values))
-    return ClassTable(
-        tuple(SegClass(f"class_{value}", colour, (value,)) for value, colour in zip(values, drawn, strict=True))
-    )
+    return tuple(SegClass(f"class_{value}", colour, (value,)) for value, colour in zip(values, drawn, strict=True))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from packer.looks import FLAT
-from readers.contract.classes import ClassTable
-from readers.contract.manifest import Pixels
 from readers.contract.tiles import Size
 
 EXTREME_SHAPE = 4
@@ -61,43 +60,50 @@ class Findings:
 
     def lines(self, most: int = 5) -> Iterator[str]:
         """What is worth a line, the worst first."""
-        groups = [" = ".join(group) for group in self.across_splits]
-        yield from _told("images are in more than one split", groups, most)
-        yield from _told("images of different splits are nearly the same", [f"{a} ~ {b}" for a, b in self.near], most)
-        groups = [" = ".join(group) for group in self.within_split]
-        yield from _told("images are more than once in a split", groups, most)
-        yield from _told("images are of one colour", self.one_colour, most)
-        yield from _told("shapes are extreme", self.extreme_shapes, most)
-        yield from _told("classes never occur", self.absent_classes, most)
+        groups = [_joined(group, most) for group in self.across_splits]
+        yield from _told("the same image in more than one split", groups, most)
+        yield from _told("nearly the same image in two splits", [f"{a} ~ {b}" for a, b in self.near], most)
+        groups = [_joined(group, most) for group in self.within_split]
+        yield from _told("the same image more than once in a split", groups, most)
+        yield from _told("images of one colour", self.one_colour, most)
+        yield from _told("extreme shapes", self.extreme_shapes, most)
+        yield from _told("classes that never occur", self.absent_classes, most)
         if self.ignored_share > LITTLE_LABELLED:
             yield f"{100 * self.ignored_share:.1f} % of the label pixels are ignored"
 
 
 def find(
-    seen: Sequence[Seen], sizes: Iterable[Size], classes: ClassTable, pixels: Pixels, near: bool = False
+    seen: Sequence[Seen],
+    sizes: Iterable[Size],
+    classes: Mapping[str, int] = MappingProxyType({}),
+    ignored: int = 0,
+    near: bool = False,
 ) -> Findings:
-    """Look at all images of a data set together."""
+    """Look at all images of a data set together. `classes` are their pixels, where these were counted."""
     flat = tuple(one.name for one in seen if one.look.endswith(FLAT))
     textured = [one for one in seen if not one.look.endswith(FLAT)]
     groups = list(_same(textured))
-    total = sum(pixels.classes) + pixels.ignored
+    total = sum(classes.values()) + ignored
     return Findings(
         across_splits=tuple(_names(group) for group in groups if len({one.split for one in group}) > 1),
         within_split=tuple(_names(group) for group in groups if len({one.split for one in group}) == 1),
         near=tuple(_near(textured)) if near else (),
         one_colour=flat,
         extreme_shapes=tuple(f"{h}x{w}" for h, w in sorted(sizes) if max(h, w) >= EXTREME_SHAPE * min(h, w)),
-        absent_classes=tuple(
-            name for name, count in zip(classes.names, pixels.classes, strict=True) if not count and total
-        ),
-        ignored_share=pixels.ignored / total if total else 0.0,
+        absent_classes=tuple(name for name, count in classes.items() if not count and total),
+        ignored_share=ignored / total if total else 0.0,
     )
 
 
 def _told(what: str, names: Sequence[str], most: int) -> Iterator[str]:
     if names:
         more = f", … and {len(names) - most} more" if len(names) > most else ""
-        yield f"{len(names)} {what}: {', '.join(names[:most])}{more}"
+        yield f"{what} ({len(names)}): {', '.join(names[:most])}{more}"
+
+
+def _joined(group: Sequence[str], most: int) -> str:
+    """`train/a = val/b`; a long group by its first names."""
+    return " = ".join(group[:most]) + (f" = … ({len(group)} in all)" if len(group) > most else "")
 
 
 def _names(group: Iterable[Seen]) -> tuple[str, ...]:

@@ -55,6 +55,9 @@ class LabelRules:
         return rules
 
 
+AS_THE_TABLE_SAYS = LabelRules()
+
+
 def settle(rules: LabelRules, table: ClassTable) -> LabelRules:
     """The rules with the codec that the table leaves no doubt about, or UsageError where they contradict each other."""
     has_values = any(one.values for one in table.classes)
@@ -80,7 +83,7 @@ def settle(rules: LabelRules, table: ClassTable) -> LabelRules:
 class LabelCodec:
     """Decodes labels by one class table and the settled rules."""
 
-    def __init__(self, table: ClassTable, rules: LabelRules = LabelRules(), max_pixels: int = MOST_PIXELS) -> None:
+    def __init__(self, table: ClassTable, rules: LabelRules = AS_THE_TABLE_SAYS, max_pixels: int = MOST_PIXELS) -> None:
         self._rules = rules = settle(rules, table)
         self._max_pixels = max_pixels
         self._lookup = Lookup(table)

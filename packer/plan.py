@@ -6,22 +6,24 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 
-from packer.audit import Audit, audit
-from packer.class_table import TABLE_NAMES, class_table
+from packer.audit import audit, no_classes
+from packer.class_table import class_table
+from packer.engines import TASK_TIMEOUT
 from packer.errors import BadPair, InputError, TargetError, UsageError
+from packer.eyes import Eyes
 from packer.formats import writer
 from packer.geometry import NATIVE, TILE, Geometry
 from packer.labels import AUTO, BINARY, BINARY_CLASSES, LabelRules, settle
-from packer.pairing import Pair, Pairing, find_pairs
-from packer.pictures.decode import decode_label, decoder_identity
+from packer.pairing import Pair, Pairing, PairingRules, find_pairs
+from packer.pictures.decode import decoder_identity
 from packer.pictures.rules import MOST_PIXELS, ImageRules
 from packer.piece import Piece, pieces
 from packer.recipe import Recipe
-from packer.rows import check_pair, open_picture
+from packer.rows import check_pair
 from packer.spec import ShardSpec, cut
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError, NoPackError
@@ -42,15 +44,13 @@ class Request:
     raw: Path
     out: Path
     storage: str = "npy"
-    image: str | None = None
-    label: str | None = None
+    pairing: PairingRules = field(default_factory=PairingRules)
     classes: str | ClassTable | None = None
     ignore: tuple[str, ...] = ()
     label_codec: str = AUTO
     unknown: str = "error"
     threshold: int | None = None
     divisor: int = 1000
-    missing: str = "error"
     size: Size | str | None = None
     fit: str | None = None
     overlap: int = 0
@@ -62,7 +62,10 @@ class Request:
     alpha: str = "refuse"
     max_pixels: int = MOST_PIXELS
     shard_bytes: int = 128 * MIB
+    palettes_differ: bool = False
     near_duplicates: bool = False
+    workers: int = 1
+    task_timeout: int = TASK_TIMEOUT
 
 
 @dataclass(frozen=True)
@@ -132,19 +135,18 @@ class Plan:
 def make_plan(request: Request) -> Plan:
     """Find the pairs, judge every header, and cut the shards."""
     _check_options(request)
-    pairing = find_pairs(request.raw, request.image, request.label, request.missing == "skip", leave_out=request.out)
+    pairing = find_pairs(request.raw, request.pairing, leave_out=request.out)
+    eyes = Eyes(request.raw, request.workers, request.task_timeout, request.max_pixels)
     classes = class_table(request.raw, request.classes, request.ignore)
     if classes is None and request.label_codec == BINARY:
         classes = BINARY_CLASSES
     if classes is None:
-        raise _no_classes(request.raw, pairing)
+        raise no_classes(eyes, request.raw, pairing.pairs)
     rules = settle(LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor), classes)
     image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels)
     sizes, verdicts = _check_headers(pairing.pairs, request.raw, image_rules, rules.lossy)
-    audited = audit(pairing.pairs, request.raw, classes, rules, request.max_pixels)
-    if audited.moving and request.label_codec == AUTO:
-        raise _moving_colours(audited)
-    rejects = [audited.bad.get(place) or verdicts[place] for place in sorted({*verdicts, *audited.bad})]
+    wrong = audit(eyes, pairing.pairs, classes, rules, request.label_codec, request.palettes_differ)
+    rejects = [reason for _, reason in sorted({**verdicts, **wrong}.items())]
     recipe = Recipe(
         storage=request.storage,
         classes=classes,
@@ -154,8 +156,8 @@ def make_plan(request: Request) -> Plan:
         image_rules=image_rules,
         label_rules=rules,
         shard_bytes=request.shard_bytes,
-        image_template=pairing.layout.image.text,
-        label_template=pairing.layout.label.text,
+        image_template=pairing.image_template,
+        label_template=pairing.label_template,
         tools=(decoder_identity(), writer(request.storage).tool()),
     )
     specs = [
@@ -233,40 +235,6 @@ def _common_size(sizes: Sequence[Size | None], rejects: Sequence[str]) -> Size:
 
 def _shown(size: Size) -> str:
     return f"{size[0]}x{size[1]}"
-
-
-def _moving_colours(audited: Audit) -> InputError:
-    return InputError(
-        "the labels' palettes differ, so that one colour is several indices; which of them is the class? If the "
-        "colour: give a class table of colours (name,r,g,b). If the index: say so with --label-codec index",
-        audited.moving[:20],
-    )
-
-
-def _no_classes(raw: Path, pairing: Pairing) -> InputError:
-    """Show what the labels hold, so that the answer can be typed at once."""
-    found: set[int] = set()
-    looked_at = pairing.pairs[:: max(1, len(pairing.pairs) // 16)][:16]
-    for pair in looked_at:
-        try:
-            with open_picture(raw / pair.label) as file:
-                pixels = decode_label(file.read(), as_index=True)
-        except (BadPair, OSError):
-            continue
-        if pixels.ndim == 2:
-            found |= set(pixels.reshape(-1).tolist())
-    summary = f"{raw}: no class table; put {TABLE_NAMES[0]} (name,r,g,b) there, or name one with --classes FILE"
-    if not found:
-        return InputError(summary)
-    classes = [value for value in found if value != 255]
-    proposal = f"perhaps --classes {max(classes, default=0) + 1}" + (" --ignore 255" if 255 in found else "")
-    if len(classes) < 2 <= len(found):
-        proposal = f"perhaps --classes {','.join(map(str, sorted(found)))}"
-    values = ", ".join(map(str, sorted(found)[:30])) + (", …" if len(found) > 30 else "")
-    return InputError(
-        f"{summary}; the labels hold numbers, so a number of classes will do, {proposal}",
-        [f"values in a sample of {len(looked_at)} of {len(pairing.pairs)} labels: {values}"],
-    )
 
 
 def _target(out: Path) -> tuple[int, Manifest | None]:

@@ -403,7 +403,12 @@ def test_half_of_the_templates_is_not_enough(raw: RawFolder, tmp_path: Path) -> 
         ("--max-bad", "5"),
         ("--fit", "letterbox"),
         ("--image", "a/{kye}", "--label", "b/{key}"),
-        ("--image", "a/{city}/{key}", "--label", "b/{key}"),
+        ("--image", "a/{key}", "--label", "b/{city}/{key}"),
+        ("--image", "a/{key}"),
+        ("--split", "80/10"),
+        ("--split-by", "city"),
+        ("--split", "80/20", "--lists", "splits"),
+        ("--lists", "splits/*.txt{split}"),
     ],
 )
 def test_options_that_cannot_be_are_wrong_usage(raw: RawFolder, tmp_path: Path, options: tuple[str, ...]) -> None:

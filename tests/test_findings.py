@@ -15,10 +15,6 @@ from hypothesis import strategies as st
 
 from packer.findings import NEAR_BITS, Seen, find
 from packer.looks import look
-from readers.contract.classes import ClassTable, SegClass
-from readers.contract.manifest import Pixels
-
-CLASSES = ClassTable((SegClass("a"), SegClass("b")))
 
 
 def built(raw: RawFolder, out: Path, *options: str) -> tuple[dict[str, Any], str]:
@@ -45,7 +41,7 @@ def test_the_same_pixels_in_two_splits_are_found_though_the_files_differ(tmp_pat
     findings, words = built(raw, tmp_path / "out")
     assert findings["duplicates_across_splits"] == [["train/street_002", "val/street_001"]]
     assert findings["duplicates_within_a_split"] == [["train/street_000", "train/street_005"]]
-    assert "finding   1 images are in more than one split: train/street_002 = val/street_001" in words
+    assert "finding   the same image in more than one split (1): train/street_002 = val/street_001" in words
 
 
 def test_nearly_the_same_is_found_when_asked(tmp_path: Path) -> None:
@@ -86,7 +82,7 @@ def test_near_is_few_bits_by_brute_force(hashes: list[int], data: st.DataObject)
         for b in range(a + 1, len(seen))
         if a % 2 != b % 2 and (hashes[a] ^ hashes[b]).bit_count() <= NEAR_BITS
     }
-    assert set(find(seen, [], CLASSES, Pixels((1, 1), 0), near=True).near) == wanted
+    assert set(find(seen, [], near=True).near) == wanted
 
 
 def test_a_look_tells_flat_pictures_and_keeps_others_apart() -> None:
@@ -94,4 +90,4 @@ def test_a_look_tells_flat_pictures_and_keeps_others_apart() -> None:
     assert look(255, flat) == "000000ffflat"
     flat[4, 4, 1] = 4
     assert len(look(255, flat)) == 24
-    assert find([], [], CLASSES, Pixels((0, 0), 0), near=True).to_json()["near_duplicates_across_splits"] == []
+    assert find([], [], near=True).to_json()["near_duplicates_across_splits"] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,15 @@ import click
 from packer.build import Limits, Summary, all_cores, build
 from packer.cli.configured import ConfiguredCommand
 from packer.cli.progress import progress
-from packer.cli.values import BytesType, ClassesType, LimitType, RangeType, SizeType, bytes_text
+from packer.cli.values import BytesType, ClassesType, LimitType, RangeType, SharesType, SizeType, bytes_text, shape_text
+from packer.engines import TASK_TIMEOUT, warm_up
 from packer.errors import UsageError
 from packer.geometry import EDGES, FITS, INTERPOLATIONS
 from packer.labels import AUTO, CODECS, DIVISORS, UNKNOWNS
+from packer.pairing import PairingRules
 from packer.pictures.rules import ALPHAS, MOST_PIXELS
 from packer.plan import Plan, Request, make_plan
-from packer.recipe import IMAGE_DTYPES, LABEL_FORMS
+from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe
 from packer.target import check_target
 from readers.contract.manifest import STORAGES
 
@@ -135,6 +138,11 @@ MOST_NAMED = 20
     help="Of --label-codec instance: class = id // divisor (1000: Cityscapes; 256: KITTI, Mapillary).",
 )
 @click.option(
+    "--palettes-differ",
+    is_flag=True,
+    help="Of --label-codec index: only the index counts, although a colour is one index here and another there.",
+)
+@click.option(
     "--unknown",
     type=click.Choice(UNKNOWNS),
     default="error",
@@ -152,7 +160,30 @@ MOST_NAMED = 20
     type=click.Choice(["error", "skip"]),
     default="error",
     show_default=True,
-    help="What an image without a label is, or a label without an image.",
+    help="What an image without a label is, a label without an image, or a listed name without files.",
+)
+@click.option(
+    "--lists",
+    metavar="PATH",
+    help="Split lists in RAW: a folder of <split>.txt, or a path such as 'splits/{split}.txt'. Lines are keys, image "
+    "paths, or an image's and a label's path.",
+)
+@click.option(
+    "--pairs",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="A CSV or TSV of all pairs: image,label[,split][,key], paths below RAW or beside FILE.",
+)
+@click.option(
+    "--split",
+    type=SharesType(),
+    help="Draw splits by a hash of each key, such as 80/10/10 or train=90,val=10: shares hold on average, and a pair "
+    "never moves.",
+)
+@click.option(
+    "--split-by",
+    metavar="CAPTURE",
+    help="With --split: draw by a capture of --image, such as patient, so that its pairs stay together.",
 )
 @click.option(
     "--on-bad",
@@ -167,6 +198,14 @@ MOST_NAMED = 20
     help="With --on-bad skip: publish nothing if more are bad (exit 3). Default: any number.",
 )
 @click.option("--workers", type=click.IntRange(1), help="Cores to use. Default: all.")
+@click.option(
+    "--task-timeout",
+    type=click.IntRange(1),
+    default=TASK_TIMEOUT,
+    show_default=True,
+    metavar="SECONDS",
+    help="The longest that one pair may take; one that takes longer is bad.",
+)
 @click.option(
     "--shard-size",
     "shard_bytes",
@@ -187,6 +226,8 @@ def build_command(**options: Any) -> None:
       packer build --format lmdb raw/ out/
       packer build --format hdf5 --size 512x512 --labels index raw/ out/
       packer build --classes 21 --ignore 255 --size 512x512 --fit letterbox VOC2012/ out/
+      packer build --image 'scans/{patient}/{key}.png' --label 'truth/{patient}/{key}.png' \
+                   --split 80/10/10 --split-by patient raw/ out/
       packer build --preset cityscapes --size 512x1024 --print-config > packer.toml
       packer build --config packer.toml --workers 8 cityscapes/ out/
       packer build --dry-run raw/ out/
@@ -195,15 +236,18 @@ def build_command(**options: Any) -> None:
     Layouts that need no options (--image and --label say any other):
       images/ + labels/ (masks/, annotations/), also with train/ val/ test/ inside or around
       train/ + train_labels/ (trainannot/), and VOC (JPEGImages/SegmentationClass/ImageSets)
+      split lists in splits/, lists/ or RAW itself (train.txt, val.txt) are read where folders tell no split
     """
     as_json, dry_run, quiet = options.pop("as_json"), options.pop("dry_run"), options.pop("quiet")
-    workers = options.pop("workers") or all_cores()
+    options["workers"] = options["workers"] or all_cores()
     limits = Limits(options.pop("on_bad") == "skip", options.pop("max_bad"))
     if limits.most is not None and not limits.skip:
         raise UsageError("--max-bad: needs --on-bad skip; without it, one bad pair is too many")
+    rules = PairingRules(**{field.name: options.pop(field.name) for field in fields(PairingRules)})
     divisor = int(options.pop("divisor"))
-    request = Request(**options, divisor=divisor)
+    request = Request(pairing=rules, divisor=divisor, **options)
     check_target(request.out)
+    warm_up()
     plan = make_plan(request)
     if dry_run:
         click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))
@@ -211,7 +255,7 @@ def build_command(**options: Any) -> None:
     if not quiet:
         click.echo("".join(f"{line}\n" for line in _advice(plan)), err=True, nl=False)
     with progress("packing", plan.pieces, "rows", quiet) as advance:
-        summary = build(plan, limits, workers, advance)
+        summary = build(plan, limits, advance)
     for name in plan.pairing.missing:
         click.echo(f"left out {name}", err=True)
     for split, key, reason in summary.rejects:
@@ -227,7 +271,7 @@ def build_command(**options: Any) -> None:
 
 def _plan_json(plan: Plan) -> dict[str, Any]:
     return {
-        "layout": plan.pairing.layout.name,
+        "layout": plan.pairing.layout,
         "pairs": dict(Counter(pair.split for pair in plan.pairing.pairs)),
         "rows": plan.rows,
         "rejects": list(plan.rejects),
@@ -247,11 +291,12 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
 def _plan_text(plan: Plan) -> str:
     facts = _plan_json(plan)
     fields = [
-        f"{field['name']} {field['dtype']} {tuple(field['shape'])} {field['encoding']}" for field in facts["fields"]
+        f"{field['name']} {field['dtype']} {shape_text(field['shape'])} {field['encoding']}"
+        for field in facts["fields"]
     ]
     lines = [
         f"layout    {facts['layout']}",
-        f"          --image '{plan.recipe.image_template}' --label '{plan.recipe.label_template}'",
+        *_templates_text(plan.recipe),
         "pairs     " + ", ".join(f"{split} {count}" for split, count in facts["pairs"].items()),
         f"rejects   {len(plan.rejects)}",
         *(f"          {reason}" for reason in plan.rejects),
@@ -265,6 +310,12 @@ def _plan_text(plan: Plan) -> str:
         f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else ""),
     ]
     return "\n".join([*lines, *_advice(plan)])
+
+
+def _templates_text(recipe: Recipe) -> list[str]:
+    if not recipe.image_template:
+        return []
+    return [f"          --image '{recipe.image_template}' --label '{recipe.label_template}'"]
 
 
 def _first(names: list[str]) -> str:

@@ -75,6 +75,15 @@ class Entry:
                 return ()
         return tuple(values)
 
+    def shape(self, key: str) -> tuple[int | None, ...]:
+        """A list of whole numbers from 1 on, with null for what differs from row to row."""
+        values = self._take(key, list, "a list", [])
+        for place, value in enumerate(values):
+            if value is not None and (type(value) is not int or not 1 <= value < 2**63):
+                self.problem(f"{key}.{place}", f"expected a whole number from 1 on, or null, found {value!r}")
+                return ()
+        return tuple(values)
+
     def numbers(self, key: str) -> tuple[float, ...]:
         """A list of finite numbers."""
         values = self._take(key, list, "a list", [])

@@ -29,7 +29,7 @@ class ShardFile:
 
 @dataclass(frozen=True)
 class Source:
-    """A raw pair as it was read: its key and the SHA-256 of both files (empty where one could not be read)."""
+    """A raw pair as it was read: its key and the SHA-256 of both files (empty where one was not read)."""
 
     key: str
     image: str
@@ -140,7 +140,7 @@ def shard_stem(split: str, fingerprint: str) -> str:
 
 def _file(entry: Entry) -> ShardFile:
     file = ShardFile(entry.text("suffix"), entry.whole("bytes"), entry.text("sha256"))
-    if not re.fullmatch(r"(\.[a-z0-9]+)+", file.suffix):
+    if not re.fullmatch(r"(\.[a-z0-9_]+)+", file.suffix):
         entry.problem("suffix", f"expected a suffix such as .image.npy, found {file.suffix!r}")
     if not DIGEST.fullmatch(file.sha256):
         entry.problem("sha256", "expected 64 hex digits")
