@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from packer.errors import InputError
 from readers.contract.classes import ClassTable, SegClass
 
 CLASSES = "classes"
+RIVALS = ({"pairs"}, {"image", "label", "lists"}), ({"split"}, {"lists"})
+"""Options that cannot be together: what counts more drives out its rivals, which nobody could unsay else."""
 Setting = str | bool | list[str] | ClassTable
 Settings = Mapping[str, Setting]
 
@@ -47,6 +49,14 @@ def read_config(path: Path, keys: Mapping[str, Key]) -> Settings:
     if problems:
         raise InputError(f"{path}: {len(problems)} problems in the configuration", problems)
     return settings
+
+
+def without_rivals(settings: Settings, stronger: Set[str]) -> Settings:
+    """The settings but for those that cannot be beside options which count more."""
+    gone: set[str] = set()
+    for one, other in RIVALS:
+        gone |= (other if one & stronger else set()) | (one if other & stronger else set())
+    return {name: value for name, value in settings.items() if name not in gone}
 
 
 def to_toml(settings: Settings) -> str:

@@ -62,6 +62,17 @@ def test_classes_of_the_command_line_replace_those_of_the_config(tmp_path: Path)
     assert "class" not in told
 
 
+def test_a_table_of_pairs_drives_out_templates_that_count_less(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("image,label\na.png,b.png\n")
+    told = effective("--preset", "cityscapes", "--pairs", tmp_path / "pairs.csv")
+    assert not {"image", "label"} & told.keys()
+    assert told["label-codec"] == "index"
+    path = config(tmp_path, 'pairs = "pairs.csv"\npreset = "cityscapes"\n')
+    assert "image" not in effective("--config", path)
+    assert "pairs" not in effective("--config", path, "--image", "a/{key}", "--label", "b/{key}")
+    assert effective("--config", path, "--image", "a/{key}", "--label", "b/{key}")["label"] == "b/{key}"
+
+
 def test_a_list_of_the_command_line_replaces_that_of_the_config(tmp_path: Path) -> None:
     path = config(tmp_path, "ignore = [255, '#010203']\n")
     assert effective("--config", path)["ignore"] == [255, "#010203"]
@@ -134,6 +145,18 @@ def test_paths_in_a_config_are_beside_it(tmp_path: Path, raw_folder: RawFolder) 
     out = pack(raw_folder.path, tmp_path / "out", "--config", path)
     assert Manifest.load(out).classes.names == NAMES
     assert effective("--config", config(tmp_path / "configs", "classes = 12\n"))["classes"] == 12
+
+
+def test_pairs_and_drawn_splits_may_be_said_by_a_config(tmp_path: Path, raw_folder: RawFolder) -> None:
+    lines = [f"{split}/images/{key}.png,{split}/masks/{key}.png,{split}-{key}" for split, key in raw_folder.images]
+    text = 'pairs = "pairs.csv"\nsplit = "train=50,val=50"\nclasses = "t.csv"\n'
+    path = config(tmp_path / "configs", text)
+    (path.parent / "pairs.csv").write_text("\n".join(["image,label,key", *lines]))
+    write_table(path.parent / "t.csv")
+    manifest = Manifest.load(pack(raw_folder.path, tmp_path / "out", "--config", path))
+    assert [split.name for split in manifest.splits] == ["train", "val"]
+    assert manifest.rows == len(raw_folder.images)
+    assert effective("--config", path)["split"] == "train=50,val=50"
 
 
 def test_what_is_printed_packs_the_same_shards(tmp_path: Path, raw_folder: RawFolder) -> None:

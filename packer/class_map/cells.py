@@ -73,9 +73,9 @@ def names_table(path: Path, names: list[tuple[str, str]]) -> ClassTable:
     """Names in order of their values; LabelMe's `__ignore__` before them is what its labels hold as 255."""
     rows = []
     if names[:1] and names[0][1] == "__ignore__":
-        rows.append(Row(names[0][0], names[0][1], values=(255,), ignored=True))
+        rows.append(Row(names[0][0], names[0][1], values=(range(255, 256),), ignored=True))
         names = names[1:]
-    rows += [Row(place, name, values=(value,)) for value, (place, name) in enumerate(names)]
+    rows += [Row(place, name, values=(range(value, value + 1),)) for value, (place, name) in enumerate(names)]
     problems = [f"{place}: {name!r} is a second time in the list" for place, name in _repeated(names)]
     problems += [f"{place}: the class has no name" for place, name in names if not name.strip()]
     return join(path, rows, problems)
@@ -153,14 +153,14 @@ def _row(place: str, row: list[str], columns: dict[str, int], problems: list[str
         return None
     train_id = _train_id(place, cell("train"), problems) if "train" in columns else None
     ignored = train_id in NO_TRAIN_ID
-    values: tuple[int, ...] = ()
+    values: tuple[range, ...] = ()
     if "value" in columns:
         values = parse_values(cell("value")) or ()
         if not values:
             problems.append(f"{place}: expected a value from 0 to {MOST_VALUE}, found {cell('value')!r}")
     elif train_id is not None and train_id >= 0:
-        values = (train_id,)
-    name = cell("name") or (f"class_{values[0]}" if values else "")
+        values = (range(train_id, train_id + 1),)
+    name = cell("name") or (f"class_{values[0].start}" if values else "")
     if not name:
         problems.append(f"{place}: the class has no name")
     one = coloured(place, name, _colour(place, cell, columns, problems), values)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from packer.class_map.sources import drawn
+from packer.class_map.sources import MOST_SAID, MOST_VALUE, drawn
 from packer.errors import InputError
 from readers.contract.classes import MOST_CLASSES, ClassTable, Colour, DrawnColour, SegClass
 
@@ -21,7 +21,7 @@ class Row:
     place: str
     name: str
     colour: DrawnColour | None = None
-    values: tuple[int, ...] = ()
+    values: tuple[range, ...] = ()
     colours: tuple[Colour, ...] = ()
     train_id: int | None = None
     ignored: bool = False
@@ -34,7 +34,7 @@ class Row:
         return self.name if self.train_id is None else self.train_id
 
 
-def coloured(place: str, name: str, colour: Colour | None, values: tuple[int, ...] = ()) -> Row:
+def coloured(place: str, name: str, colour: Colour | None, values: tuple[range, ...] = ()) -> Row:
     """A row whose one colour is both what the class is drawn in and what means it."""
     return Row(place, name, None if colour is None else drawn(colour), values, () if colour is None else (colour,))
 
@@ -45,6 +45,8 @@ def join(path: Path, rows: Sequence[Row], problems: list[str], shared_colours: b
     With `shared_colours`, those of classes that have values may be shared, as Cityscapes' and Mapillary's are: then all
     colours are but to draw in.
     """
+    if sum(len(values) for row in rows for values in row.values) > MOST_SAID:
+        raise InputError(f"{path}: says again and again which values are which class; there are {MOST_VALUE + 1}")
     if shared_colours and all(row.values for row in rows) and any(_clashes([_of_colours(row) for row in rows])):
         rows = [replace(row, colours=()) for row in rows]
     groups: dict[object, list[Row]] = {}
@@ -58,7 +60,7 @@ def join(path: Path, rows: Sequence[Row], problems: list[str], shared_colours: b
         raise InputError(f"{path}: {len(problems)} problems in the class table", problems)
     return ClassTable(
         tuple(_class(group) for group in groups.values()),
-        _once(value for row in ignored for value in row.values),
+        _once(value for row in ignored for values in row.values for value in values),
         _once(colour for row in ignored for colour in row.colours),
     )
 
@@ -68,7 +70,7 @@ def _class(rows: Sequence[Row]) -> SegClass:
     return SegClass(
         "+".join(_once(row.name for row in rows)),
         next((row.colour for row in rows if row.colour is not None), None),
-        _once(value for row in rows for value in row.values),
+        _once(value for row in rows for values in row.values for value in values),
         _once(colour for row in rows for colour in row.colours),
     )
 
@@ -93,7 +95,10 @@ def _clashes(rows: Sequence[Row]) -> Iterator[str]:
     """Two classes must not claim one colour or value."""
     first: dict[tuple[str, object], Row] = {}
     for row in rows:
-        for claim in (*(("colour", one) for one in row.colours), *(("value", one) for one in row.values)):
+        for claim in (
+            *(("colour", one) for one in row.colours),
+            *(("value", one) for values in row.values for one in values),
+        ):
             other = first.setdefault(claim, row)
             if other.owner != row.owner:
                 what, source = claim

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from readers.contract.classes import Colour, DrawnColour
 
 MOST_VALUE = 65_535
+MOST_SAID = 4 * (MOST_VALUE + 1)
+"""How many values a file may list, with those that it repeats."""
 _VALUES = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(\s*,\s*[0-9]{1,5}(-[0-9]{1,5})?)*")
 _CHANNEL = re.compile(r"[0-9]{1,3}")
 
@@ -18,16 +20,16 @@ def is_values(text: str) -> bool:
     return _VALUES.fullmatch(text.strip()) is not None
 
 
-def parse_values(item: object) -> tuple[int, ...] | None:
-    """`7`, `"7"`, `"8-10"` or `"0,7-9"`; None for anything else."""
+def parse_values(item: object) -> tuple[range, ...] | None:
+    """`7`, `"7"`, `"8-10"` or `"0,7-9"` as ranges, which take no memory yet; None for anything else."""
     if type(item) is int:
-        return (item,) if 0 <= item <= MOST_VALUE else None
+        return (range(item, item + 1),) if 0 <= item <= MOST_VALUE else None
     if not isinstance(item, str) or not is_values(item):
         return None
     ends = [(part.partition("-")[0], part.rpartition("-")[2]) for part in item.split(",")]
     if any(int(last) > MOST_VALUE or int(first) > int(last) for first, last in ends):
         return None
-    return tuple(value for first, last in ends for value in range(int(first), int(last) + 1))
+    return tuple(range(int(first), int(last) + 1) for first, last in ends)
 
 
 def parse_colour(item: object) -> Colour | None:

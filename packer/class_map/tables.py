@@ -61,7 +61,9 @@ def _row(place: str, entry: dict[str, Any], problems: list[str]) -> Row:
     if not isinstance(name, str) or not name.strip():
         problems.append(f"{place}.name: expected a text" + (f", found {kind(name)}" if "name" in entry else ""))
         name = ""
-    values: list[tuple[int, ...]] = _each(f"{place}.values", entry.get("values", []), parse_values, _A_VALUE, problems)
+    values: list[tuple[range, ...]] = _each(
+        f"{place}.values", entry.get("values", []), parse_values, _A_VALUE, problems
+    )
     colours: list[Colour] = _each(f"{place}.colours", entry.get("colours", []), parse_colour, _A_COLOUR, problems)
     colour = parse_colour(entry.get("colour"))
     if "colour" in entry and colour is None:
@@ -75,7 +77,7 @@ def _row(place: str, entry: dict[str, Any], problems: list[str]) -> Row:
         place,
         name,
         None if shown is None else drawn(shown),
-        tuple(value for some in values for value in some),
+        tuple(one for some in values for one in some),
         tuple(colours),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from packer.cli.values import ClassesType
-from packer.config import Key, Setting, Settings, read_config, to_toml
+from packer.config import Key, Setting, Settings, read_config, to_toml, without_rivals
 from packer.errors import InputError
 from packer.preset import find_preset
 from readers.contract.classes import ClassTable
@@ -52,13 +52,15 @@ class ConfiguredCommand(click.Command):
     def _said(self, ctx: click.Context, given: Mapping[str, Any]) -> Settings:
         """What the configuration and the preset say."""
         keys = {PRESET: Key(), **self.keys()}
+        told = {key for key, option in self._options().items() if given.get(str(option.name)) is not None}
         config: Settings = {}
         if given.get(CONFIG):
             config = read_config(Path(given[CONFIG]), keys)
             self._check(ctx, Path(given[CONFIG]), config)
         name = given.get(PRESET) or config.get(PRESET)
         preset = find_preset(str(name)).settings(self.keys()) if name else {}
-        return {**preset, **config}
+        config = without_rivals(config, told)
+        return {**without_rivals(preset, told | config.keys()), **config}
 
     def _check(self, ctx: click.Context, path: Path, settings: Settings) -> None:
         """Every value must be one that its option takes."""
