@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from packer.class_table import numbered_classes
 from packer.errors import UsageError
+from packer.glance import colour_parts
 from packer.labels import (
     ADE20K,
     AS_THE_TABLE_SAYS,
@@ -23,6 +25,7 @@ from packer.labels import (
     settle,
 )
 from packer.lookup import UNKNOWN, Lookup
+from packer.palettes import colour_name
 from packer.survey import LabelSurvey
 from readers.contract.classes import ClassTable, SegClass
 
@@ -51,35 +54,60 @@ def read_by_table(
         rules = settle(rules, table)
     except UsageError as error:
         return Reading(rules, table, (), (str(error),))
-    if rules.codec not in (AUTO, INDEX, COLOUR):
-        return Reading(rules, table, (f"--label-codec {rules.codec}",))
-    why, doubts = [], []
-    as_values = rules.codec == INDEX or (rules.codec == AUTO and not labels.colours)
-    counts = labels.values if as_values or not labels.colours else labels.colours
-    known = known_pixels(counts, table, by_colour=not as_values)
-    if known:
+    counts, by_colour = source_counts(labels, rules)
+    known = known_pixels(counts, table, by_colour)
+    why, doubts = [f"read as {rules.codec}"], []
+    if counts:
         share = 100 * known.total() / counts.total()
-        what = "values" if counts is labels.values else "colours"
+        what = "colours" if by_colour else "values"
         why.append(f"{len(known)} of {len(counts)} {what} are in {source} ({share:.2f} % of the pixels)")
     strays = counts - known
     if strays:
-        named = listed(strays, counts is labels.colours)
-        doubts.append(f"of no class: {named}; add to {source}, --ignore, or --unknown ignore")
-    if rules.codec == INDEX and labels.moving:
-        doubts.append(_moving(labels))
+        doubts.append(f"of no class: {listed(strays, by_colour)}; add to {source}, --ignore, or --unknown ignore")
+    if rules.codec == INDEX:
+        doubts += _palette_doubts(labels)
     return Reading(rules, table, tuple(why), tuple(doubts))
 
 
+def known_share(labels: LabelSurvey, table: ClassTable, rules: LabelRules) -> float:
+    """Which share of the pixels that were looked at a table has, read by these rules: 0 to 1."""
+    try:
+        counts, by_colour = source_counts(labels, settle(rules, table))
+    except UsageError:
+        return 0.0
+    return known_pixels(counts, table, by_colour).total() / max(1, counts.total())
+
+
+def source_counts(labels: LabelSurvey, rules: LabelRules) -> tuple[Counter[int], bool]:
+    """Pixels by what these rules take from a label, and whether that is a colour."""
+    if rules.codec == ADE20K:
+        return _joined(labels.colours, lambda code: (code & 255) // 10 * 256 + (code >> 8 & 255)), False
+    if rules.codec == INSTANCE:
+        return _joined(labels.values, lambda value: instance_class(value, rules.divisor)), False
+    if rules.codec == BINARY and rules.threshold is not None:
+        return Counter({0: labels.values.total()}), False
+    if rules.codec == COLOUR or (rules.codec == AUTO and labels.colours):
+        grays = Counter({value * 0x10101: count for value, count in labels.values.items() if value < 256})
+        return labels.colours + (Counter() if labels.palettes.indices else grays), True
+    return labels.values, False
+
+
+def instance_class(value: int, divisor: int) -> int:
+    """Cityscapes' ids below 1000 are classes without instance; KITTI's and Mapillary's always have one."""
+    return value if value < divisor == DIVISORS[0] else value // divisor
+
+
+def _joined(counts: Counter[int], to: Callable[[int], int]) -> Counter[int]:
+    joined: Counter[int] = Counter()
+    for one, pixels in counts.items():
+        joined[to(one)] += pixels
+    return joined
+
+
 def known_pixels(counts: Counter[int], table: ClassTable, by_colour: bool) -> Counter[int]:
-    """The counts of those values or colours that a table has; gray v is the colour (v,v,v) too."""
+    """The counts of those values or colours that a table has."""
     lookup, codes = Lookup(table), np.array(sorted(counts), np.uint32)
-    if not by_colour:
-        index = lookup.values(codes.astype(np.uint16))
-    elif len(codes) and codes[-1] < 256:
-        index = lookup.colours(codes.astype(np.uint8)[None])[0]
-    else:
-        parts = codes[:, None] >> np.array([0, 8, 16], np.uint32) & 0xFF
-        index = lookup.colours(parts.astype(np.uint8)[None])[0]
+    index = lookup.colours(colour_parts(codes)[None])[0] if by_colour else lookup.values(codes.astype(np.uint16))
     return Counter({code: counts[code] for code in codes[index != UNKNOWN].tolist()})
 
 
@@ -106,7 +134,7 @@ def _colours(labels: LabelSurvey) -> Reading:
         doubt = f"{len(colours)} colours or more are no classes, edges may be blurred; the commonest: "
         doubts = (doubt + listed(colours, True), "give the classes' colours: --classes FILE")
         return Reading(LabelRules(COLOUR, "nearest"), None, (), doubts)
-    classes = tuple(_coloured(code) for code in sorted(colours, key=_parts))
+    classes = tuple(_coloured(code) for code in sorted(colours, key=colour_name))
     return Reading(
         LabelRules(COLOUR),
         ClassTable(classes),
@@ -118,11 +146,11 @@ def _colours(labels: LabelSurvey) -> Reading:
 def _numbers(labels: LabelSurvey) -> Reading:
     """Gray labels, or palettes."""
     values, present = labels.values, sorted(labels.values)
-    what = f"{'palette indices' if labels.palettes else 'gray values'} {listed(values, False)}"
+    what = f"{'palette indices' if labels.palettes.indices else 'gray values'} {listed(values, False)}"
     if len(present) <= 2 and present[0] == 0 and present[-1] in (0, 1, IGNORE_VALUE):
         return Reading(LabelRules(BINARY), BINARY_CLASSES, (f"{what}: two classes",))
     soft = (values[present[0]] + values[present[-1]]) / values.total() > SOFT_SHARE
-    if soft and not labels.palettes and len(present) > MOST_LISTED and present[-1] <= IGNORE_VALUE:
+    if soft and not labels.palettes.indices and len(present) > MOST_LISTED and present[-1] <= IGNORE_VALUE:
         why = f"{len(present)} gray values, but nearly all pixels are {present[0]} or {present[-1]}: soft edges"
         return Reading(LabelRules(BINARY, threshold=present[-1] // 2 + 1), BINARY_CLASSES, (why,))
     if present[-1] >= DIVISORS[0]:
@@ -136,11 +164,9 @@ def _classes(labels: LabelSurvey, what: str) -> Reading:
     ignored = (IGNORE_VALUE,) if IGNORE_VALUE in present and len(present) > 2 else ()
     classes = [value for value in present if value not in ignored]
     why = [what] + (["255 is no class, by custom"] if ignored else [])
-    doubts = ["give the classes their names"]
-    if labels.palettes:
+    doubts = [*_palette_doubts(labels), "give the classes their names"]
+    if labels.palettes.indices:
         why.append("of a palette the index is read")
-    if labels.moving:
-        doubts.insert(0, _moving(labels))
     table = numbered_classes(range(max(classes) + 1) if max(classes) < 2 * len(classes) + 8 else classes)
     return Reading(LabelRules(INDEX), ClassTable(table, ignored), tuple(why), tuple(doubts))
 
@@ -149,7 +175,7 @@ def _instances(values: Counter[int], what: str) -> Reading:
     """Class and instance in one number."""
     thousands = any(value < 100 for value in values) and max(values) < 100 * DIVISORS[0]
     divisor = DIVISORS[0] if thousands else DIVISORS[1]
-    classes = sorted({value if value < divisor == DIVISORS[0] else value // divisor for value in values})
+    classes = sorted({instance_class(value, divisor) for value in values})
     return Reading(
         LabelRules(INSTANCE, divisor=divisor),
         _of_values(classes),
@@ -168,15 +194,17 @@ def _of_values(values: list[int]) -> ClassTable:
 
 
 def _coloured(code: int) -> SegClass:
-    colour = _parts(code)
-    return SegClass("colour_{:02x}{:02x}{:02x}".format(*colour), colour, (), (colour,))
+    red, green, blue, alpha = colour_parts(np.array([code], np.uint32))[0].tolist()
+    name, colour = f"colour_{colour_name(code)[1:]}", (red, green, blue)
+    return SegClass(name, colour, (), (colour if alpha == 255 else (*colour, alpha),))
 
 
-def _moving(labels: LabelSurvey) -> str:
-    named = ", ".join(colour_name(code) for code in labels.moving[:MOST_LISTED])
-    return (
-        f"one colour is several indices in different files ({named}); if the colour is the class, give a colour table"
-    )
+def _palette_doubts(labels: LabelSurvey) -> list[str]:
+    """What speaks against reading the index of palettes."""
+    return [
+        f"palettes differ, {told}; if the colour is the class, give a table of colours"
+        for told in labels.palettes.doubts[:1]
+    ]
 
 
 def listed(counts: Counter[int], as_colours: bool) -> str:
@@ -188,11 +216,3 @@ def listed(counts: Counter[int], as_colours: bool) -> str:
         for code in (chosen if as_colours else sorted(chosen))
     ]
     return ", ".join(named) + (f", … {len(counts)} in all" if len(counts) > MOST_LISTED else "")
-
-
-def colour_name(code: int) -> str:
-    return "#{:02x}{:02x}{:02x}".format(*_parts(code))
-
-
-def _parts(code: int) -> tuple[int, int, int]:
-    return code & 255, code >> 8 & 255, code >> 16 & 255

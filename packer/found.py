@@ -31,6 +31,12 @@ class Found:
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    def with_told(self, told: Found) -> Found:
+        """This, with what is to be told of elsewhere."""
+        self.problems += told.problems
+        self.notes += told.notes
+        return self
+
     def add_named(self, pairs: Iterable[FoundPair]) -> None:
         """Take pairs that lines name, each image and each key of a split once."""
         images: dict[str, FoundPair] = {}

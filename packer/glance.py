@@ -16,7 +16,7 @@ from packer.errors import BadPair
 from packer.labels import AS_THE_TABLE_SAYS, LabelCodec, LabelRules
 from packer.looks import look
 from packer.lookup import colour_codes
-from packer.pictures.decode import decode_image, decode_label
+from packer.pictures.decode import decode_image, decode_label, decode_palette
 from packer.pictures.kinds import read_header
 from packer.pictures.rules import MOST_PIXELS, ImageRules
 from packer.rows import load_picture, naming, open_picture
@@ -25,6 +25,8 @@ from readers.contract.classes import ClassTable
 
 MOST_COUNTS = 4096
 """Of the commonest values and colours of a label; one that has more is no class map but a photograph, or blurred."""
+OPAQUE = np.uint32(0xFF << 24)
+"""Taken from the alpha, so that an opaque colour has one code, also where other pixels are see-through."""
 WHOLE_RANGE = (0.0, 65535.0)
 
 
@@ -67,7 +69,7 @@ class Glance:
     colours: dict[int, int] = field(default_factory=dict)
     """Pixels by colour code: of an RGB label, or of a palette label by its colour."""
     palette: dict[int, int] = field(default_factory=dict)
-    """The colour code of each index that a palette label uses."""
+    """The colour code of each index of a palette, whether it is used or not."""
     look: str | None = None
     bad: str | None = None
 
@@ -107,12 +109,15 @@ def _label(data: bytes, question: Question) -> Glance:
     values = _counts(index) if index.ndim == 2 else {}
     if shown.ndim == 2:
         return Glance(values)
-    codes = colour_codes(shown)
-    palette = {}
-    if index.ndim == 2:
-        used, first = np.unique(index, return_index=True)
-        palette = dict(zip(used.tolist(), codes.reshape(-1)[first].tolist(), strict=True))
+    codes = colour_codes(shown) ^ OPAQUE if shown.shape[2] == 4 else colour_codes(shown)
+    entries = decode_palette(data, question.max_pixels) if values else None
+    palette = {} if entries is None else dict(enumerate((colour_codes(entries[None])[0] ^ OPAQUE).tolist()))
     return Glance(values, _counts(codes), palette)
+
+
+def colour_parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """The red, green, blue and alpha of each code in a glance: (N,4)."""
+    return np.asarray((codes ^ OPAQUE)[:, None] >> np.array([0, 8, 16, 24], np.uint32) & 0xFF, np.uint8)
 
 
 def _image(path: Path, max_pixels: int) -> str:

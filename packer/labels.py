@@ -163,7 +163,7 @@ class LabelCodec:
 
     def _instance(self, data: bytes) -> Index:
         """Cityscapes: id * 1000 + n, ids below 1000 are without instance. KITTI, Mapillary: id * 256 + n, always."""
-        ids = _numbers(self._pixels(data, as_index=True))
+        ids = _numbers(self._pixels(data, as_index=True)).astype(np.uint16)  # 8 bits have no room for the divisor
         divisor = self._rules.divisor
         numbers = np.where(ids < divisor, ids, ids // divisor) if divisor == DIVISORS[0] else ids // divisor
         return self._judged(self._lookup.values(numbers), numbers)

@@ -31,6 +31,7 @@ class Lookup:
         self._of_value = np.full(1 << 16, UNKNOWN, np.uint16)
         for value, number in values:
             self._of_value[value] = number
+        self._colours = colours
         self._solid = [(colour[:3], number) for colour, number in colours if len(colour) == 3 or colour[3] == 255]
         self._of_colour: Index | None = None
         if self._solid:
@@ -73,16 +74,19 @@ class Lookup:
         return self._of_colour.take(codes, mode="clip")
 
     def nearest(self, pixels: Colours, index: Index) -> None:
-        """Give pixels of an unknown colour the class of the nearest known one, by the distance in RGB."""
+        """Give pixels of an unknown colour the class of the nearest known one, by the distance in RGB and alpha."""
         unknown = index == UNKNOWN
         if pixels.ndim == 2:
             pixels = np.repeat(pixels[..., None], 3, axis=2)
-        strays, places = np.unique(colour_codes(pixels)[unknown] & 0xFFFFFF, return_inverse=True)
-        known = np.array([colour for colour, _ in self._solid], np.int32)
-        numbers = np.array([number for _, number in self._solid], np.uint16)
+        codes = colour_codes(pixels)[unknown]
+        if pixels.shape[2] == 3:
+            codes = codes | np.uint32(255 << 24)
+        strays, places = np.unique(codes, return_inverse=True)
+        known = np.array([(*colour, 255)[:4] for colour, _ in self._colours], np.int32)
+        numbers = np.array([number for _, number in self._colours], np.uint16)
         found = np.empty(len(strays), np.uint16)
         for start in range(0, len(strays), 4096):
-            part = strays[start : start + 4096, None] >> np.array([0, 8, 16], np.uint32) & 0xFF
+            part = strays[start : start + 4096, None] >> np.array([0, 8, 16, 24], np.uint32) & 0xFF
             distances = ((part.astype(np.int32)[:, None, :] - known[None]) ** 2).sum(2)
             found[start : start + 4096] = numbers[distances.argmin(1)]
         index[unknown] = found[places]

@@ -16,8 +16,8 @@ from packer.matching import match
 from packer.pairstable import PairsTable
 from packer.proposals import propose
 from packer.shares import Shares
-from packer.splitlists import Lists, given_lists, usual_lists, without_unions
-from packer.template import OTHER_PICTURES, Template
+from packer.splitlists import ListedLine, Lists, given_lists, usual_lists, without_unions
+from packer.template import OTHER_PICTURES, Template, composed
 from readers.contract.manifest import ALL, NAME
 
 
@@ -76,7 +76,8 @@ def find_pairs(raw: Path, rules: PairingRules | None = None, leave_out: Path | N
     found.problems += _bad_splits({pair.split for pair in found.pairs})
     name = layout.name if layout else "given by " + ("--pairs" if rules.pairs else "--lists")
     if found.problems or not found.pairs or (found.missing and rules.missing == "error"):
-        raise _not_paired(raw, files, name, found, rules.missing == "skip")
+        hint = _unlike(files) if layout and not found.pairs else _skippable(found, rules)
+        raise InputError(f"{raw}: {_counted(found)} in the layout {name}{hint}", [*found.problems, *found.missing])
     return Pairing(
         name,
         tuple(sorted(Pair(pair.split or ALL, pair.key, pair.image, pair.label) for pair in found.pairs)),
@@ -91,26 +92,32 @@ def _search(raw: Path, files: list[str], rules: PairingRules) -> tuple[Layout | 
     """By a table, by lists, by a layout, or by a layout with lists."""
     if rules.pairs:
         return None, PairsTable(rules.pairs, raw, files).find()
-    problems: list[str] = []
+    told = Found()
     lists = given_lists(raw, rules.lists) if rules.lists else None
-    lines = without_unions(lists.read(raw, problems)) if lists else []
+    lines = _lines(raw, lists, told) if lists else []
     if lines and all(line.two_paths for line in lines):
-        found = ListedPairs(files, None).find(lines)
-        found.problems += problems
-        return None, found
+        return None, ListedPairs(files, None).find(lines).with_told(told)
     layout = _layout(raw, files, rules)
     if lists and layout.has_splits:
         raise InputError(f"{raw}: the layout {layout.name} already has splits, so --lists cannot name others")
     beside = [] if lists or layout.has_splits else usual_lists(files)
     if layout.exclusive and beside:
         lists = _only(raw, beside)
-        lines = without_unions(lists.read(raw, problems))
+        lines = _lines(raw, lists, told)
     matches = match(files, layout)
     found = ListedPairs(files, matches).find(lines) if lists else matches.found()
-    found.problems += problems
     if beside and not lists:
-        found.notes.append(f"the lists {_shown(beside)} are not used; --lists '{beside[0].text}' would")
-    return layout, found
+        told.notes.append(f"the lists {_shown(beside)} are not used; --lists '{beside[0].text}' would")
+    return layout, found.with_told(told)
+
+
+def _lines(raw: Path, lists: Lists, told: Found) -> list[ListedLine]:
+    """The lines of all lists but those that say nothing new."""
+    lines = lists.read(raw, told.problems)
+    kept = without_unions(lines)
+    for split in sorted({line.split for line in lines} - {line.split for line in kept} - {"trainval"}):
+        told.notes.append(f"the list {split} names what other lists name, and is left out")
+    return kept
 
 
 def _layout(raw: Path, files: list[str], rules: PairingRules) -> Layout:
@@ -185,7 +192,7 @@ def _drawn(pairs: Iterable[FoundPair], shares: Shares, split_by: str | None) -> 
         if group is None:
             known = ", ".join(name for name, _ in pair.captures) or "none"
             raise UsageError(f"--split-by {split_by}: nothing is captured by this name, only {known}")
-        yield replace(pair, split=shares.split_of(group))
+        yield replace(pair, split=shares.split_of(composed(group)))
 
 
 def _bad_splits(splits: set[str]) -> Iterator[str]:
@@ -199,11 +206,21 @@ def _bad_splits(splits: set[str]) -> Iterator[str]:
         yield "some pairs have no split, though others do"
 
 
-def _not_paired(raw: Path, files: list[str], name: str, found: Found, skipped: bool) -> InputError:
-    """Everything that is wrong, and what might help."""
-    problems = found.problems + found.missing
-    hint = "; --missing skip leaves out what has no partner" if found.missing and not skipped else ""
-    if not found.pairs:
-        hint = "; no image has a label of the same key: --image and --label say how their names differ"
-        hint += "".join(f", {proposal}" for proposal in _proposals(files)[:1])
-    return InputError(f"{raw}: {len(problems)} problems in the layout {name}{hint}", problems)
+def _counted(found: Found) -> str:
+    count = len(found.problems) + len(found.missing)
+    return f"{count} problems" if count else "there is no pair"
+
+
+def _skippable(found: Found, rules: PairingRules) -> str:
+    if found.missing and found.pairs and rules.missing == "error":
+        return "; --missing skip leaves out what has no partner"
+    return "" if found.pairs else "; nothing that is named there is a pair of files"
+
+
+def _unlike(files: list[str]) -> str:
+    """What might help where images and labels have no key in common."""
+    hints = [
+        "no image and label have a key in common: --image and --label say how their names differ",
+        *_proposals(files)[:1],
+    ]
+    return "; " + ", ".join(hints)

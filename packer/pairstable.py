@@ -10,7 +10,7 @@ from pathlib import Path
 
 from packer.errors import InputError
 from packer.found import Found, FoundPair
-from packer.paths import WrittenPaths, is_picture, stem
+from packer.paths import WrittenPaths, is_picture, read_names, stem
 from packer.template import KEY, SPLIT, composed
 
 IMAGE, LABEL = "image", "label"
@@ -47,14 +47,14 @@ class PairsTable:
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Every row that is not empty, with the number of its line."""
         try:
-            text = self._table.read_text(encoding="utf-8-sig")
+            text = read_names(self._table)
             first = text.partition("\n")[0]
             delimiter = next((one for one in "\t;" if one in first), ",")
             reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
             for row in reader:
                 if any(cells := [cell.strip() for cell in row]):
                     yield reader.line_num, cells
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
+        except (OSError, ValueError, csv.Error) as error:
             raise InputError(f"{self._table}: the table of pairs cannot be read ({error})") from error
 
     def _columns(self, cells: list[str]) -> tuple[list[str], bool]:

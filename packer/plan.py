@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 
-from packer.audit import Audit, judge, sample
-from packer.class_table import TABLE_NAMES, class_table
-from packer.engines import TASK_TIMEOUT, glances
+from packer.audit import audit, no_classes
+from packer.class_table import class_table
+from packer.engines import TASK_TIMEOUT
 from packer.errors import BadPair, InputError, TargetError, UsageError
+from packer.eyes import Eyes
 from packer.formats import writer
 from packer.geometry import NATIVE, TILE, Geometry
-from packer.glance import Glance, Question
-from packer.labels import AS_THE_TABLE_SAYS, AUTO, BINARY, BINARY_CLASSES, LabelRules, settle
+from packer.labels import AUTO, BINARY, BINARY_CLASSES, LabelRules, settle
 from packer.pairing import Pair, Pairing, PairingRules, find_pairs
 from packer.pictures.decode import decoder_identity
 from packer.pictures.rules import MOST_PIXELS, ImageRules
@@ -62,6 +62,7 @@ class Request:
     alpha: str = "refuse"
     max_pixels: int = MOST_PIXELS
     shard_bytes: int = 128 * MIB
+    palettes_differ: bool = False
     near_duplicates: bool = False
     workers: int = 1
     task_timeout: int = TASK_TIMEOUT
@@ -135,18 +136,17 @@ def make_plan(request: Request) -> Plan:
     """Find the pairs, judge every header, and cut the shards."""
     _check_options(request)
     pairing = find_pairs(request.raw, request.pairing, leave_out=request.out)
+    eyes = Eyes(request.raw, request.workers, request.task_timeout, request.max_pixels)
     classes = class_table(request.raw, request.classes, request.ignore)
     if classes is None and request.label_codec == BINARY:
         classes = BINARY_CLASSES
     if classes is None:
-        raise _no_classes(request, pairing)
+        raise no_classes(eyes, request.raw, pairing.pairs)
     rules = settle(LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor), classes)
     image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels)
     sizes, verdicts = _check_headers(pairing.pairs, request.raw, image_rules, rules.lossy)
-    audited = judge(_glance_at_some(request, pairing.pairs, classes, rules), rules)
-    if audited.moving and request.label_codec == AUTO:
-        raise _moving_colours(audited)
-    rejects = [audited.bad.get(place) or verdicts[place] for place in sorted({*verdicts, *audited.bad})]
+    wrong = audit(eyes, pairing.pairs, classes, rules, request.label_codec, request.palettes_differ)
+    rejects = [reason for _, reason in sorted({**verdicts, **wrong}.items())]
     recipe = Recipe(
         storage=request.storage,
         classes=classes,
@@ -217,16 +217,6 @@ def _check_headers(
     return sizes, {place: verdict for place, verdict in enumerate(verdicts) if isinstance(verdict, str)}
 
 
-def _glance_at_some(
-    request: Request, pairs: Sequence[Pair], classes: ClassTable | None = None, rules: LabelRules = AS_THE_TABLE_SAYS
-) -> dict[int, tuple[str, Glance]]:
-    """Look at the labels of a few pairs: by the place of each, its label and what was seen."""
-    places = sample(pairs)
-    questions = [Question(pairs[place].label, None, classes, rules, request.max_pixels) for place in places]
-    seen = glances(questions, request.raw, request.workers, request.task_timeout)
-    return {place: (pairs[place].label, glance) for place, glance in zip(places, seen, strict=True)}
-
-
 def _common_size(sizes: Sequence[Size | None], rejects: Sequence[str]) -> Size:
     """The size that all pictures have; where they differ, the user must choose one."""
     counts = Counter(size for size in sizes if size is not None)
@@ -245,32 +235,6 @@ def _common_size(sizes: Sequence[Size | None], rejects: Sequence[str]) -> Size:
 
 def _shown(size: Size) -> str:
     return f"{size[0]}x{size[1]}"
-
-
-def _moving_colours(audited: Audit) -> InputError:
-    return InputError(
-        "the labels' palettes differ, so that one colour is several indices; which of them is the class? If the "
-        "colour: give a class table of colours (name,r,g,b). If the index: say so with --label-codec index",
-        audited.moving[:20],
-    )
-
-
-def _no_classes(request: Request, pairing: Pairing) -> InputError:
-    """Show what the labels hold, so that the answer can be typed at once."""
-    raw, seen = request.raw, _glance_at_some(request, pairing.pairs)
-    found = {value for _, glance in seen.values() for value in glance.values}
-    summary = f"{raw}: no class table; put {TABLE_NAMES[0]} (name,r,g,b) there, or name one with --classes FILE"
-    if not found:
-        return InputError(summary)
-    classes = [value for value in found if value != 255]
-    proposal = f"perhaps --classes {max(classes, default=0) + 1}" + (" --ignore 255" if 255 in found else "")
-    if len(classes) < 2 <= len(found):
-        proposal = f"perhaps --classes {','.join(map(str, sorted(found)))}"
-    values = ", ".join(map(str, sorted(found)[:30])) + (", …" if len(found) > 30 else "")
-    return InputError(
-        f"{summary}; the labels hold numbers, so a number of classes will do, {proposal}",
-        [f"values in a sample of {len(seen)} of {len(pairing.pairs)} labels: {values}"],
-    )
 
 
 def _target(out: Path) -> tuple[int, Manifest | None]:

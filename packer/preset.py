@@ -42,7 +42,7 @@ class Preset:
 
 def presets() -> list[Preset]:
     """All of them, by name."""
-    return [Preset(path.stem) for path in sorted(FOLDER.glob("*.toml"))]
+    return [Preset(name) for name in sorted(path.stem for path in FOLDER.glob("*.toml"))]
 
 
 def find_preset(name: str) -> Preset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import blake2b
@@ -45,11 +46,9 @@ class Shares:
 
 
 def _percent(text: str, percent: str) -> Fraction:
-    try:
-        share = Fraction(percent.strip()) / 100
-    except (ValueError, ZeroDivisionError):
-        share = Fraction(0)
-    if not 0 < share < 1 or "/" in percent:
+    number = re.fullmatch(r"\s*(\d{1,2}(?:\.\d{1,9})?)\s*", percent, re.ASCII)
+    share = Fraction(number[1] if number else 0) / 100
+    if not share:
         raise UsageError(f"--split {text}: {percent.strip()!r} is no percentage above 0 and below 100")
     return share
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from packer.errors import InputError, UsageError
 from packer.layouts import SPLIT_FOLDERS
-from packer.paths import is_picture
+from packer.paths import is_picture, read_names
 from packer.template import OTHER_PICTURES, PICTURES
 
 VOC_LISTS = "ImageSets/Segmentation"
 USUAL_FOLDERS = (VOC_LISTS, "splits", "lists", "")
 USUAL_NAMES = (*SPLIT_FOLDERS, "trainval")
+HELD_OUT = ("val", "valid", "validation", "test", "testing")
 _SPLIT = re.compile(r"\{split(?::(?P<choices>[^{}]+))?\}")
 _FLAGS = re.compile(r"(?:\s+-?\d+)+$")
 _BETWEEN = re.compile(
@@ -90,14 +91,15 @@ def usual_lists(files: Iterable[str]) -> list[Lists]:
 
 
 def without_unions(lines: list[ListedLine]) -> list[ListedLine]:
-    """The lines without those lists that say nothing new, as `trainval` beside train and val."""
+    """The lines without those lists that say nothing new, as `trainval` beside train and val; a test list that names
+    what is trained on stays, as the leak it is."""
     names: dict[str, set[tuple[str, ...]]] = {}
     for line in lines:
         names.setdefault(line.split, set()).add(line.names)
     unions = set()
     for split, listed in names.items():
         parts = [others for other, others in names.items() if other not in unions and others < listed]
-        if len(parts) > 1 and set().union(*parts) == listed:
+        if split not in HELD_OUT and len(parts) > 1 and set().union(*parts) == listed:
             unions.add(split)
     if names.get("trainval", set()) <= names.get("train", set()) | names.get("val", set()):
         unions.add("trainval")
@@ -126,8 +128,8 @@ def _matching(base: Path, text: str) -> dict[str, tuple[Path, str]]:
 
 def _read_list(split: str, path: Path, shown: str, problems: list[str]) -> Iterator[ListedLine]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_names(path)
+    except (OSError, ValueError) as error:
         problems.append(f"{shown}: the list cannot be read ({error})")
         return
     for number, line in enumerate(text.splitlines(), 1):

@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from packer.audit import sample
-from packer.engines import glances
 from packer.errors import BadPair
+from packer.eyes import Eyes
 from packer.findings import Findings, Seen, find
-from packer.glance import MOST_COUNTS, Glance, Question
+from packer.glance import MOST_COUNTS, Glance
 from packer.pairing import Pair
+from packer.palettes import Palettes
 from packer.pictures.header import Header
 from packer.pictures.kinds import read_header
 from packer.rows import naming, open_picture
@@ -22,7 +22,7 @@ from readers.contract.tiles import Size
 
 THREADS = 16
 """Headers wait for the disk more than for the processor."""
-CHANNELS = {1: "gray or palette", 2: "gray with alpha", 3: "RGB", 4: "RGB with alpha"}
+CHANNELS = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGB with alpha"}
 
 
 @dataclass
@@ -35,27 +35,16 @@ class LabelSurvey:
     """Pixels by number: of gray labels, and of palette labels by index."""
     colours: Counter[int] = field(default_factory=Counter)
     """Pixels by colour code: of RGB labels, and of palette labels by colour."""
-    indices: dict[int, set[int]] = field(default_factory=dict)
-    """The indices that each colour of a palette has."""
+    palettes: Palettes = field(default_factory=Palettes)
     too_many: bool = False
     """Whether a label has more colours than were counted."""
 
-    def add(self, glance: Glance) -> None:
+    def add(self, path: str, glance: Glance) -> None:
         self.looked_into += 1
         self.values.update(glance.values)
         self.colours.update(glance.colours)
         self.too_many |= max(len(glance.values), len(glance.colours)) >= MOST_COUNTS
-        for index, code in glance.palette.items():
-            self.indices.setdefault(code, set()).add(index)
-
-    @property
-    def palettes(self) -> bool:
-        return bool(self.indices)
-
-    @property
-    def moving(self) -> list[int]:
-        """Colours that are one index in one palette and another in another."""
-        return sorted(code for code, indices in self.indices.items() if len(indices) > 1)
+        self.palettes.add(path, glance)
 
 
 @dataclass(frozen=True)
@@ -74,36 +63,34 @@ class Survey:
     """Of the images that were looked into."""
 
 
-def survey(pairs: Sequence[Pair], raw: Path, most: int, workers: int, task_timeout: int, near: bool) -> Survey:
+def survey(pairs: Sequence[Pair], eyes: Eyes, most: int, near: bool) -> Survey:
     """Read every header, and the pixels of about `most` pairs."""
     with ThreadPoolExecutor(THREADS) as pool:
-        verdicts = list(pool.map(lambda pair: _headers(pair, raw), pairs))
+        verdicts = list(pool.map(lambda pair: _headers(pair, eyes.raw), pairs))
     headers = [verdict for verdict in verdicts if not isinstance(verdict, str)]
     sizes = Counter(image.size for image, _ in headers)
     depths = [0 if image.is_float else image.depth for image, _ in headers]
-    places = sample(pairs, most)
-    questions = [Question(pairs[place].label, pairs[place].image) for place in places]
-    seen = list(zip(places, glances(questions, raw, workers, task_timeout), strict=True))
+    seen = eyes.look(pairs, most, images=True)
     labels = LabelSurvey(kinds=Counter(_kind(label) for _, label in headers))
-    for _, glance in seen:
-        labels.add(glance)
+    for place, glance in seen.items():
+        labels.add(pairs[place].label, glance)
     bad = [verdict for verdict in verdicts if isinstance(verdict, str)]
-    bad += [glance.bad for _, glance in seen if glance.bad is not None]
-    looks = [Seen(pairs[place].split, pairs[place].key, glance.look) for place, glance in seen if glance.look]
+    bad += [glance.bad for glance in seen.values() if glance.bad is not None]
+    looks = [Seen(pairs[place].split, pairs[place].key, glance.look) for place, glance in seen.items() if glance.look]
     return Survey(
         sizes,
         Counter(_kind(image) for image, _ in headers),
         0 if 0 in depths else max(depths, default=8),
         labels,
         tuple(dict.fromkeys(bad)),
-        tuple(_copies(pairs, raw)),
+        tuple(_copies(pairs, eyes.raw)),
         find(looks, sizes, near=near),
     )
 
 
 def _kind(header: Header) -> str:
     """`png RGB 8 bits`, as people say it."""
-    channels = CHANNELS.get(header.channels, f"{header.channels} channels")
+    channels = "palette" if header.has_palette else CHANNELS.get(header.channels, f"{header.channels} channels")
     kind = "bits, float" if header.is_float else "bits"
     turned = "" if header.orientation == 1 else ", turned by EXIF"
     return f"{header.kind} {channels}, {header.depth} {kind}{turned}"

@@ -163,6 +163,10 @@ BY_VALUE = {
     "below.json": '{"categories": [{"id": 7, "name": "road"}, {"id": 23, "name": "sky"}], "info": {}}',
     "datumaro.json": '{"label_map": {"7": "road", "23": "sky"}, "background_label": "7"}',
     "ours.json": '{"class": [{"name": "road", "values": [7]}, {"name": "sky", "values": ["23-23"]}]}',
+    "labels.txt": "7: road\n23: sky\n",
+    "all.txt": "7 road 128 64 128\n23 sky 70 130 180\n",
+    "spaced.txt": "7 road\n23 sky\n",
+    "headed.txt": "id name\n7 road\n23 sky\n",
     "train.json": '[{"id": 23, "name": "sky", "trainId": 1}, {"id": 7, "name": "road", "trainId": 0}]',
 }
 
@@ -176,6 +180,7 @@ def test_tables_of_values_in_all_the_forms_people_ship(tmp_path: Path, name: str
 BY_COLOUR = {
     "names.json": '{"a": [255, 0, 0], "b b": "#00ff00"}',
     "labelmap.txt": "# label:color_rgb:parts:actions\na:255,0,0::\nb b:0,255,0::\n",
+    "names_first.txt": "a 255 0 0\nb b 0 255 0\n",
     "label_colors.txt": "255 0 0\ta\n0 255 0\t\tb b\n",
     "a.toml": "[[class]]\nname = 'a'\ncolour = '#ff0000'\n[[class]]\nname = 'b b'\ncolours = [[0, 255, 0]]\n",
 }
@@ -194,6 +199,7 @@ def test_a_list_of_names_counts_from_0(tmp_path: Path) -> None:
         assert [(one.name, one.values) for one in table.classes] == [("road", (0,)), ("traffic light", (1,))]
     table = table_of(tmp_path / "labels.txt", "__ignore__\n_background_\ncar\n")
     assert (table.names, table.classes[1].values, table.ignored_values) == (("_background_", "car"), (1,), (255,))
+    assert problems_of(tmp_path / "a.txt", "road\n7 sky\n") == [":2: expected a name, found '7 sky'"]
     assert problems_of(tmp_path / "a.txt", "road\nsky\nroad\n") == [":3: 'road' is a second time in the list"]
 
 

@@ -226,9 +226,41 @@ def test_a_folder_of_moving_palettes_packs_by_colour_and_asks_where_only_values_
     asked = run("build", "--classes", 4, raw, tmp_path / "out2")
     assert asked.exit_code == 1
     assert "#4682b4 is index 0 in labels/0.png, and index 1 in labels/1.png" in asked.stderr
-    assert "--label-codec index" in asked.stderr
+    refused = run("build", "--classes", 4, "--label-codec", "index", raw, tmp_path / "out2")
+    assert refused.exit_code == 1
+    assert "--label-codec index --palettes-differ" in refused.stderr
     assert not (tmp_path / "out2").exists()
-    assert run("build", "--quiet", "--classes", 4, "--label-codec", "index", raw, tmp_path / "out2").exit_code == 0
+    options = ("--quiet", "--classes", 4, "--label-codec", "index", "--palettes-differ")
+    assert run("build", *options, raw, tmp_path / "out2").exit_code == 0
+
+
+def test_a_folder_of_random_palettes_asks_until_the_index_is_named_and_has_no_colour_of_the_table(
+    tmp_path: Path,
+) -> None:
+    """The opposite trap: the index is the class, and each palette is made up."""
+    raw = _palette_set(tmp_path / "raw", [[0, 1, 2, 3]] * 3, table=False)
+    truth = np.arange(64, dtype=np.uint8).reshape(8, 8) % 4
+    for number in range(3):
+        (raw / "labels" / f"{number}.png").write_bytes(palette(truth, COLOURS // (number + 1)))
+    asked = run("build", "--classes", 4, raw, tmp_path / "out")
+    assert asked.exit_code == 1
+    assert "index 0 is #4682b4 in labels/0.png, and #23415a in labels/1.png" in asked.stderr
+    dataset = open_dataset(pack(raw, tmp_path / "out", "--classes", 4, "--label-codec", "index"), label="index")
+    assert all(np.array_equal(label.numpy(), truth) for _, label in dataset)
+    (raw / "class_dict.csv").write_text("\n".join(["name,r,g,b", *(f"c{n},{n},9,9" for n in range(4))]))
+    refused = run("build", raw, tmp_path / "out2")
+    assert refused.exit_code == 1
+    assert "labels/0.png: has colours of no class" in refused.stderr
+
+
+def test_padded_palettes_with_one_colour_twice_are_not_palettes_that_differ(tmp_path: Path) -> None:
+    """255 is often as black as 0 is: what counts is whether an index changes its colour."""
+    raw = _palette_set(tmp_path / "raw", [[0, 1, 2, 3]] * 2, table=False)
+    colours = np.zeros((256, 3), np.uint8)
+    colours[1:4] = COLOURS[1:]
+    for number, values in enumerate(([0, 1, 2, 3], [1, 2, 3, 255])):
+        (raw / "labels" / f"{number}.png").write_bytes(palette(np.array(values * 16, np.uint8).reshape(8, 8), colours))
+    assert run("build", "--quiet", "--classes", 4, "--ignore", 255, raw, tmp_path / "out").exit_code == 0
 
 
 def test_a_wrong_label_shows_before_anything_is_packed(tmp_path: Path) -> None:
@@ -238,3 +270,19 @@ def test_a_wrong_label_shows_before_anything_is_packed(tmp_path: Path) -> None:
     assert failed.exit_code == 1
     assert "labels/2.png: has colour of no class (#090909: 64 pixels" in failed.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("divisor", [1000, 256])
+def test_instance_ids_of_8_bits_are_ids_without_instance(divisor: int) -> None:
+    data = encode(np.array([[0, 7]], np.uint8))
+    found = LabelCodec(by_value(0, 7), LabelRules("instance", divisor=divisor)).decode(data)
+    assert found.tolist() == [[0, 1 if divisor == 1000 else 0]]
+
+
+def test_the_nearest_colour_is_near_in_its_alpha_as_well() -> None:
+    table = ClassTable((SegClass("solid", None, (), ((0, 0, 0),)), SegClass("glass", None, (), ((0, 0, 0, 0),))))
+    pixels = np.array([[[0, 0, 0, 255], [9, 0, 0, 30], [0, 9, 0, 200]]], np.uint8)
+    assert LabelCodec(table, LabelRules(unknown="nearest")).decode(rgba(pixels)).tolist() == [[0, 1, 0]]
+    only_glass = ClassTable(table.classes[1:])
+    solid = encode(np.zeros((1, 1, 3), np.uint8))
+    assert LabelCodec(only_glass, LabelRules(unknown="nearest")).decode(solid).tolist() == [[0]]

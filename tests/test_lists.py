@@ -178,12 +178,21 @@ def test_a_pair_in_two_splits_is_a_leak_and_both_lines_are_named(raw: Path) -> N
     assert problems(raw) == ("splits/val.txt:2: images/b.jpg is in val, and in train by splits/train.txt:2",)
 
 
-@pytest.mark.parametrize("name", ["trainval", "everything"])
-def test_a_list_that_is_the_union_of_others_says_nothing_new(raw: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "notes"), [("trainval", 0), ("everything", 1)])
+def test_a_list_that_is_the_union_of_others_says_nothing_new(raw: Path, name: str, notes: int) -> None:
     write(raw / "lists/train.txt", "a", "b")
     write(raw / "lists/val.txt", "c")
     write(raw / f"lists/{name}.txt", "a", "b", "c")
     assert splits(raw, lists="lists") == [("train", "a"), ("train", "b"), ("val", "c")]
+    told = find_pairs(raw, PairingRules(lists="lists")).notes
+    assert told.count(f"the list {name} names what other lists name, and is left out") == notes
+
+
+def test_a_test_list_that_is_the_union_of_others_leaks(raw: Path) -> None:
+    write(raw / "lists/train.txt", "a", "b")
+    write(raw / "lists/val.txt", "c")
+    write(raw / "lists/test.txt", "a", "b", "c")
+    assert len(problems(raw, lists="lists")) == 3
 
 
 def test_lists_that_are_all_the_same_leak(raw: Path) -> None:

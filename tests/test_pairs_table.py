@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,7 @@ def test_what_is_no_table_of_pairs_is_refused(raw: Path, text: str) -> None:
 
 
 def test_an_empty_table_is_an_error(raw: Path) -> None:
-    with pytest.raises(InputError, match="no image has a label"):
+    with pytest.raises(InputError, match="there is no pair in the layout given by --pairs; nothing that is named"):
         find_pairs(raw, PairingRules(pairs=table(raw / "p.csv", "image,label\n")))
 
 
@@ -126,3 +127,17 @@ def test_the_command_line_packs_a_table(raw: Path) -> None:
     assert result.exit_code == 0, result.stderr
     assert "layout    given by --pairs" in result.stdout
     assert "pairs     train 1, val 1" in result.stdout
+
+
+def test_names_that_differ_in_their_accents_alone_are_told_apart_by_a_table(tmp_path: Path) -> None:
+    one, two = "i/caf\u00e9.png", "i/cafe\u0301.png"
+    touch(tmp_path, one, two, "l/1.png", "l/2.png")
+    path = table(tmp_path / "pairs.csv", f"image,label,key\n{one},l/1.png,1\n{two},l/2.png,2\n")
+    assert [row[1:3] for row in keys(tmp_path, pairs=path)] == [("1", one), ("2", two)]
+
+
+def test_a_file_far_too_large_for_a_table_is_not_read(raw: Path) -> None:
+    path = table(raw / "pairs.csv", "image,label\n")
+    os.truncate(path, 100 << 30)  # a sparse file: it takes no room
+    with pytest.raises(InputError, match="larger than 256 MiB"):
+        find_pairs(raw, PairingRules(pairs=path))

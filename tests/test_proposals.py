@@ -56,6 +56,14 @@ def test_what_has_no_partner_is_counted() -> None:
     assert propose(files) == [Proposal("rgb/{key}", "gt/{key}", 2, 2)]
 
 
+def test_a_depth_map_is_never_taken_for_the_image(tmp_path: Path) -> None:
+    touch(tmp_path, "aachen/0_dem.tif", "aachen/0_rgb.jp2", "aachen/0_seg.tif")
+    with pytest.raises(InputError) as caught:
+        find_pairs(tmp_path)
+    assert "1 files are .jp2, which cannot be packed; convert them to PNG" in caught.value.problems
+    assert propose(list_files(tmp_path)) == []
+
+
 @pytest.mark.parametrize(
     "files",
     [[], ["a.png"], ["notes.txt", "a.csv"], [f"photos/IMG_{n}.jpg" for n in range(50)]],
@@ -137,6 +145,10 @@ DATUMARO, TORCHGEO = "datumaro_layouts/tests/assets", "torchgeo_layouts/tests/da
             8,
             ("images_prepped_{split}/{key}", "annotations_prepped_{split}/{key}"),
         ),
+        (f"{TORCHGEO}/vaihingen", 4, ("top/{key}", "{key}")),
+        (f"{TORCHGEO}/inria", 7, ("AerialImageDataset/{split}/images/{key}", "AerialImageDataset/{split}/gt/{key}")),
+        (f"{TORCHGEO}/potsdam", 4, ("4_Ortho_RGBIR/{key}_RGBIR", "{key}_label")),
+        (f"{TORCHGEO}/gid15", 4, ("GID/img_dir/{split}/{key}", "GID/ann_dir/{split}/{key}_15label")),
         ("voc2012_original/misc", 1, ("{key}.jpg", "{key}.png")),
     ],
 )

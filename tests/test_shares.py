@@ -34,7 +34,7 @@ def test_shares_are_percents_with_the_usual_names_or_given_ones(text: str, parts
     "text",
     [
         *("", "100", "80", "50/40", "60/30/20", "25/25/25/25", "0/100", "x/y", "train=1/2,val=1/2"),
-        *("a=50,a=50", "all=50,b=50", "a b=50,c=50", "a=150,b=-50", "a=nan,b=50", "=50,b=50"),
+        *("a=50,a=50", "all=50,b=50", "a b=50,c=50", "a=150,b=-50", "a=nan,b=50", "=50,b=50", "1e99999999/1"),
     ],
 )
 def test_shares_that_cannot_be_are_wrong_usage(text: str) -> None:
@@ -91,6 +91,10 @@ def test_a_group_may_be_in_the_image_or_in_a_column_alone(tmp_path: Path) -> Non
     table.write_text("image,label,Patient\nann/1.png,gt/1.png,zoe\nbob/2.png,gt/2.png,zoe\n")
     found = keys(tmp_path, pairs=table, split=halves, split_by="Patient")
     assert {split for split, *_ in found} == {halves.split_of("zoe")}
+    hundredths = Shares.parse(",".join(f"s{number}=1" for number in range(100)))
+    table.write_text("image,label,Patient\nann/1.png,gt/1.png,Ren\u00e9\nbob/2.png,gt/2.png,Rene\u0301\n")
+    found = keys(tmp_path, pairs=table, split=hundredths, split_by="Patient")
+    assert {split for split, *_ in found} == {hundredths.split_of("Ren\u00e9")}
     with pytest.raises(UsageError, match=r"--split-by patient: .* only image, label, Patient"):
         find_pairs(tmp_path, PairingRules(pairs=table, split=halves, split_by="patient"))
 

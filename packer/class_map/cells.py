@@ -25,8 +25,18 @@ COLUMNS = {
 }
 NO_TRAIN_ID = (-1, 255)
 _NUMBER = re.compile(r"-?[0-9]{1,5}")
-_LABELMAP = re.compile(r"(?P<name>[^:]+):(?P<colour>\d+,\d+,\d+)?:[^:]*:[^:]*")
-_COLOUR_FIRST = re.compile(r"(?P<colour>\d{1,3}\s+\d{1,3}\s+\d{1,3})\s+(?P<name>[^\d\s].*)")
+_VALUE = r"(?P<value>\d{1,5})\s*(?:[:=]\s*|\s)"
+_RGB = r"(?P<colour>\d{1,3}\s+\d{1,3}\s+\d{1,3})"
+_FORMS = (
+    re.compile(r"(?P<name>[^:]+):(?P<colour>\d+,\d+,\d+)?:[^:]*:[^:]*"),
+    re.compile(rf"{_RGB}\s+(?P<name>[^\d\s].*)"),
+    re.compile(rf"(?P<name>[^\d\s].*?)\s+{_RGB}"),
+    re.compile(rf"{_VALUE}(?P<name>[^\d\s:=].*?)\s+{_RGB}"),
+    re.compile(rf"{_VALUE}(?P<name>[^\d\s:=].*)"),
+)
+"""`road:128,64,128::` as CVAT and datumaro write, `128 64 128 Road` as CamVid and SYNTHIA do, `Road 128 64 128`,
+`7 Road 128 64 128`, `7: road` as COCO-Stuff does."""
+_NUMBERED = re.compile(r"\d+\s*[:=\s]")
 _SEPARATORS = ",;\t|"
 
 Line = tuple[int, str]
@@ -38,16 +48,25 @@ def read_cells(path: Path, text: str) -> ClassTable:
     if not lines:
         raise InputError(f"{path}: the class table is empty")
     plain = [(number, line) for number, line in lines if not line.startswith("#")]
-    for form in (_LABELMAP, _COLOUR_FIRST):
+    for form in _FORMS:
         if plain and all(form.fullmatch(line) for _, line in plain):
             return _matched(path, plain, form)
-    if path.suffix.lower() != ".csv" and not any(sign in line for _, line in lines for sign in _SEPARATORS):
-        return names_table(path, [(f"{path}:{number}", line) for number, line in lines])
+    separated = any(sign in line for _, line in lines for sign in _SEPARATORS)
+    if path.suffix.lower() != ".csv" and not separated and not _headed(lines[0][1].split()):
+        return _names(path, lines)
     rows = _cells(path, text)
     columns, rows = _columns(path, rows)
     problems: list[str] = []
     drafts = [_row(f"{path}:{number}", row, columns, problems) for number, row in rows]
     return join(path, [row for row in drafts if row is not None], problems, "train" in columns)
+
+
+def _names(path: Path, lines: list[Line]) -> ClassTable:
+    """A name a line. One that begins with a number is more likely a line of another form that went wrong."""
+    odd = [f"{path}:{number}: expected a name, found {line!r}" for number, line in lines if _NUMBERED.match(line)]
+    if odd:
+        raise InputError(f"{path}: is a list of names by its other lines; {len(odd)} problems in the class table", odd)
+    return names_table(path, [(f"{path}:{number}", line) for number, line in lines])
 
 
 def names_table(path: Path, names: list[tuple[str, str]]) -> ClassTable:
@@ -68,16 +87,19 @@ def _repeated(names: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _matched(path: Path, lines: list[Line], form: re.Pattern[str]) -> ClassTable:
-    """`road:128,64,128::` as CVAT and datumaro write, `128 64 128 Road` as CamVid and SYNTHIA do."""
+    """A table of lines that all have one form."""
     problems: list[str] = []
     rows = []
     for number, line in lines:
         found = form.fullmatch(line)
         assert found is not None
-        colour = parse_colour(found["colour"] or "")
-        if colour is None:
-            problems.append(f"{path}:{number}: expected a colour of three numbers from 0 to 255, found {line!r}")
-        rows.append(coloured(f"{path}:{number}", found["name"].strip(), colour))
+        parts, place = found.groupdict(), f"{path}:{number}"
+        colour, values = parse_colour(parts.get("colour") or ""), parse_values(parts.get("value") or "") or ()
+        if "value" in parts and not values:
+            problems.append(f"{place}: expected a value from 0 to {MOST_VALUE}, found {line!r}")
+        if "colour" in parts and colour is None:
+            problems.append(f"{place}: expected a colour of three numbers from 0 to 255, found {line!r}")
+        rows.append(coloured(place, parts["name"].strip(), colour, values))
     return join(path, rows, problems)
 
 
@@ -99,13 +121,7 @@ def _delimiter(text: str) -> str:
 
 def _columns(path: Path, rows: list[tuple[int, list[str]]]) -> tuple[dict[str, int], list[tuple[int, list[str]]]]:
     """Which column holds what, and the rows below the heading. Without a heading, name,r,g,b is understood."""
-    heading = [cell.casefold().replace(" ", "_") for cell in rows[0][1]]
-    columns = {
-        what: next(place for place, cell in enumerate(heading) if cell in names)
-        for what, names in COLUMNS.items()
-        if any(cell in names for cell in heading)
-    }
-    if columns.keys() & {"colour", "value", "train"} or {"red", "green", "blue"} <= columns.keys():
+    if columns := _headed(rows[0][1]):
         return columns, rows[1:]
     if len(rows[0][1]) in (4, 5) and all(_NUMBER.fullmatch(cell) for cell in rows[0][1][1:]):
         return {"name": 0, "red": 1, "green": 2, "blue": 3, **({"alpha": 4} if len(rows[0][1]) == 5 else {})}, rows
@@ -113,6 +129,18 @@ def _columns(path: Path, rows: list[tuple[int, list[str]]]) -> tuple[dict[str, i
         f"{path}:{rows[0][0]}: cannot tell the columns from {', '.join(rows[0][1])!r}; "
         "expected a heading such as name,r,g,b or name,colour or value,name or id,name,train_id"
     )
+
+
+def _headed(cells: list[str]) -> dict[str, int]:
+    """Which column a heading says holds what; nothing where it is none that will do."""
+    heading = [cell.casefold().replace(" ", "_") for cell in cells]
+    columns = {
+        what: next(place for place, cell in enumerate(heading) if cell in names)
+        for what, names in COLUMNS.items()
+        if any(cell in names for cell in heading)
+    }
+    enough = columns.keys() & {"colour", "value", "train"} or {"red", "green", "blue"} <= columns.keys()
+    return columns if enough else {}
 
 
 def _row(place: str, row: list[str], columns: dict[str, int], problems: list[str]) -> Row | None:

@@ -138,6 +138,11 @@ MOST_NAMED = 20
     help="Of --label-codec instance: class = id // divisor (1000: Cityscapes; 256: KITTI, Mapillary).",
 )
 @click.option(
+    "--palettes-differ",
+    is_flag=True,
+    help="Of --label-codec index: only the index counts, although a colour is one index here and another there.",
+)
+@click.option(
     "--unknown",
     type=click.Choice(UNKNOWNS),
     default="error",

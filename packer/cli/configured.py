@@ -25,7 +25,8 @@ class ConfiguredCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
             given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
-            if not given.get("help"):
+            help_option = self.get_help_option(ctx)
+            if help_option is None or not given.get(str(help_option.name)):
                 said = self._said(ctx, given)
                 names = {key: str(option.name) for key, option in self._options().items()}
                 ctx.default_map = {names[key]: value for key, value in said.items()}

@@ -12,6 +12,8 @@ from packer.geometry import NATIVE
 from packer.shares import Shares
 from readers.contract.classes import ClassTable
 
+EVERY = 1 << 40
+"""More pairs than anybody has."""
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
@@ -75,6 +77,20 @@ class LimitType(click.ParamType[Any]):
         if re.fullmatch(r"\d{1,2}(\.\d+)?%|0?\.\d+%", text):
             return float(text[:-1]) / 100
         return self.fail(f"{value!r}: expected a number of pairs, or a share such as 0.1%", param, ctx)
+
+
+class CountType(click.ParamType[Any]):
+    """`64` is a number of pairs; `all` is every one."""
+
+    name = "N|all"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, int):
+            return value
+        text = str(value).strip()
+        if text == "all":
+            return EVERY
+        return int(text) if re.fullmatch("[1-9][0-9]{0,8}", text) else self.fail(f"{text!r}: expected a number, or all")
 
 
 class SharesType(click.ParamType[Any]):

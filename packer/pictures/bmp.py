@@ -45,7 +45,7 @@ def read(file: BinaryIO) -> Header:
     channels = 1 if bmp.bits <= 8 else 4 if bmp.has_alpha else 3
     if file.seek(0, 2) < bmp.rows_at + bmp.row_bytes * bmp.height:
         raise BadPair("is cut short")
-    return Header("BMP", bmp.width, bmp.height, 8, channels)
+    return Header("BMP", bmp.width, bmp.height, 8, channels, has_palette=bmp.bits <= 8)
 
 
 def decode(data: bytes, header: Header) -> Stored:

@@ -30,6 +30,7 @@ class Header:
     is_lossy: bool = False
     orientation: int = 1
     """EXIF's: 1 is upright, 5 to 8 are stored with sides swapped."""
+    has_palette: bool = False
 
     @property
     def size(self) -> tuple[int, int]:

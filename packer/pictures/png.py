@@ -46,7 +46,7 @@ def read(file: BinaryIO) -> Header:
     width, height, depth, colour, *_ = facts
     if depth not in _DEPTHS.get(colour, ()):
         raise BadPair(f"claims the colour type {colour} with {depth} bits, which no PNG has")
-    return Header("PNG", width, height, depth, _CHANNELS[colour], orientation=exif or xmp or 1)
+    return Header("PNG", width, height, depth, _CHANNELS[colour], orientation=exif or xmp or 1, has_palette=colour == 3)
 
 
 def decode(data: bytes, header: Header) -> Stored:

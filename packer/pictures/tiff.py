@@ -105,7 +105,8 @@ def read(file: BinaryIO) -> Header:
         raise BadPair("is a TIFF with its channels or bits in another order (PlanarConfiguration 2, FillOrder 2)")
     turned = tiff.one(ORIENTATION)
     turned = turned if 1 <= turned <= 8 else 1
-    return Header("TIFF", width, height, tiff.one(BITS), samples, is_float=is_float, orientation=turned)
+    palette = tiff.one(PHOTOMETRIC) == _INDEXED
+    return Header("TIFF", width, height, tiff.one(BITS), samples, is_float, False, turned, palette)
 
 
 def decode(data: bytes, header: Header) -> Stored:
