@@ -7,6 +7,7 @@ import pickle
 import random
 import re
 import shutil
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -234,7 +235,8 @@ def test_a_bad_picture_among_good_ones_leaves_these_as_they_are(storage: str, tm
     """The rows after it close up, and their starts with them."""
     raw = make_varied_raw(tmp_path / "raw", {"train": VARIED["train"]})
     bad = raw.path / "train" / "images" / "street_003.png"
-    bad.write_bytes(bad.read_bytes()[:200])  # its header is good, so room is made for it
+    data = bad.read_bytes()
+    bad.write_bytes(data[:-40] + bytes([data[-40] ^ 1]) + data[-39:])  # its header is good, so room is made for it
     (raw.path / "train" / "masks" / "street_006.png").write_bytes(b"")
     out = pack(raw.path, tmp_path / "out", "--format", storage, "--on-bad", "skip", "--size", "native")
     dataset = open_dataset(out, label="index")
@@ -305,6 +307,21 @@ def test_each_format_names_its_columns_as_the_page_says(storage: str, tmp_path: 
             "key": None,
         }
         assert [layout[name]["shape"] for name in ("image", "label")] == [[3, None, None], [None, None]]
+
+
+def test_what_lies_between_the_parts_of_a_value_is_zero(tmp_path: Path) -> None:
+    """Whatever row was written before it: the same rows are the same bytes."""
+    (path,) = writer("lmdb").write(tmp_path / "shard", made_up(HONEST, FIELDS)[0], FIELDS)
+    with (
+        lmdb.open(str(path), subdir=False, readonly=True, lock=False) as environment,
+        environment.begin() as txn,
+    ):
+        for row, (height, width) in enumerate(HONEST):
+            value, pixels = txn.get(b"%08d" % row, b""), height * width
+            label = -(-(64 + 3 * pixels) // 64) * 64
+            key = -(-(label + 2 * pixels) // 64) * 64
+            pads = value[8:64] + value[64 + 3 * pixels : label] + value[label + 2 * pixels : key]
+            assert pads == b"\0" * len(pads)
 
 
 def test_record_batches_hold_as_many_rows_as_fit_and_at_least_one(
@@ -385,6 +402,53 @@ def test_sizes_that_cannot_be_are_refused(honest: Path, storage: str, sizes: Siz
     lie(storage, honest, "size", np.array(sizes, "<u4"))
     with pytest.raises(DamagedError, match="shard"):
         opened(storage, honest)
+
+
+@pytest.mark.parametrize("size", [(0, 5), (5, 0), (0, 0)])
+def test_a_row_of_no_pixels_is_refused_also_where_all_else_agrees(
+    storage: str, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    stem = tmp_path / "shard"
+    writer(storage).write(stem, made_up([*HONEST[:3], size], FIELDS)[0], FIELDS)
+    with pytest.raises(DamagedError, match="all from 1 on"):
+        opened(storage, stem)
+
+
+@pytest.mark.parametrize("storage", ["npy", "hdf5"])
+def test_sizes_whose_bytes_run_over_to_the_right_sum_are_refused(storage: str, tmp_path: Path) -> None:
+    """Four rows of 2^62 pixels are 0 bytes in 64 bits."""
+    arrays = made_up([(1, 1)], FIELDS)[0]
+    sizes = [(1, 1), *[(2**31, 2**31)] * 4]
+    for field in FIELDS:
+        starts = [field.numbers * (2**62 * max(0, row - 1) + (row > 0)) for row in range(5)]
+        arrays[f"{field.name}_start"] = np.array([start % 2**64 for start in starts], "<u8")
+    arrays |= {"size": np.array(sizes, "<u4"), "key": np.array([b"a"] * 5)}
+    writer(storage).write(tmp_path / "shard", arrays, FIELDS)
+    with pytest.raises(DamagedError, match="more than any file holds"):
+        opener(storage)(tmp_path / "shard", ShardFacts(5, FIELDS))
+
+
+@pytest.mark.parametrize("rows", [38, 1000, 10**6, 2**40])
+def test_more_rows_than_the_buffers_of_a_batch_hold_are_refused(tmp_path: Path, rows: int) -> None:
+    """Every number of rows in the file says so, also those of its buffers' owners; the buffers do not."""
+    stem, honest = tmp_path / "shard", 37
+    writer("arrow").write(stem, made_up([(1, 1)] * honest, FIELDS)[0], FIELDS)
+    path = Path(f"{stem}.arrow")
+    data = path.read_bytes()
+    assert data.count(struct.pack("<q", honest)) >= 3
+    path.write_bytes(data.replace(struct.pack("<q", honest), struct.pack("<q", rows)))
+    with pytest.raises(DamagedError, match="cannot be opened"):
+        opener("arrow")(stem, ShardFacts(rows, FIELDS))
+
+
+def test_a_batch_without_rows_is_refused(tmp_path: Path) -> None:
+    writer("arrow").write(tmp_path / "whole", made_up(HONEST, FIELDS)[0], FIELDS)
+    batch = pa.ipc.open_file(f"{tmp_path}/whole.arrow").get_batch(0)
+    with pa.ipc.new_file(f"{tmp_path}/shard.arrow", batch.schema) as file:
+        file.write_batch(batch.slice(0, 0))
+        file.write_batch(batch)
+    with pytest.raises(DamagedError, match=r"shard.*found"):
+        opened("arrow", tmp_path / "shard")
 
 
 @pytest.mark.parametrize("field", ["image", "label"])
@@ -539,11 +603,10 @@ def test_the_schema_knows_native_rows_and_nothing_between(native: Path) -> None:
         ([2**41, None, None], [4, None, None], "over the limit"),
     ],
 )
-@pytest.mark.parametrize("storage", ["npy"], scope="session")
 def test_half_native_manifests_are_refused(
-    packed: Path, image: list[int | None], label: list[int | None], message: str
+    raw_folder: RawFolder, tmp_path: Path, image: list[int | None], label: list[int | None], message: str
 ) -> None:
-    document = json.loads((packed / MANIFEST).read_text())
+    document = json.loads((pack(raw_folder.path, tmp_path / "out") / MANIFEST).read_text())
     del document["checksum"]
     document["fields"][0]["shape"], document["fields"][1]["shape"] = image, label
     document["checksum"] = fingerprint(document)
