@@ -33,8 +33,8 @@ LABELME = "labelme_voc/examples"
 NATIVE = "--size native --labels index"
 HEAD = """# Public data sets, packed
 
-Made by `python tools/public_sets.py SETS docs/datasets.md`, with SETS a folder of public data sets as they are published;
-of some, the test data that datumaro and torchgeo ship in their true layouts. Each is packed with the options shown and
+Made by `python tools/public_sets.py SETS docs/datasets.md`, with SETS a folder of public data sets as they are
+published; of some, the test data that datumaro and torchgeo ship in their true layouts. Each is packed with the options shown and
 `--size native --labels index`. The label pixels of every class are then compared with what Pillow decodes and a plain
 look-up counts; "= EXPECT" were counted by somebody else before, too.
 
@@ -62,6 +62,7 @@ class Set:
 
 
 CAMVID = "--image 'images_prepped_{split}/{key}' --label 'annotations_prepped_{split}/{key}'"
+CAMVID_32 = "--image '{split:train|val|test}/{key}' --label '{split:train|val|test}annot/{key}'"
 CITYSCAPES = (
     "--image 'leftImg8bit/{split}/{city}/{key}_leftImg8bit.png' "
     "--label 'gtFine/{split}/{city}/{key}_gtFine_labelTrainIds.png'"
@@ -88,7 +89,7 @@ SETS = (
         "--preset binary-medical --image 'image/{key}' --label 'label/{key}'", ("unet_membrane",), 30),
     Set("Membranes, augmented", "unet_membrane/data/membrane/train/aug",
         "--image 'image_{key}' --label 'mask_{key}' --label-codec binary --threshold 128", (), 6),
-    Set("CamVid, 32 classes", f"{DATUMARO}/camvid_dataset", "--preset camvid --image '{split:train|val|test}/{key}' --label '{split:train|val|test}annot/{key}'", (), 4),
+    Set("CamVid, 32 classes", f"{DATUMARO}/camvid_dataset", f"--preset camvid {CAMVID_32}", (), 4),
     Set("Cityscapes, train ids", f"{DATUMARO}/cityscapes_dataset/train_dataset",
         f"{CITYSCAPES} --classes 34 --ignore 255", (), 4),
     Set("KITTI, instances of 16 bits", f"{DATUMARO}/kitti_dataset/kitti_segmentation", f"--classes 34 {KITTI}", (), 2),
