@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from packer.commit import commit
 from packer.engines import build_shards
 from packer.errors import PackError, RejectedError, TooManyRejectsError
+from packer.findings import Findings, Seen, find
 from packer.plan import Plan
 from packer.target import prepare_target
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
+from readers.contract.tiles import picture_of
 
 Progress = Callable[[int], None]
 """Called with the number of pairs that were just done."""
@@ -35,40 +37,61 @@ class Limits:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a build did. Every pair is a row or a reject."""
+    """What a build did. Every pair, or tile of one, is a row or a reject."""
 
     manifest: Manifest
     pairs: int
+    pieces: int
     rows: int
     rejects: tuple[tuple[str, str, str], ...]
-    """Split, key and reason of each."""
+    """Split, key and reason of each pair that is left out."""
+    findings: Findings
     seconds: float
 
 
-def build(plan: Plan, limits: Limits, workers: int, progress: Progress) -> Summary:
+def build(plan: Plan, limits: Limits, progress: Progress) -> Summary:
     """Build every shard of the plan and publish them; raises, and publishes nothing, where the rejects are too many."""
     started = time.monotonic()
     if plan.rejects and not limits.allows(len(plan.rejects), plan.pairs):
-        raise _too_many(plan.rejects, plan, limits, "by their headers alone; pixels come after these")
+        raise _too_many(
+            plan.rejects, plan, limits, "by their headers and a sample of the labels; the rest comes after these"
+        )
     plan.check_disk()
-    out = plan.request.out
+    request, out = plan.request, plan.request.out
     prepare_target(out)
     receipts: list[Receipt | None] = [None] * len(plan.specs)
-    with closing(build_shards(plan.specs, plan.request.raw, out, workers)) as shards:
+    with closing(build_shards(plan.specs, request.raw, out, request.workers, request.task_timeout)) as shards:
         for number, receipt in shards:
             receipts[number] = receipt
             progress(len(receipt.sources))
     done = [receipt for receipt in receipts if receipt is not None]
-    rejects = tuple((one.split, reject.key, reject.reason) for one in done for reject in one.rejects)
-    rows = sum(receipt.rows for receipt in done)
-    if rows + len(rejects) != plan.pairs:
+    rows, rejected = sum(receipt.rows for receipt in done), sum(len(receipt.rejects) for receipt in done)
+    if rows + rejected != plan.pieces:
         raise PackError(
-            f"{plan.pairs} pairs went in, {rows} rows and {len(rejects)} rejects came out: please report this"
+            f"{plan.pieces} pairs or tiles went in, {rows} rows and {rejected} rejects came out: please report this"
         )
+    rejects = _bad_pairs(done)
     if not limits.allows(len(rejects), plan.pairs) or rows == 0:
         raise _too_many([reason for _, _, reason in rejects], plan, limits)
     manifest = commit(out, plan.recipe, done)
-    return Summary(manifest, plan.pairs, rows, rejects, time.monotonic() - started)
+    counts = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
+    findings = find(_seen(done), plan.sizes, counts, manifest.pixels.ignored, request.near_duplicates)
+    return Summary(manifest, plan.pairs, plan.pieces, rows, rejects, findings, time.monotonic() - started)
+
+
+def _seen(receipts: Sequence[Receipt]) -> list[Seen]:
+    """Every row and how its image looks."""
+    return [
+        Seen(receipt.split, key, look)
+        for receipt in receipts
+        for key, look in zip(receipt.keys, receipt.looks, strict=True)
+    ]
+
+
+def _bad_pairs(receipts: Sequence[Receipt]) -> tuple[tuple[str, str, str], ...]:
+    """Every pair that is left out, once, also where each of its tiles is a reject."""
+    bad = {(one.split, picture_of(reject.key)): reject.reason for one in receipts for reject in one.rejects}
+    return tuple((split, key, reason) for (split, key), reason in bad.items())
 
 
 def all_cores() -> int:

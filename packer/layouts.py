@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from packer.errors import UsageError
 from packer.template import OTHER_PICTURES, PICTURES, SPLIT, Template
 
-IMAGE_FOLDERS = ("images", "image", "imgs", "img")
-LABEL_FOLDERS = ("labels", "label", "masks", "mask", "annotations", "annotation", "gts", "gt")
+IMAGE_FOLDERS = ("images", "image", "imgs", "img", "img_dir")
+LABEL_FOLDERS = ("labels", "label", "masks", "mask", "annotations", "annotation", "gts", "gt", "ann_dir")
 SPLIT_FOLDERS = ("train", "training", "val", "valid", "validation", "test", "testing")
 BESIDE_SPLIT = (
     "_labels",
@@ -26,30 +27,34 @@ BESIDE_SPLIT = (
 LABEL_SUFFIXES = ("", "_L", "_label", "_labels", "_mask", "_masks", "_gt", "_seg", "_annotation")
 IMAGE_SUFFIXES = ("", "_img", "_image")
 
-VOC = ("JPEGImages", "SegmentationClass", "ImageSets/Segmentation")
-
+VOC_IMAGES = "JPEGImages"
+VOC_LABELS = ("SegmentationClass", "SegmentationClassPNG")
 
 Place = tuple[str, str]
-"""A split ("" where the layout has none) and a key."""
+"""A split ("" unless both templates have it) and a key: what an image and its label share."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A way to pair: where images and labels are, and the folder of lists that name each split's keys, if any."""
+    """A way to pair: where images and labels are. What both templates capture is how an image finds its label."""
 
     name: str
     image: Template
     label: Template
-    lists: str | None = None
     exclusive: bool = True
     """Whether every picture in the folders must fit a template; not when the user chose the templates."""
 
     def __post_init__(self) -> None:
-        if set(self.image.captures) != set(self.label.captures):
+        strange = set(self.label.captures) - set(self.image.captures) - {SPLIT}
+        if strange:
             raise UsageError(
                 f"--image {self.image.text!r} and --label {self.label.text!r} need the same captures: "
-                "what both share is how an image finds its label"
+                f"{{{min(strange)}}} is in the label's alone; write * for what only labels have"
             )
+
+    @property
+    def has_splits(self) -> bool:
+        return SPLIT in (*self.image.captures, *self.label.captures)
 
     def image_place(self, path: str) -> Place | None:
         return self._place(self.image.match(path))
@@ -57,11 +62,20 @@ class Layout:
     def label_place(self, path: str) -> Place | None:
         return self._place(self.label.match(path))
 
+    def captures(self, image: str, label: str) -> dict[str, str]:
+        """Everything that the paths of a pair say."""
+        return {**(self.label.match(label) or {}), **(self.image.match(image) or {})}
+
+    @cached_property
+    def _shared(self) -> tuple[str, ...]:
+        return tuple(name for name in self.image.captures if name in self.label.captures)
+
     def _place(self, captures: dict[str, str] | None) -> Place | None:
-        """The key is what the captures hold, in the order of the image's template."""
+        """The key is what the shared captures hold, in the order of the image's template."""
         if captures is None:
             return None
-        return captures.get(SPLIT, ""), "/".join(captures[name] for name in self.image.captures if name != SPLIT)
+        split = captures[SPLIT] if SPLIT in self._shared else ""
+        return split, "/".join(captures[name] for name in self._shared if name != SPLIT)
 
 
 def find_layouts(files: Iterable[str]) -> list[Layout]:
@@ -69,7 +83,7 @@ def find_layouts(files: Iterable[str]) -> list[Layout]:
     files = list(files)
     pictures = [path for path in files if path.lower().endswith((*PICTURES, *OTHER_PICTURES))]
     folders = {parent for path in pictures for parent in _parents(path)}
-    layouts = [*_voc(folders, files), *_flat(folders), *_split_first(folders)] or list(_split_beside(folders))
+    layouts = [*_voc(folders), *_flat(folders), *_split_first(folders)] or list(_split_beside(folders))
     return [_with_suffixes(layout, pictures) for layout in layouts]
 
 
@@ -88,11 +102,10 @@ def _below(folders: Iterable[str], parent: str, names: Iterable[str]) -> list[st
     return found
 
 
-def _voc(folders: set[str], files: list[str]) -> Iterator[Layout]:
-    images, labels, lists = VOC
-    if images in folders and labels in folders:
-        listed = any(path.startswith(lists + "/") and path.endswith(".txt") for path in files)
-        yield Layout("VOC", Template(images + "/{key}"), Template(labels + "/{key}"), lists if listed else None)
+def _voc(folders: set[str]) -> Iterator[Layout]:
+    labels = next((name for name in VOC_LABELS if name in folders), None)
+    if VOC_IMAGES in folders and labels:
+        yield _layout("VOC", VOC_IMAGES + "/{key}", labels + "/{key}")
 
 
 def _flat(folders: set[str]) -> Iterator[Layout]:
@@ -131,14 +144,21 @@ def _layout(name: str, image: str, label: str) -> Layout:
 
 def _with_suffixes(layout: Layout, files: list[str]) -> Layout:
     """Where no image and label share a key, a suffix that people give either may be why: `a.png` + `a_L.png`."""
+    images = {place for path in files if (place := layout.image_place(path))}
+    labels = {place for path in files if (place := layout.label_place(path))}
+    label_keys = {suffix: _without(suffix, labels) for suffix in LABEL_SUFFIXES}
     for image_suffix in IMAGE_SUFFIXES:
+        image_keys = _without(image_suffix, images)
         for label_suffix in LABEL_SUFFIXES:
-            tried = replace(
-                layout,
-                image=Template(layout.image.text + image_suffix),
-                label=Template(layout.label.text + label_suffix),
-            )
-            images = {tried.image_place(path) for path in files} - {None}
-            if any(tried.label_place(path) in images for path in files):
-                return tried
+            if image_keys & label_keys[label_suffix]:
+                return replace(
+                    layout,
+                    image=Template(layout.image.text + image_suffix),
+                    label=Template(layout.label.text + label_suffix),
+                )
     return layout
+
+
+def _without(suffix: str, places: Iterable[Place]) -> set[Place]:
+    """The places whose keys end so, without this ending."""
+    return {(split, key.removesuffix(suffix)) for split, key in places if key.endswith(suffix) and key != suffix}

@@ -1,21 +1,24 @@
-"""Finding the pairs of a raw folder: by key, never by position; everything that has no partner is named."""
+"""FoundPair the pairs of a raw folder: by key, never by position; everything that has no partner is named."""
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packer.errors import InputError, UsageError
-from packer.layouts import Layout, Place, find_layouts
+from packer.found import UNWRITABLE, Found, FoundPair
+from packer.layouts import Layout, find_layouts
+from packer.listed import ListedPairs
 from packer.listing import list_files
-from packer.splitlists import read_lists
-from packer.template import OTHER_PICTURES, PICTURES, Template
+from packer.matching import match
+from packer.pairstable import PairsTable
+from packer.proposals import propose
+from packer.shares import Shares
+from packer.splitlists import ListedLine, Lists, given_lists, usual_lists, without_unions
+from packer.template import OTHER_PICTURES, Template, composed
 from readers.contract.manifest import ALL, NAME
-
-_UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Control characters, and what Python makes of bytes that are no UTF-8: garbled in every list and log from here on."""
 
 
 @dataclass(frozen=True, order=True)
@@ -29,67 +32,98 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Pairing:
-    """All pairs of a raw folder, sorted, and what was left aside."""
+class PairingRules:
+    """How the user wants pairs to be found, one attribute per option; None where the layout tells."""
 
-    layout: Layout
+    image: str | None = None
+    label: str | None = None
+    lists: str | None = None
+    pairs: Path | None = None
+    split: Shares | None = None
+    split_by: str | None = None
+    missing: str = "error"
+
+    def __post_init__(self) -> None:
+        if bool(self.image) != bool(self.label):
+            raise UsageError("--image and --label go together: give both templates")
+        if self.pairs and (self.image or self.lists):
+            raise UsageError("--pairs names the files by itself: leave out --image, --label and --lists")
+        if self.split and self.lists:
+            raise UsageError("--split draws splits, --lists names them: give one of both")
+        if self.split_by and not self.split:
+            raise UsageError("--split-by: needs --split, such as --split 80/10/10")
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """All pairs of a raw folder, sorted, how they were found, and what was left aside."""
+
+    layout: str
     pairs: tuple[Pair, ...]
+    image_template: str = ""
+    label_template: str = ""
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-@dataclass
-class _Found:
-    """What the templates match: for each place the image paths and the label paths."""
-
-    images: dict[Place, list[str]] = field(default_factory=dict)
-    labels: dict[Place, list[str]] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
-def find_pairs(
-    raw: Path,
-    image: str | None = None,
-    label: str | None = None,
-    skip_missing: bool = False,
-    leave_out: Path | None = None,
-) -> Pairing:
-    """The pairs below `raw`, by the given templates or by the one known layout that fits."""
+def find_pairs(raw: Path, rules: PairingRules | None = None, leave_out: Path | None = None) -> Pairing:
+    """The pairs below `raw`, as the rules say, or by the one known layout that fits."""
+    rules = rules or PairingRules()
     files = list_files(raw, leave_out)
-    layout = _layout(raw, files, image, label)
-    found = _find(files, layout)
-    found.problems += _duplicates(found)
-    if layout.lists is None:
-        found.missing += _orphans(found)
-    else:
-        found = _listed(raw, layout.lists, found)
-    found.problems += _bad_splits({split for split, _ in found.images})
-    problems = found.problems if skip_missing else found.problems + found.missing
-    if problems:
-        hint = ""
-        if found.missing and not skip_missing:
-            hint = "; --missing skip leaves out what has no partner"
-        if not found.images.keys() & found.labels.keys():
-            hint = "; no image has a label of the same key: --image and --label say how their names differ"
-        raise InputError(f"{raw}: {len(problems)} problems in the layout {layout.name}{hint}", problems)
-    pairs = [
-        Pair(split or ALL, key, paths[0], found.labels[split, key][0])
-        for (split, key), paths in found.images.items()
-        if (split, key) in found.labels
-    ]
-    if not pairs:
-        raise InputError(f"{raw}: no image has a label in the layout {layout.name}", found.missing)
-    return Pairing(layout, tuple(sorted(pairs)), tuple(found.missing), tuple(found.notes))
+    layout, found = _search(raw, files, rules)
+    if rules.split:
+        found.pairs = list(_drawn(found.pairs, rules.split, rules.split_by))
+    found.problems += _bad_splits({pair.split for pair in found.pairs})
+    name = layout.name if layout else "given by " + ("--pairs" if rules.pairs else "--lists")
+    if found.problems or not found.pairs or (found.missing and rules.missing == "error"):
+        hint = _unlike(files) if layout and not found.pairs else _skippable(found, rules)
+        raise InputError(f"{raw}: {_counted(found)} in the layout {name}{hint}", [*found.problems, *found.missing])
+    return Pairing(
+        name,
+        tuple(sorted(Pair(pair.split or ALL, pair.key, pair.image, pair.label) for pair in found.pairs)),
+        layout.image.text if layout else "",
+        layout.label.text if layout else "",
+        tuple(found.missing),
+        tuple(found.notes),
+    )
 
 
-def _layout(raw: Path, files: list[str], image: str | None, label: str | None) -> Layout:
+def _search(raw: Path, files: list[str], rules: PairingRules) -> tuple[Layout | None, Found]:
+    """By a table, by lists, by a layout, or by a layout with lists."""
+    if rules.pairs:
+        return None, PairsTable(rules.pairs, raw, files).find()
+    told = Found()
+    lists = given_lists(raw, rules.lists) if rules.lists else None
+    lines = _lines(raw, lists, told) if lists else []
+    if lines and all(line.two_paths for line in lines):
+        return None, ListedPairs(files, None).find(lines).with_told(told)
+    layout = _layout(raw, files, rules)
+    if lists and layout.has_splits:
+        raise InputError(f"{raw}: the layout {layout.name} already has splits, so --lists cannot name others")
+    beside = [] if lists or layout.has_splits else usual_lists(files)
+    if layout.exclusive and beside:
+        lists = _only(raw, beside)
+        lines = _lines(raw, lists, told)
+    matches = match(files, layout)
+    found = ListedPairs(files, matches).find(lines) if lists else matches.found()
+    if beside and not lists:
+        told.notes.append(f"the lists {_shown(beside)} are not used; --lists '{beside[0].text}' would")
+    return layout, found.with_told(told)
+
+
+def _lines(raw: Path, lists: Lists, told: Found) -> list[ListedLine]:
+    """The lines of all lists but those that say nothing new."""
+    lines = lists.read(raw, told.problems)
+    kept = without_unions(lines)
+    for split in sorted({line.split for line in lines} - {line.split for line in kept} - {"trainval"}):
+        told.notes.append(f"the list {split} names what other lists name, and is left out")
+    return kept
+
+
+def _layout(raw: Path, files: list[str], rules: PairingRules) -> Layout:
     """The layout that the user named, or the only known one that fits."""
-    if image and label:
-        return Layout("given by --image and --label", Template(image), Template(label), exclusive=False)
-    if image or label:
-        raise UsageError("--image and --label go together: give both templates")
+    if rules.image and rules.label:
+        return Layout("given by --image and --label", Template(rules.image), Template(rules.label), exclusive=False)
     layouts = find_layouts(files)
     if len(layouts) == 1:
         return layouts[0]
@@ -99,9 +133,40 @@ def _layout(raw: Path, files: list[str], image: str | None, label: str | None) -
     example = "--image 'photos/{split}/{key}.jpg' --label 'truth/{split}/{key}_mask.png'"
     raise InputError(
         f"{raw}: fits no known layout (images/ + labels/, train/ + train_labels/, VOC, …); say where the pairs are, "
-        f"such as {example}. Found there:",
-        _contents(files),
+        f"such as {example}",
+        [*_proposals(files), *_list_proposals(files), *_unpackable(files), "Found there:", *_contents(files)],
     )
+
+
+def _only(raw: Path, lists: list[Lists]) -> Lists:
+    if len(lists) > 1:
+        raise InputError(
+            f"{raw}: has split lists in several places; choose one with", [f"--lists '{one.text}'" for one in lists]
+        )
+    return lists[0]
+
+
+def _shown(lists: list[Lists]) -> str:
+    return ", ".join(one.text for one in lists)
+
+
+def _proposals(files: list[str]) -> list[str]:
+    """What would pair some of the files, to be pasted."""
+    return [
+        f"perhaps --image '{one.image}' --label '{one.label}'  ({one.pairs} pairs, {one.unmatched} without partner)"
+        for one in propose(files)[:2]
+    ]
+
+
+def _list_proposals(files: list[str]) -> list[str]:
+    return [f"perhaps --lists '{one.text}', if its lines name images and labels" for one in usual_lists(files)]
+
+
+def _unpackable(files: list[str]) -> Iterator[str]:
+    """Pictures that are not looked at, and that may be the ones meant."""
+    suffixes = Counter(path[path.rfind(".") :].lower() for path in files if path.lower().endswith(OTHER_PICTURES))
+    for suffix, count in sorted(suffixes.items()):
+        yield f"{count} files are {suffix}, which cannot be packed; convert them to PNG"
 
 
 def _contents(files: Iterable[str]) -> list[str]:
@@ -111,49 +176,23 @@ def _contents(files: Iterable[str]) -> list[str]:
         folder, _, name = path.rpartition("/")
         folders.setdefault(folder or ".", []).append(name)
     lines = [f"{folder}/  {len(names)} files, such as {names[0]}" for folder, names in sorted(folders.items())]
-    lines = [_UNWRITABLE.sub("?", line) for line in lines]
+    lines = [UNWRITABLE.sub("?", line) for line in lines]
     return [*lines[:20], *([f"… and {len(lines) - 20} more folders"] if len(lines) > 20 else [])] or ["nothing"]
 
 
-def _find(files: list[str], layout: Layout) -> _Found:
-    """Sort the files into images, labels and what should be neither."""
-    found = _Found()
-    inside = (*layout.image.folders, *layout.label.folders)
-    outside = 0
-    for path in files:
-        image, label = layout.image_place(path), layout.label_place(path)
-        suffix = "." + path.rpartition(".")[2].lower()
-        if (image or label) and _UNWRITABLE.search(path):
-            found.problems.append(f"{path!r}: the name has control characters or is not UTF-8; rename the file")
-        elif image and label and layout.image.literal == layout.label.literal:
-            found.problems.append(f"{path}: fits --image and --label alike")
-        elif label and (not image or layout.label.literal > layout.image.literal):
-            found.labels.setdefault(label, []).append(path)  # a_mask.png beside a.png fits both: the closer one counts
-        elif image:
-            found.images.setdefault(image, []).append(path)
-        elif layout.exclusive and path.startswith(inside) and suffix in OTHER_PICTURES:
-            found.problems.append(f"{path}: is neither PNG nor JPEG; convert it")
-        elif layout.exclusive and path.startswith(inside) and suffix in PICTURES:
-            found.problems.append(f"{path}: fits neither {layout.image.text} nor {layout.label.text}")
-        else:
-            outside += suffix in (*PICTURES, *OTHER_PICTURES)
-    if outside:
-        found.notes.append(f"{outside} other pictures fit neither {layout.image.text} nor {layout.label.text}")
-    return found
-
-
-def _duplicates(found: _Found) -> Iterator[str]:
-    for what, matches in (("images", found.images), ("labels", found.labels)):
-        for (_, key), paths in sorted(matches.items()):
-            if len(paths) > 1:
-                yield f"{', '.join(paths)}: {len(paths)} {what} for the key {key!r}"
-
-
-def _orphans(found: _Found) -> Iterator[str]:
-    for place in sorted(found.images.keys() - found.labels.keys()):
-        yield f"{found.images[place][0]}: has no label"
-    for place in sorted(found.labels.keys() - found.images.keys()):
-        yield f"{found.labels[place][0]}: has no image"
+def _drawn(pairs: Iterable[FoundPair], shares: Shares, split_by: str | None) -> Iterator[FoundPair]:
+    """The pairs in the splits that their keys, or the groups they belong to, are drawn into."""
+    for pair in pairs:
+        if pair.split not in ("", ALL):
+            raise InputError(
+                f"--split: there are splits already, such as {pair.split!r} of {pair.image}; leave --split out, "
+                "or give --image and --label without {split}, which passes over split lists as well"
+            )
+        group = dict(pair.captures).get(split_by) if split_by else pair.key
+        if group is None:
+            known = ", ".join(name for name, _ in pair.captures) or "none"
+            raise UsageError(f"--split-by {split_by}: nothing is captured by this name, only {known}")
+        yield replace(pair, split=shares.split_of(composed(group)))
 
 
 def _bad_splits(splits: set[str]) -> Iterator[str]:
@@ -163,20 +202,25 @@ def _bad_splits(splits: set[str]) -> Iterator[str]:
             yield f"the split {split!r} needs a name of letters, digits and ._- only"
     if ALL in splits and len(splits) > 1:
         yield f"the split {ALL!r} stands for every row, so it cannot be beside others; rename it"
+    elif "" in splits and len(splits) > 1:
+        yield "some pairs have no split, though others do"
 
 
-def _listed(raw: Path, folder: str, found: _Found) -> _Found:
-    """Keep what the lists of the splits name, as PASCAL VOC does: most of its images have no label."""
-    kept = _Found(problems=found.problems, notes=found.notes)
-    for line in read_lists(raw, folder, kept.problems):
-        key = next((key for key in line.keys if ("", key) in found.images and ("", key) in found.labels), line.keys[0])
-        images, labels = found.images.get(("", key)), found.labels.get(("", key))
-        if images and labels:
-            kept.images[line.split, key], kept.labels[line.split, key] = images, labels
-        else:
-            lacks = "no label" if images else "no image" if labels else "neither image nor label"
-            kept.missing.append(f"{line.place}: {key} has {lacks}")
-    unlisted = len(found.images.keys() - {("", key) for _, key in kept.images})
-    if unlisted:
-        kept.notes.append(f"{unlisted} images are in no list of {folder}/ and are left out")
-    return kept
+def _counted(found: Found) -> str:
+    count = len(found.problems) + len(found.missing)
+    return f"{count} problems" if count else "there is no pair"
+
+
+def _skippable(found: Found, rules: PairingRules) -> str:
+    if found.missing and found.pairs and rules.missing == "error":
+        return "; --missing skip leaves out what has no partner"
+    return "" if found.pairs else "; nothing that is named there is a pair of files"
+
+
+def _unlike(files: list[str]) -> str:
+    """What might help where images and labels have no key in common."""
+    hints = [
+        "no image and label have a key in common: --image and --label say how their names differ",
+        *_proposals(files)[:1],
+    ]
+    return "; " + ", ".join(hints)

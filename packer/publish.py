@@ -16,11 +16,17 @@ PARTIAL = ".partial-"
 @contextmanager
 def partial(folder: Path) -> Iterator[Path]:
     """A path to write to, in a folder of its own beside the final files; whatever is left there is gone at the end."""
-    private = folder / f"{PARTIAL}{secrets.token_hex(8)}"
+    private = folder / f"{PARTIAL}{os.getpid()}-{secrets.token_hex(8)}"
     private.mkdir()
     try:
         yield private / "new"
     finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+def remove_partials(folder: Path, process: int) -> None:
+    """Remove what a process that was killed left on its way."""
+    for private in folder.glob(f"{PARTIAL}{process}-*"):
         shutil.rmtree(private, ignore_errors=True)
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from packer.geometry import FITS, INTERPOLATIONS, Geometry
+from packer.geometry import EDGES, FITS, INTERPOLATIONS, NATIVE, Geometry
+from packer.labels import LabelRules
+from packer.pictures.rules import ImageRules
+from packer.piece import Piece
 from readers.contract.checked import Entry, fingerprint
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL, Field
@@ -13,7 +16,6 @@ from readers.contract.manifest import STORAGES
 
 IMAGE_DTYPES = {"uint8": "|u1", "float16": "<f2", "float32": "<f4"}
 LABEL_FORMS = ("onehot", "index")
-UNKNOWNS = ("error", "ignore")
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class Recipe:
     geometry: Geometry
     image_dtype: str
     labels: str
-    unknown: str
+    image_rules: ImageRules
+    label_rules: LabelRules
     shard_bytes: int
     image_template: str
     label_template: str
@@ -34,20 +37,22 @@ class Recipe:
     @property
     def fields(self) -> tuple[Field, Field]:
         """The stored columns."""
-        height, width = self.geometry.size
+        height, width = self.geometry.size or (None, None)
         image = Field(IMAGE, IMAGE_DTYPES[self.image_dtype], (3, height, width), "rgb")
         if self.labels == "onehot":
             return image, Field(LABEL, "|u1", (len(self.classes), height, width), "onehot")
         return image, Field(LABEL, self.classes.index_dtype, (height, width), "index")
 
-    @property
-    def row_bytes(self) -> int:
-        return sum(field.row_bytes for field in self.fields)
+    def piece_bytes(self, piece: Piece) -> int:
+        """What a piece's row takes. Of a picture that could not even be looked at: nothing."""
+        size = self.geometry.size or piece.source
+        return 0 if size is None else sum(field.row_bytes_at(*size) for field in self.fields)
 
-    @property
-    def shard_rows(self) -> int:
-        """How many rows a shard has on average."""
-        return max(1, self.shard_bytes // self.row_bytes)
+    def weight(self, piece: Piece) -> tuple[int, int]:
+        """A piece's share of a shard, as a fraction: rows of one size count alike, native rows by their bytes."""
+        if self.geometry.fit == NATIVE:
+            return max(1, self.piece_bytes(piece)), self.shard_bytes
+        return 1, max(1, self.shard_bytes // self.piece_bytes(piece))
 
     def fingerprint(self) -> str:
         return fingerprint(self.to_json())
@@ -56,12 +61,15 @@ class Recipe:
         return {
             "storage": self.storage,
             "classes": self.classes.to_json(),
-            "size": list(self.geometry.size),
+            "size": list(self.geometry.size or ()),
             "fit": self.geometry.fit,
+            "overlap": self.geometry.overlap,
+            "edge": self.geometry.edge,
             "interpolation": self.geometry.interpolation,
             "image_dtype": self.image_dtype,
             "labels": self.labels,
-            "unknown": self.unknown,
+            "image_rules": self.image_rules.to_json(),
+            "label_rules": self.label_rules.to_json(),
             "shard_bytes": self.shard_bytes,
             "image_template": self.image_template,
             "label_template": self.label_template,
@@ -70,16 +78,14 @@ class Recipe:
 
     @classmethod
     def from_json(cls, entry: Entry) -> Recipe:
-        height, width = (*entry.wholes("size", least=1), 1, 1)[:2]
         recipe = cls(
             storage=entry.choice("storage", STORAGES),
             classes=ClassTable.from_json(entry.entry("classes")),
-            geometry=Geometry(
-                (height, width), entry.choice("fit", FITS), entry.choice("interpolation", INTERPOLATIONS)
-            ),
+            geometry=_geometry(entry),
             image_dtype=entry.choice("image_dtype", tuple(IMAGE_DTYPES)),
             labels=entry.choice("labels", LABEL_FORMS),
-            unknown=entry.choice("unknown", UNKNOWNS),
+            image_rules=ImageRules.from_json(entry.entry("image_rules")),
+            label_rules=LabelRules.from_json(entry.entry("label_rules")),
             shard_bytes=entry.whole("shard_bytes", least=1),
             image_template=entry.text("image_template"),
             label_template=entry.text("label_template"),
@@ -87,3 +93,14 @@ class Recipe:
         )
         entry.close()
         return recipe
+
+
+def _geometry(entry: Entry) -> Geometry:
+    size = entry.wholes("size", least=1)
+    return Geometry(
+        (size[0], size[1]) if len(size) == 2 else None,
+        entry.choice("fit", FITS),
+        entry.choice("interpolation", INTERPOLATIONS),
+        entry.whole("overlap"),
+        entry.choice("edge", EDGES),
+    )

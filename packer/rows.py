@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,10 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
-from packer.header import read_header
-from packer.images import check_image, check_label, decode_image
 from packer.labels import LabelCodec
+from packer.looks import look
+from packer.lookup import Index
 from packer.pairing import Pair
+from packer.pictures.decode import check_image, check_label, decode_image
+from packer.pictures.header import Header
+from packer.pictures.kinds import read_header
+from packer.pictures.rules import ImageRules
+from packer.piece import Piece
 from packer.recipe import Recipe
 from readers.contract.manifest import Pixels
 from readers.contract.onehot import expand
@@ -34,12 +39,22 @@ class Row:
 
     source: Source
     crc32: int = 0
+    look: str = ""
     pixels: Pixels = NO_PIXELS
     reject: str | None = None
 
 
+@dataclass(frozen=True)
+class Slot:
+    """Where a piece's row goes: views of a shard's arrays."""
+
+    piece: Piece
+    image: NDArray[Any]
+    label: NDArray[Any]
+
+
 class RowMaker:
-    """Turns pairs into rows by one recipe; many threads may use one."""
+    """Turns pieces into rows by one recipe; many threads may use one."""
 
     def __init__(self, recipe: Recipe, raw: Path) -> None:
         self._recipe = recipe
@@ -49,52 +64,81 @@ class RowMaker:
         if recipe.image_dtype != "uint8":
             self._scaled = (np.arange(256, dtype=np.float32) / np.float32(255)).astype(recipe.image_dtype)
 
-    def fill(self, pair: Pair, image: NDArray[Any], label: NDArray[Any]) -> Row:
-        """Pack a pair into its row of the arrays. The digests are of the very bytes that were decoded."""
+    def fill(self, slots: Sequence[Slot]) -> list[Row]:
+        """Pack the pieces of one pair. The digests are of the very bytes that were decoded."""
         digests: list[str] = []
+        first = slots[0].piece
         try:
-            image_data, label_data = self._load(pair.image, digests), self._load(pair.label, digests)
-            pixels = self._pack(pair, image_data, label_data, image, label)
+            image_data, label_data = self._load(first.image, digests), self._load(first.label, digests)
+            image, label = self._decode(first, image_data, label_data)
+            packed = [self._pack(slot, image, label) for slot in slots]  # all or none
         except BadPair as bad:
-            return Row(Source(pair.key, *(*digests, "", "")[:2]), reject=str(bad))
-        return Row(Source(pair.key, *digests), zlib.crc32(label.data, zlib.crc32(image.data)), pixels)
+            reason = str(bad)
+            return [Row(Source(slot.piece.key, *(*digests, "", "")[:2]), reject=reason) for slot in slots]
+        return [replace(row, source=Source(slot.piece.key, *digests)) for slot, row in zip(slots, packed, strict=True)]
+
+    def _as_stored(self, planes: NDArray[Any]) -> NDArray[Any]:
+        """Pixels in the stored type; what is scaled to 0..1 already may have been resized beyond it."""
+        if planes.dtype == np.uint8:
+            return planes if self._scaled is None else self._scaled[planes]
+        planes = np.clip(planes, 0, 1)
+        return np.rint(planes * 255).astype(np.uint8) if self._scaled is None else planes
 
     def _load(self, path: str, digests: list[str]) -> bytes:
-        with _naming(path), open_picture(self._raw / path) as file:
-            data = file.read()
+        with naming(path):
+            data = load_picture(self._raw / path)
         digests.append(hashlib.sha256(data).hexdigest())
         return data
 
-    def _pack(
-        self, pair: Pair, image_data: bytes, label_data: bytes, image: NDArray[Any], label: NDArray[Any]
-    ) -> Pixels:
-        with _naming(pair.image):
-            colours = decode_image(image_data)
-        with _naming(pair.label):
-            index = self._codec.decode(label_data)
-        _check_sizes(pair, colours.shape[:2], index.shape)
+    def _decode(self, piece: Piece, image_data: bytes, label_data: bytes) -> tuple[NDArray[Any], Index]:
+        with naming(piece.image):
+            image = decode_image(image_data, self._recipe.image_rules)
+        with naming(piece.label):
+            label = self._codec.decode(label_data)
+        _check_sizes(piece, image.shape[:2], label.shape)
+        if self._recipe.geometry.depends_on_source and image.shape[:2] != piece.source:
+            raise BadPair(f"{piece.image}: was another picture when the build was planned; build again")
+        return image, label
+
+    def _pack(self, slot: Slot, image: NDArray[Any], label: Index) -> Row:
         geometry, classes = self._recipe.geometry, self._recipe.classes
-        planes = geometry.image(colours).transpose(2, 0, 1)
-        np.copyto(image, planes if self._scaled is None else self._scaled[planes])
-        stored = geometry.label(index).astype(classes.index_dtype)
+        fitted = geometry.image(image, slot.piece.origin)
+        np.copyto(slot.image, self._as_stored(fitted.transpose(2, 0, 1)))
+        stored = geometry.label(label, slot.piece.origin).astype(classes.index_dtype)
         if self._recipe.labels == "onehot":
-            expand(stored, len(classes), out=label)
+            expand(stored, len(classes), out=slot.label)
         else:
-            np.copyto(label, stored)
+            np.copyto(slot.label, stored)
         counts = np.bincount(stored.reshape(-1), minlength=len(classes))[: len(classes)].tolist()
-        return Pixels(tuple(counts), stored.size - sum(counts))
+        crc32 = zlib.crc32(slot.image.data)
+        return Row(
+            Source(slot.piece.key, "", ""),
+            zlib.crc32(slot.label.data, crc32),
+            look(crc32, fitted),
+            Pixels(tuple(counts), stored.size - sum(counts)),
+        )
 
 
-def check_pair(pair: Pair, raw: Path) -> tuple[int, int]:
+def check_pair(pair: Pair, raw: Path, rules: ImageRules, lossy_label: bool = False) -> tuple[int, int]:
     """Judge a pair by its headers alone: its upright (height, width), or BadPair. A shard will judge no better."""
-    sizes = []
-    for path, check in ((pair.image, check_image), (pair.label, check_label)):
-        with _naming(path), open_picture(raw / path) as file:
-            header = read_header(file)
-            check(header)
-        sizes.append(header.size)
-    _check_sizes(pair, *sizes)
-    return sizes[0]
+    image, label = _header(pair.image, raw, rules), _header(pair.label, raw, rules)
+    with naming(pair.image):
+        check_image(image, rules)
+    with naming(pair.label):
+        check_label(label, lossy_label)
+    _check_sizes(pair, image.size, label.size)
+    return image.size
+
+
+def _header(path: str, raw: Path, rules: ImageRules) -> Header:
+    with naming(path), open_picture(raw / path) as file:
+        return read_header(file, rules.max_pixels)
+
+
+def load_picture(path: Path) -> bytes:
+    """The bytes of a regular file."""
+    with open_picture(path) as file:
+        return file.read()
 
 
 def open_picture(path: Path) -> BinaryIO:
@@ -104,7 +148,7 @@ def open_picture(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def _check_sizes(pair: Pair, image: tuple[int, ...], label: tuple[int, ...]) -> None:
+def _check_sizes(pair: Pair | Piece, image: tuple[int, ...], label: tuple[int, ...]) -> None:
     """An image and its label have one size; scaling one to the other would move the labels."""
     if image != label:
         raise BadPair(
@@ -114,7 +158,7 @@ def _check_sizes(pair: Pair, image: tuple[int, ...], label: tuple[int, ...]) -> 
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
+def naming(path: str) -> Iterator[None]:
     """Put a file's name before the reason why it is bad."""
     try:
         yield
@@ -127,4 +171,4 @@ def _naming(path: str) -> Iterator[None]:
 @lru_cache(maxsize=1)
 def _codec(recipe: Recipe) -> LabelCodec:
     """Its tables take longer to fill than a picture to decode, so a process keeps them from shard to shard."""
-    return LabelCodec(recipe.classes, recipe.unknown == "error")
+    return LabelCodec(recipe.classes, recipe.label_rules, recipe.image_rules.max_pixels)

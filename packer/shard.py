@@ -5,50 +5,74 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 
 import cv2
-import numpy as np
-from numpy.typing import NDArray
 
+from packer.columns import Columns
 from packer.errors import TargetError
 from packer.formats import Arrays, writer
 from packer.publish import partial, put, put_text, sync_folder
-from packer.rows import Row, RowMaker
+from packer.rows import Row, RowMaker, Slot
 from packer.spec import ShardSpec
 from readers.contract.checked import fingerprint
 from readers.contract.errors import DamagedError
-from readers.contract.fields import IMAGE, KEY, LABEL
+from readers.contract.fields import Field
 from readers.contract.manifest import SHARDS, Pixels
-from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile
+from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile, Source
+
+Watch = Callable[[int], AbstractContextManager[None]]
+"""Entered by the thread that works on the picture whose first piece is at this place: others then see which one ends or
+holds up a process."""
+NOBODY: Mapping[int, str] = MappingProxyType({})
 
 
-def build_shard(spec: ShardSpec, raw: Path, out: Path, threads: int = 1) -> Receipt:
-    """Decode the pairs of a shard and put its files and its receipt below `out`. The same bytes for any `threads`."""
-    arrays = {field.name: np.empty((len(spec.pairs), *field.shape), field.dtype) for field in spec.recipe.fields}
+def unwatched(place: int) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def build_shard(
+    spec: ShardSpec,
+    raw: Path,
+    out: Path,
+    threads: int = 1,
+    condemned: Mapping[int, str] = NOBODY,
+    watch: Watch = unwatched,
+) -> Receipt:
+    """Decode the pieces of a shard and put its files and its receipt below `out`. The same bytes for any `threads`.
+
+    The condemned pieces, by their places, are not even read: they are rejects with these reasons.
+    """
+    places = [place for place in range(len(spec.pieces)) if place not in condemned]
+    columns, decoded = decode_pieces(spec, raw, places, threads, watch)
+    made = dict(zip(places, decoded, strict=True))
+    made |= {place: Row(Source(spec.pieces[place].key, "", ""), reject=why) for place, why in condemned.items()}
+    rows = [made[place] for place in range(len(spec.pieces))]
+    kept = [place for place, row in enumerate(rows) if row.reject is None]
+    return _store(_receipt(spec, rows), columns.kept(kept), spec.recipe.fields, out / SHARDS)
+
+
+def decode_pieces(
+    spec: ShardSpec, raw: Path, places: Sequence[int], threads: int, watch: Watch
+) -> tuple[Columns, list[Row]]:
+    """The columns of a shard, filled at these places, and a row for each of them."""
+    columns = Columns(spec.recipe, spec.pieces)
     maker = RowMaker(spec.recipe, raw)
 
-    def fill(place: int) -> Row:
-        return maker.fill(spec.pairs[place], arrays[IMAGE][place], arrays[LABEL][place])
+    def fill(group: Sequence[int]) -> list[Row]:
+        with watch(group[0]):
+            return maker.fill([Slot(spec.pieces[place], *columns.rows(place)) for place in group])
 
-    cv2.setNumThreads(0)  # the cores are shared out by rows; more threads below would get in each other's way
+    # Pieces that follow each other and are of the same files are decoded together.
+    groups = [list(group) for _, group in groupby(places, key=lambda place: spec.pieces[place].files)]
+    cv2.setNumThreads(0)  # the cores are shared out by pictures; more threads below would get in each other's way
     with ThreadPoolExecutor(threads) as pool:
-        rows = list(pool.map(fill, range(len(spec.pairs))))
-    kept = [place for place, row in enumerate(rows) if row.reject is None]
-    columns = {name: _compacted(array, kept) for name, array in arrays.items()}
-    columns[KEY] = np.array([rows[place].source.key.encode() for place in kept], np.bytes_)
-    return _store(_receipt(spec, rows), columns, out / SHARDS)
-
-
-def _compacted(array: NDArray[Any], kept: Sequence[int]) -> NDArray[Any]:
-    """Move the rows that are kept to the front, in place."""
-    for target, place in enumerate(kept):
-        if target != place:
-            array[target] = array[place]
-    return array[: len(kept)]
+        return columns, [row for rows in pool.map(fill, groups) for row in rows]
 
 
 def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
@@ -73,11 +97,12 @@ def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
         rejects=rejects,
         files=(),
         crc32=tuple(row.crc32 for row in packed),
+        looks=tuple(row.look for row in packed),
         pixels=functools.reduce(Pixels.__add__, (row.pixels for row in packed), nothing),
     )
 
 
-def _store(receipt: Receipt, columns: Arrays, folder: Path) -> Receipt:
+def _store(receipt: Receipt, columns: Arrays, fields: Sequence[Field], folder: Path) -> Receipt:
     """Write the files, then the receipt. A shard that is already there stays as it is: published files never change."""
     there = _already_there(receipt, folder)
     if there is not None:
@@ -85,7 +110,7 @@ def _store(receipt: Receipt, columns: Arrays, folder: Path) -> Receipt:
     files = []
     try:
         with partial(folder) as stem:
-            for path in writer(receipt.storage).write(stem, columns) if receipt.rows else []:
+            for path in writer(receipt.storage).write(stem, columns, fields) if receipt.rows else []:
                 suffix = path.name.removeprefix(stem.name)
                 files.append(ShardFile(suffix, path.stat().st_size, sha256(path)))
                 put(path, folder / (receipt.stem + suffix))

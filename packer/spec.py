@@ -1,4 +1,4 @@
-"""The shard spec: the pairs of one shard and the recipe, as JSON. It is the unit of everything that `packer` does."""
+"""The shard spec: the pieces of one shard and the recipe, as JSON. It is the unit of everything that `packer` does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from packer.errors import EngineError
-from packer.pairing import Pair
+from packer.piece import Piece
 from packer.recipe import Recipe
 from readers.contract.checked import Entry, Problem
 
@@ -18,50 +18,86 @@ class ShardSpec:
     """What one shard is to be made of: any worker on any machine makes the same bytes of it."""
 
     split: str
-    pairs: tuple[Pair, ...]
+    pieces: tuple[Piece, ...]
     recipe: Recipe
 
     def to_text(self) -> str:
-        pairs = [[pair.key, pair.image, pair.label] for pair in self.pairs]
-        return json.dumps({"split": self.split, "pairs": pairs, "recipe": self.recipe.to_json()})
+        pieces = [piece.to_json() for piece in self.pieces]
+        return json.dumps({"split": self.split, "pieces": pieces, "recipe": self.recipe.to_json()})
 
     @classmethod
     def from_text(cls, text: str) -> ShardSpec:
         problems: list[Problem] = []
         entry = Entry(json.loads(text), "", problems)
         split = entry.text("split")
-        pairs = tuple(Pair(split, key, image, label) for key, image, label in entry.lists("pairs"))
-        spec = cls(split, pairs, Recipe.from_json(entry.entry("recipe")))
+        pieces = tuple(Piece.from_json(values) for values in entry.lists("pieces"))
+        spec = cls(split, pieces, Recipe.from_json(entry.entry("recipe")))
         entry.close()
         if problems:
             raise EngineError("a shard spec is not valid: " + "; ".join(str(problem) for problem in problems))
         return spec
 
 
-def cut(pairs: Iterable[Pair], rows: int) -> Iterator[tuple[Pair, ...]]:
-    """Cut sorted pairs into shards of about `rows`, at places that the keys themselves decide.
+def cut(pieces: Iterable[Piece], recipe: Recipe) -> Iterator[tuple[Piece, ...]]:
+    """Cut sorted pieces into shards, at places that the keys themselves decide.
 
-    A shard has rows/2 to 2*rows pairs (the last of a split may have fewer). It ends after the first key, from rows/2
-    on, whose hash is in the lowest 1/rows of all hashes; where there is none, after the key with the lowest hash. So a
-    pair that comes or goes moves the boundary beside it, rarely a few more.
+    Pieces have weights, of which a shard holds `full` on average: 1 each where all rows are of one size, else their
+    bytes. A shard weighs full/2 to 2*full (the last of a split may weigh less, a single piece more). It ends after the
+    first key, from full/2 on, whose hash is in the lowest weight/full of all hashes; where there is none, after the key
+    with the lowest hash. So a pair that comes or goes moves the boundary beside it, rarely a few more.
     """
-    least, most = max(1, rows // 2), 2 * rows
-    threshold = (1 << 64) // rows
-    waiting: list[Pair] = []
-    hashes: list[int] = []
-    for pair in pairs:
-        waiting.append(pair)
-        hashes.append(_hash(pair.key))
-        if len(waiting) >= least and hashes[-1] < threshold:
-            end = len(waiting)
-        elif len(waiting) == most:
-            end = min(range(least - 1, most), key=hashes.__getitem__) + 1
-        else:
-            continue
-        yield tuple(waiting[:end])
-        del waiting[:end], hashes[:end]
-    if waiting:
-        yield tuple(waiting)
+    waiting = _Waiting()
+    for piece in pieces:
+        weight, full = recipe.weight(piece)
+        while waiting.pieces and waiting.weight + weight > 2 * full:  # without this one, or the shard is too heavy
+            yield waiting.cut(full)
+        waiting.add(_Weighed(piece, weight, _hash(piece.key)), full)
+        if waiting.weight >= max(1, full // 2) and waiting.pieces[-1].hash < (weight << 64) // full:
+            yield waiting.cut_all()
+        elif waiting.weight >= 2 * full:
+            yield waiting.cut(full)
+    if waiting.pieces:
+        yield waiting.cut_all()
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    piece: Piece
+    weight: int
+    hash: int
+
+
+class _Waiting:
+    """Pieces that have no shard yet, and after how many of them the lowest hash would end one."""
+
+    def __init__(self) -> None:
+        self.pieces: list[_Weighed] = []
+        self._clear()
+
+    def _clear(self) -> None:
+        self.pieces.clear()
+        self.weight, self._end, self._lowest = 0, 0, 1 << 64
+
+    def add(self, one: _Weighed, full: int) -> None:
+        self.pieces.append(one)
+        self.weight += one.weight
+        if self.weight >= max(1, full // 2) and one.hash < self._lowest:
+            self._end, self._lowest = len(self.pieces), one.hash
+
+    def cut(self, full: int) -> tuple[Piece, ...]:
+        """A shard up to the lowest hash; what comes after it waits on."""
+        end = self._end or len(self.pieces)
+        shard, left = self.pieces[:end], self.pieces[end:]
+        self._clear()
+        for one in left:
+            self.add(one, full)
+        return tuple(one.piece for one in shard)
+
+    def cut_all(self) -> tuple[Piece, ...]:
+        """A shard of everything."""
+        shard = tuple(one.piece for one in self.pieces)
+        self._clear()
+        return shard
 
 
 def _hash(key: str) -> int:

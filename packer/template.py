@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
 
 from packer.errors import UsageError
 
-PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif")
+PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".webp")
 """What a picture's name may end with; the content decides what it really is."""
-OTHER_PICTURES = (".tif", ".tiff", ".bmp", ".gif", ".webp", ".jp2", ".ppm", ".pgm", ".exr", ".heic", ".avif", ".npy")
+OTHER_PICTURES = (".gif", ".jp2", ".ppm", ".pgm", ".exr", ".heic", ".avif", ".jxl", ".npy")
 """What is a picture too, but not one of those that can be packed."""
 
 SPLIT, KEY = "split", "key"
@@ -21,7 +22,8 @@ _ANY_PICTURE = "(?:" + "|".join(re.escape(suffix) for suffix in PICTURES) + ")"
 @dataclass(frozen=True)
 class Template:
     """A path below the raw folder with captures: `{key}` may hold slashes, `{split}` and others not, `*` is anything
-    within a name, `{split:train|val}` is one of these. Without a picture's suffix, any of them fits."""
+    within a name, `{split:train|val}` is one of these. Captures take as much as they can, `*` as little. Without a
+    picture's suffix, any of them fits; capitals in the suffix and the way accents are written do not matter."""
 
     text: str
 
@@ -39,7 +41,7 @@ class Template:
     def folders(self) -> tuple[str, ...]:
         """The folders that all matches lie in, each with its slash; the empty text where they may lie anywhere."""
         starts = [""]
-        for part in _PART.finditer(self.text):
+        for part in _PART.finditer(self._plain):
             if not part["text"] and not part["choices"]:
                 break
             endings = part["choices"].split("|") if part["choices"] else [part["text"]]
@@ -53,16 +55,25 @@ class Template:
 
     def match(self, path: str) -> dict[str, str] | None:
         """What each capture stands for in a path, or None if the path does not fit."""
-        found = self._pattern.fullmatch(path)
+        found = self._pattern.fullmatch(composed(path))
         return None if found is None else found.groupdict()
+
+    @property
+    def _plain(self) -> str:
+        return composed(self.text.removeprefix("./"))
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        text = self.text.removeprefix("./")
-        pattern = "".join(_regex(part) for part in _PART.finditer(text))
-        if not text.lower().endswith(PICTURES):
-            pattern += f"(?i:{_ANY_PICTURE})"
+        text = self._plain
+        suffix = next((one for one in (*PICTURES, *OTHER_PICTURES) if text.lower().endswith(one)), "")
+        pattern = "".join(_regex(part) for part in _PART.finditer(text[: len(text) - len(suffix)]))
+        pattern += f"(?i:{re.escape(suffix) or _ANY_PICTURE})"
         return re.compile(pattern, re.DOTALL)  # a name may even hold a line break
+
+
+def composed(name: str) -> str:
+    """The name with each accented letter as one character (NFC): archives made on a Mac hold two for some."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def _regex(part: re.Match[str]) -> str:
@@ -72,4 +83,4 @@ def _regex(part: re.Match[str]) -> str:
         return f"(?P<{name}>{'|'.join(re.escape(choice) for choice in choices.split('|'))})"
     if name:
         return f"(?P<{name}>{'.+' if name == KEY else '[^/]+'})"
-    return "[^/]*" if part["star"] else re.escape(part["text"])
+    return "[^/]*?" if part["star"] else re.escape(part["text"])

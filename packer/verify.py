@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
-
 from packer.shard import sha256
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest, generation_path
@@ -91,11 +89,9 @@ def _check_shard(pack: Pack, shard: int) -> Iterator[str]:
 
 def _name_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
     """Which samples of a damaged shard are touched, as far as it can still be opened."""
-    rejected = {reject.key for reject in receipt.rejects}
-    keys = [source.key for source in receipt.sources if source.key not in rejected]
     try:
         opened = pack.shard(shard)
-        bad = [key for row, key in enumerate(keys) if _crc32(opened, row) != receipt.crc32[row]]
+        bad = [key for row, key in enumerate(receipt.keys) if _crc32(opened, row) != receipt.crc32[row]]
     except (ReadError, OSError) as error:
         yield f"{pack.stem(shard)}: its {receipt.rows} rows cannot be read ({error})"
         return
@@ -111,9 +107,7 @@ def _crc32(shard: Shard, row: int) -> int:
     """The checksum of a row: image, then label."""
     crc32 = 0
     for field in shard.facts.fields:
-        value = np.empty((1, *field.shape), field.dtype)
-        shard.read(field.name, [row], value, [0])
-        crc32 = zlib.crc32(value.data, crc32)
+        crc32 = zlib.crc32(shard.row(field, row).data, crc32)
     return crc32
 
 

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 from readers.contract import VERSION
 from readers.contract.errors import DamagedError, ManifestError, NoPackError, ReadError, RequestError
+from readers.contract.tiles import Tile, stitch
 
 if TYPE_CHECKING:
+    from readers.collate import NativeSample, collate_lists
+    from readers.crop import CenterCrop, RandomCrop
     from readers.dataset import (
         ArrowSegDataset,
         Hdf5SegDataset,
@@ -22,24 +25,38 @@ __version__ = VERSION
 
 __all__ = [
     "ArrowSegDataset",
+    "CenterCrop",
     "DamagedError",
     "Hdf5SegDataset",
     "LmdbSegDataset",
     "ManifestError",
+    "NativeSample",
     "NoPackError",
     "NpySegDataset",
+    "RandomCrop",
     "ReadError",
     "RequestError",
     "SegDataset",
+    "Tile",
     "__version__",
+    "collate_lists",
     "open_dataset",
+    "stitch",
 ]
 
 
+_PLACES = {
+    "CenterCrop": "readers.crop",
+    "NativeSample": "readers.collate",
+    "RandomCrop": "readers.crop",
+    "collate_lists": "readers.collate",
+}
+
+
 def __getattr__(name: str) -> object:
-    """The data sets need torch, which takes seconds to import, so they come when they are named."""
+    """What needs torch, which takes seconds to import, comes when it is named."""
     if name in __all__:
-        return getattr(import_module("readers.dataset"), name)
+        return getattr(import_module(_PLACES.get(name, "readers.dataset")), name)
     raise AttributeError(f"module 'readers' has no attribute {name!r}")
 
 

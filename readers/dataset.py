@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
+from readers.collate import NativeSample
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError, RequestError
 from readers.contract.fields import IMAGE, LABEL
@@ -29,7 +30,7 @@ class SegDataset(Dataset[Any]):
     """Rows of one split as (image, label) tensors of their own memory.
 
     `label` is "onehot" (C,H,W) or "index" (H,W), by default as stored; `transform(image, label)` is applied to each
-    sample and what it returns is delivered.
+    sample and what it returns is delivered. Rows that were packed with `--size native` have each a size of their own.
     """
 
     storage: ClassVar[str | None] = None
@@ -85,8 +86,7 @@ class SegDataset(Dataset[Any]):
         """One sample, or the list of samples of a slice."""
         if isinstance(index, slice):
             return self.__getitems__(range(*index.indices(len(self))))
-        image, label = self._read([self._row(index)])
-        return self._deliver(image[0], label[0])
+        return self.__getitems__([index])[0]
 
     def __iter__(self) -> Iterator[Any]:
         """Every sample in order."""
@@ -94,13 +94,17 @@ class SegDataset(Dataset[Any]):
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Many samples at once; the stock DataLoader asks this way."""
-        images, labels = self._read([self._row(index) for index in indices])
-        return [self._deliver(image, label) for image, label in zip(images, labels, strict=True)]
+        return [self._deliver(sample) for sample in self._read([self._row(index) for index in indices])]
 
     def key(self, index: int) -> str:
         """The key of a sample: its name in the raw folder."""
         shard, place = self._pack.table.locate(self._row(index))
         return self._pack.shard(shard).key(place)
+
+    def size(self, index: int) -> tuple[int, int]:
+        """Height and width of a sample as it is stored."""
+        shard, place = self._pack.table.locate(self._row(index))
+        return self._pack.shard(shard).size(place)
 
     def __repr__(self) -> str:
         return (
@@ -131,16 +135,23 @@ class SegDataset(Dataset[Any]):
         except IndexError:
             raise IndexError(f"index {index} is out of range for {len(self)} samples in {self.root}") from None
 
-    def _read(self, rows: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The rows as a batch of images and one of labels, in memory of their own."""
+    def _read(self, rows: list[int]) -> list[Sample]:
+        """The rows in memory of their own: one piece of it for all, or where they are native, for each."""
         image, label = self.manifest.fields
-        images = np.empty((len(rows), *image.shape), image.dtype)
-        labels = np.empty((len(rows), *label.shape), label.dtype)
+        if image.size is None:
+            return [self._read_native(row) for row in rows]
+        images = np.empty((len(rows), *image.row_shape(*image.size)), image.dtype)
+        labels = np.empty((len(rows), *label.row_shape(*image.size)), label.dtype)
         for shard, slots, places in self._by_shard(rows):
             opened = self._pack.shard(shard)
             opened.read(IMAGE, places, images, slots)
             opened.read(LABEL, places, labels, slots)
-        return torch.from_numpy(images), torch.from_numpy(self._form(labels))
+        return list(zip(torch.from_numpy(images), torch.from_numpy(self._form(labels)), strict=True))
+
+    def _read_native(self, row: int) -> NativeSample:
+        shard, place = self._pack.table.locate(row)
+        image, label = (self._pack.shard(shard).row(field, place) for field in self.manifest.fields)
+        return NativeSample(torch.from_numpy(image), torch.from_numpy(self._form(label)))
 
     def _by_shard(self, rows: list[int]) -> list[tuple[int, list[int], list[int]]]:
         """The rows grouped by shard: (shard, places in the batch, places in the shard)."""
@@ -161,8 +172,8 @@ class SegDataset(Dataset[Any]):
             return expand(labels, len(self.classes))
         return collapse(labels, self.classes.index_dtype)
 
-    def _deliver(self, image: torch.Tensor, label: torch.Tensor) -> Any:
-        return (image, label) if self.transform is None else self.transform(image, label)
+    def _deliver(self, sample: Sample) -> Any:
+        return sample if self.transform is None else self.transform(*sample)
 
 
 class ArrowSegDataset(SegDataset):

@@ -12,7 +12,8 @@ from readers.contract.manifest import MANIFEST, SHARDS, Manifest, Split
 from readers.contract.receipt import shard_stem
 from readers.contract.table import ShardTable
 from readers.formats import opener
-from readers.formats.shard import Shard, ShardFacts
+from readers.formats.column import ShardFacts
+from readers.formats.shard import Shard
 
 MOST_OPEN_SHARDS = 4096 if sys.version_info >= (3, 13) else 128
 """Each open shard holds a map or two, before Python 3.13 also file descriptors, of which a process often has 1024."""

@@ -11,10 +11,14 @@ import cv2
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import settings
 from numpy.typing import NDArray
 
 from packer.cli import main
 from readers.contract.manifest import STORAGES
+
+settings.register_profile("patient", deadline=None)  # machines are shared: a slow moment is no failure
+settings.load_profile("patient")
 
 REPO = Path(__file__).resolve().parent.parent
 SHARED = REPO.parent / "shared" / "data"
@@ -58,9 +62,14 @@ def opencv_rgb(data: bytes) -> NDArray[np.uint8]:
 
 def make_raw(path: Path, splits: dict[str, int], height: int = 24, width: int = 36) -> RawFolder:
     """`split/images` and `split/masks` with a class_dict.csv; all PNG, so that every pixel is known."""
+    return make_varied_raw(path, {split: [(height, width)] * count for split, count in splits.items()})
+
+
+def make_varied_raw(path: Path, sizes: dict[str, list[tuple[int, int]]]) -> RawFolder:
+    """The same with pictures of these sizes."""
     images, labels = {}, {}
-    for number, (split, count) in enumerate(splits.items()):
-        for place in range(count):
+    for number, (split, ones) in enumerate(sizes.items()):
+        for place, (height, width) in enumerate(ones):
             key = f"street_{place:03d}"
             image, index = scene(1000 * number + place, height, width)
             write_png(path / split / "images" / f"{key}.png", image)
@@ -117,6 +126,28 @@ def packed_index(storage: str, raw_folder: RawFolder, tmp_path_factory: pytest.T
     """The same with `--labels index`."""
     out = tmp_path_factory.mktemp("packed_index") / storage
     return pack(raw_folder.path, out, "--format", storage, "--labels", "index", *SMALL_SHARDS)
+
+
+VARIED = {
+    "train": [(5, 9), (12, 7), (1, 1), (30, 20), (8, 8), (64, 33), (2, 40), (9, 5), (31, 31), (8, 8), (50, 3)],
+    "val": [(16, 24), (16, 24), (16, 24), (7, 100), (100, 7)],
+}
+NATIVE = ("--size", "native", "--shard-size", "8KB")
+
+
+@pytest.fixture(scope="session")
+def varied_raw(tmp_path_factory: pytest.TempPathFactory) -> RawFolder:
+    """Pictures of many sizes, in several shards; some of the same size follow each other."""
+    return make_varied_raw(tmp_path_factory.mktemp("varied") / "city", VARIED)
+
+
+@pytest.fixture(scope="session", params=["onehot", "index"])
+def native(
+    storage: str, varied_raw: RawFolder, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Path:
+    """`varied_raw`, packed as it is, with either form of labels."""
+    out = tmp_path_factory.mktemp("native") / storage
+    return pack(varied_raw.path, out, "--format", storage, "--labels", request.param, *NATIVE)
 
 
 @pytest.fixture

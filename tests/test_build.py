@@ -7,11 +7,14 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 import pytest
 from conftest import COLOURS, SMALL_SHARDS, RawFolder, make_raw, opencv_rgb, pack, run, scene, write_png, write_table
+from handmade import encoded_as
+from numpy.typing import NDArray
 
 from readers import open_dataset
 from readers.contract.manifest import STORAGES, Manifest
@@ -271,6 +274,72 @@ def test_a_pack_that_is_there_already_needs_no_space_again(
     assert "140,000 free" in run("build", "--labels", "index", "--size", "512x512", raw.path, out).stderr
 
 
+def test_wide_images_are_packed_by_their_range_in_every_dtype(tmp_path: Path) -> None:
+    """16-bit PNG, float TIFF and 8-bit BMP in one folder; the range is of the numbers in each."""
+    raw = make_raw(tmp_path / "raw", {"train": 3})
+    wide = np.random.default_rng(0).integers(0, 1000, (24, 36, 3), dtype=np.uint16)
+    small = (wide // 4).astype(np.uint8)
+    files: dict[str, NDArray[Any]] = {
+        "street_000.png": wide,
+        "street_001.tif": wide.astype(np.float32),
+        "street_002.bmp": small,
+    }
+    for name, pixels in files.items():
+        (raw.path / "train/images" / name).with_suffix(".png").unlink()
+        ok, data = cv2.imencode(
+            Path(name).suffix, np.ascontiguousarray(pixels[..., ::-1]), [cv2.IMWRITE_TIFF_COMPRESSION, 1]
+        )
+        assert ok
+        (raw.path / "train/images" / name).write_bytes(data.tobytes())
+    refused = run("build", "--quiet", raw.path, tmp_path / "out")
+    assert refused.exit_code == 1
+    assert "street_000.png: has 16 bits per channel" in refused.stderr
+    assert "street_001.tif: has 32 bits per channel; images have 8, or need --image-range" in refused.stderr
+    for dtype in ("uint8", "float16", "float32"):
+        out = pack(raw.path, tmp_path / dtype, "--image-range", "100,900", "--image-dtype", dtype)
+        for (image, _), pixels in zip(open_dataset(out), files.values(), strict=True):
+            share = np.clip((pixels.astype(np.float32) - 100) / np.float32(800), 0, 1)
+            wanted = np.rint(share * 255).astype(np.uint8) if dtype == "uint8" else share.astype(dtype)
+            assert np.array_equal(image.numpy().transpose(1, 2, 0), wanted)
+
+
+@pytest.mark.parametrize("suffix", [".bmp", ".tif", ".webp"])
+def test_labels_of_other_kinds_are_packed_where_nothing_is_lost(tmp_path: Path, suffix: str) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 2})
+    for (_, key), index in raw.labels.items():
+        (raw.path / f"train/masks/{key}.png").unlink()
+        label = encoded_as(suffix, COLOURS[index], *((cv2.IMWRITE_WEBP_QUALITY, 101) if suffix == ".webp" else ()))
+        (raw.path / f"train/masks/{key}{suffix}").write_bytes(label)
+    dataset = open_dataset(pack(raw.path, tmp_path / "out"), label="index")
+    for row, index in enumerate(raw.labels.values()):
+        assert np.array_equal(dataset[row][1].numpy(), index)
+
+
+def test_resized_wide_images_stay_within_0_and_1(tmp_path: Path) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 1})
+    checkers = (np.indices((24, 36)).sum(0) // 3 % 2 * 65535).astype(np.uint16)
+    write_png(raw.path / "train/images/street_000.png", checkers)
+    options = ("--size", "31x50", "--interpolation", "cubic", "--image-range", "0,65535", "--image-dtype", "float32")
+    image, _ = open_dataset(pack(raw.path, tmp_path / "out", *options))[0]
+    assert float(image.min()) == 0.0
+    assert float(image.max()) == 1.0
+
+
+def test_alpha_can_be_dropped_and_pixels_limited(tmp_path: Path) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 1})
+    path = raw.path / "train/images/street_000.png"
+    pixels = np.dstack([raw.images["train", "street_000"][..., ::-1], np.zeros((24, 36), np.uint8)])
+    path.write_bytes(cv2.imencode(".png", pixels)[1].tobytes())
+    assert (
+        "flatten it, or pack the colours as they are with --alpha drop" in run("build", raw.path, tmp_path / "o").stderr
+    )
+    out = pack(raw.path, tmp_path / "out", "--alpha", "drop", "--max-pixels", 24 * 36)
+    image, _ = open_dataset(out)[0]
+    assert np.array_equal(image.numpy().transpose(1, 2, 0), raw.images["train", "street_000"])
+    limited = run("build", "--alpha", "drop", "--max-pixels", 24 * 36 - 1, raw.path, tmp_path / "limited")
+    assert "claims 36x24 pixels; there must be some, and at most 863 (--max-pixels)" in limited.stderr
+
+
 def test_unknown_colours_can_be_ignored_on_request(raw: RawFolder, tmp_path: Path) -> None:
     label = COLOURS[raw.labels["val", "street_000"]].copy()
     label[4, 7] = (1, 1, 1)
@@ -306,6 +375,9 @@ def test_jpeg_images_and_gray_ones_are_packed(tmp_path: Path) -> None:
         ("build", "--max-bad", "lots", "raw", "out"),
         ("build", "--shard-size", "0", "raw", "out"),
         ("build", "--workers", "0", "raw", "out"),
+        ("build", "--image-range", "9,3", "raw", "out"),
+        ("build", "--image-range", "0", "raw", "out"),
+        ("build", "--max-pixels", "0", "raw", "out"),
         ("burn", "raw", "out"),
         ("info",),
     ],
@@ -331,7 +403,12 @@ def test_half_of_the_templates_is_not_enough(raw: RawFolder, tmp_path: Path) -> 
         ("--max-bad", "5"),
         ("--fit", "letterbox"),
         ("--image", "a/{kye}", "--label", "b/{key}"),
-        ("--image", "a/{city}/{key}", "--label", "b/{key}"),
+        ("--image", "a/{key}", "--label", "b/{city}/{key}"),
+        ("--image", "a/{key}"),
+        ("--split", "80/10"),
+        ("--split-by", "city"),
+        ("--split", "80/20", "--lists", "splits"),
+        ("--lists", "splits/*.txt{split}"),
     ],
 )
 def test_options_that_cannot_be_are_wrong_usage(raw: RawFolder, tmp_path: Path, options: tuple[str, ...]) -> None:

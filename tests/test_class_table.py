@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from conftest import pack, write_png
+from test_labels import rgba
 
-from packer.class_table import class_table, parse_colour, read_table
+from packer.class_map.sources import parse_colour
+from packer.class_table import class_table, read_table
 from packer.errors import InputError, PackError, UsageError
+from readers import open_dataset
+from readers.contract.checked import Entry, Problem
+from readers.contract.classes import ClassTable
 
 RED_GREEN = (("a", (255, 0, 0)), ("b b", (0, 255, 0)))
 
@@ -51,7 +59,6 @@ def test_a_table_of_values(tmp_path: Path) -> None:
         ("name,r,g,b\na,256,0,0\n", "t.csv:2: expected a colour"),
         ("name,r,g,b\n,1,2,3\n", "t.csv:2: the class has no name"),
         ("name,r,g,b\na,1,2,3\nb,1,2,3\n", r"colour \(1, 2, 3\) is both 'a' and 'b'"),
-        ("name,r,g,b\na,1,2,3\na,1,2,4\n", "name a is both"),
         ("value,name\nx,a\n", "expected a value from 0 to 65535, found 'x'"),
         ("name,r,g,b\n", "expected 1 to"),
         ('name,r,g,b,note\na,1,2,3,"oops\nb,4,5,6,x\n', "cannot be read"),
@@ -131,3 +138,219 @@ def test_a_class_that_loses_its_value_is_ignored_by_its_colour_as_well(tmp_path:
         table = class_table(tmp_path, None, [ignore])
         assert table is not None
         assert (table.names, table.ignored_values, table.ignored_colours) == (("a",), (1,), ((2, 2, 2),))
+
+
+def table_of(path: Path, text: str) -> ClassTable:
+    path.write_text(text)
+    return read_table(path)
+
+
+def problems_of(path: Path, text: str) -> list[str]:
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_table(path)
+    return [problem.removeprefix(str(path)) for problem in caught.value.problems]
+
+
+ROAD_SKY = [("road", (7,)), ("sky", (23,))]
+BY_VALUE = {
+    "a.csv": "id,name\n7,road\n23,sky\n",
+    "a.tsv": "id\tname\n7\troad\n23\tsky\n",
+    "a.toml": "[[class]]\nname = 'road'\nvalues = [7]\n[[class]]\nname = 'sky'\nvalues = ['23']\n",
+    "mapping.json": '{"7": "road", "23": "sky"}',
+    "names.json": '{"road": 7, "sky": 23}',
+    "coco.json": '[{"id": 7, "name": "road", "supercategory": "flat"}, {"id": 23, "name": "sky"}]',
+    "below.json": '{"categories": [{"id": 7, "name": "road"}, {"id": 23, "name": "sky"}], "info": {}}',
+    "datumaro.json": '{"label_map": {"7": "road", "23": "sky"}, "background_label": "7"}',
+    "ours.json": '{"class": [{"name": "road", "values": [7]}, {"name": "sky", "values": ["23-23"]}]}',
+    "labels.txt": "7: road\n23: sky\n",
+    "all.txt": "7 road 128 64 128\n23 sky 70 130 180\n",
+    "spaced.txt": "7 road\n23 sky\n",
+    "headed.txt": "id name\n7 road\n23 sky\n",
+    "train.json": '[{"id": 23, "name": "sky", "trainId": 1}, {"id": 7, "name": "road", "trainId": 0}]',
+}
+
+
+@pytest.mark.parametrize("name", BY_VALUE)
+def test_tables_of_values_in_all_the_forms_people_ship(tmp_path: Path, name: str) -> None:
+    table = table_of(tmp_path / name, BY_VALUE[name])
+    assert [(one.name, one.values) for one in table.classes] == ROAD_SKY
+
+
+BY_COLOUR = {
+    "names.json": '{"a": [255, 0, 0], "b b": "#00ff00"}',
+    "labelmap.txt": "# label:color_rgb:parts:actions\na:255,0,0::\nb b:0,255,0::\n",
+    "names_first.txt": "a 255 0 0\nb b 0 255 0\n",
+    "label_colors.txt": "255 0 0\ta\n0 255 0\t\tb b\n",
+    "a.toml": "[[class]]\nname = 'a'\ncolour = '#ff0000'\n[[class]]\nname = 'b b'\ncolours = [[0, 255, 0]]\n",
+}
+
+
+@pytest.mark.parametrize("name", BY_COLOUR)
+def test_tables_of_colours_in_other_forms_than_csv(tmp_path: Path, name: str) -> None:
+    table = table_of(tmp_path / name, BY_COLOUR[name])
+    assert tuple((one.name, one.colour) for one in table.classes) == RED_GREEN
+    assert [one.colours for one in table.classes] == [((255, 0, 0),), ((0, 255, 0),)]
+
+
+def test_a_list_of_names_counts_from_0(tmp_path: Path) -> None:
+    for name, text in (("a.txt", "road\ntraffic light\n"), ("a.json", '["road", "traffic light"]')):
+        table = table_of(tmp_path / name, text)
+        assert [(one.name, one.values) for one in table.classes] == [("road", (0,)), ("traffic light", (1,))]
+    table = table_of(tmp_path / "labels.txt", "__ignore__\n_background_\ncar\n")
+    assert (table.names, table.classes[1].values, table.ignored_values) == (("_background_", "car"), (1,), (255,))
+    assert problems_of(tmp_path / "a.txt", "road\n7 sky\n") == [":2: expected a name, found '7 sky'"]
+    assert problems_of(tmp_path / "a.txt", "road\nsky\nroad\n") == [":3: 'road' is a second time in the list"]
+
+
+def test_rows_of_one_name_are_sources_of_one_class(tmp_path: Path) -> None:
+    table = table_of(tmp_path / "a.csv", "name,r,g,b\ncar,1,1,1\nsky,2,2,2\ncar,3,3,3\ncar,1,1,1\n")
+    assert table.names == ("car", "sky")
+    assert table.classes[0].colours == ((1, 1, 1), (3, 3, 3))
+    table = table_of(tmp_path / "a.csv", "value,name\n0,sky\n8-10,road\n7,road\n")
+    assert table.classes[1].values == (8, 9, 10, 7)
+
+
+def test_train_ids_give_the_order_and_what_is_ignored(tmp_path: Path) -> None:
+    text = (
+        'name,id,trainId,color\nunlabeled,0,255,"0,0,0"\nsidewalk,8,1,#f423e8\nroad,7,0,#804080\n'
+        "parking,9,0,#faaaa0\nlicense plate,-1,-1,#00008e\nout of roi,3,-1,#000000\n"
+    )
+    table = table_of(tmp_path / "a.csv", text)
+    assert table.names == ("road+parking", "sidewalk")
+    assert [one.values for one in table.classes] == [(7, 9), (8,)]
+    assert table.ignored_values == (0, 3)
+    assert table.ignored_colours == ((0, 0, 0),)
+    wrong = "id,name,train_id\n1,a,0\n2,a,1\n3,b,x\n"
+    assert problems_of(tmp_path / "a.csv", wrong) == [
+        ":4: expected a train id, with 255 or -1 for what is ignored, found 'x'",
+        f":3: 'a' is another class than at {tmp_path / 'a.csv'}:2, by its train id",
+    ]
+
+
+def test_colours_that_classes_share_are_only_drawn_where_train_ids_and_values_tell(tmp_path: Path) -> None:
+    text = "id,name,train_id,color\n17,pole,0,#999999\n18,polegroup,255,#999999\n"
+    table = table_of(tmp_path / "a.csv", text)
+    assert (table.classes[0].colour, table.classes[0].colours, table.ignored_colours) == ((153, 153, 153), (), ())
+    assert len(problems_of(tmp_path / "b.csv", "id,name,color\n17,pole,#999999\n18,polegroup,#999999\n")) == 1
+
+
+def test_the_config_of_mapillary_is_a_class_table(tmp_path: Path) -> None:
+    labels = [
+        {"name": "animal--bird", "readable": "Bird", "color": [165, 42, 42], "instances": True, "evaluate": True},
+        {"name": "void--unlabeled", "readable": "Unlabeled", "color": [0, 0, 0], "instances": False, "evaluate": False},
+    ]
+    table = table_of(tmp_path / "config.json", json.dumps({"version": 1.1, "labels": labels, "mapping": "public"}))
+    assert [(one.name, one.values, one.colours) for one in table.classes] == [("animal--bird", (0,), ((165, 42, 42),))]
+    assert (table.ignored_values, table.ignored_colours) == ((1,), ((0, 0, 0),))
+
+
+def test_a_toml_table_with_everything(tmp_path: Path) -> None:
+    text = """
+        ignore = ["void", 255, "0-2", [1, 2, 3, 0]]
+        [[class]]
+        name = "road"
+        colour = "#804080"
+        values = [7, "8-10"]
+        colours = ["#804080", "250,170,160", "#00000080"]
+        [[class]]
+        name = "void"
+        values = [11]
+    """
+    table = table_of(tmp_path / "a.toml", text)
+    assert table.names == ("road",)
+    assert table.classes[0].values == (7, 8, 9, 10)
+    assert table.classes[0].colours == ((128, 64, 128), (250, 170, 160), (0, 0, 0, 128))
+    assert (table.ignored_values, table.ignored_colours) == ((11, 255, 0, 1, 2), ((1, 2, 3, 0),))
+
+
+def test_every_problem_of_a_toml_table_with_its_path(tmp_path: Path) -> None:
+    text = """
+        ignored = [3]
+        [[class]]
+        name = "a"
+        color = "#804080"
+        values = [7, "x", 70000, true]
+        [[class]]
+        colour = [1, 2]
+        colours = "#010203"
+        [[class]]
+        name = "b"
+        values = ["6-8"]
+    """
+    assert problems_of(tmp_path / "a.toml", text) == [
+        ": ignored: is not known; did you mean ignore?",
+        ": class.0.color: is not known; did you mean colour?",
+        ": class.0.values.1: expected a value such as 7 or a range such as '8-10', from 0 to 65535, found a text 'x'",
+        ": class.0.values.2: expected a value such as 7 or a range such as '8-10', from 0 to 65535, "
+        "found a number '70000'",
+        ": class.0.values.3: expected a value such as 7 or a range such as '8-10', from 0 to 65535, "
+        "found true or false 'True'",
+        ": class.1.name: expected a text",
+        ": class.1.colours: expected a list, found a text '#010203'",
+        ": class.1.colour: expected a colour such as '#00ff80', '#00000000' or [0, 255, 128], found a list '[1, 2]'",
+        ": class.2: value 7 is both 'a' and 'b'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.toml", "a = ", "is no TOML"),
+        ("a.toml", "", r"expected \[\[class\]\] tables"),
+        ("a.toml", "[class]\nname = 'a'", r"expected \[\[class\]\] tables"),
+        ("a.toml", "ignore = [0]\n[[class]]\nname = 'a'\nvalues = [0]", "ignore: leaves no class"),
+        ("a.toml", "a = " + "[" * 100_000, "is no TOML"),
+        ("a.toml", "[[class]]\nname = 'a'\nvalues = [" + '"0-65535",' * 50_000 + "]", "again and again"),
+        ("a.csv", "value,name\n" + "0-65535,a\n" * 50_000, "again and again"),
+        ("a.json", '{"a": [' + '"0-65535",' * 50_000 + "1]}", "again and again"),
+        ("a.toml", "ignore = [" + '"0-65535",' * 9 + "]\n[[class]]\nname = 'a'\ncolour = '#000000'", "again and again"),
+        ("a.json", "{", "is no JSON"),
+        ("a.json", "[" * 200_000, "is no JSON"),
+        ("a.json", '{"sky": 1, "sky": 2}', "'sky' is there twice"),
+        ("a.json", "{}", "is no class table"),
+        ("a.json", "3", "is no class table"),
+        ("a.json", '{"sky": "blue"}', "a.json: sky: expected a colour"),
+        ("a.json", '{"0": "sky", "1": 5}', "a.json: 1: expected a name, found a number '5'"),
+        ("a.json", '[{"id": "x", "name": "a"}, 3]', "a.json: 1: expected an object"),
+        ("a.json", '[{"id": 1, "name": "a"}, {"id": 1, "name": "b"}]', "1: value 1 is both 'a' and 'b'"),
+        ("labelmap.txt", "a:1,2,3::\nb:1,2,300::\n", "labelmap.txt:2: expected a colour"),
+    ],
+)
+def test_broken_documents_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(PackError, match=message):
+        read_table(path)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.toml", "a.json"])
+def test_a_class_table_larger_than_any_is_refused_unread(tmp_path: Path, name: str) -> None:
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(InputError, match="larger than 16 MiB"):
+        read_table(tmp_path / name)
+
+
+def test_see_through_colours_are_packed_and_told_by_the_manifest(tmp_path: Path) -> None:
+    raw, colours = tmp_path / "raw", [(255, 0, 0, 255), (255, 0, 0, 128), (0, 0, 0, 0), (9, 9, 9, 0)]
+    write_png(raw / "images" / "a.png", np.zeros((2, 2, 3), np.uint8))
+    (raw / "labels").mkdir()
+    (raw / "labels" / "a.png").write_bytes(rgba(np.array(colours, np.uint8).reshape(2, 2, 4)))
+    (tmp_path / "c.toml").write_text(
+        "ignore = ['#09090900']\n[[class]]\nname = 'solid'\ncolours = ['#ff0000ff']\n"
+        "[[class]]\nname = 'glass'\ncolours = [[255, 0, 0, 128], '#00000000']\n"
+    )
+    dataset = open_dataset(pack(raw, tmp_path / "out", "--classes", tmp_path / "c.toml"), label="index")
+    assert dataset[0][1].tolist() == [[0, 1], [1, 255]]
+    assert dataset.classes.classes[0].colours == ((255, 0, 0),)
+    assert dataset.classes.classes[1].colours == ((255, 0, 0, 128), (0, 0, 0, 0))
+    assert dataset.classes.ignored_colours == ((9, 9, 9, 0),)
+
+
+@pytest.mark.parametrize("text", ["#ff0000ff", "#FF0000", "#ff00", "red"])
+def test_a_manifest_writes_each_colour_one_way(text: str) -> None:
+    problems: list[Problem] = []
+    document = {"classes": [{"name": "a", "colour": None, "values": [], "colours": [text]}]}
+    ClassTable.from_json(Entry({**document, "ignored_values": [], "ignored_colours": []}, "", problems))
+    assert [problem.where for problem in problems] == ["classes.0.colours"]

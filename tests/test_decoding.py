@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,40 +11,25 @@ import cv2
 import numpy as np
 import pytest
 from conftest import COLOURS, NAMES, opencv_rgb, scene
+from handmade import chunk, encoded, exif, png
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
-from packer.header import read_header
-from packer.images import decode_image, decode_label, decoder_identity
-from packer.labels import IGNORE, LabelCodec
+from packer.labels import LabelCodec, LabelRules
+from packer.lookup import IGNORE
+from packer.pictures import decode
+from packer.pictures.decode import decode_label, decoder_identity
+from packer.pictures.kinds import read_header
+from packer.pictures.rules import ImageRules
 from readers.contract.classes import ClassTable, SegClass
 
 IMAGE, INDEX = scene(7, 33, 47)
 
 
-def chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-
-def png(rows: NDArray[Any], depth: int, colour: int, *extra: bytes) -> bytes:
-    """A PNG from rows of packed bytes, without OpenCV: any depth and colour type."""
-    height = len(rows)
-    width = rows.shape[1] * 8 // depth // {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0))
-    raster = b"".join(b"\0" + row.tobytes() for row in rows)
-    return b"\x89PNG\r\n\x1a\n" + header + b"".join(extra) + chunk(b"IDAT", zlib.compress(raster)) + chunk(b"IEND", b"")
-
-
-def encoded(suffix: str, pixels: NDArray[Any]) -> bytes:
-    ok, data = cv2.imencode(suffix, pixels)
-    assert ok
-    return data.tobytes()
-
-
-def exif(orientation: int) -> bytes:
-    return b"II*\0\x08\0\0\0\x01\0" + struct.pack("<HHIHH", 0x0112, 3, 1, orientation, 0) + b"\0\0\0\0"
+def decode_image(data: bytes, **rules: Any) -> NDArray[Any]:
+    return decode.decode_image(data, ImageRules(**rules))
 
 
 def table(ignore: tuple[int, ...] = ()) -> ClassTable:
@@ -134,7 +118,7 @@ BOMB = (
 )
 REFUSED: list[tuple[str, bytes, str]] = [
     ("nothing", b"", "is empty"),
-    ("text", b"hello world, no picture", "neither PNG nor JPEG"),
+    ("text", b"hello world, no picture", "no PNG, JPEG, TIFF, BMP or WebP"),
     ("16-bit image", png(np.zeros((2, 12), np.uint8), 16, 2), "16 bits per channel"),
     ("bomb", BOMB, "claims 60000x60000 pixels; there must be some"),
     ("no pixels", png(np.zeros((0, 3), np.uint8), 8, 2), "claims 1x0 pixels"),
@@ -182,7 +166,7 @@ def test_unknown_colours_are_named_with_count_and_place() -> None:
         LabelCodec(table()).decode(data)
     assert "colours of no class (#010203: 2 pixels, first at row 5, column 8; #090909: 1 pixels" in str(caught.value)
     assert "first at row 30, column 40" in str(caught.value)
-    ignored = LabelCodec(table(), unknown_is_error=False).decode(data)
+    ignored = LabelCodec(table(), LabelRules(unknown="ignore")).decode(data)
     assert (ignored == IGNORE).sum() == 3
     assert np.array_equal(ignored[ignored != IGNORE], INDEX[ignored != IGNORE])
 
@@ -230,8 +214,8 @@ def test_the_decoders_are_named_with_their_versions() -> None:
 
 
 def test_an_image_is_read_by_its_content_not_its_name(tmp_path: Path) -> None:
-    assert read_header(BytesIO(encoded(".jpg", IMAGE))).kind == "jpeg"
-    assert read_header(BytesIO(encoded(".png", IMAGE))).kind == "png"
+    assert read_header(BytesIO(encoded(".jpg", IMAGE))).kind == "JPEG"
+    assert read_header(BytesIO(encoded(".png", IMAGE))).kind == "PNG"
 
 
 @pytest.mark.parametrize("where", ["RGB, empty", "RGB, wrong length", "palette, before PLTE", "palette, too long"])

@@ -55,5 +55,5 @@ def test_names_and_places_that_cannot_be_are_one_line(tmp_path: Path) -> None:
 def test_a_size_beyond_reason_is_refused(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 1})
     result = run("build", "--size", "99999x99999", raw.path, tmp_path / "out")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "over the limit" in result.stderr

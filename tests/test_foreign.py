@@ -23,7 +23,7 @@ from packer.formats import lmdb as lmdb_writer
 from packer.formats import writer
 from readers.contract.fields import Field
 from readers.formats import opener
-from readers.formats.shard import ShardFacts
+from readers.formats.column import ShardFacts
 
 Rows = dict[str, tuple[NDArray[Any], NDArray[Any]]]
 
@@ -122,11 +122,14 @@ def made_up(rows: int, pixels: int, key_bytes: int) -> dict[str, NDArray[Any]]:
     }
 
 
+def fields_of(pixels: int) -> tuple[Field, Field]:
+    return Field("image", "|u1", (1, 1, pixels), "rgb"), Field("label", "|u1", (1, pixels), "index")
+
+
 def check_opened(storage: str, stem: Path, arrays: dict[str, NDArray[Any]]) -> None:
     """Our opener finds what our writer wrote."""
     rows, _, _, pixels = arrays["image"].shape
-    fields = (Field("image", "|u1", (1, 1, pixels), "rgb"), Field("label", "|u1", (1, pixels), "index"))
-    shard = opener(storage)(stem, ShardFacts(rows, fields))
+    shard = opener(storage)(stem, ShardFacts(rows, fields_of(pixels)))
     for name in ("image", "label"):
         got = np.empty_like(arrays[name])
         shard.read(name, range(rows), got, range(rows))
@@ -144,7 +147,7 @@ def test_any_shard_opens_as_it_was_written(
     arrays = made_up(rows, pixels, 5)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("packer.formats.arrow.BATCH_BYTES", batch)
-        writer(storage).write(stem, arrays)
+        writer(storage).write(stem, arrays, fields_of(pixels))
     check_opened(storage, stem, arrays)
 
 
@@ -156,8 +159,8 @@ def test_our_walk_of_the_tree_finds_what_lmdb_finds(
     """Any number of rows of any size: values inside leaves, values in runs of pages, trees of one to three levels."""
     stem = tmp_path_factory.mktemp("walk") / "shard"
     arrays = made_up(rows, pixels, key_bytes)
-    (path,) = lmdb_writer.write(stem, arrays)
-    assert path.stat().st_size <= lmdb_writer.map_size(rows, 2 * pixels + 256)
+    (path,) = lmdb_writer.write(stem, arrays, fields_of(pixels))
+    assert path.stat().st_size <= lmdb_writer.map_size([2 * pixels + 256] * rows)
     check_opened("lmdb", stem, arrays)
     with lmdb.open(str(path), subdir=False, readonly=True, lock=False) as environment, environment.begin() as txn:
         assert environment.stat()["entries"] == rows + 1

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import REPO, RawFolder
 from make_golden import GOLDEN
 
 LABELS = ("onehot", "index")
@@ -97,3 +99,26 @@ def test_shards_end_where_the_page_says() -> None:
             cuts.append(keys[:end])
             keys = keys[end:]
         assert cuts == parts
+
+
+def test_the_pages_programs_read_native_rows(native: Path, varied_raw: RawFolder) -> None:
+    page = (REPO / "readers" / "contract" / "FORMAT.md").read_text()
+    programs = dict(
+        zip(("npy", "hdf5", "arrow", "lmdb"), re.findall(r"```python\n(.*?)```", page, re.DOTALL), strict=True)
+    )
+    document = json.loads((native / "manifest.json").read_bytes())
+    onehot = document["fields"][1]["encoding"] == "onehot"
+    read = []
+    for receipt in shards(native):
+        for row in range(len(receipt["crc32"])):
+            told: dict[str, Any] = {"stem": native / "shards" / f"{receipt['split']}-{receipt['fingerprint']}"}
+            told |= {"row": row, "fields": document["fields"]}
+            exec(programs[document["storage"]], told)  # noqa: S102 - our own page
+            sample = receipt["split"], told["name"]
+            index = varied_raw.labels[sample]
+            assert np.array_equal(told["picture"].transpose(1, 2, 0), varied_raw.images[sample])
+            assert np.array_equal(told["labels"], np.arange(4)[:, None, None] == index if onehot else index[None])
+            crc32 = zlib.crc32(told["labels"].tobytes(), zlib.crc32(told["picture"].tobytes()))
+            assert crc32 == receipt["crc32"][row]
+            read.append(sample)
+    assert read == list(varied_raw.images)

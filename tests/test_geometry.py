@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from packer.geometry import FITS, INTERPOLATIONS, Geometry, nearest_source
-from packer.labels import IGNORE
+from packer.lookup import IGNORE
 
 SIDES = st.integers(1, 40)
+WHOLE = tuple(fit for fit in FITS if fit not in ("tile", "native"))
+"""Fits that make one row of a given size of a whole picture."""
 
 
 @given(SIDES, SIDES)
@@ -26,7 +28,7 @@ def test_nearest_takes_the_pixel_under_the_centre(source: int, target: int) -> N
     )
 
 
-@given(st.tuples(SIDES, SIDES), st.tuples(SIDES, SIDES), st.sampled_from(FITS), st.integers(0, 99))
+@given(st.tuples(SIDES, SIDES), st.tuples(SIDES, SIDES), st.sampled_from(WHOLE), st.integers(0, 99))
 def test_labels_never_gain_a_class(source: tuple[int, int], target: tuple[int, int], fit: str, seed: int) -> None:
     index = np.random.default_rng(seed).integers(0, 7, source).astype(np.uint16)
     out = Geometry(target, fit).label(index)
@@ -36,7 +38,7 @@ def test_labels_never_gain_a_class(source: tuple[int, int], target: tuple[int, i
     assert set(out.reshape(-1).tolist()) <= set(index.reshape(-1).tolist()) | padding
 
 
-@given(st.tuples(SIDES, SIDES), st.tuples(SIDES, SIDES), st.sampled_from(FITS), st.sampled_from(INTERPOLATIONS))
+@given(st.tuples(SIDES, SIDES), st.tuples(SIDES, SIDES), st.sampled_from(WHOLE), st.sampled_from(INTERPOLATIONS))
 def test_image_and_label_are_padded_alike(
     source: tuple[int, int], target: tuple[int, int], fit: str, interpolation: str
 ) -> None:
@@ -110,3 +112,26 @@ def test_the_stored_size_leaves_pictures_as_they_are() -> None:
     image = np.random.default_rng(0).integers(0, 256, (6, 9, 3), dtype=np.uint8)
     for fit in FITS:
         assert np.array_equal(Geometry((6, 9), fit).image(image), image)
+
+
+@given(st.tuples(SIDES, SIDES), st.tuples(SIDES, SIDES))
+def test_shorter_side_fills_the_size_and_cuts_only_one_side(source: tuple[int, int], target: tuple[int, int]) -> None:
+    rows = np.repeat(np.arange(source[0], dtype=np.uint16)[:, None], source[1], 1)
+    columns = np.repeat(np.arange(source[1], dtype=np.uint16)[None], source[0], 0)
+    geometry = Geometry(target, "shorter-side")
+    tall, wide = geometry.label(rows), geometry.label(columns)
+    assert IGNORE not in tall
+    whole_height = np.array_equal(tall[:, 0], nearest_source(source[0], target[0]))
+    whole_width = np.array_equal(wide[0], nearest_source(source[1], target[1]))
+    assert whole_height or whole_width
+
+
+def test_shorter_side_keeps_the_shape_and_the_middle() -> None:
+    index = np.arange(8, dtype=np.uint16)[None].repeat(4, 0)
+    assert Geometry((2, 2), "shorter-side").label(index).tolist() == [[3, 5], [3, 5]]
+
+
+@given(st.tuples(SIDES, SIDES), st.integers(0, 99))
+def test_native_is_the_picture(source: tuple[int, int], seed: int) -> None:
+    image = np.random.default_rng(seed).integers(0, 256, (*source, 3), dtype=np.uint8)
+    assert np.array_equal(Geometry(None, "native").image(image), image)

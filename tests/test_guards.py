@@ -55,13 +55,23 @@ LAYERS = {
     "readers/contract": ("readers.contract",),
     "readers/formats": ("readers.contract", "readers.formats"),
     "readers/pack.py": ("readers.contract", "readers.formats"),
-    "readers/dataset.py": ("readers.contract", "readers.formats", "readers.pack"),
+    "readers/collate.py": ("readers.contract",),
+    "readers/crop.py": ("readers.contract",),
+    "readers/dataset.py": ("readers.collate", "readers.contract", "readers.formats", "readers.pack"),
     "packer/errors.py": (),
     "packer/template.py": ("packer.errors",),
     "packer/formats": ("packer.formats", "readers.contract", "readers.formats"),
-    "packer/header.py": ("packer.errors",),
-    "packer/geometry.py": ("packer.labels",),
-    "packer/engines": ("packer.engines", "packer.errors", "packer.shard", "packer.spec", "readers.contract"),
+    "packer/pictures": ("packer.pictures", "packer.errors", "readers.contract"),
+    "packer/geometry.py": ("packer.lookup", "readers.contract"),
+    "packer/engines": (
+        "packer.engines",
+        "packer.errors",
+        "packer.glance",
+        "packer.publish",
+        "packer.shard",
+        "packer.spec",
+        "readers.contract",
+    ),
 }
 
 
@@ -102,7 +112,7 @@ def test_no_file_names_a_format_but_its_own() -> None:
 def test_every_format_has_both_sides() -> None:
     for side in (packer, readers):
         folder = Path(str(side.__file__)).parent / "formats"
-        assert {path.stem for path in folder.glob("*.py")} - {"__init__", "shard"} == set(STORAGES)
+        assert {path.stem for path in folder.glob("*.py")} - {"__init__", "shard", "column", "native"} == set(STORAGES)
 
 
 def commands() -> list[tuple[str, click.Command]]:

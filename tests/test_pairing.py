@@ -10,7 +10,8 @@ import pytest
 from conftest import write_png
 
 from packer.errors import BadPair, InputError, UsageError
-from packer.pairing import find_pairs
+from packer.pairing import PairingRules, find_pairs
+from packer.pictures.rules import ImageRules
 from packer.rows import check_pair
 from packer.template import Template
 
@@ -24,7 +25,7 @@ def touch(root: Path, *paths: str) -> Path:
 
 
 def keys(root: Path, **options: object) -> list[tuple[str, str, str, str]]:
-    pairs = find_pairs(root, **options).pairs  # type: ignore[arg-type]
+    pairs = find_pairs(root, PairingRules(**options)).pairs  # type: ignore[arg-type]
     return [(pair.split, pair.key, pair.image, pair.label) for pair in pairs]
 
 
@@ -71,7 +72,7 @@ def test_voc_lists_decide_the_splits_and_unlisted_images_are_counted(tmp_path: P
     (lists / "trainval.txt").write_text("a\nb\nc\n")
     pairing = find_pairs(tmp_path)
     assert [(pair.split, pair.key) for pair in pairing.pairs] == [("train", "a"), ("train", "b"), ("val", "c")]
-    assert pairing.notes == ("2 images are in no list of ImageSets/Segmentation/ and are left out",)
+    assert pairing.notes == ("2 images are in no list and are left out",)
     (lists / "val.txt").write_text("c\nd\nz\n")
     with pytest.raises(InputError) as caught:
         find_pairs(tmp_path)
@@ -94,12 +95,12 @@ def test_hidden_files_and_other_files_do_not_matter(tmp_path: Path) -> None:
 
 
 def test_everything_wrong_is_named_at_once(tmp_path: Path) -> None:
-    touch(tmp_path, "images/a.png", "images/a.jpg", "images/lonely.png", "images/ok.png", "images/scan.tif")
+    touch(tmp_path, "images/a.png", "images/a.jpg", "images/lonely.png", "images/ok.png", "images/scan.gif")
     touch(tmp_path, "labels/a.png", "labels/widow.png", "labels/ok.png")
     with pytest.raises(InputError) as caught:
         find_pairs(tmp_path)
     assert caught.value.problems == (
-        "images/scan.tif: is neither PNG nor JPEG; convert it",
+        "images/scan.gif: is of a kind that cannot be packed; convert it to PNG",
         "images/a.jpg, images/a.png: 2 images for the key 'a'",
         "images/lonely.png: has no label",
         "labels/widow.png: has no image",
@@ -119,7 +120,7 @@ def test_names_that_cannot_be_written_down_are_named(tmp_path: Path) -> None:
 
 def test_missing_partners_can_be_skipped_and_are_still_named(tmp_path: Path) -> None:
     touch(tmp_path, "images/a.png", "images/b.png", "labels/a.png", "labels/c.png")
-    pairing = find_pairs(tmp_path, skip_missing=True)
+    pairing = find_pairs(tmp_path, PairingRules(missing="skip"))
     assert [pair.key for pair in pairing.pairs] == ["a"]
     assert pairing.missing == ("images/b.png: has no label", "labels/c.png: has no image")
 
@@ -137,7 +138,12 @@ def test_an_unknown_layout_shows_what_is_there(tmp_path: Path) -> None:
     touch(tmp_path, "photos/a.png", "photos/b.png", "truth/a.png")
     with pytest.raises(InputError, match="--image") as caught:
         find_pairs(tmp_path)
-    assert caught.value.problems == ("photos/  2 files, such as a.png", "truth/  1 files, such as a.png")
+    assert caught.value.problems == (
+        "perhaps --image 'photos/{key}' --label 'truth/{key}'  (1 pairs, 1 without partner)",
+        "Found there:",
+        "photos/  2 files, such as a.png",
+        "truth/  1 files, such as a.png",
+    )
 
 
 def test_an_empty_or_missing_folder_is_said_so(tmp_path: Path) -> None:
@@ -217,7 +223,7 @@ def test_list_lines_may_hold_spaces_or_a_flag(tmp_path: Path) -> None:
 def test_a_split_that_no_reader_could_name_is_refused(tmp_path: Path, name: str) -> None:
     touch(tmp_path, f"s/{name}/i/a.png", f"s/{name}/l/a.png", "s/x/i/a.png", "s/x/l/a.png")
     with pytest.raises(InputError, match="the split"):
-        find_pairs(tmp_path, image="s/{split}/i/{key}", label="s/{split}/l/{key}")
+        find_pairs(tmp_path, PairingRules("s/{split}/i/{key}", "s/{split}/l/{key}"))
 
 
 def test_folders_that_are_links_to_each_other_both_count(tmp_path: Path) -> None:
@@ -230,8 +236,8 @@ def test_folders_that_are_links_to_each_other_both_count(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("good", "stray"),
     [
-        (("train/images/a.png", "train/labels/a.png"), "train/images/b.tif"),
-        (("JPEGImages/a.jpg", "SegmentationClass/a.png"), "SegmentationClass/b.bmp"),
+        (("train/images/a.png", "train/labels/a.png"), "train/images/b.gif"),
+        (("JPEGImages/a.jpg", "SegmentationClass/a.png"), "SegmentationClass/b.jp2"),
         (("train/a.jpg", "train_labels/a_L.png"), "train_labels/b.png"),
     ],
 )
@@ -261,7 +267,7 @@ def test_a_pipe_is_no_picture_and_nothing_waits_for_it(tmp_path: Path) -> None:
     touch(tmp_path, "labels/pipe.png")
     pair = next(pair for pair in find_pairs(tmp_path).pairs if pair.key == "pipe")
     with pytest.raises(BadPair, match=r"images/pipe\.png: is not a regular file"):
-        check_pair(pair, tmp_path)
+        check_pair(pair, tmp_path, ImageRules())
 
 
 def test_names_with_odd_spaces_are_fine(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from conftest import pack
 
-from packer.images import decode_image
+from packer.pictures.decode import decode_image
+from packer.pictures.rules import ImageRules
 from readers import SegDataset, open_dataset
 
 pytestmark = pytest.mark.shared
@@ -62,10 +63,26 @@ def test_labelme_palette_labels_are_their_indices(shared_data: Path, tmp_path: P
     assert histogram(open_dataset(out)) == wanted
 
 
+@pytest.mark.parametrize("storage", ["arrow", "hdf5", "lmdb", "npy"])
+def test_pictures_of_different_sizes_as_they_are(shared_data: Path, tmp_path: Path, storage: str) -> None:
+    """No padding, so every pixel that others counted and no other."""
+    ade = shared_data / "ade20k_sample/sampleData"
+    out = pack(ade, tmp_path / "ade", "--classes", "1-150", "--ignore", 0, "--size", "native", "--format", storage)
+    dataset = open_dataset(out, label="index")
+    assert sorted(dataset.size(row) for row in range(3)) == [(300, 400), (364, 500), (512, 683)]
+    wanted = expected(shared_data, "ade20k")
+    wanted[255] = wanted.pop(0)
+    assert histogram(dataset) == wanted
+    labelme = shared_data / "labelme_voc/examples/semantic_segmentation/data_dataset_voc"
+    out = pack(labelme, tmp_path / "voc", "--classes", 21, "--ignore", 255, "--size", "native", "--format", storage)
+    assert histogram(open_dataset(out, label="index")) == expected(shared_data, "labelme sem")
+
+
 def test_mmseg_pseudo_by_index_whatever_the_palette(shared_data: Path, tmp_path: Path) -> None:
     raw = shared_data / "mmseg_pseudo/tests/data/pseudo_dataset"
     out = pack(raw, tmp_path / "out", "--classes", 7, "--labels", "index")
-    assert histogram(open_dataset(out)) == expected(shared_data, "mmseg_pseudo")
+    assert [len(open_dataset(out, split=split)) for split in ("train", "val")] == [4, 1]
+    assert histogram(open_dataset(out, split="all")) == expected(shared_data, "mmseg_pseudo")
 
 
 def test_unet_membrane_where_255_is_a_class(shared_data: Path, tmp_path: Path) -> None:
@@ -80,7 +97,7 @@ def test_unet_membrane_where_255_is_a_class(shared_data: Path, tmp_path: Path) -
 @pytest.mark.parametrize("name", ["Landscape", "Portrait"])
 def test_every_orientation_is_the_same_picture(shared_data: Path, name: str) -> None:
     paths = sorted((shared_data / "hard" / "exif_orientation").rglob(f"{name}_*"))
-    pictures: list[Any] = [decode_image(path.read_bytes()).astype(int) for path in paths]
+    pictures: list[Any] = [decode_image(path.read_bytes(), ImageRules()).astype(int) for path in paths]
     assert len(pictures) == 9
     for picture in pictures[1:]:
         assert picture.shape == pictures[0].shape

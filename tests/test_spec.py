@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from packer.errors import EngineError
 from packer.geometry import Geometry
-from packer.pairing import Pair
+from packer.labels import LabelRules
+from packer.pictures.rules import ImageRules
+from packer.piece import Piece
 from packer.recipe import Recipe
 from packer.spec import ShardSpec, cut
 from readers.contract.classes import ClassTable, SegClass
@@ -19,7 +23,8 @@ RECIPE = Recipe(
     geometry=Geometry((12, 34), "letterbox", "cubic"),
     image_dtype="float16",
     labels="index",
-    unknown="ignore",
+    image_rules=ImageRules((0.0, 10_000.0), "drop", 1_000_000),
+    label_rules=LabelRules("auto", "ignore"),
     shard_bytes=10_000,
     image_template="images/{key}",
     label_template="labels/{key}",
@@ -27,12 +32,13 @@ RECIPE = Recipe(
 )
 
 
-def pairs(keys: list[str]) -> list[Pair]:
-    return [Pair("train", key, f"i/{key}.png", f"l/{key}.png") for key in sorted(keys)]
+def pairs(keys: list[str]) -> list[Piece]:
+    return [Piece(key, f"i/{key}.png", f"l/{key}.png") for key in sorted(keys)]
 
 
-def shards(keys: list[str], rows: int) -> list[tuple[Pair, ...]]:
-    return list(cut(pairs(keys), rows))
+def shards(keys: list[str], rows: int) -> list[tuple[Piece, ...]]:
+    recipe = replace(RECIPE, shard_bytes=rows * RECIPE.piece_bytes(pairs(["a"])[0]))
+    return list(cut(pairs(keys), recipe))
 
 
 KEYS = st.lists(st.text("abcdef012/_ ", min_size=1, max_size=8), unique=True, max_size=200)
@@ -73,6 +79,39 @@ def test_a_spec_that_is_broken_says_where() -> None:
     text = ShardSpec("train", (), RECIPE).to_text().replace('"letterbox"', '"squeeze"').replace('"npy"', '"zip"')
     with pytest.raises(EngineError, match=r"recipe\.storage: .*recipe\.fit: expected one of"):
         ShardSpec.from_text(text)
+
+
+NATIVE = replace(RECIPE, geometry=Geometry(None, "native"))
+
+
+def native(sizes: list[int]) -> list[Piece]:
+    return [Piece(f"frame_{number:05d}", "i", "l", (size, 7)) for number, size in enumerate(sizes)]
+
+
+@given(st.lists(st.integers(1, 60), max_size=120))
+def test_native_shards_are_cut_by_their_bytes(sizes: list[int]) -> None:
+    cuts = list(cut(native(sizes), NATIVE))
+    assert [piece for shard in cuts for piece in shard] == native(sizes)
+    for number, shard in enumerate(cuts):
+        weight = sum(NATIVE.piece_bytes(piece) for piece in shard)
+        assert weight <= 2 * NATIVE.shard_bytes or len(shard) == 1
+        following = cuts[number + 1 : number + 2]
+        heavy = following and NATIVE.piece_bytes(following[0][0]) > NATIVE.shard_bytes
+        assert weight >= NATIVE.shard_bytes // 2 or not following or heavy
+
+
+def test_one_native_picture_more_or_less_changes_the_shards_around_it_only() -> None:
+    pieces = native([1 + number * 7919 % 40 for number in range(2000)])
+    before = set(cut(pieces, NATIVE))
+    touched = [len(set(cut(pieces[:n] + pieces[n + 1 :], NATIVE)) - before) for n in range(0, 2000, 40)]
+    assert sum(touched) / len(touched) < 2
+
+
+def test_a_native_spec_and_a_tile_are_their_json() -> None:
+    tile = Piece("a@000001+000002of9x9", "i", "l", (9, 9), (1, 2))
+    for recipe, pieces in ((NATIVE, native([3, 4])), (RECIPE, [tile])):
+        spec = ShardSpec("train", tuple(pieces), recipe)
+        assert ShardSpec.from_text(spec.to_text()) == spec
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])

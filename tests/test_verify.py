@@ -12,7 +12,7 @@ from conftest import run
 
 from readers import DamagedError, open_dataset
 from readers.contract.manifest import MANIFEST
-from readers.formats.shard import map_file
+from readers.formats.column import map_file
 from readers.pack import Pack
 
 

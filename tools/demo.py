@@ -17,9 +17,10 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from packer.class_table import read_table
-from packer.images import decode_image
 from packer.labels import LabelCodec
 from packer.pairing import find_pairs
+from packer.pictures.decode import decode_image
+from packer.pictures.rules import ImageRules
 from readers import open_dataset
 from readers.contract.manifest import STORAGES
 from readers.contract.onehot import expand
@@ -46,7 +47,7 @@ class RawFiles(Dataset[Any]):
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
         pair = self.pairs[index]
-        image = decode_image((self.raw / pair.image).read_bytes())
+        image = decode_image((self.raw / pair.image).read_bytes(), ImageRules())
         label = self.codec.decode((self.raw / pair.label).read_bytes())
         planes = expand(label.astype(np.uint8), len(self.table))
         return torch.from_numpy(image.transpose(2, 0, 1).copy()), torch.from_numpy(planes)

@@ -66,7 +66,7 @@ def main() -> None:
         for labels in ("onehot", "index"):
             out = GOLDEN / f"{storage}-{labels}"
             plan = make_plan(request(GOLDEN / "raw", out, storage, labels))
-            summary = build(plan, Limits(), 1, lambda done: None)
+            summary = build(plan, Limits(), lambda done: None)
             print(f"{out}: {summary.rows} rows in {summary.manifest.shards} shards")
 
 

@@ -9,6 +9,8 @@ import click
 
 from packer.cli.build import build_command
 from packer.cli.info import info_command
+from packer.cli.presets import presets_command
+from packer.cli.probe import probe_command
 from packer.cli.verify import verify_command
 from packer.errors import PackError
 from readers.contract import VERSION
@@ -67,5 +69,5 @@ def main() -> None:
     """
 
 
-for command in (build_command, info_command, verify_command):
+for command in (build_command, info_command, presets_command, probe_command, verify_command):
     main.add_command(command)

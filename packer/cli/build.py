@@ -3,38 +3,70 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 from packer.build import Limits, Summary, all_cores, build
+from packer.cli.configured import ConfiguredCommand
 from packer.cli.progress import progress
-from packer.cli.values import BytesType, LimitType, SizeType, bytes_text
+from packer.cli.values import BytesType, ClassesType, LimitType, RangeType, SharesType, SizeType, bytes_text, shape_text
+from packer.engines import TASK_TIMEOUT, warm_up
 from packer.errors import UsageError
-from packer.geometry import FITS, INTERPOLATIONS
+from packer.geometry import EDGES, FITS, INTERPOLATIONS
+from packer.labels import AUTO, CODECS, DIVISORS, UNKNOWNS
+from packer.pairing import PairingRules
+from packer.pictures.rules import ALPHAS, MOST_PIXELS
 from packer.plan import Plan, Request, make_plan
-from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, UNKNOWNS
+from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe
 from packer.target import check_target
 from readers.contract.manifest import STORAGES
 
 MOST_NAMED = 20
 
 
-@click.command("build", short_help="Pack a raw folder.")
+@click.command("build", cls=ConfiguredCommand, short_help="Pack a raw folder.")
 @click.argument("raw", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option(
+    "--config",
+    metavar="FILE",
+    expose_value=False,
+    help="A TOML file of these options by their long names, and [[class]] tables. What is given here counts more.",
+)
+@click.option(
+    "--preset",
+    metavar="NAME",
+    expose_value=False,
+    help="How a public data set is paired and read, such as voc; `packer presets` lists them. --config counts more.",
+)
+@click.option(
+    "--print-config", is_flag=True, expose_value=False, help="Print what would be used, for --config, and stop."
+)
+@click.option(
     "--format", "storage", type=click.Choice(STORAGES), default="npy", show_default=True, help="How shards are stored."
 )
-@click.option("--size", type=SizeType(), help="Stored height x width. Default: the one size that all pictures have.")
+@click.option(
+    "--size",
+    type=SizeType(),
+    help="Stored height x width, or native: each picture's own. Default: the one size that all pictures have.",
+)
 @click.option(
     "--fit",
     type=click.Choice(FITS),
-    default="stretch",
+    help="How pictures of other shapes fit --size (default: stretch); tile cuts them up. Padding is ignored in labels.",
+)
+@click.option("--overlap", type=click.IntRange(0), default=0, help="Of --fit tile: pixels that neighbours share.")
+@click.option(
+    "--edge",
+    type=click.Choice(EDGES),
+    default="pad",
     show_default=True,
-    help="How pictures of other shapes fit --size; padding is ignored in labels.",
+    help="Of --fit tile: pad the last tile of a side, or shift it to end where the picture ends.",
 )
 @click.option(
     "--interpolation",
@@ -58,22 +90,64 @@ MOST_NAMED = 20
     help="Floats are scaled to 0..1.",
 )
 @click.option(
+    "--image-range",
+    type=RangeType(),
+    help="Which numbers of the image files become 0 and 1; for images of 16 bits or float.",
+)
+@click.option(
+    "--alpha",
+    type=click.Choice(ALPHAS),
+    default="refuse",
+    show_default=True,
+    help="What to do with images that have transparent pixels; drop keeps the colours as they are stored.",
+)
+@click.option(
+    "--max-pixels",
+    type=click.IntRange(1, 1 << 30),
+    default=MOST_PIXELS,
+    show_default=True,
+    help="Refuse larger pictures.",
+)
+@click.option(
     "--classes",
-    metavar="FILE|N|A-B|A,B",
-    help="Class table (CSV), or the classes' values: 12 is 0-11; 1-150; 0,255. Default: class_dict.csv in RAW.",
+    type=ClassesType(),
+    help="Class table (CSV, TOML, JSON, label map), or the classes' values: 12 is 0-11; 1-150; 0,255. "
+    "Default: class_dict.csv in RAW.",
 )
 @click.option(
     "--ignore",
     multiple=True,
     metavar="VALUE|COLOUR|NAME",
-    help="What is no class: 255, #000000, or a class of the table. Repeatable.",
+    help="What is no class: 255, 0-6, #000000, or a class of the table. Repeatable.",
+)
+@click.option(
+    "--label-codec",
+    type=click.Choice(CODECS),
+    default=AUTO,
+    show_default=True,
+    help="How label files are read. auto: by value or by colour, whichever the class table has.",
+)
+@click.option(
+    "--threshold", type=click.IntRange(1, 65535), help="Of --label-codec binary: from this gray on it is foreground."
+)
+@click.option(
+    "--divisor",
+    type=click.Choice([str(divisor) for divisor in DIVISORS]),
+    default=str(DIVISORS[0]),
+    show_default=True,
+    help="Of --label-codec instance: class = id // divisor (1000: Cityscapes; 256: KITTI, Mapillary).",
+)
+@click.option(
+    "--palettes-differ",
+    is_flag=True,
+    help="Of --label-codec index: only the index counts, although a colour is one index here and another there.",
 )
 @click.option(
     "--unknown",
     type=click.Choice(UNKNOWNS),
     default="error",
     show_default=True,
-    help="What a value or colour of no class is.",
+    help="What a value or colour of no class is; nearest: the class of the nearest colour.",
 )
 @click.option(
     "--image",
@@ -86,7 +160,30 @@ MOST_NAMED = 20
     type=click.Choice(["error", "skip"]),
     default="error",
     show_default=True,
-    help="What an image without a label is, or a label without an image.",
+    help="What an image without a label is, a label without an image, or a listed name without files.",
+)
+@click.option(
+    "--lists",
+    metavar="PATH",
+    help="Split lists in RAW: a folder of <split>.txt, or a path such as 'splits/{split}.txt'. Lines are keys, image "
+    "paths, or an image's and a label's path.",
+)
+@click.option(
+    "--pairs",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="A CSV or TSV of all pairs: image,label[,split][,key], paths below RAW or beside FILE.",
+)
+@click.option(
+    "--split",
+    type=SharesType(),
+    help="Draw splits by a hash of each key, such as 80/10/10 or train=90,val=10: shares hold on average, and a pair "
+    "never moves.",
+)
+@click.option(
+    "--split-by",
+    metavar="CAPTURE",
+    help="With --split: draw by a capture of --image, such as patient, so that its pairs stay together.",
 )
 @click.option(
     "--on-bad",
@@ -102,6 +199,14 @@ MOST_NAMED = 20
 )
 @click.option("--workers", type=click.IntRange(1), help="Cores to use. Default: all.")
 @click.option(
+    "--task-timeout",
+    type=click.IntRange(1),
+    default=TASK_TIMEOUT,
+    show_default=True,
+    metavar="SECONDS",
+    help="The longest that one pair may take; one that takes longer is bad.",
+)
+@click.option(
     "--shard-size",
     "shard_bytes",
     type=BytesType(),
@@ -109,6 +214,7 @@ MOST_NAMED = 20
     show_default=True,
     help="About how large a shard is; at most twice that.",
 )
+@click.option("--near-duplicates", is_flag=True, help="Also look for images that are nearly the same across splits.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan or the summary as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress.")
@@ -120,32 +226,42 @@ def build_command(**options: Any) -> None:
       packer build --format lmdb raw/ out/
       packer build --format hdf5 --size 512x512 --labels index raw/ out/
       packer build --classes 21 --ignore 255 --size 512x512 --fit letterbox VOC2012/ out/
+      packer build --image 'scans/{patient}/{key}.png' --label 'truth/{patient}/{key}.png' \
+                   --split 80/10/10 --split-by patient raw/ out/
+      packer build --preset cityscapes --size 512x1024 --print-config > packer.toml
+      packer build --config packer.toml --workers 8 cityscapes/ out/
       packer build --dry-run raw/ out/
 
     \b
     Layouts that need no options (--image and --label say any other):
       images/ + labels/ (masks/, annotations/), also with train/ val/ test/ inside or around
       train/ + train_labels/ (trainannot/), and VOC (JPEGImages/SegmentationClass/ImageSets)
+      split lists in splits/, lists/ or RAW itself (train.txt, val.txt) are read where folders tell no split
     """
     as_json, dry_run, quiet = options.pop("as_json"), options.pop("dry_run"), options.pop("quiet")
-    workers = options.pop("workers") or all_cores()
+    options["workers"] = options["workers"] or all_cores()
     limits = Limits(options.pop("on_bad") == "skip", options.pop("max_bad"))
     if limits.most is not None and not limits.skip:
         raise UsageError("--max-bad: needs --on-bad skip; without it, one bad pair is too many")
-    request = Request(**options)
+    rules = PairingRules(**{field.name: options.pop(field.name) for field in fields(PairingRules)})
+    divisor = int(options.pop("divisor"))
+    request = Request(pairing=rules, divisor=divisor, **options)
     check_target(request.out)
+    warm_up()
     plan = make_plan(request)
     if dry_run:
         click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))
         return
     if not quiet:
         click.echo("".join(f"{line}\n" for line in _advice(plan)), err=True, nl=False)
-    with progress("packing", plan.pairs, "pairs", quiet) as advance:
-        summary = build(plan, limits, workers, advance)
+    with progress("packing", plan.pieces, "rows", quiet) as advance:
+        summary = build(plan, limits, advance)
     for name in plan.pairing.missing:
         click.echo(f"left out {name}", err=True)
     for split, key, reason in summary.rejects:
         click.echo(f"left out {split}/{key}: {reason}", err=True)
+    for line in summary.findings.lines():
+        click.echo(f"finding   {line}", err=True)
     click.echo(
         json.dumps(_summary_json(summary, plan.pairing.missing), indent=1)
         if as_json
@@ -155,8 +271,9 @@ def build_command(**options: Any) -> None:
 
 def _plan_json(plan: Plan) -> dict[str, Any]:
     return {
-        "layout": plan.pairing.layout.name,
-        "pairs": {split: sum(len(s.pairs) for s in plan.specs if s.split == split) for split in plan.splits},
+        "layout": plan.pairing.layout,
+        "pairs": dict(Counter(pair.split for pair in plan.pairing.pairs)),
+        "rows": plan.rows,
         "rejects": list(plan.rejects),
         "missing": list(plan.pairing.missing),
         "notes": list(plan.pairing.notes),
@@ -174,11 +291,12 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
 def _plan_text(plan: Plan) -> str:
     facts = _plan_json(plan)
     fields = [
-        f"{field['name']} {field['dtype']} {tuple(field['shape'])} {field['encoding']}" for field in facts["fields"]
+        f"{field['name']} {field['dtype']} {shape_text(field['shape'])} {field['encoding']}"
+        for field in facts["fields"]
     ]
     lines = [
         f"layout    {facts['layout']}",
-        f"          --image '{plan.recipe.image_template}' --label '{plan.recipe.label_template}'",
+        *_templates_text(plan.recipe),
         "pairs     " + ", ".join(f"{split} {count}" for split, count in facts["pairs"].items()),
         f"rejects   {len(plan.rejects)}",
         *(f"          {reason}" for reason in plan.rejects),
@@ -187,11 +305,17 @@ def _plan_text(plan: Plan) -> str:
         "sizes     " + _first([f"{size} ({count})" for size, count in facts["sizes"].items()]),
         "fields    " + "; ".join(fields),
         f"classes   {len(facts['classes'])}: " + _first(facts["classes"]),
-        f"shards    {facts['shards']} of about {plan.recipe.shard_rows} rows",
-        f"bytes     {bytes_text(plan.bytes)} ({plan.rows} rows of {bytes_text(plan.recipe.row_bytes)})",
+        f"shards    {facts['shards']}",
+        f"bytes     {bytes_text(plan.bytes)} in {plan.rows} rows",
         f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else ""),
     ]
     return "\n".join([*lines, *_advice(plan)])
+
+
+def _templates_text(recipe: Recipe) -> list[str]:
+    if not recipe.image_template:
+        return []
+    return [f"          --image '{recipe.image_template}' --label '{recipe.label_template}'"]
 
 
 def _first(names: list[str]) -> str:
@@ -224,6 +348,7 @@ def _summary_json(summary: Summary, missing: Sequence[str]) -> dict[str, Any]:
         "splits": {split.name: split.rows for split in manifest.splits},
         "shards": manifest.shards,
         "bytes": manifest.bytes,
+        "findings": summary.findings.to_json(),
         "seconds": round(summary.seconds, 3),
     }
 
@@ -234,5 +359,5 @@ def _summary_text(summary: Summary, out: Path) -> str:
     return (
         f"{out}: generation {manifest.generation}, {summary.rows} rows ({rows}) of {summary.pairs} pairs in "
         f"{manifest.shards} shards, {bytes_text(manifest.bytes)}, {len(summary.rejects)} left out, "
-        f"{summary.seconds:.1f} s ({summary.pairs / max(summary.seconds, 1e-9):.0f} pairs/s)"
+        f"{summary.seconds:.1f} s ({summary.pieces / max(summary.seconds, 1e-9):.0f} rows/s)"
     )

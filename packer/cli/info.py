@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from packer.cli.values import bytes_text
+from packer.cli.values import bytes_text, shape_text
 from readers.contract.manifest import Manifest
 
 
@@ -35,7 +35,7 @@ def _text(manifest: Manifest) -> str:
         f"rows        {manifest.rows}",
         *(_split_line(split.name, split.rows, split.shards, split.rejects) for split in manifest.splits),
         "fields",
-        *(f"  {one.name:<10}{one.dtype} {one.shape} {one.encoding}" for one in manifest.fields),
+        *(f"  {one.name:<10}{one.dtype} {shape_text(one.shape)} {one.encoding}" for one in manifest.fields),
         f"classes     {len(manifest.classes)}, share of the label pixels",
         *(
             f"  {number:<4}{_swatch(one.colour)} {_share(count, labelled)}  {one.name}"
@@ -62,5 +62,5 @@ def _share(count: int, total: int) -> str:
 
 def _plain(key: str, value: object) -> str:
     if key == "size" and isinstance(value, list):
-        return "x".join(map(str, value))
+        return "x".join(map(str, value)) or "of each picture"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,17 +1,39 @@
-"""Engines: ways to build many shards at once. Each gives receipts as shards are done."""
+"""Engines: how many processes build the shards, with how many threads each. Receipts come as shards are done."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from pathlib import Path
 
-from packer.engines.processes import Built, in_processes
-from packer.engines.threads import in_threads
+from packer.engines.glance_case import GlanceCase
+from packer.engines.process import warm_up
+from packer.engines.shard_case import ShardCase
+from packer.engines.supervisor import Supervisor
+from packer.glance import Glance, Question
 from packer.spec import ShardSpec
+from readers.contract.receipt import Receipt
+
+__all__ = ["TASK_TIMEOUT", "Built", "build_shards", "glances", "warm_up"]
+
+Built = Generator[tuple[int, Receipt], None, None]
+"""(number of the spec, receipt) as shards are done; closing it stops the rest."""
+
+TASK_TIMEOUT = 300
+"""Seconds that one pair may take. The largest picture takes a few; more is a decoder that goes round in circles."""
 
 
-def build_shards(specs: Sequence[ShardSpec], raw: Path, out: Path, workers: int) -> Built:
-    """Build all shards on `workers` cores: a process per shard where there are plenty, else threads within a shard."""
-    if workers > 1 and len(specs) >= 2 * workers:
-        return in_processes(specs, raw, out, workers)
-    return in_threads(specs, raw, out, workers)
+def build_shards(specs: Sequence[ShardSpec], raw: Path, out: Path, workers: int, task_timeout: int) -> Built:
+    """Build all shards on `workers` cores: a process per core where shards are plenty, else threads of one process."""
+    plenty = workers > 1 and len(specs) >= 2 * workers
+    processes, threads = (workers, 1) if plenty else (1, workers)
+    cases = (ShardCase(number, spec) for number, spec in enumerate(specs))
+    return Supervisor[Receipt](raw, out, processes, threads, task_timeout).run(cases)
+
+
+def glances(questions: Sequence[Question], raw: Path, workers: int, task_timeout: int) -> list[Glance]:
+    """The answers to all questions. A decoder that crashes or hangs harms a worker, not this process."""
+    supervisor = Supervisor[Glance](raw, None, workers, 1, task_timeout)
+    cases = (GlanceCase(number, question) for number, question in enumerate(questions))
+    with closing(supervisor.run(cases)) as answers:
+        return [glance for _, glance in sorted(answers, key=lambda answer: answer[0])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -11,17 +11,21 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from readers.contract.fields import Field
 from readers.contract.manifest import STORAGES
 
 Arrays = Mapping[str, NDArray[Any]]
-"""The columns of a shard by name, each with one row per sample: the fields in order, then the keys."""
+"""The columns of a shard by name, each with one row per sample: the fields in order, then the keys.
+
+Native rows are flat: a field's rows lie back to back, and beside them is where each begins (START), and its SIZE.
+"""
 
 
 @dataclass(frozen=True)
 class Writer:
-    """A format's way to write: `write(stem, arrays)` makes files whose names begin with `stem`, and returns them."""
+    """A format's way to write: `write(stem, arrays, fields)` makes files that begin with `stem`, and returns them."""
 
-    write: Callable[[Path, Arrays], list[Path]]
+    write: Callable[[Path, Arrays, Sequence[Field]], list[Path]]
     tool: Callable[[], str]
     """The library that decides the bytes, with its version."""
 

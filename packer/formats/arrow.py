@@ -1,34 +1,36 @@
-"""Arrow: one uncompressed IPC file of fixed_shape_tensor columns, in record batches of a bounded size."""
+"""Arrow: one uncompressed IPC file of fixed_shape_tensor columns, or of lists, in record batches of a bounded size."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from packer.formats import Arrays
-from readers.contract.fields import KEY
-from readers.formats.arrow import SUFFIX
+from readers.contract.fields import KEY, SIZE, START, Field
+from readers.formats.arrow import SIZE_KIND, SUFFIX
 
 BATCH_BYTES = 16 << 20
 """What a foreign reader needs in memory at a time: a batch is about this large, or one row."""
 
 
-def write(stem: Path, arrays: Arrays) -> list[Path]:
-    """One file; every batch but the last has the same number of rows."""
+def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> list[Path]:
+    """One file. Of rows of one size, every batch but the last has the same number."""
     path = stem.with_name(stem.name + SUFFIX)
-    tensors = {name: array for name, array in arrays.items() if name != KEY}
-    rows = len(arrays[KEY])
-    batch_rows = max(1, BATCH_BYTES * rows // sum(array.nbytes for array in tensors.values()))
-    schema = pa.schema([(name, _kind(array)) for name, array in tensors.items()] + [(KEY, pa.string())])
+    native = [SIZE] if SIZE in arrays else []
+    names = [field.name for field in fields]
+    kinds = {name: (_list_kind if native else _tensor_kind)(arrays[name]) for name in names}
+    schema = pa.schema([*kinds.items(), *((name, SIZE_KIND) for name in native), (KEY, pa.string())])
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as file:
-        for start in range(0, rows, batch_rows):
-            part = slice(start, start + batch_rows)
-            columns = [_tensor(array[part]) for array in tensors.values()]
+        for part in _batches(_row_bytes(arrays, fields)):
+            columns = [_lists(arrays, name, part) if native else _tensors(arrays[name][part]) for name in names]
+            sizes = [pa.FixedSizeListArray.from_arrays(arrays[name][part].reshape(-1), 2) for name in native]
             keys = pa.array([key.decode() for key in arrays[KEY][part].tolist()], pa.string())
-            file.write_batch(pa.record_batch([*columns, keys], schema=schema))
+            file.write_batch(pa.record_batch([*columns, *sizes, keys], schema=schema))
     return [path]
 
 
@@ -36,13 +38,42 @@ def tool() -> str:
     return f"arrow {pa.__version__}"
 
 
-def _kind(array: NDArray[Any]) -> pa.DataType:
+def _row_bytes(arrays: Arrays, fields: Sequence[Field]) -> list[int]:
+    if SIZE not in arrays:
+        return [sum(arrays[field.name][:1].nbytes for field in fields)] * len(arrays[KEY])
+    return [sum(field.row_bytes_at(*size) for field in fields) for size in arrays[SIZE].tolist()]
+
+
+def _batches(row_bytes: Sequence[int]) -> Iterator[slice]:
+    """The rows of each batch: as many as it may hold, but at least one."""
+    start = held = 0
+    for row, one in enumerate(row_bytes):
+        if row > start and held + one > BATCH_BYTES:
+            yield slice(start, row)
+            start, held = row, 0
+        held += one
+    yield slice(start, len(row_bytes))
+
+
+def _tensor_kind(array: NDArray[Any]) -> pa.DataType:
     return pa.fixed_shape_tensor(pa.from_numpy_dtype(array.dtype), array.shape[1:])
 
 
-def _tensor(array: NDArray[Any]) -> pa.ExtensionArray:
-    """The rows as a column, without a copy."""
-    kind = _kind(array)
+def _list_kind(flat: NDArray[Any]) -> pa.DataType:
+    return pa.large_list(pa.from_numpy_dtype(flat.dtype))
+
+
+def _tensors(array: NDArray[Any]) -> pa.ExtensionArray:
+    """Rows of one size as a column, without a copy."""
+    kind = _tensor_kind(array)
     return pa.ExtensionArray.from_storage(
         kind, pa.FixedSizeListArray.from_arrays(array.reshape(-1), type=kind.storage_type)
     )
+
+
+def _lists(arrays: Arrays, name: str, part: slice) -> pa.LargeListArray:
+    """Native rows as a column, without a copy."""
+    starts, flat = arrays[START.format(name)].tolist(), arrays[name]
+    offsets = np.array([*starts, len(flat)][part.start : part.stop + 1], np.int64)
+    values = flat[offsets[0] : offsets[-1]]
+    return pa.LargeListArray.from_arrays(pa.array(offsets - offsets[0]), pa.array(values))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import h5py
 from numpy.typing import NDArray
 
 from packer.formats import Arrays, as_os_error
+from readers.contract.fields import Field
 from readers.formats.hdf5 import SUFFIX
 
 
-def write(stem: Path, arrays: Arrays) -> list[Path]:
+def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> list[Path]:
     """One file with a dataset per column. libhdf5 lays it out, the rows are written past it: a full disk is then an
     error like any other, where libhdf5 would crash on closing the file."""
     path = stem.with_name(stem.name + SUFFIX)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from packer.formats import Arrays
+from readers.contract.fields import Field
 from readers.formats.npy import column_path
 
 
-def write(stem: Path, arrays: Arrays) -> list[Path]:
+def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> list[Path]:
     """One file per column."""
     paths = []
     for name, array in arrays.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -73,6 +74,24 @@ class Entry:
                 self.problem(f"{key}.{place}", f"expected a whole number from {least} on, found {value!r}")
                 return ()
         return tuple(values)
+
+    def shape(self, key: str) -> tuple[int | None, ...]:
+        """A list of whole numbers from 1 on, with null for what differs from row to row."""
+        values = self._take(key, list, "a list", [])
+        for place, value in enumerate(values):
+            if value is not None and (type(value) is not int or not 1 <= value < 2**63):
+                self.problem(f"{key}.{place}", f"expected a whole number from 1 on, or null, found {value!r}")
+                return ()
+        return tuple(values)
+
+    def numbers(self, key: str) -> tuple[float, ...]:
+        """A list of finite numbers."""
+        values = self._take(key, list, "a list", [])
+        for place, value in enumerate(values):
+            if type(value) not in (int, float) or not math.isfinite(value):
+                self.problem(f"{key}.{place}", f"expected a number, found {value!r}")
+                return ()
+        return tuple(float(value) for value in values)
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of texts."""

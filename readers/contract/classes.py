@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from readers.contract.checked import Entry
 
-Colour = tuple[int, int, int]
+DrawnColour = tuple[int, int, int]
+Colour = DrawnColour | tuple[int, int, int, int]
+"""Red, green, blue, and an alpha where a source colour is see-through."""
 
 MOST_CLASSES = 65_534
 """An index label needs one number for each class and one for what is ignored, within 16 bits."""
@@ -18,7 +21,7 @@ class SegClass:
     """One class: its name, the colour people draw it in, and the source values and colours that mean it."""
 
     name: str
-    colour: Colour | None = None
+    colour: DrawnColour | None = None
     values: tuple[int, ...] = ()
     colours: tuple[Colour, ...] = ()
 
@@ -71,7 +74,7 @@ class ClassTable:
             classes.append(
                 SegClass(
                     name=one.text("name"),
-                    colour=None if drawn is None else _colour(one, "colour", drawn),
+                    colour=None if drawn is None else _drawn(one, "colour", drawn),
                     values=one.wholes("values"),
                     colours=tuple(_colour(one, "colours", text) for text in one.texts("colours")),
                 )
@@ -86,15 +89,23 @@ class ClassTable:
 
 
 def _hex(colour: Colour) -> str:
-    return "#{:02x}{:02x}{:02x}".format(*colour)
+    return "#" + bytes(colour).hex()
+
+
+def _drawn(entry: Entry, key: str, text: str) -> DrawnColour:
+    colour = _colour(entry, key, text)
+    if len(colour) == 4:
+        entry.problem(key, f"expected a colour without alpha, found {text!r}")
+    return colour[0], colour[1], colour[2]
 
 
 def _colour(entry: Entry, key: str, text: str) -> Colour:
-    try:
-        if len(text) != 7 or text[0] != "#":
-            raise ValueError(text)
+    """`#rrggbb`, or `#rrggbbaa` with an alpha below ff: each colour is written one way."""
+    if re.fullmatch("#[0-9a-f]{6}", text):
         red, green, blue = bytes.fromhex(text[1:])
-    except ValueError:
-        entry.problem(key, f"expected a colour such as '#00ff80', found {text!r}")
-        return (0, 0, 0)
-    return red, green, blue
+        return red, green, blue
+    if re.fullmatch("#[0-9a-f]{8}", text) and not text.endswith("ff"):
+        red, green, blue, alpha = bytes.fromhex(text[1:])
+        return red, green, blue, alpha
+    entry.problem(key, f"expected a colour such as '#00ff80' or '#00000000', found {text!r}")
+    return (0, 0, 0)

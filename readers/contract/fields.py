@@ -14,6 +14,12 @@ IMAGE = "image"
 LABEL = "label"
 KEY = "key"
 """Every shard also stores a column of keys, beside its fields: UTF-8, as wide as the longest of the shard."""
+SIZE = "size"
+"""A shard of native rows also stores the height and width of each row."""
+START = "{}_start"
+"""And, where its format lays a field's rows back to back in one flat column, the index of each row's first number."""
+
+MOST_ROW_BYTES = 2**40
 
 ENCODINGS = {IMAGE: ("rgb",), LABEL: ("onehot", "index")}
 DTYPES = {"rgb": ("|u1", "<f2", "<f4"), "onehot": ("|u1",), "index": ("|u1", "<u2")}
@@ -21,16 +27,48 @@ DTYPES = {"rgb": ("|u1", "<f2", "<f4"), "onehot": ("|u1",), "index": ("|u1", "<u
 
 @dataclass(frozen=True)
 class Field:
-    """A stored column: its name, the dtype and shape of one row, and how to understand the numbers."""
+    """A stored column: its name, the dtype and shape of one row, and how to understand the numbers.
+
+    Native rows keep the height and width of their pictures: both are None in `shape`, null in JSON.
+    """
 
     name: str
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[int | None, ...]
     encoding: str
 
     @property
-    def row_bytes(self) -> int:
-        return int(np.dtype(self.dtype).itemsize) * math.prod(self.shape)
+    def native(self) -> bool:
+        """Whether each row has a height and width of its own."""
+        return None in self.shape
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """The height and width of every row; None where each has its own."""
+        height, width = self.shape[-2:]
+        return None if height is None or width is None else (height, width)
+
+    @property
+    def planes(self) -> tuple[int, ...]:
+        """What a row's shape has before height and width."""
+        return tuple(one for one in self.shape[:-2] if one is not None)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a pixel has."""
+        return math.prod(self.planes)
+
+    def row_shape(self, height: int, width: int) -> tuple[int, ...]:
+        """The shape of a row of this size."""
+        return (*self.planes, height, width)
+
+    @property
+    def pixel_bytes(self) -> int:
+        return int(np.dtype(self.dtype).itemsize) * self.numbers
+
+    def row_bytes_at(self, height: int, width: int) -> int:
+        """The bytes of a row of this size."""
+        return self.pixel_bytes * height * width
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape), "encoding": self.encoding}
@@ -39,11 +77,20 @@ class Field:
     def from_json(cls, entry: Entry) -> Field:
         name = entry.choice("name", tuple(ENCODINGS))
         encoding = entry.choice("encoding", ENCODINGS[name])
-        field = cls(name, entry.choice("dtype", DTYPES[encoding]), entry.wholes("shape", least=1), encoding)
-        dimensions = 2 if encoding == "index" else 3
-        if len(field.shape) != dimensions:
-            entry.problem("shape", f"expected {dimensions} numbers, found {list(field.shape)}")
-        elif field.row_bytes >= 2**40:
-            entry.problem("shape", f"a row of {field.row_bytes} bytes is over the limit of 1 TiB")
+        field = cls(name, entry.choice("dtype", DTYPES[encoding]), entry.shape("shape"), encoding)
+        wrong = _wrong_shape(field)
+        if wrong is not None:
+            entry.problem("shape", wrong)
         entry.close()
         return field
+
+
+def _wrong_shape(field: Field) -> str | None:
+    """What is wrong with the shape of a field, if anything."""
+    dimensions = 2 if field.encoding == "index" else 3
+    if len(field.shape) != dimensions:
+        return f"expected {dimensions} numbers, found {list(field.shape)}"
+    if field.native and field.shape != (*field.planes, None, None):
+        return f"expected null for height and width, both or neither, found {list(field.shape)}"
+    least = field.row_bytes_at(*(field.size or (1, 1)))
+    return f"a row of {least} bytes is over the limit of 1 TiB" if least >= MOST_ROW_BYTES else None

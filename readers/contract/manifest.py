@@ -213,8 +213,8 @@ def _check_sums(manifest: Manifest, problems: list[Problem]) -> None:
     image, label = manifest.fields
     if image.shape[-2:] != label.shape[-2:]:
         problems.append(Problem("fields", f"image {image.shape} and label {label.shape} differ in size"))
-    if label.encoding == "onehot" and label.shape[0] != len(manifest.classes):
-        problems.append(Problem("fields.1.shape", f"{label.shape[0]} planes, {len(manifest.classes)} classes"))
+    if label.encoding == "onehot" and label.numbers != len(manifest.classes):
+        problems.append(Problem("fields.1.shape", f"{label.numbers} planes, {len(manifest.classes)} classes"))
     if label.encoding == "index" and label.dtype != manifest.classes.index_dtype:
         problems.append(Problem("fields.1.dtype", f"expected {manifest.classes.index_dtype}"))
     if len(manifest.pixels.classes) != len(manifest.classes):

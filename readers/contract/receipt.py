@@ -14,6 +14,7 @@ from readers.contract.errors import DamagedError
 from readers.contract.manifest import DIGEST, NAME, STORAGES, Pixels
 
 SUFFIX = ".receipt.json"
+LOOK = re.compile(r"[0-9a-f]{8}([0-9a-f]{16}|flat)")
 FINGERPRINT = re.compile(r"[0-9a-f]{32}")
 
 
@@ -28,7 +29,7 @@ class ShardFile:
 
 @dataclass(frozen=True)
 class Source:
-    """A raw pair as it was read: its key and the SHA-256 of both files (empty where one could not be read)."""
+    """A raw pair as it was read: its key and the SHA-256 of both files (empty where one was not read)."""
 
     key: str
     image: str
@@ -55,6 +56,8 @@ class Receipt:
     rejects: tuple[Reject, ...]
     files: tuple[ShardFile, ...]
     crc32: tuple[int, ...]
+    looks: tuple[str, ...]
+    """Of each row's image: its CRC-32, then its difference hash or `flat`, in hex digits."""
     pixels: Pixels
 
     @property
@@ -64,6 +67,12 @@ class Receipt:
     @property
     def rows(self) -> int:
         return len(self.crc32)
+
+    @property
+    def keys(self) -> list[str]:
+        """The key of each row."""
+        rejected = {reject.key for reject in self.rejects}
+        return [source.key for source in self.sources if source.key not in rejected]
 
     @property
     def bytes(self) -> int:
@@ -83,6 +92,7 @@ class Receipt:
             "rejects": [[reject.key, reject.reason] for reject in self.rejects],
             "files": [{"suffix": one.suffix, "bytes": one.bytes, "sha256": one.sha256} for one in self.files],
             "crc32": list(self.crc32),
+            "looks": list(self.looks),
             "pixels": self.pixels.to_json(),
         }
         return json.dumps(document, indent=0, ensure_ascii=False) + "\n"
@@ -105,6 +115,7 @@ class Receipt:
             rejects=tuple(Reject(*row) for row in _rows(entry, "rejects", 2)),
             files=tuple(_file(one) for one in entry.entries("files")),
             crc32=entry.wholes("crc32"),
+            looks=entry.texts("looks"),
             pixels=Pixels.from_json(entry.entry("pixels")),
         )
         entry.close()
@@ -129,7 +140,7 @@ def shard_stem(split: str, fingerprint: str) -> str:
 
 def _file(entry: Entry) -> ShardFile:
     file = ShardFile(entry.text("suffix"), entry.whole("bytes"), entry.text("sha256"))
-    if not re.fullmatch(r"(\.[a-z0-9]+)+", file.suffix):
+    if not re.fullmatch(r"(\.[a-z0-9_]+)+", file.suffix):
         entry.problem("suffix", f"expected a suffix such as .image.npy, found {file.suffix!r}")
     if not DIGEST.fullmatch(file.sha256):
         entry.problem("sha256", "expected 64 hex digits")
@@ -153,6 +164,8 @@ def _check(receipt: Receipt, problems: list[Problem]) -> None:
         problems.append(Problem("split", f"expected a split's name, found {receipt.split!r}"))
     if not FINGERPRINT.fullmatch(receipt.fingerprint):
         problems.append(Problem("fingerprint", "expected 32 hex digits"))
+    if len(receipt.looks) != receipt.rows or not all(map(LOOK.fullmatch, receipt.looks)):
+        problems.append(Problem("looks", f"expected {receipt.rows} texts such as 0123abcd0123456789abcdef"))
     if receipt.rows + len(receipt.rejects) != len(receipt.sources):
         problems.append(
             Problem("crc32", f"{receipt.rows} rows and {len(receipt.rejects)} rejects of {len(receipt.sources)} pairs")

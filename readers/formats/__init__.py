@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import cast
 
 from readers.contract.manifest import STORAGES
-from readers.formats.shard import Shard, ShardFacts
+from readers.formats.column import ShardFacts
+from readers.formats.shard import Shard
 
 Opener = Callable[[Path, ShardFacts], Shard]
 

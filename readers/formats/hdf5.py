@@ -7,8 +7,9 @@ from pathlib import Path
 import h5py
 
 from readers.contract.errors import DamagedError
-from readers.contract.fields import KEY
-from readers.formats.shard import Column, Shard, ShardFacts, damage_at, whole_column
+from readers.formats.column import Column, ShardFacts, damage_at, whole_column
+from readers.formats.native import rows_of, stored_names
+from readers.formats.shard import Shard
 
 SUFFIX = ".h5"
 
@@ -16,11 +17,11 @@ SUFFIX = ".h5"
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """The shard whose file begins with `stem`."""
     path = stem.with_name(stem.name + SUFFIX)
-    names = (*(field.name for field in facts.fields), KEY)
     # Published files never change, so HDF5's lock only gets in the way (it fails on some network file systems).
     with damage_at(path, KeyError, RuntimeError, ValueError, TypeError), h5py.File(path, "r", locking=False) as file:
-        columns = {name: _column(path, file, name) for name in names}
-    return Shard(path, facts, columns)
+        stored = {name: _column(path, file, name) for name in stored_names(facts)}
+    columns, sizes = rows_of(facts, stored)
+    return Shard(path, facts, columns, sizes)
 
 
 def _column(path: Path, file: h5py.File, name: str) -> Column:

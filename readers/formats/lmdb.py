@@ -9,25 +9,32 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readers.contract.checked import Entry, Problem
 from readers.contract.errors import DamagedError
-from readers.contract.fields import IMAGE, KEY, LABEL
-from readers.formats.shard import Column, Shard, ShardFacts, damage_at, map_file
+from readers.contract.fields import IMAGE, KEY, LABEL, SIZE, Field
+from readers.formats.column import Column, ShardFacts, damage_at, load, map_file
+from readers.formats.native import SIZE_DTYPE, SIZE_SHAPE, Sizes, native_column
+from readers.formats.shard import Shard
 
 SUFFIX = ".lmdb"
 LAYOUT_KEY = b"layout"
+ALIGNMENT = 64
+"""Fields begin at multiples of this within a value."""
 
 _META = struct.Struct("<IIQQ")  # magic, version, address, map size; after the page header
 _TREE = struct.Struct("<IHHQQQQQ")  # page size (of the first tree), flags, depth, 3 page counts, entries, root
 _PAGE = struct.Struct("<QHHHH")  # page number, padding, flags, lower, upper
 _NODE = struct.Struct("<HHHH")  # low and high half of the size or page number, flags, key size
+Places = NDArray[np.int64]
 Node = tuple[bytes, int, int]
 """An entry: its key, where its value begins, and the value's size."""
 
@@ -47,8 +54,33 @@ def open_shard(stem: Path, facts: ShardFacts) -> Shard:
         ]:
             raise DamagedError(f"{path}: expected {facts.rows} numbered rows and a layout, found {len(nodes)} entries")
         *rows, (_, start, size) = nodes
-        columns = _columns(path, data[start : start + size].tobytes(), rows)
-        return Shard(path, facts, columns)
+        layout = _layout(path, data[start : start + size].tobytes())
+        starts, lengths = (np.array([row[part] for row in rows], np.int64) for part in (1, 2))
+        if facts.native:
+            return Shard(path, facts, *_native_columns(path, facts, layout, starts, lengths))
+        return Shard(path, facts, _columns(path, layout, starts, lengths), Sizes.fixed(facts))
+
+
+@dataclass(frozen=True)
+class Part:
+    """What the layout record says of one part of every value; `offset` is None where it differs from row to row."""
+
+    offset: int | None
+    dtype: np.dtype[Any]
+    shape: tuple[int | None, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"offset": self.offset, "dtype": self.dtype.str, "shape": list(self.shape)}
+
+
+def begins_and_end(lengths: Sequence[Places]) -> list[Places]:
+    """Where in its value each part begins, given the lengths of each in every row; last, where the values end."""
+    begins = []
+    end = np.zeros_like(lengths[0])
+    for length in lengths:
+        begins.append(-(-end // ALIGNMENT) * ALIGNMENT)
+        end = begins[-1] + length
+    return [*begins, end]
 
 
 def row_key(row: int) -> bytes:
@@ -56,23 +88,60 @@ def row_key(row: int) -> bytes:
     return b"%08d" % row
 
 
-def _columns(path: Path, layout: bytes, rows: list[Node]) -> dict[str, Column]:
-    """The columns as the layout record tells them: at which offset of each value, of which dtype and shape."""
+def _layout(path: Path, text: bytes) -> dict[str, Part]:
+    """The layout record: what each value holds, and at which offset."""
     problems: list[Problem] = []
-    columns = {}
-    document = json.loads(layout)
-    starts: NDArray[np.int64] = np.array([start for _, start, _ in rows], np.int64)
+    parts = {}
+    document = json.loads(text)
     for name in document:
         entry = Entry(document, "layout", problems).entry(name)
-        offset, dtype, shape = entry.whole("offset"), entry.text("dtype"), entry.wholes("shape")
-        columns[name] = Column(path, np.dtype(dtype), shape, starts + offset, 1)
-        if any(offset + columns[name].row_bytes > size for _, _, size in rows):
-            problems.append(Problem(f"layout.{name}", "reaches past the end of a value"))
-    if problems or set(columns) != {IMAGE, LABEL, KEY}:
-        raise DamagedError(
-            f"{path}: " + ("; ".join(str(problem) for problem in problems) or "has not image, label and key")
-        )
+        offset, dtype = entry.maybe("offset", entry.whole), entry.text("dtype")
+        parts[name] = Part(offset, np.dtype(dtype), entry.shape("shape"))
+    if problems:
+        raise DamagedError(f"{path}: " + "; ".join(str(problem) for problem in problems))
+    return parts
+
+
+def _columns(path: Path, layout: Mapping[str, Part], starts: Places, lengths: Places) -> dict[str, Column]:
+    """The columns of rows of one size: each at one offset of every value."""
+    columns = {}
+    for name, part in layout.items():
+        if part.offset is None or None in part.shape:
+            raise DamagedError(f"{path}: layout.{name}: expected one offset and shape for every row")
+        columns[name] = Column(path, part.dtype, part.shape, starts + part.offset, 1)
+        if (lengths - part.offset < columns[name].row_bytes).any():
+            raise DamagedError(f"{path}: layout.{name}: reaches past the end of a value")
+    if set(columns) != {IMAGE, LABEL, KEY}:
+        raise DamagedError(f"{path}: has not image, label and key")
     return columns
+
+
+def _native_columns(
+    path: Path, facts: ShardFacts, layout: Mapping[str, Part], starts: Places, lengths: Places
+) -> tuple[dict[str, Column], Sizes]:
+    """The columns of native rows: each begins after the one before it, so every value must end where they all do."""
+    key = layout[KEY].dtype
+    if layout != native_layout(facts.fields, key):
+        raise DamagedError(f"{path}: its layout is not that of rows of the sizes of their own")
+    size = Column(path, np.dtype(SIZE_DTYPE), SIZE_SHAPE, starts, 1)
+    sizes = Sizes.checked(path, load(size, facts.rows, SIZE_DTYPE, SIZE_SHAPE), facts)
+    size_bytes, key_bytes = (np.full(facts.rows, one) for one in (size.row_bytes, key.itemsize))
+    _, *begins, key_begin, end = begins_and_end([size_bytes, *map(sizes.bytes, facts.fields), key_bytes])
+    if not np.array_equal(end, lengths):
+        raise DamagedError(f"{path}: its values are not as long as the sizes of the rows give")
+    columns = {
+        field.name: native_column(path, field, starts + begin, sizes)
+        for field, begin in zip(facts.fields, begins, strict=True)
+    }
+    return {**columns, KEY: Column(path, key, (), starts + key_begin, 1)}, sizes
+
+
+def native_layout(fields: Sequence[Field], key: np.dtype[Any]) -> dict[str, Part]:
+    """The only layout of native rows: where the first field ends, and so where the others begin, differs by row."""
+    size = Part(0, np.dtype(SIZE_DTYPE), SIZE_SHAPE)
+    first, *others = (Part(None, np.dtype(field.dtype), field.shape) for field in fields)
+    parts = [size, replace(first, offset=ALIGNMENT), *others, Part(None, key, ())]
+    return dict(zip((SIZE, *(field.name for field in fields), KEY), parts, strict=True))
 
 
 def _nodes(path: Path, data: memoryview) -> Iterator[Node]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from readers.contract.errors import DamagedError
-from readers.contract.fields import KEY
-from readers.formats.shard import Column, Shard, ShardFacts, damage_at, whole_column
+from readers.formats.column import Column, ShardFacts, damage_at, whole_column
+from readers.formats.native import rows_of, stored_names
+from readers.formats.shard import Shard
 
 _START = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(rb"\{'descr': '([|<][ufS]\d+)', 'fortran_order': False, 'shape': \(([\d, ]+)\), \} *\n")
@@ -18,8 +19,8 @@ _HEADER = re.compile(rb"\{'descr': '([|<][ufS]\d+)', 'fortran_order': False, 'sh
 
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """The shard whose files begin with `stem`."""
-    columns = {name: _column(column_path(stem, name)) for name in (*(field.name for field in facts.fields), KEY)}
-    return Shard(stem, facts, columns)
+    columns, sizes = rows_of(facts, {name: _column(column_path(stem, name)) for name in stored_names(facts)})
+    return Shard(stem, facts, columns, sizes)
 
 
 def column_path(stem: Path, name: str) -> Path:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import mmap
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,52 +12,27 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, Field
+from readers.formats.column import Column, ShardFacts, map_file
+from readers.formats.native import Sizes
 
 Keys = NDArray[np.bytes_]
-
-
-@dataclass(frozen=True)
-class ShardFacts:
-    """What the pack says a shard must hold; an opener believes its files only where they agree."""
-
-    rows: int
-    fields: tuple[Field, ...]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A stored column: runs of `run_rows` rows that follow each other, each run beginning at one of `starts`."""
-
-    path: Path
-    row_dtype: np.dtype[Any]
-    row_shape: tuple[int, ...]
-    starts: NDArray[np.int64]
-    run_rows: int
-
-    @property
-    def row_bytes(self) -> int:
-        return self.row_dtype.itemsize * int(np.prod(self.row_shape, dtype=np.int64))
-
-    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where in the file each of these rows begins."""
-        runs, steps = np.divmod(rows, self.run_rows)
-        return np.asarray(self.starts[runs] + steps * self.row_bytes)
-
-
-def whole_column(path: Path, dtype: Any, shape: tuple[int, ...], start: int) -> Column:
-    """A column whose rows all follow each other from `start`; `shape` counts the rows first."""
-    return Column(path, np.dtype(dtype), shape[1:], np.array([start], np.int64), max(1, shape[0]))
 
 
 class Shard:
     """The columns of one shard. Files are mapped when first read; nothing that leaves here is a view of a map."""
 
     def __init__(
-        self, path: Path, facts: ShardFacts, columns: Mapping[str, Column], keys: Callable[[], Keys] | None = None
+        self,
+        path: Path,
+        facts: ShardFacts,
+        columns: Mapping[str, Column],
+        sizes: Sizes,
+        keys: Callable[[], Keys] | None = None,
     ) -> None:
         self.path = path
         self.facts = facts
         self._columns = columns
+        self._sizes = sizes
         self._load_keys = keys
         self._keys: Keys | None = None
         self._maps: dict[Path, NDArray[np.uint8]] = {}
@@ -68,7 +40,7 @@ class Shard:
             self._check(field)
 
     def read(self, name: str, rows: Sequence[int], out: NDArray[Any], slots: Sequence[int]) -> None:
-        """Copy rows of a column into `out`: the n-th of `rows` into `out[slots[n]]`."""
+        """Copy rows of a column that is not native into `out`: the n-th of `rows` into `out[slots[n]]`."""
         column = self._columns[name]
         data = self._map(column.path)
         size = column.row_bytes
@@ -76,6 +48,19 @@ class Shard:
         starts = column.places(np.asarray(rows, np.int64)).tolist()
         for slot, start in zip(slots, starts, strict=True):
             flat[slot] = data[start : start + size]
+
+    def row(self, field: Field, row: int) -> NDArray[Any]:
+        """One row of a field, native or not, in memory of its own."""
+        column = self._columns[field.name]
+        data = self._map(column.path)
+        shape = field.row_shape(*self.size(row))
+        (start,) = column.places(np.array([row])).tolist()
+        value = data[start : start + column.row_dtype.itemsize * math.prod(shape)].copy()
+        return value.view(column.row_dtype).reshape(shape)
+
+    def size(self, row: int) -> tuple[int, int]:
+        """Height and width of a row."""
+        return self._sizes[row]
 
     def key(self, row: int) -> str:
         """The key of a row."""
@@ -88,8 +73,9 @@ class Shard:
 
     def _stored_keys(self) -> Keys:
         column = self._columns[KEY]
-        if column.row_dtype.kind != "S" or column.row_shape or not self._counts(column):
+        if column.row_dtype.kind != "S" or column.row_shape or not column.holds(self.facts.rows):
             raise DamagedError(f"{column.path}: its keys are not {self.facts.rows} texts")
+        self._map(column.path)  # the keys must fit into their file before memory is taken for them
         keys = np.empty(self.facts.rows, column.row_dtype)
         every = range(self.facts.rows)
         self.read(KEY, every, keys, every)
@@ -97,55 +83,19 @@ class Shard:
 
     def _check(self, field: Field) -> None:
         column = self._columns[field.name]
-        if (column.row_dtype, column.row_shape) != (np.dtype(field.dtype), field.shape) or not self._counts(column):
+        found = column.row_dtype, column.row_shape
+        if found != (np.dtype(field.dtype), field.shape) or not column.holds(self.facts.rows):
             raise DamagedError(
                 f"{column.path}: the pack says {self.facts.rows} rows of {field.dtype} {field.shape} for "
                 f"{field.name!r}, the file has {len(column.starts)} runs of {column.run_rows} rows of "
                 f"{column.row_dtype.str} {column.row_shape}"
             )
 
-    def _counts(self, column: Column) -> bool:
-        """Whether a column has as many rows as it should; of several runs the last may be shorter."""
-        runs = len(column.starts)
-        if runs == 1:
-            return column.run_rows == self.facts.rows
-        return (runs - 1) * column.run_rows < self.facts.rows <= runs * column.run_rows
-
     def _map(self, path: Path) -> NDArray[np.uint8]:
         if path not in self._maps:
             data = map_file(path)
             for column in self._columns.values():
                 if column.path == path:
-                    _check_bounds(column, self.facts.rows, len(data))
+                    column.check_bounds(self.facts.rows, len(data))
             self._maps[path] = data
         return self._maps[path]
-
-
-def _check_bounds(column: Column, rows: int, size: int) -> None:
-    """No row may begin before the file or end after it: reading past a map kills the process."""
-    runs = np.clip(rows - np.arange(len(column.starts)) * column.run_rows, 0, column.run_rows)
-    if (column.starts < 0).any() or (column.starts + runs * column.row_bytes > size).any():
-        raise DamagedError(f"{column.path}: {size} bytes are too few for its {rows} rows; was it cut short?")
-
-
-def map_file(path: Path) -> NDArray[np.uint8]:
-    """The bytes of a file, mapped read-only; the map lives as long as the array."""
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        if size == 0:
-            return np.empty(0, np.uint8)
-        if sys.version_info >= (3, 13):
-            mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ, trackfd=False)
-        else:
-            mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-    return np.frombuffer(mapped, np.uint8)
-
-
-@contextmanager
-def damage_at(path: Path, *kinds: type[Exception]) -> Iterator[None]:
-    """Turn what a format's library raises about a broken file into our error, in one place."""
-    caught: tuple[type[Exception], ...] = (OSError, *kinds)
-    try:
-        yield
-    except caught as error:
-        raise DamagedError(f"{path}: cannot be opened ({error})") from error

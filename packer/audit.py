@@ -1,0 +1,59 @@
+"""The audit: a few labels are read before anything is packed, so that a wrong recipe shows at once, not after hours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from packer.class_table import TABLE_NAMES
+from packer.errors import InputError
+from packer.eyes import Eyes
+from packer.labels import AUTO, INDEX, LabelRules
+from packer.pairing import Pair
+from packer.palettes import Palettes
+from readers.contract.classes import ClassTable
+
+SAMPLE = 16
+MOST_NAMED = 20
+NOT_SAID = "the labels' palettes differ, so index and colour cannot both be the class; which of them is it?"
+BY_COLOUR = "If the colour: give a class table of colours (name,r,g,b)."
+
+
+def audit(
+    eyes: Eyes, pairs: Sequence[Pair], classes: ClassTable, rules: LabelRules, asked: str, palettes_differ: bool
+) -> dict[int, str]:
+    """What is bad in a sample of the labels, by the places of the pairs. `asked` is the codec that the user named.
+
+    A palette can be read two ways: where the sample shows that they differ, the user must say which is meant, and a
+    colour that moves from index to index speaks so much against the index that naming the codec is not enough.
+    """
+    seen = eyes.look(pairs, SAMPLE, classes, rules)
+    if rules.codec == INDEX and not palettes_differ:
+        palettes = Palettes((pairs[place].label, glance) for place, glance in seen.items())
+        if palettes.moving:
+            raise InputError(
+                f"{NOT_SAID} {BY_COLOUR} If the index, although one colour is several of them: --label-codec index "
+                "--palettes-differ",
+                [*palettes.moving.values()][:MOST_NAMED],
+            )
+        if palettes.doubts and asked == AUTO:
+            raise InputError(f"{NOT_SAID} {BY_COLOUR} If the index: --label-codec index", palettes.doubts[:MOST_NAMED])
+    return {place: glance.bad for place, glance in seen.items() if glance.bad is not None}
+
+
+def no_classes(eyes: Eyes, raw: Path, pairs: Sequence[Pair]) -> InputError:
+    """Show what the labels hold, so that the answer can be typed at once."""
+    seen = eyes.look(pairs, SAMPLE)
+    found = {value for glance in seen.values() for value in glance.values}
+    summary = f"{raw}: no class table; put {TABLE_NAMES[0]} (name,r,g,b) there, or name one with --classes FILE"
+    if not found:
+        return InputError(f"{summary}; packer probe shows what the labels hold")
+    classes = [value for value in found if value != 255]
+    proposal = f"perhaps --classes {max(classes, default=0) + 1}" + (" --ignore 255" if 255 in found else "")
+    if len(classes) < 2 <= len(found):
+        proposal = f"perhaps --classes {','.join(map(str, sorted(found)))}"
+    values = ", ".join(map(str, sorted(found)[:30])) + (", …" if len(found) > 30 else "")
+    return InputError(
+        f"{summary}; the labels hold numbers, so a number of classes will do, {proposal} (packer probe tells more)",
+        [f"values in a sample of {len(seen)} of {len(pairs)} labels: {values}"],
+    )

@@ -1,0 +1,38 @@
+"""`packer presets`: the public data sets that we know, and the files that say so."""
+
+from __future__ import annotations
+
+import click
+
+from packer.cli.build import build_command
+from packer.preset import find_preset, preset_classes, presets
+
+
+@click.group("presets", invoke_without_command=True, short_help="List what --preset knows.")
+@click.pass_context
+def presets_command(ctx: click.Context) -> None:
+    """List the presets: name, number of classes, what they are for.
+
+    \b
+    Examples:
+      packer presets
+      packer presets show cityscapes > packer.toml
+      packer build --preset cityscapes --size 512x1024 cityscapes/ out/
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    for preset in presets():
+        classes = preset_classes(preset.settings(build_command.keys()))
+        click.echo(f"{preset.name:<16}{len(classes) if classes else '-':>5}  {preset.about}")
+
+
+@presets_command.command("show", short_help="Print a preset's file.")
+@click.argument("name")
+def show_command(name: str) -> None:
+    """Print the file of a preset as it is: a configuration to be copied and changed.
+
+    \b
+    Example:
+      packer presets show voc
+    """
+    click.echo(find_preset(name).text, nl=False)

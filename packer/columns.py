@@ -1,0 +1,64 @@
+"""A shard's columns while they are filled: one flat array per field, a place in it for each row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.formats import Arrays
+from packer.piece import Piece
+from packer.recipe import Recipe
+from readers.contract.fields import KEY, SIZE, START, Field
+
+
+class Columns:
+    """Memory for every row of a shard, taken at once; rejected rows are closed up at the end."""
+
+    def __init__(self, recipe: Recipe, pieces: Sequence[Piece]) -> None:
+        self._pieces = pieces
+        self._size = recipe.geometry.size
+        self._sizes = [self._size or piece.source or (0, 0) for piece in pieces]
+        self._flat = {field: self._allocate(field) for field in recipe.fields}
+
+    def rows(self, place: int) -> list[NDArray[Any]]:
+        """The row of each field, to be filled in place."""
+        return [
+            flat[starts[place] : starts[place + 1]].reshape(field.row_shape(*self._sizes[place]))
+            for field, (flat, starts) in self._flat.items()
+        ]
+
+    def kept(self, places: Sequence[int]) -> Arrays:
+        """The columns of these rows only, as a format's writer wants them."""
+        columns: dict[str, NDArray[Any]] = {}
+        for field, (flat, starts) in self._flat.items():
+            moved = _closed_up(flat, starts, places)
+            if self._size is not None:
+                columns[field.name] = flat[: moved[-1]].reshape(len(places), *field.row_shape(*self._size))
+            else:
+                columns[field.name] = flat[: moved[-1]]
+                columns[START.format(field.name)] = np.array(moved[:-1], "<u8")
+        if self._size is None:
+            columns[SIZE] = np.array([self._sizes[place] for place in places], "<u4").reshape(-1, 2)
+        columns[KEY] = np.array([self._pieces[place].key.encode() for place in places], np.bytes_)
+        return columns
+
+    def _allocate(self, field: Field) -> tuple[NDArray[Any], list[int]]:
+        starts = [0]
+        for size in self._sizes:
+            starts.append(starts[-1] + math.prod(field.row_shape(*size)))
+        return np.empty(starts[-1], field.dtype), starts
+
+
+def _closed_up(flat: NDArray[Any], starts: Sequence[int], places: Sequence[int]) -> list[int]:
+    """Move the rows that are kept to the front, in place; where each begins now, and where the last one ends."""
+    moved = [0]
+    for place in places:
+        count = starts[place + 1] - starts[place]
+        if moved[-1] != starts[place]:
+            flat[moved[-1] : moved[-1] + count] = flat[starts[place] : starts[place + 1]]
+        moved.append(moved[-1] + count)
+    return moved

@@ -1,0 +1,108 @@
+"""A worker process as its parent sees it: started, given tasks, heard, watched, ended."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from packer.engines.board import Watch
+from packer.engines.case import Case
+from packer.engines.worker import work
+from packer.publish import remove_partials
+from readers.contract.manifest import SHARDS
+
+
+def warm_up() -> None:
+    """Start the process that workers are forked from, so that it imports while this one does something else.
+
+    It has no threads of its own, unlike this one, where OpenCV or pyarrow may have: a fork of those could hang.
+    """
+    multiprocessing.set_forkserver_preload(["packer.engines.worker"])
+    with ctrl_c_held_back():
+        forkserver.ensure_running()
+
+
+@contextmanager
+def ctrl_c_held_back() -> Iterator[None]:
+    """Ctrl-C reaches this thread a little later, and processes started meanwhile never: the parent acts for them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+class WorkerDiedError(Exception):
+    """Heard from a worker instead of an answer."""
+
+
+class Worker:
+    """One worker process; `case` is what it is at. Without `out` it publishes nothing."""
+
+    def __init__(self, raw: Path, out: Path | None, threads: int) -> None:
+        warm_up()
+        context = multiprocessing.get_context("forkserver")
+        cells = context.RawArray(ctypes.c_uint64, threads)
+        self.case: Case[Any] | None = None
+        self.ready = False
+        self.watch = Watch(cells)
+        self._shards = None if out is None else out / SHARDS
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=work, args=(theirs, cells, raw, out), daemon=True)
+        with theirs:
+            self._process.start()
+
+    @property
+    def signs(self) -> tuple[Connection, int]:
+        """What to wait on: an answer, or the end of the process."""
+        return self._pipe, self._process.sentinel
+
+    def give(self, case: Case[Any]) -> None:
+        """Hand out the next task of a case."""
+        self.case, self.ready = case, False
+        self.watch.restart()
+        with suppress(OSError):  # one that died idle tells so when it is heard
+            self._pipe.send_bytes(case.task().encode())
+
+    def hear(self) -> str:
+        """What the worker says: an answer, or READY."""
+        try:
+            text = self._pipe.recv_bytes()
+        except (EOFError, OSError) as error:
+            raise WorkerDiedError from error
+        self.ready = True
+        return text.decode()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def end(self) -> None:
+        """Kill it, at whatever it is: published files are whole, and what is not published is removed."""
+        self.kill()
+        self._process.join()
+        self._pipe.close()
+        if self._shards is not None and self._process.pid is not None:
+            remove_partials(self._shards, self._process.pid)
+
+    def cause(self) -> str:
+        """What a pair that was in work did, without anything that another death of the kind would not have."""
+        code = self._process.exitcode or 0
+        if code >= 0:
+            return f"ended the decoder (exit code {code})"
+        if code == -signal.SIGKILL:
+            return "had the decoder killed (SIGKILL), perhaps for want of memory"
+        return f"crashed the decoder ({_signal_name(-code)})"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # the real-time signals have no names
+        return f"signal {number}"

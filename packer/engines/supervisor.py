@@ -1,0 +1,111 @@
+"""The supervisor: hands shards to worker processes, and replaces those that die or hang. It decodes nothing itself."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Generator, Iterable, Sequence
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from packer.engines.case import MOST_FAILURES, Case
+from packer.engines.process import Worker, WorkerDiedError, ctrl_c_held_back
+from packer.engines.worker import READY
+from packer.errors import EngineError
+
+Answer = TypeVar("Answer")
+
+TICK = 0.5
+"""Seconds from one look at what is in work to the next."""
+
+
+class Supervisor(Generic[Answer]):
+    """Memory is a shard per process: a worker has one task, and no more processes run than there are tasks."""
+
+    def __init__(self, raw: Path, out: Path | None, processes: int, threads: int, task_timeout: int) -> None:
+        self._raw, self._out = raw, out
+        self._processes, self._threads = processes, threads
+        self._task_timeout = task_timeout
+        self._waiting: deque[Case[Answer]] = deque()
+        self._workers: list[Worker] = []
+        self._stillborn = 0
+        self._looked = time.monotonic()
+
+    def run(self, cases: Iterable[Case[Answer]]) -> Generator[tuple[int, Answer], None, None]:
+        """The number and the answer of each case, as they come; closing it stops the rest."""
+        self._waiting.extend(cases)
+        try:
+            while self._staff():
+                for worker in self._woken():
+                    done = self._attend(worker)
+                    if done is not None:
+                        yield done
+                self._end_overdue()
+        finally:
+            self._dismiss()
+
+    def _staff(self) -> bool:
+        """Hand out what waits and start the workers that are missing; False when there is nothing left to do."""
+        for worker in self._workers:
+            if worker.ready and self._waiting:
+                worker.give(self._waiting.popleft())
+        busy = sum(worker.case is not None for worker in self._workers)
+        wanted = min(self._processes, busy + len(self._waiting))
+        while len(self._workers) < wanted:
+            with ctrl_c_held_back():
+                self._workers.append(Worker(self._raw, self._out, self._threads))
+        return wanted > 0
+
+    def _woken(self) -> list[Worker]:
+        """The workers that have something to say, or died, within a tick."""
+        signs = wait([sign for worker in self._workers for sign in worker.signs], TICK)
+        return [worker for worker in self._workers if any(sign in signs for sign in worker.signs)]
+
+    def _attend(self, worker: Worker) -> tuple[int, Answer] | None:
+        """Take in what a worker says; gives what is to be yielded."""
+        try:
+            text = worker.hear()
+        except WorkerDiedError:
+            self._bury(worker, worker.watch.places())
+            return None
+        case, worker.case = worker.case, None
+        if case is None or text == READY:
+            self._stillborn = 0
+            return None
+        answer = case.read(text)
+        if answer is None:
+            self._waiting.appendleft(case)
+            return None
+        return case.number, answer
+
+    def _end_overdue(self) -> None:
+        """A pair that takes too long dies with its worker."""
+        now = time.monotonic()
+        awake, self._looked = min(now - self._looked, 2 * TICK), now
+        for worker in list(self._workers):
+            place = worker.watch.overdue(awake, self._task_timeout)
+            if place is not None:
+                self._bury(worker, (place,), f"took longer than --task-timeout {self._task_timeout} s")
+
+    def _bury(self, worker: Worker, places: Sequence[int], cause: str | None = None) -> None:
+        """End a worker for good; its shard is the next to be handed out."""
+        worker.end()
+        self._workers.remove(worker)
+        if worker.case is not None:
+            worker.case.died(places, cause or worker.cause())
+            self._waiting.appendleft(worker.case)
+        elif not worker.ready:
+            self._stillborn += 1
+            if self._stillborn > MOST_FAILURES:
+                raise EngineError("worker processes die as they start, perhaps for want of memory; try fewer --workers")
+
+    def _dismiss(self) -> None:
+        try:
+            for worker in self._workers:
+                worker.kill()
+            for worker in self._workers:
+                worker.end()
+        except KeyboardInterrupt:  # the second Ctrl-C: leave at once; the workers see that their parent is gone
+            os._exit(130)

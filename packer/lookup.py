@@ -1,0 +1,122 @@
+"""Looking up source values and colours: which class each of them is, by the class table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from readers.contract.classes import ClassTable
+
+Index = NDArray[np.uint16]
+Numbers = NDArray[np.uint8] | NDArray[np.uint16]
+Colours = NDArray[np.uint8]
+
+IGNORE = 0xFFFF
+"""Becomes 255 by itself where an index is stored in 8 bits."""
+UNKNOWN = 0xFFFE
+
+
+class Lookup:
+    """The class of every source value and colour. The tables are filled once: that takes longer than a picture."""
+
+    def __init__(self, table: ClassTable) -> None:
+        values = [(value, number) for number, one in enumerate(table.classes) for value in one.values]
+        colours = [(colour, number) for number, one in enumerate(table.classes) for colour in one.colours]
+        self.has_values, self.has_colours = bool(values), bool(colours)
+        values += [(value, IGNORE) for value in table.ignored_values]
+        colours += [(colour, IGNORE) for colour in table.ignored_colours]
+        self._of_value = np.full(1 << 16, UNKNOWN, np.uint16)
+        for value, number in values:
+            self._of_value[value] = number
+        self._colours = colours
+        self._solid = [(colour[:3], number) for colour, number in colours if len(colour) == 3 or colour[3] == 255]
+        self._of_colour: Index | None = None
+        if self._solid:
+            self._of_colour = np.full(1 << 24, UNKNOWN, np.uint16)
+        for (red, green, blue), number in self._solid:
+            assert self._of_colour is not None
+            self._of_colour[red | green << 8 | blue << 16] = number
+        grays = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], 3, axis=2)
+        self._of_gray = np.where(self._of_value[:256] == IGNORE, np.uint16(IGNORE), self._of_solid(grays)[0])
+        self._see_through = sorted(
+            (red | green << 8 | blue << 16 | alpha << 24, number)
+            for (red, green, blue, alpha), number in ((c, n) for c, n in colours if len(c) == 4 and c[3] < 255)
+        )
+
+    @property
+    def has_see_through(self) -> bool:
+        """Whether any colour of the table has an alpha below 255."""
+        return bool(self._see_through)
+
+    def values(self, numbers: Numbers) -> Index:
+        """(H,W) source values -> class indices, IGNORE or UNKNOWN."""
+        return self._of_value.take(numbers, mode="clip")
+
+    def colours(self, pixels: Colours) -> Index:
+        """(H,W,3) or (H,W,4) source colours -> class indices, IGNORE or UNKNOWN; (H,W) gray v is (v,v,v)."""
+        if pixels.ndim == 2:
+            return self._of_gray.take(pixels)
+        index = self._of_solid(pixels)
+        if pixels.shape[2] == 4:
+            index[pixels[..., 3] < 255] = UNKNOWN
+            codes = colour_codes(pixels)
+            for code, number in self._see_through:
+                index[codes == code] = number
+        return index
+
+    def _of_solid(self, pixels: Colours) -> Index:
+        codes = colour_codes(pixels) & 0xFFFFFF
+        if self._of_colour is None:
+            return np.full(codes.shape, UNKNOWN, np.uint16)
+        return self._of_colour.take(codes, mode="clip")
+
+    def nearest(self, pixels: Colours, index: Index) -> None:
+        """Give pixels of an unknown colour the class of the nearest known one, by the distance in RGB and alpha."""
+        unknown = index == UNKNOWN
+        if pixels.ndim == 2:
+            pixels = np.repeat(pixels[..., None], 3, axis=2)
+        codes = colour_codes(pixels)[unknown]
+        if pixels.shape[2] == 3:
+            codes = codes | np.uint32(255 << 24)
+        strays, places = np.unique(codes, return_inverse=True)
+        known = np.array([(*colour, 255)[:4] for colour, _ in self._colours], np.int32)
+        numbers = np.array([number for _, number in self._colours], np.uint16)
+        found = np.empty(len(strays), np.uint16)
+        for start in range(0, len(strays), 4096):
+            part = strays[start : start + 4096, None] >> np.array([0, 8, 16, 24], np.uint32) & 0xFF
+            distances = ((part.astype(np.int32)[:, None, :] - known[None]) ** 2).sum(2)
+            found[start : start + 4096] = numbers[distances.argmin(1)]
+        index[unknown] = found[places]
+
+
+def colour_codes(pixels: Colours) -> NDArray[np.uint32]:
+    """(H,W,3) or (H,W,4) -> (H,W) red | green << 8 | blue << 16 | alpha << 24; without alpha, 0 there."""
+    if pixels.shape[2] == 4:
+        return np.ascontiguousarray(pixels).view("<u4")[..., 0]
+    padded = cv2.cvtColor(pixels, cv2.COLOR_RGB2RGBA)  # through a fourth byte that is then cleared
+    return np.asarray(padded.view("<u4")[..., 0] & 0xFFFFFF, np.uint32)
+
+
+def describe_strays(pixels: NDArray[Any], unknown: NDArray[np.bool_]) -> str:
+    """Which values or colours are in no class, how many pixels each, and where the first of each lies."""
+    rows, columns = np.nonzero(unknown)
+    numbers = pixels if pixels.ndim == 2 else colour_codes(pixels)
+    strays, first, counts = np.unique(numbers[rows, columns], return_index=True, return_counts=True)
+    order = np.lexsort((strays, -counts))
+    named = [
+        f"{stray_name(pixels[rows[first[one]], columns[first[one]]])}: {counts[one]} pixels, "
+        f"first at row {rows[first[one]]}, column {columns[first[one]]}"
+        for one in order[:5]
+    ]
+    more = [f"and {len(order) - 5} more"] if len(order) > 5 else []
+    what = ("value" if pixels.ndim == 2 else "colour") + ("s" if len(order) > 1 else "")
+    return f"{what} of no class ({'; '.join([*named, *more])})"
+
+
+def stray_name(stray: NDArray[Any]) -> str:
+    """A value as a number, a colour as #rrggbb."""
+    parts = np.atleast_1d(stray).tolist()
+    return str(parts[0]) if len(parts) == 1 else "#" + "".join(f"{part:02x}" for part in parts)

@@ -1,0 +1,58 @@
+"""Shares: splits that are drawn by a hash of the key, so that a pair's split depends on nothing but its key."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import blake2b
+
+from packer.errors import UsageError
+from readers.contract.manifest import ALL, NAME
+
+USUAL_NAMES = {2: ("train", "val"), 3: ("train", "val", "test")}
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The splits with the share of the keys that each gets on average; the shares add up to one."""
+
+    parts: tuple[tuple[str, Fraction], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Shares:
+        """`80/10/10`, or `train=80,val=10,test=10`."""
+        if "=" in text:
+            named = [part.partition("=")[::2] for part in text.split(",")]
+        else:
+            percents = text.split("/")
+            named = list(zip(USUAL_NAMES.get(len(percents), ()), percents, strict=False))
+        names = [name.strip() for name, _ in named]
+        shares = [_percent(text, percent) for _, percent in named]
+        if not named or any(not NAME.fullmatch(name) or name == ALL for name in names) or len(set(names)) < len(names):
+            raise UsageError(f"--split {text}: expected percents such as 80/20, 80/10/10 or train=80,val=10,test=10")
+        if sum(shares) != 1:
+            raise UsageError(f"--split {text}: the percents add up to {float(sum(shares) * 100):g}, not to 100")
+        return cls(tuple(zip(names, shares, strict=True)))
+
+    def split_of(self, group: str) -> str:
+        """The split of all keys of a group, the same whatever other groups there are."""
+        place = Fraction(_hash(group), 1 << 64)
+        for name, share in self.parts:
+            place -= share
+            if place < 0:
+                return name
+        raise AssertionError("the shares add up to one, and a hash is below it")
+
+
+def _percent(text: str, percent: str) -> Fraction:
+    number = re.fullmatch(r"\s*(\d{1,2}(?:\.\d{1,9})?)\s*", percent, re.ASCII)
+    share = Fraction(number[1] if number else 0) / 100
+    if not share:
+        raise UsageError(f"--split {text}: {percent.strip()!r} is no percentage above 0 and below 100")
+    return share
+
+
+def _hash(group: str) -> int:
+    """Not the hash that cuts shards: a split would otherwise hold only keys whose hashes never end a shard."""
+    return int.from_bytes(blake2b(group.encode(), digest_size=8, person=b"segpack split").digest(), "big")

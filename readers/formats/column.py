@@ -1,0 +1,115 @@
+"""A stored column as places in a file, and how files are mapped; each format finds its columns, `Shard` reads them."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readers.contract.errors import DamagedError
+from readers.contract.fields import Field
+
+
+@dataclass(frozen=True)
+class ShardFacts:
+    """What the pack says a shard must hold; an opener believes its files only where they agree."""
+
+    rows: int
+    fields: tuple[Field, ...]
+
+    @property
+    def native(self) -> bool:
+        """Whether each row has a size of its own."""
+        return any(field.native for field in self.fields)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A stored column: runs of `run_rows` rows that follow each other, each run beginning at one of `starts`.
+
+    Native rows are runs of one row each; `lengths` are their bytes.
+    """
+
+    path: Path
+    row_dtype: np.dtype[Any]
+    row_shape: tuple[int | None, ...]
+    starts: NDArray[np.int64]
+    run_rows: int
+    lengths: NDArray[np.int64] | None = None
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes of every row of a column that is not native."""
+        return self.row_dtype.itemsize * math.prod(side for side in self.row_shape if side is not None)
+
+    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where in the file each of these rows begins."""
+        if self.lengths is not None:
+            return np.asarray(self.starts[rows])
+        runs, steps = np.divmod(rows, self.run_rows)
+        return np.asarray(self.starts[runs] + steps * self.row_bytes)
+
+    def holds(self, rows: int) -> bool:
+        """Whether the column has this many rows; of several runs the last may be shorter."""
+        runs = len(self.starts)
+        if runs == 1:
+            return self.run_rows == rows
+        return (runs - 1) * self.run_rows < rows <= runs * self.run_rows
+
+    def check_bounds(self, rows: int, size: int) -> None:
+        """No row may begin before the file or end after it: reading past a map kills the process."""
+        lengths = self.lengths
+        if lengths is None:
+            runs = np.clip(rows - np.arange(len(self.starts)) * self.run_rows, 0, self.run_rows)
+            lengths = runs * self.row_bytes
+        if (self.starts < 0).any() or (self.starts > size - lengths).any():
+            raise DamagedError(f"{self.path}: {size} bytes are too few for its {rows} rows; was it cut short?")
+
+
+def whole_column(path: Path, dtype: Any, shape: tuple[int, ...], start: int) -> Column:
+    """A column whose rows all follow each other from `start`; `shape` counts the rows first."""
+    return Column(path, np.dtype(dtype), shape[1:], np.array([start], np.int64), max(1, shape[0]))
+
+
+def load(column: Column, rows: int, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    """All rows of a small column, in memory of their own, if it is of this dtype and shape."""
+    if (column.row_dtype, column.row_shape) != (np.dtype(dtype), shape) or not column.holds(rows):
+        raise DamagedError(
+            f"{column.path}: expected {rows} rows of {dtype} {shape}, "
+            f"found rows of {column.row_dtype.str} {column.row_shape}"
+        )
+    data = map_file(column.path)
+    column.check_bounds(rows, len(data))
+    places = column.places(np.arange(rows))[:, None] + np.arange(column.row_bytes)
+    return np.asarray(data[places].view(dtype).reshape(rows, *shape))
+
+
+def map_file(path: Path) -> NDArray[np.uint8]:
+    """The bytes of a file, mapped read-only; the map lives as long as the array."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        if size == 0:
+            return np.empty(0, np.uint8)
+        if sys.version_info >= (3, 13):
+            mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ, trackfd=False)
+        else:
+            mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+    return np.frombuffer(mapped, np.uint8)
+
+
+@contextmanager
+def damage_at(path: Path, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn what a format's library raises about a broken file into our error, in one place."""
+    caught: tuple[type[Exception], ...] = (OSError, *kinds)
+    try:
+        yield
+    except caught as error:
+        raise DamagedError(f"{path}: cannot be opened ({error})") from error

@@ -1,0 +1,109 @@
+"""Pictures made by hand, byte by byte, so that a test knows every pixel and every lie in them."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Any, Literal
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+
+def chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def png(rows: NDArray[Any], depth: int, colour: int, *extra: bytes) -> bytes:
+    """A PNG from rows of packed bytes, without OpenCV: any depth and colour type."""
+    height = len(rows)
+    width = rows.shape[1] * 8 // depth // {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0))
+    raster = b"".join(b"\0" + row.tobytes() for row in rows)
+    return b"\x89PNG\r\n\x1a\n" + header + b"".join(extra) + chunk(b"IDAT", zlib.compress(raster)) + chunk(b"IEND", b"")
+
+
+def encoded(suffix: str, pixels: NDArray[Any]) -> bytes:
+    ok, data = cv2.imencode(suffix, pixels)
+    assert ok
+    return data.tobytes()
+
+
+def exif(orientation: int) -> bytes:
+    return b"II*\0\x08\0\0\0\x01\0" + struct.pack("<HHIHH", 0x0112, 3, 1, orientation, 0) + b"\0\0\0\0"
+
+
+def encoded_as(suffix: str, pixels: NDArray[Any], *options: int) -> bytes:
+    """What OpenCV writes of RGB(A) or gray pixels."""
+    if pixels.ndim == 3:
+        pixels = np.ascontiguousarray(pixels[..., [2, 1, 0, 3][: pixels.shape[2]]])
+    ok, data = cv2.imencode(suffix, pixels, options)
+    assert ok
+    return data.tobytes()
+
+
+def tiff(pixels: NDArray[Any], order: Literal["<", ">"] = "<", rows: int | None = None, **tags: Any) -> bytes:
+    """A TIFF of plain strips of `rows` rows; `tags` replaces or adds, by number: `t259=(5,)`."""
+    height, width, samples = (*pixels.shape, 1)[:3]
+    rows = rows or height
+    stored = pixels.astype(pixels.dtype.newbyteorder(order))
+    strips = [stored[top : top + rows].tobytes() for top in range(0, height, rows)]
+    starts = np.cumsum([8, *map(len, strips)]).tolist()
+    entries: dict[int, tuple[int, ...]] = {
+        256: (width,),
+        257: (height,),
+        258: (8 * stored.itemsize,) * samples,
+        259: (1,),
+        262: (2 if samples >= 3 else 1,),
+        273: tuple(starts[:-1]),
+        277: (samples,),
+        278: (rows,),
+        279: tuple(map(len, strips)),
+        339: ({"u": 1, "i": 2, "f": 3}[stored.dtype.kind],) * samples,
+        **({338: (2,)} if samples in (2, 4) else {}),
+        **{int(name[1:]): numbers for name, numbers in tags.items()},
+    }
+    directory, beyond = b"", b""
+    place = starts[-1] + 2 + 12 * len(entries) + 4
+    for tag, numbers in sorted(entries.items()):
+        content = struct.pack(f"{order}{len(numbers)}I", *numbers)
+        inline = content if len(content) <= 4 else struct.pack(order + "I", place + len(beyond))
+        beyond += content if len(content) > 4 else b""
+        directory += struct.pack(order + "HHI", tag, 4, len(numbers)) + inline
+    start = {"<": b"II", ">": b"MM"}[order] + struct.pack(order + "HI", 42, starts[-1])
+    return start + b"".join(strips) + struct.pack(order + "H", len(entries)) + directory + b"\0" * 4 + beyond
+
+
+def bmp(
+    rows: NDArray[np.uint8], width: int, bits: int, palette: bytes = b"", upward: bool = True, **lies: int
+) -> bytes:
+    """A BMP of rows of packed bytes, the first one on top."""
+    lines = [row.tobytes() + b"\0" * (-len(row) % 4) for row in (rows[::-1] if upward else rows)]
+    place = 14 + 40 + len(palette)
+    height = len(rows) if upward else -len(rows)
+    info = struct.pack("<IiiHHIIiiII", 40, width, height, 1, bits, lies.get("kind", 0), 0, 0, 0, len(palette) // 4, 0)
+    return b"BM" + struct.pack("<IHHI", place + sum(map(len, lines)), 0, 0, place) + info + palette + b"".join(lines)
+
+
+def bmp_with_alpha(pixels: NDArray[np.uint8]) -> bytes:
+    """A BMP that says where in its 32 bits red, green, blue and alpha are."""
+    height, width = pixels.shape[:2]
+    info = struct.pack("<IiiHHIIiiII", 56, width, height, 1, 32, 3, 0, 0, 0, 0, 0)
+    masks = struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000)
+    rows = np.ascontiguousarray(pixels[::-1][..., [2, 1, 0, 3]]).tobytes()
+    return b"BM" + struct.pack("<IHHI", 70 + len(rows), 0, 0, 70) + info + masks + rows
+
+
+def webp_chunks(*chunks: tuple[bytes, bytes]) -> bytes:
+    """A WebP of these chunks."""
+    body = b"".join(
+        kind + struct.pack("<I", len(content)) + content + b"\0" * (len(content) % 2) for kind, content in chunks
+    )
+    return b"RIFF" + struct.pack("<I", 4 + len(body)) + b"WEBP" + body
+
+
+def jpeg_with(data: bytes, *segments: bytes) -> bytes:
+    """The JPEG with APP1 segments before all others."""
+    blocks = b"".join(b"\xff\xe1" + struct.pack(">H", len(segment) + 2) + segment for segment in segments)
+    return data[:2] + blocks + data[2:]

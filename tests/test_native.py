@@ -1,0 +1,614 @@
+"""Native rows: pictures of any sizes come back as they were, in batches that say what to do, and lies are refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import re
+import shutil
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import jsonschema
+import lmdb
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from conftest import NATIVE, REPO, VARIED, RawFolder, make_varied_raw, pack, run, write_png
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from torch.utils.data import DataLoader
+
+from packer.formats import writer
+from readers import (
+    DamagedError,
+    ManifestError,
+    NativeSample,
+    RandomCrop,
+    RequestError,
+    collate_lists,
+    open_dataset,
+)
+from readers.contract.checked import fingerprint
+from readers.contract.fields import Field
+from readers.contract.manifest import MANIFEST, Manifest
+from readers.formats import opener
+from readers.formats.column import ShardFacts, map_file
+from readers.formats.lmdb import _nodes
+from readers.formats.shard import Shard
+from readers.pack import Pack
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+
+Sizes = list[tuple[int, int]]
+IMAGES = [Field("image", dtype, (3, None, None), "rgb") for dtype in ("|u1", "<f2", "<f4")]
+LABELS = [
+    Field("label", "|u1", (1, None, None), "onehot"),
+    Field("label", "|u1", (5, None, None), "onehot"),
+    Field("label", "|u1", (None, None), "index"),
+    Field("label", "<u2", (None, None), "index"),
+]
+FIELDS = (IMAGES[0], LABELS[3])
+HONEST: Sizes = [(5, 9), (12, 7), (3, 4), (30, 20)]
+
+
+def expected(raw: RawFolder, split: str) -> list[tuple[str, NDArray[Any], NDArray[Any]]]:
+    """Key, image (3,H,W) and index (H,W) of every sample of a split, in key order."""
+    return [
+        (key, image.transpose(2, 0, 1), raw.labels[known, key])
+        for (known, key), image in raw.images.items()
+        if known == split
+    ]
+
+
+def made_up(sizes: Sizes, fields: Sequence[Field]) -> tuple[dict[str, NDArray[Any]], list[list[NDArray[Any]]]]:
+    """The arrays of a shard as its columns are, and the rows in them."""
+    rng = np.random.default_rng(len(sizes))
+    rows = [[rng.integers(0, 200, field.row_shape(*size)).astype(field.dtype) for field in fields] for size in sizes]
+    arrays: dict[str, NDArray[Any]] = {}
+    for place, field in enumerate(fields):
+        parts = [row[place].reshape(-1) for row in rows]
+        arrays[field.name] = np.concatenate(parts)
+        arrays[f"{field.name}_start"] = np.cumsum([0, *map(len, parts[:-1])]).astype("<u8")
+    arrays["size"] = np.array(sizes, "<u4")
+    arrays["key"] = np.array([f"{'ä' * (row % 3)}{row}".encode() for row in range(len(sizes))], np.bytes_)
+    return arrays, rows
+
+
+SIDE = st.one_of(st.integers(1, 4), st.integers(1, 70))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sizes=st.lists(st.tuples(SIDE, SIDE), min_size=1, max_size=12),
+    image=st.sampled_from(IMAGES),
+    label=st.sampled_from(LABELS),
+    batch=st.integers(1, 40_000),
+)
+def test_any_shard_opens_as_it_was_written(
+    storage: str, tmp_path_factory: pytest.TempPathFactory, sizes: Sizes, image: Field, label: Field, batch: int
+) -> None:
+    """Rows of any sizes, numbers of any kind; in Arrow, in record batches of any size."""
+    stem = tmp_path_factory.mktemp("any") / "shard"
+    fields = (image, label)
+    arrays, rows = made_up(sizes, fields)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("packer.formats.arrow.BATCH_BYTES", batch)
+        writer(storage).write(stem, arrays, fields)
+    shard = opener(storage)(stem, ShardFacts(len(sizes), fields))
+    for place, row in enumerate(rows):
+        assert shard.size(place) == sizes[place]
+        assert shard.key(place).encode() == arrays["key"][place]
+        for field, wanted in zip(fields, row, strict=True):
+            got = shard.row(field, place)
+            assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+            assert np.array_equal(got, wanted)
+
+
+def test_every_picture_comes_back_at_its_own_size(native: Path, varied_raw: RawFolder) -> None:
+    for split in ("train", "val"):
+        onehot, index = open_dataset(native, split, label="onehot"), open_dataset(native, split, label="index")
+        wanted = expected(varied_raw, split)
+        assert len(onehot) == len(wanted)
+        for place, (key, image, classes) in enumerate(wanted):
+            assert onehot.key(place) == key
+            assert onehot.size(place) == image.shape[1:]
+            assert np.array_equal(onehot[place].image.numpy(), image)
+            assert np.array_equal(index[place].label.numpy(), classes)
+            assert np.array_equal(onehot[place].label.numpy(), np.arange(4)[:, None, None] == classes)
+    assert open_dataset(native, "train").manifest.splits[0].shards >= 3
+
+
+def test_many_at_once_are_the_same_as_one_by_one(native: Path) -> None:
+    dataset = open_dataset(native, "all")
+    order = random.Random(0).choices(range(len(dataset)), k=40)
+    for one, place in zip(dataset.__getitems__(order), order, strict=True):
+        assert isinstance(one, NativeSample)
+        assert all(torch.equal(ours, theirs) for ours, theirs in zip(one, dataset[place], strict=True))
+    assert [sample.image.shape[-2:] for sample in dataset[-3:]] == VARIED["val"][-3:]
+    assert dataset.size(-1) == VARIED["val"][-1]
+
+
+def test_writing_into_a_sample_never_reaches_the_file(native: Path) -> None:
+    dataset = open_dataset(native, "train")
+    kept = [part.clone() for part in dataset[3]]
+    for part in dataset[3]:
+        part.zero_()
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(dataset[3], kept, strict=True))
+
+
+def test_rows_of_one_size_tell_it_too(packed: Path) -> None:
+    dataset = open_dataset(packed, "train")
+    assert dataset.size(0) == dataset.size(-1) == (24, 36)
+    assert not isinstance(dataset[0], NativeSample)
+
+
+def test_a_pickle_reads_the_same(native: Path) -> None:
+    dataset = open_dataset(native, "val", transform=RandomCrop((4, 4)))
+    again = pickle.loads(pickle.dumps(dataset))  # noqa: S301 - our own
+    assert again.transform == RandomCrop((4, 4))
+    assert [again.size(place) for place in range(len(again))] == VARIED["val"]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_deliver_lists(native: Path, varied_raw: RawFolder, method: str) -> None:
+    dataset = open_dataset(native, "train", label="index")
+    loader: DataLoader[Any] = DataLoader(
+        dataset, batch_size=4, num_workers=2, collate_fn=collate_lists, multiprocessing_context=method
+    )
+    got = [sample for images, labels in loader for sample in zip(images, labels, strict=True)]
+    for (image, label), (_, pixels, classes) in zip(got, expected(varied_raw, "train"), strict=True):
+        assert np.array_equal(image.numpy(), pixels)
+        assert np.array_equal(label.numpy(), classes)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_batch_of_different_sizes_says_what_to_do(native: Path, workers: int) -> None:
+    dataset = open_dataset(native, "train")
+    loader: DataLoader[Any] = DataLoader(dataset, batch_size=6, num_workers=workers)
+    with pytest.raises(RequestError) as caught:
+        next(iter(loader))
+    for told in ("6 samples", "5x9, 12x7, 1x1, 30x20 and 2 more", "RandomCrop((H, W))", "collate_fn=collate_lists"):
+        assert told in str(caught.value)
+
+
+def test_a_batch_of_one_size_is_stacked(native: Path) -> None:
+    images, labels = next(iter(DataLoader(open_dataset(native, "val", label="index"), batch_size=3)))
+    assert (images.shape, labels.shape) == ((3, 3, 16, 24), (3, 16, 24))
+    assert [len(one.image) for one in DataLoader(open_dataset(native, "train"), batch_size=1)] == [1] * 11
+
+
+def test_crops_make_batches_and_a_seed_decides_them(native: Path) -> None:
+    dataset = open_dataset(native, "all", label="index", transform=RandomCrop((16, 12)))
+
+    def epoch(seed: int, workers: int) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        torch.manual_seed(seed)
+        loader: DataLoader[Any] = DataLoader(dataset, batch_size=5, num_workers=workers, generator=generator)
+        batches = list(loader)
+        assert all(labels.shape[1:] == (16, 12) for _, labels in batches)
+        return torch.cat([images for images, _ in batches])
+
+    for workers in (0, 1):
+        assert epoch(1, workers).shape == (16, 3, 16, 12)
+        assert torch.equal(epoch(1, workers), epoch(1, workers))
+        assert not torch.equal(epoch(1, workers), epoch(2, workers))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_float_images_of_any_size(storage: str, varied_raw: RawFolder, tmp_path: Path, dtype: str) -> None:
+    out = pack(varied_raw.path, tmp_path / "out", "--format", storage, "--image-dtype", dtype, *NATIVE)
+    for (image, _), (_, pixels, _) in zip(open_dataset(out, "val"), expected(varied_raw, "val"), strict=True):
+        assert np.array_equal(image.numpy(), (pixels.astype(np.float32) / 255).astype(dtype))
+
+
+@pytest.mark.parametrize("labels", ["onehot", "index"])
+def test_more_classes_than_a_byte_can_number(storage: str, tmp_path: Path, labels: str) -> None:
+    sizes = [(9, 40), (20, 15)]
+    raw = make_varied_raw(tmp_path / "raw", {"train": sizes})
+    wide = [np.arange(height * width, dtype=np.uint16).reshape(height, width) % 300 for height, width in sizes]
+    for place, numbers in enumerate(wide):
+        write_png(raw.path / "train" / "masks" / f"street_{place:03d}.png", numbers)
+    out = pack(
+        raw.path, tmp_path / "out", "--format", storage, "--labels", labels, "--classes", 300, "--ignore", 299, *NATIVE
+    )
+    for place, numbers in enumerate(wide):
+        sample = open_dataset(out, label="index")[place]
+        assert sample.label.dtype == torch.uint16
+        assert np.array_equal(sample.label.numpy(), np.where(numbers == 299, 65_535, numbers))
+    assert run("verify", "--quiet", out).exit_code == 0
+
+
+def test_one_native_picture(storage: str, tmp_path: Path) -> None:
+    raw = make_varied_raw(tmp_path / "raw", {"train": [(1, 1)]})
+    dataset = open_dataset(pack(raw.path, tmp_path / "out", "--format", storage, "--size", "native"))
+    assert np.array_equal(dataset[0].image.numpy().reshape(3), raw.images["train", "street_000"].reshape(3))
+
+
+def test_a_bad_picture_among_good_ones_leaves_these_as_they_are(storage: str, tmp_path: Path) -> None:
+    """The rows after it close up, and their starts with them."""
+    raw = make_varied_raw(tmp_path / "raw", {"train": VARIED["train"]})
+    bad = raw.path / "train" / "images" / "street_003.png"
+    data = bad.read_bytes()
+    bad.write_bytes(data[:-40] + bytes([data[-40] ^ 1]) + data[-39:])  # its header is good, so room is made for it
+    (raw.path / "train" / "masks" / "street_006.png").write_bytes(b"")
+    out = pack(raw.path, tmp_path / "out", "--format", storage, "--on-bad", "skip", "--size", "native")
+    dataset = open_dataset(out, label="index")
+    wanted = [one for one in expected(raw, "train") if one[0] not in ("street_003", "street_006")]
+    for place, (key, image, classes) in enumerate(wanted):
+        assert dataset.key(place) == key
+        assert np.array_equal(dataset[place].image.numpy(), image)
+        assert np.array_equal(dataset[place].label.numpy(), classes)
+    assert len(dataset) == len(VARIED["train"]) - 2
+    assert run("verify", "--quiet", out).exit_code == 0
+
+
+def test_info_tells_of_native_rows(native: Path) -> None:
+    told = run("info", native).stdout
+    assert "|u1 (3, H, W) rgb" in told
+    assert "of each picture" in told
+    assert json.loads(run("info", "--json", native).stdout)["fields"][0]["shape"] == [3, None, None]
+
+
+def test_a_plan_tells_the_bytes_of_native_rows(varied_raw: RawFolder, tmp_path: Path) -> None:
+    plan = json.loads(run("build", "--dry-run", "--json", *NATIVE, varied_raw.path, tmp_path / "out").stdout)
+    assert plan["bytes"] == 7 * sum(height * width for sizes in VARIED.values() for height, width in sizes)
+    assert "(3, H, W)" in run("build", "--dry-run", *NATIVE, varied_raw.path, tmp_path / "out").stdout
+
+
+def test_the_page_for_users_says_how_to_make_batches(
+    native: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").symlink_to(native)
+    blocks = re.findall(r"```python\n(.*?)```", (REPO / "README.md").read_text(), re.DOTALL)
+    (program,) = (block for block in blocks if "collate_lists" in block)
+    crops, lists = program.strip().split("\n\n")[-2:]
+    told: dict[str, Any] = {}
+    exec(program.replace(lists, "") + "\nimages, labels = next(iter(loader))", told)  # noqa: S102 - our own page
+    assert (told["images"].shape, told["labels"].shape) == ((11, 3, 512, 512), (11, 512, 512))
+    exec(program.replace(crops, "") + "\nimages, labels = next(iter(loader))", told)  # noqa: S102
+    assert [image.shape[-2:] for image in told["images"]] == VARIED["val"][:4]
+    assert [label.shape for label in told["labels"]] == VARIED["val"][:4]
+
+
+# --- what others find in our files; test_format_page.py reads them by the programs of the page ---
+
+
+def test_each_format_names_its_columns_as_the_page_says(storage: str, tmp_path: Path) -> None:
+    stem = tmp_path / "shard"
+    writer(storage).write(stem, made_up(HONEST, FIELDS)[0], FIELDS)
+    columns = ["image", "image_start", "key", "label", "label_start", "size"]
+    if storage == "npy":
+        assert sorted(path.name for path in tmp_path.iterdir()) == [f"shard.{name}.npy" for name in columns]
+        assert [np.load(f"{stem}.{name}.npy").ndim for name in columns] == [1, 1, 1, 1, 1, 2]
+    elif storage == "hdf5":
+        with h5py.File(f"{stem}.h5", "r") as file:
+            assert sorted(file) == columns
+            assert all(file[name].chunks is None for name in file)
+    elif storage == "arrow":
+        kinds = [pa.large_list(pa.uint8()), pa.large_list(pa.uint16()), pa.list_(pa.uint32(), 2), pa.string()]
+        wanted = pa.schema(list(zip(("image", "label", "size", "key"), kinds, strict=True)))
+        assert pa.ipc.open_file(f"{stem}.arrow").schema == wanted
+    else:
+        options = {"subdir": False, "readonly": True, "lock": False}
+        with lmdb.open(f"{stem}.lmdb", **options) as environment, environment.begin() as txn:
+            layout = json.loads(txn.get(b"layout", b""))
+        assert {name: one["offset"] for name, one in layout.items()} == {
+            "size": 0,
+            "image": 64,
+            "label": None,
+            "key": None,
+        }
+        assert [layout[name]["shape"] for name in ("image", "label")] == [[3, None, None], [None, None]]
+
+
+def test_what_lies_between_the_parts_of_a_value_is_zero(tmp_path: Path) -> None:
+    """Whatever row was written before it: the same rows are the same bytes."""
+    (path,) = writer("lmdb").write(tmp_path / "shard", made_up(HONEST, FIELDS)[0], FIELDS)
+    with (
+        lmdb.open(str(path), subdir=False, readonly=True, lock=False) as environment,
+        environment.begin() as txn,
+    ):
+        for row, (height, width) in enumerate(HONEST):
+            value, pixels = txn.get(b"%08d" % row, b""), height * width
+            label = -(-(64 + 3 * pixels) // 64) * 64
+            key = -(-(label + 2 * pixels) // 64) * 64
+            pads = value[8:64] + value[64 + 3 * pixels : label] + value[label + 2 * pixels : key]
+            assert pads == b"\0" * len(pads)
+
+
+def test_record_batches_hold_as_many_rows_as_fit_and_at_least_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("packer.formats.arrow.BATCH_BYTES", 700)  # the rows have 225, 420, 60 and 3000
+    writer("arrow").write(tmp_path / "shard", made_up(HONEST, FIELDS)[0], FIELDS)
+    with pa.memory_map(f"{tmp_path}/shard.arrow") as source:
+        file = pa.ipc.open_file(source)
+        rows = [file.get_batch(number).num_rows for number in range(file.num_record_batches)]
+    assert rows == [2, 1, 1]
+
+
+# --- lies and damage ---
+
+
+def read_all(shard: Shard) -> list[bytes]:
+    rows = range(shard.facts.rows)
+    return [
+        *(shard.row(field, row).tobytes() for field in FIELDS for row in rows),
+        *(map(str.encode, map(shard.key, rows))),
+    ]
+
+
+def opened(storage: str, stem: Path) -> Shard:
+    return opener(storage)(stem, ShardFacts(len(HONEST), FIELDS))
+
+
+@pytest.fixture
+def honest(storage: str, tmp_path: Path) -> Path:
+    """The stem of a shard in which everything is true."""
+    stem = tmp_path / "shard"
+    writer(storage).write(stem, made_up(HONEST, FIELDS)[0], FIELDS)
+    assert len(read_all(opened(storage, stem))) == 3 * len(HONEST)
+    return stem
+
+
+def lie(storage: str, stem: Path, name: str, numbers: NDArray[Any]) -> None:
+    """Put other numbers where a column has its own, by the format's own means or byte by byte."""
+    if storage == "npy":
+        np.save(f"{stem}.{name}.npy", numbers)
+    elif storage == "hdf5":
+        with h5py.File(f"{stem}.h5", "r+") as file:
+            file[name][:] = numbers
+    elif storage == "arrow":
+        true = made_up(HONEST, FIELDS)[0][name]
+        patch(Path(f"{stem}.arrow"), true.tobytes(), numbers.astype(true.dtype).tobytes())
+    else:
+        path = Path(f"{stem}.lmdb")
+        data = bytearray(path.read_bytes())
+        for (_, start, _), size in zip(_nodes(path, map_file(path).data), numbers, strict=False):
+            data[start : start + 8] = size.astype("<u4").tobytes()
+        path.write_bytes(data)
+
+
+def patch(path: Path, old: bytes, new: bytes) -> None:
+    data = path.read_bytes()
+    assert data.count(old) == 1
+    assert len(old) == len(new)
+    path.write_bytes(data.replace(old, new))
+
+
+LIES: dict[str, Sizes] = {
+    "no height": [(5, 9), (0, 7), (3, 4), (30, 20)],
+    "no width": [(5, 9), (12, 0), (3, 4), (30, 20)],
+    "one row too large": [(5, 9), (13, 7), (3, 4), (30, 20)],
+    "one row too small": [(5, 9), (8, 7), (3, 4), (30, 20)],
+    "the last beyond the file": [(5, 9), (12, 7), (3, 4), (3000, 20)],
+    "the sum is right, the rows overlap": [(12, 7), (5, 9), (3, 4), (30, 20)],
+    "a row of 2^64 pixels": [(2**32 - 1, 2**32 - 1), (12, 7), (3, 4), (30, 20)],
+    "a sum that runs over 64 bits": [(2**31, 2**31), (2**31, 2**31), (2**31, 2**31), (2**31, 2**31)],
+    "a product that runs over to 0": [(2**31, 2**31 + 1), (12, 7), (3, 4), (30, 20)],
+}
+
+
+@pytest.mark.parametrize("sizes", LIES.values(), ids=LIES)
+def test_sizes_that_cannot_be_are_refused(honest: Path, storage: str, sizes: Sizes) -> None:
+    lie(storage, honest, "size", np.array(sizes, "<u4"))
+    with pytest.raises(DamagedError, match="shard"):
+        opened(storage, honest)
+
+
+@pytest.mark.parametrize("size", [(0, 5), (5, 0), (0, 0)])
+def test_a_row_of_no_pixels_is_refused_also_where_all_else_agrees(
+    storage: str, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    stem = tmp_path / "shard"
+    writer(storage).write(stem, made_up([*HONEST[:3], size], FIELDS)[0], FIELDS)
+    with pytest.raises(DamagedError, match="all from 1 on"):
+        opened(storage, stem)
+
+
+@pytest.mark.parametrize("storage", ["npy", "hdf5"])
+def test_sizes_whose_bytes_run_over_to_the_right_sum_are_refused(storage: str, tmp_path: Path) -> None:
+    """Four rows of 2^62 pixels are 0 bytes in 64 bits."""
+    arrays = made_up([(1, 1)], FIELDS)[0]
+    sizes = [(1, 1), *[(2**31, 2**31)] * 4]
+    for field in FIELDS:
+        starts = [field.numbers * (2**62 * max(0, row - 1) + (row > 0)) for row in range(5)]
+        arrays[f"{field.name}_start"] = np.array([start % 2**64 for start in starts], "<u8")
+    arrays |= {"size": np.array(sizes, "<u4"), "key": np.array([b"a"] * 5)}
+    writer(storage).write(tmp_path / "shard", arrays, FIELDS)
+    with pytest.raises(DamagedError, match="more than any file holds"):
+        opener(storage)(tmp_path / "shard", ShardFacts(5, FIELDS))
+
+
+@pytest.mark.parametrize("rows", [38, 1000, 10**6, 2**40])
+def test_more_rows_than_the_buffers_of_a_batch_hold_are_refused(tmp_path: Path, rows: int) -> None:
+    """Every number of rows in the file says so, also those of its buffers' owners; the buffers do not."""
+    stem, honest = tmp_path / "shard", 37
+    writer("arrow").write(stem, made_up([(1, 1)] * honest, FIELDS)[0], FIELDS)
+    path = Path(f"{stem}.arrow")
+    data = path.read_bytes()
+    assert data.count(struct.pack("<q", honest)) >= 3
+    path.write_bytes(data.replace(struct.pack("<q", honest), struct.pack("<q", rows)))
+    with pytest.raises(DamagedError, match="cannot be opened"):
+        opener("arrow")(stem, ShardFacts(rows, FIELDS))
+
+
+def test_a_batch_without_rows_is_refused(tmp_path: Path) -> None:
+    writer("arrow").write(tmp_path / "whole", made_up(HONEST, FIELDS)[0], FIELDS)
+    batch = pa.ipc.open_file(f"{tmp_path}/whole.arrow").get_batch(0)
+    with pa.ipc.new_file(f"{tmp_path}/shard.arrow", batch.schema) as file:
+        file.write_batch(batch.slice(0, 0))
+        file.write_batch(batch)
+    with pytest.raises(DamagedError, match=r"shard.*found"):
+        opened("arrow", tmp_path / "shard")
+
+
+@pytest.mark.parametrize("field", ["image", "label"])
+@pytest.mark.parametrize("change", [1, -1, 10**6, 2**63, 2**64 - 1], ids=str)
+@pytest.mark.parametrize("storage", ["npy", "hdf5"])
+def test_starts_that_do_not_follow_from_the_sizes_are_refused(
+    honest: Path, storage: str, field: str, change: int
+) -> None:
+    starts = made_up(HONEST, FIELDS)[0][f"{field}_start"]
+    for row in range(len(HONEST)):
+        wrong = [int(start) for start in starts]
+        wrong[row] = (wrong[row] + change) % 2**64
+        lie(storage, honest, f"{field}_start", np.array(wrong, "<u8"))
+        with pytest.raises(DamagedError, match="begin elsewhere"):
+            opened(storage, honest)
+
+
+@pytest.mark.parametrize("storage", ["arrow"])
+@pytest.mark.parametrize("wrong", [[0, 135, 380, 423, 2223], [0, 135, 135, 423, 2223], [0, 500, 387, 423, 2223]])
+@pytest.mark.parametrize("last", [2223, 2**40, -1])
+def test_offsets_of_lists_that_do_not_follow_from_the_sizes_are_refused(
+    honest: Path, storage: str, wrong: list[int], last: int
+) -> None:
+    true = np.array([0, 135, 387, 423, 2223], "<i8")
+    patch(Path(f"{honest}.arrow"), true.tobytes(), np.array([*wrong[:-1], last], "<i8").tobytes())
+    with pytest.raises(DamagedError, match="shard"):
+        opened(storage, honest)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"offset": 64', b'"offset": 0 '),
+        (b'"label": {"offset": null', b'"label": {"offset": 2048'),
+        (b"[3, null, null]", b"[4, null, null]"),
+        (b"[3, null, null]", b"[3, null, 1234]"),
+        (b'"dtype": "<u2"', b'"dtype": "<u8"'),
+        (b'"size"', b'"sizf"'),
+        (b'"key"', b'"kez"'),
+        (b'"offset": 0, "dtype": "<u4"', b'"offset": 0, "dtype": "<f4"'),
+    ],
+)
+@pytest.mark.parametrize("storage", ["lmdb"])
+def test_another_layout_is_refused(honest: Path, storage: str, old: bytes, new: bytes) -> None:
+    patch(Path(f"{honest}.lmdb"), old, new)
+    with pytest.raises(DamagedError, match="shard"):
+        opened(storage, honest)
+
+
+def test_a_cut_file_is_refused_before_it_is_read(honest: Path, storage: str) -> None:
+    for path in honest.parent.glob("shard*"):
+        whole = path.read_bytes()
+        for left in (0, 1, len(whole) // 2, len(whole) - 1):
+            path.write_bytes(whole[:left])
+            if storage == "lmdb" and left == len(whole) - 1:
+                continue  # the last byte is of no row
+            with pytest.raises(DamagedError, match="shard"):
+                read_all(opened(storage, honest))
+        path.write_bytes(whole)
+
+
+def test_columns_of_another_length_or_kind_are_refused(tmp_path: Path) -> None:
+    """As they could come from another shard: each file is whole."""
+    arrays = made_up(HONEST, FIELDS)[0]
+    for name, wrong in {
+        "size": arrays["size"][:-1],
+        "image_start": arrays["image_start"].astype("<u4"),
+        "image": arrays["image"].astype("<f4"),
+        "label": arrays["label"][:-1],
+        "label_start": arrays["label_start"][:-1],
+    }.items():
+        for storage in ("npy", "hdf5"):
+            stem = tmp_path / f"{name}-{storage}" / "shard"
+            stem.parent.mkdir()
+            writer(storage).write(stem, {**arrays, name: wrong}, FIELDS)
+            with pytest.raises(DamagedError, match="shard"):
+                opened(storage, stem)
+
+
+def test_any_damage_is_harmless_or_an_error_of_ours(honest: Path, storage: str) -> None:
+    rng = random.Random(2)
+    paths = sorted(honest.parent.glob("shard*"))
+    refused = 0
+    for _ in range(300):
+        path = rng.choice(paths)
+        whole = path.read_bytes()
+        data = bytearray(whole)
+        for _ in range(rng.choice([1, 4])):
+            data[rng.randrange(rng.choice([len(data), min(512, len(data))]))] = rng.choice([0, 255, rng.randrange(256)])
+        path.write_bytes(data)
+        try:
+            read_all(opened(storage, honest))
+        except DamagedError:
+            refused += 1
+        path.write_bytes(whole)
+    assert refused > 0
+
+
+def test_verify_names_the_damaged_sample(native: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(native, tmp_path / "copy"))
+    assert run("verify", "--quiet", copy).exit_code == 0
+    pack_ = Pack.open(copy)
+    shard, row = pack_.table.locate(5)
+    for name in ("image", "label"):
+        column = pack_.shard(shard)._columns[name]
+        data = bytearray(column.path.read_bytes())
+        data[int(column.places(np.array([row]))[0]) + 7] ^= 1
+        whole = column.path.read_bytes()
+        column.path.write_bytes(data)
+        result = run("verify", "--quiet", copy)
+        assert result.exit_code == 4
+        assert "the sample 'street_005' is damaged" in result.stdout
+        assert result.stdout.count("is damaged") == 1
+        column.path.write_bytes(whole)
+
+
+def test_verify_finds_a_flipped_bit_in_any_file(native: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(native, tmp_path / "copy"))
+    rng = random.Random(0)
+    for path in sorted(copy.glob("shards/train-*")):
+        whole = path.read_bytes()
+        data = bytearray(whole)
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(data)
+        result = run("verify", "--quiet", copy)
+        assert result.exit_code == 4, path
+        assert path.name.split(".")[0] in result.output
+        path.write_bytes(whole)
+
+
+# --- the manifest ---
+
+
+def test_the_schema_knows_native_rows_and_nothing_between(native: Path) -> None:
+    schema = json.loads((REPO / "docs" / "manifest.schema.json").read_text())
+    document = json.loads((native / MANIFEST).read_text())
+    jsonschema.validate(document, schema)
+    for shape in ([None, None, None], [3, None, 7], [3, 7, None], [None, 7, 7], [None], [3, 0, 0]):
+        document["fields"][0]["shape"] = shape
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(document, schema)
+
+
+@pytest.mark.parametrize(
+    ("image", "label", "message"),
+    [
+        ([3, None, 7], [4, None, None], "fields.0.shape: expected null for height and width, both or neither"),
+        ([None, None, None], [4, None, None], "fields.0.shape: expected null"),
+        ([3, None], [4, None, None], "fields.0.shape: expected 3 numbers"),
+        ([3, None, None], [4, 24, 36], "differ in size"),
+        ([3, None, None], [5, None, None], "fields.1.shape: 5 planes, 4 classes"),
+        ([2**41, None, None], [4, None, None], "over the limit"),
+    ],
+)
+def test_half_native_manifests_are_refused(
+    raw_folder: RawFolder, tmp_path: Path, image: list[int | None], label: list[int | None], message: str
+) -> None:
+    document = json.loads((pack(raw_folder.path, tmp_path / "out") / MANIFEST).read_text())
+    del document["checksum"]
+    document["fields"][0]["shape"], document["fields"][1]["shape"] = image, label
+    document["checksum"] = fingerprint(document)
+    with pytest.raises(ManifestError, match=message):
+        Manifest.from_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "manifest.json")

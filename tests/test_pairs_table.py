@@ -1,0 +1,143 @@
+"""A table of pairs: its rows are pairs, or named with their line; none leads out of the raw folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from conftest import run
+from test_pairing import keys, touch
+
+from packer.errors import InputError, UsageError
+from packer.pairing import PairingRules, find_pairs
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    return touch(tmp_path / "raw", "x/a b.png", "x/c.png", "y/a b.png", "y/c.png")
+
+
+def table(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def problems(root: Path, path: Path) -> tuple[str, ...]:
+    with pytest.raises(InputError) as caught:
+        find_pairs(root, PairingRules(pairs=path))
+    return caught.value.problems
+
+
+BOTH = [("all", "x/a b", "x/a b.png", "y/a b.png"), ("all", "x/c", "x/c.png", "y/c.png")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "image,label\nx/a b.png,y/a b.png\nx/c.png,y/c.png\n",
+        "x/a b.png,y/a b.png\n\nx/c.png,y/c.png",
+        "\ufefflabel;Image\r\ny/a b.png;x/a b.png\r\ny/c.png;x/c.png\r\n",
+        'image\tmask\n"x/a b.png"\ty/a b.png\n./x/c.png\tx/../y/c.png\n',
+    ],
+)
+@pytest.mark.parametrize("place", ["pairs.csv", "../pairs.tsv"])
+def test_with_heading_or_without_and_whatever_divides(raw: Path, text: str, place: str) -> None:
+    assert keys(raw, pairs=table(raw / place, text)) == BOTH
+
+
+def test_paths_may_start_where_the_table_lies_or_be_absolute(raw: Path) -> None:
+    path = table(raw / "x/pairs.csv", f"image,label\na b.png,../y/a b.png\n{raw}/x/c.png,{raw.resolve()}/y/c.png\n")
+    assert keys(raw, pairs=path) == BOTH
+
+
+def test_split_and_key_are_taken_from_their_columns(raw: Path) -> None:
+    path = table(raw / "p.csv", "key,split,image,label\none,val,x/c.png,y/c.png\n,train,x/a b.png,y/a b.png\n")
+    assert [row[:2] for row in keys(raw, pairs=path)] == [("train", "x/a b"), ("val", "one")]
+    path = table(raw / "q.csv", "x/c.png,y/c.png,val\nx/a b.png,y/a b.png,train\n")
+    assert [row[:2] for row in keys(raw, pairs=path)] == [("train", "x/a b"), ("val", "x/c")]
+
+
+def test_paths_that_leave_the_raw_folder_are_refused_even_if_they_exist(raw: Path) -> None:
+    touch(raw.parent, "secret.png", "raw2/a.png")
+    path = table(
+        raw / "p.csv",
+        f"image,label\n../secret.png,y/c.png\nx/c.png,{raw.parent}/secret.png\nx/../../raw2/a.png,y/c.png\n,y/c.png\n",
+    )
+    named = problems(raw, path)
+    assert [problem.split(" is not ")[0] for problem in named] == [
+        "p.csv:2: '../secret.png'",
+        f"p.csv:3: '{raw.parent}/secret.png'",
+        "p.csv:4: 'x/../../raw2/a.png'",
+        "p.csv:5: ''",
+    ]
+
+
+def test_everything_wrong_in_a_table_is_named_with_its_line(raw: Path) -> None:
+    path = table(
+        raw / "p.csv",
+        "image,label,split,key\nx/gone.png,y/gone.png,train,\nx/c.png,y/c.png,train\nx/c.png,y/c.png,train,k\n"
+        "x/a b.png,y/a b.png,train,k\nx/c.png,y/c.png,val,\ny/c.png,y/c.png,val,\n",
+    )
+    assert problems(raw, path) == (
+        "p.csv:3: has 3 columns, not 4",
+        "p.csv:5: the key 'k' has another pair at p.csv:4",
+        "p.csv:6: x/c.png is in val, and in train by p.csv:4",
+        "p.csv:7: y/c.png is named as image and as label",
+        "p.csv:2: there is no file x/gone.png",
+        "p.csv:2: there is no file y/gone.png",
+    )
+
+
+def test_splits_are_for_all_rows_or_none(raw: Path) -> None:
+    path = table(raw / "p.csv", "image,label,split\nx/c.png,y/c.png,\nx/a b.png,y/a b.png,train\n")
+    assert problems(raw, path) == ("some pairs have no split, though others do",)
+
+
+def test_files_that_are_not_there_can_be_skipped(raw: Path) -> None:
+    path = table(raw / "p.csv", "x/c.png,y/c.png\nx/z.png,y/c.png\n")
+    pairing = find_pairs(raw, PairingRules(pairs=path, missing="skip"))
+    assert [pair.key for pair in pairing.pairs] == ["x/c"]
+    assert pairing.missing == ("p.csv:2: there is no file x/z.png",)
+
+
+@pytest.mark.parametrize(
+    "text", ["a,b,c,d\n", "name,label\nx/c.png,y/c.png\n", 'image,label\n"x', "image,image,label\n"]
+)
+def test_what_is_no_table_of_pairs_is_refused(raw: Path, text: str) -> None:
+    with pytest.raises(InputError, match=r"p\.csv: "):
+        find_pairs(raw, PairingRules(pairs=table(raw / "p.csv", text)))
+
+
+def test_an_empty_table_is_an_error(raw: Path) -> None:
+    with pytest.raises(InputError, match="there is no pair in the layout given by --pairs; nothing that is named"):
+        find_pairs(raw, PairingRules(pairs=table(raw / "p.csv", "image,label\n")))
+
+
+def test_a_table_leaves_no_room_for_templates_and_lists(raw: Path) -> None:
+    for other in ({"image": "{key}", "label": "{key}_m"}, {"lists": "x"}):
+        with pytest.raises(UsageError, match="--pairs"):
+            PairingRules(pairs=raw / "p.csv", **other)  # type: ignore[arg-type]
+
+
+def test_the_command_line_packs_a_table(raw: Path) -> None:
+    path = table(raw / "p.csv", "image,label,split\nx/c.png,y/c.png,train\nx/a b.png,y/a b.png,val\n")
+    result = run("build", "--dry-run", "--pairs", path, "--classes", 1, raw, raw.parent / "out")
+    assert result.exit_code == 0, result.stderr
+    assert "layout    given by --pairs" in result.stdout
+    assert "pairs     train 1, val 1" in result.stdout
+
+
+def test_names_that_differ_in_their_accents_alone_are_told_apart_by_a_table(tmp_path: Path) -> None:
+    one, two = "i/caf\u00e9.png", "i/cafe\u0301.png"
+    touch(tmp_path, one, two, "l/1.png", "l/2.png")
+    path = table(tmp_path / "pairs.csv", f"image,label,key\n{one},l/1.png,1\n{two},l/2.png,2\n")
+    assert [row[1:3] for row in keys(tmp_path, pairs=path)] == [("1", one), ("2", two)]
+
+
+def test_a_file_far_too_large_for_a_table_is_not_read(raw: Path) -> None:
+    path = table(raw / "pairs.csv", "image,label\n")
+    os.truncate(path, 100 << 30)  # a sparse file: it takes no room
+    with pytest.raises(InputError, match="larger than 256 MiB"):
+        find_pairs(raw, PairingRules(pairs=path))

@@ -1,0 +1,224 @@
+"""`packer probe` tells what a folder is; what it writes, `packer build` packs, and rightly."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from conftest import RawFolder, run, write_png
+from handmade import chunk, png
+from numpy.typing import NDArray
+
+from packer.eyes import sample
+from readers import open_dataset
+
+COLOURS = np.array([[0, 0, 0], [128, 64, 128], [70, 130, 180], [220, 20, 60]], np.uint8)
+TRUTH = np.arange(64, dtype=np.uint8).reshape(8, 8) % 4
+
+
+def palette_png(index: NDArray[np.uint8], colours: NDArray[np.uint8]) -> bytes:
+    return png(index, 8, 3, chunk(b"PLTE", colours.tobytes()))
+
+
+def picture(number: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(number).integers(0, 256, (8, 8, 3), np.uint8)
+
+
+def folder(
+    root: Path, *labels: bytes | NDArray[Any], image: str = "images/{}.png", label: str = "labels/{}.png"
+) -> Path:
+    """A raw folder with a label of each kind that is given."""
+    for number, one in enumerate(labels):
+        write_png(root / image.format(number), picture(number))
+        path = root / label.format(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(one if isinstance(one, bytes) else encoded(one))
+    return root
+
+
+def encoded(pixels: NDArray[Any], suffix: str = ".png") -> bytes:
+    turned = pixels[..., ::-1] if pixels.ndim == 3 else pixels
+    return cv2.imencode(suffix, turned)[1].tobytes()
+
+
+def probed(raw: Path, *options: object) -> dict[str, Any]:
+    done = run("probe", "--json", *options, raw)
+    assert done.exit_code == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def packed_by_proposal(raw: Path, tmp_path: Path, *options: object) -> list[NDArray[Any]]:
+    """The labels after `packer probe --write` and `packer build --config`, as indices."""
+    config = tmp_path / "packer.toml"
+    wrote = run("probe", "--write", config, *options, raw)
+    assert wrote.exit_code == 0, wrote.stderr
+    built = run("build", "--quiet", "--config", config, raw, tmp_path / "out")
+    assert built.exit_code == 0, built.stderr
+    return [label.numpy() for _, label in open_dataset(tmp_path / "out", split="all", label="index")]
+
+
+def test_gray_numbers_are_classes(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", TRUTH, TRUTH[::-1])
+    answer = probed(raw)
+    assert answer["labels"]["values"] == {"0": 32, "1": 32, "2": 32, "3": 32}
+    assert answer["images"] == {"PNG RGB, 8 bits": 2}
+    assert answer["labels"]["kinds"] == {"PNG gray, 8 bits": 2}
+    assert answer["sizes"] == {"8x8": 2}
+    assert answer["reading"]["codec"] == "index"
+    labels = packed_by_proposal(raw, tmp_path)
+    assert np.array_equal(labels[0], TRUTH)
+    assert np.array_equal(labels[1], TRUTH[::-1])
+
+
+def test_255_among_classes_is_ignored_and_beside_0_alone_is_a_class(tmp_path: Path) -> None:
+    with_border = np.where(TRUTH == 3, 255, TRUTH).astype(np.uint8)
+    assert "ignore = [255]" in probed(folder(tmp_path / "raw", with_border))["config"]
+    assert np.array_equal(packed_by_proposal(tmp_path / "raw", tmp_path)[0], with_border)
+    binary = probed(folder(tmp_path / "binary", (TRUTH > 1) * np.uint8(255)))
+    assert binary["reading"]["codec"] == "binary"
+    assert "ignore" not in binary["config"]
+
+
+def test_soft_edges_are_a_threshold(tmp_path: Path) -> None:
+    soft = np.zeros((64, 64), np.uint8)
+    soft[32:] = 255
+    soft[31, :40] = np.arange(100, 140)
+    folder(tmp_path / "raw", soft)
+    raw = tmp_path / "raw"
+    write_png(raw / "images/0.png", np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8))
+    labels = packed_by_proposal(raw, tmp_path)
+    assert np.array_equal(labels[0], soft >= 128)
+
+
+def test_rgb_labels_are_classes_by_colour(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", COLOURS[TRUTH])
+    answer = probed(raw)
+    assert answer["reading"]["codec"] == "colour"
+    assert answer["labels"]["colours"] == {"#000000": 16, "#804080": 16, "#4682b4": 16, "#dc143c": 16}
+    (label,) = packed_by_proposal(raw, tmp_path)
+    assert len({tuple(np.unique(label[value == TRUTH])) for value in range(4)}) == 4
+
+
+def test_a_table_that_lies_in_the_folder_is_tried(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", COLOURS[TRUTH])
+    rows = [f"c{n} {r} {g} {b}" for n, (r, g, b) in enumerate(COLOURS.tolist())]
+    (raw / "label_colors.txt").write_text("\n".join(["name r g b", *rows]))
+    assert "4 of 4 colours are in label_colors.txt" in " ".join(probed(raw)["reading"]["why"])
+    (label,) = packed_by_proposal(raw, tmp_path)
+    assert np.array_equal(label, TRUTH)
+
+
+def test_palettes_that_move_are_told_with_their_files(tmp_path: Path) -> None:
+    orders = ([0, 1, 2, 3], [1, 0, 3, 2])
+    labels = [palette_png(np.argsort(order).astype(np.uint8)[TRUTH], COLOURS[list(order)]) for order in orders]
+    raw = folder(tmp_path / "raw", *labels)
+    answer = probed(raw)
+    assert answer["labels"]["kinds"] == {"PNG palette, 8 bits": 2}
+    assert "#000000 is index 0 in labels/0.png, and index 1 in labels/1.png" in answer["labels"]["palettes_differ"]
+    assert any("palettes differ" in doubt for doubt in answer["to_decide"])
+
+
+def test_a_preset_is_known_by_its_folders_and_values(tmp_path: Path) -> None:
+    labels = [TRUTH + 1, TRUTH + 4]
+    raw = folder(tmp_path / "raw", *labels, image="Train/Urban/images_png/{}.png", label="Train/Urban/masks_png/{}.png")
+    answer = probed(raw)
+    assert {"name": "loveda", "pairs": 2, "share": 1.0} in answer["presets"]
+    assert 'preset = "loveda"' in answer["config"]
+    packed = packed_by_proposal(raw, tmp_path)
+    assert [np.array_equal(label, truth - 1) for label, truth in zip(packed, labels, strict=True)] == [True, True]
+
+
+def test_templates_are_proposed_where_no_layout_fits(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", TRUTH, TRUTH, image="data/{}.png", label="data/{}_mask.png")
+    assert 'label = "data/{key}_mask"' in probed(raw)["config"]
+    assert len(packed_by_proposal(raw, tmp_path)) == 2
+
+
+def test_sizes_depth_and_missing_partners_are_decided_for_the_time_being(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", TRUTH, TRUTH[:5])
+    write_png(raw / "images/1.png", picture(1)[:5])
+    write_png(raw / "images/2.png", picture(2))
+    deep = cv2.imencode(".png", picture(3).astype(np.uint16) * 257)[1].tobytes()
+    (raw / "images/3.png").write_bytes(deep)
+    write_png(raw / "labels/3.png", TRUTH)
+    answer = probed(raw)
+    assert answer["missing"] == ["images/2.png: has no label"]
+    for line in ('missing = "skip"', 'size = "native"', 'image-range = "0,65535"'):
+        assert line in answer["config"]
+    assert len(answer["to_decide"]) >= 3
+    page = run("probe", raw)
+    assert "decide    16-bit images" in page.stdout
+
+
+def test_what_is_bad_odd_or_a_copy_is_named(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", TRUTH, TRUTH, TRUTH, image="train/images/{}.png", label="train/masks/{}.png")
+    write_png(raw / "val/images/7.png", picture(0))
+    write_png(raw / "val/masks/7.png", TRUTH)
+    write_png(raw / "train/masks/1.png", TRUTH[:4])
+    data = (raw / "train/masks/2.png").read_bytes()
+    (raw / "train/masks/2.png").write_bytes(data[:-20])
+    answer = probed(raw)
+    assert answer["copies"] == [["train/0", "val/7"]]
+    assert answer["findings"]["duplicates_across_splits"] == [["train/0", "val/7"]]
+    assert any("train/images/1.png is 8x8, its label train/masks/1.png is 4x8" in reason for reason in answer["bad"])
+    assert any(reason.startswith("train/masks/2.png: ") for reason in answer["bad"])
+    page = run("probe", raw).stdout
+    assert "odd       the same file: train/0 = val/7" in page
+    assert "odd       2 pairs cannot be packed as they are:" in page
+
+
+def test_a_folder_of_no_pairs_is_an_answer_and_an_error(tmp_path: Path) -> None:
+    write_png(tmp_path / "raw" / "a.png", TRUTH)
+    answer = run("probe", tmp_path / "raw")
+    assert answer.exit_code == 1
+    assert "folder    " in answer.stdout
+    assert "fits no known layout" in answer.stderr
+
+
+def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+    raw, config = folder(tmp_path / "raw", TRUTH), tmp_path / "packer.toml"
+    config.write_text("mine")
+    assert run("probe", "--write", config, raw).exit_code == 1
+    assert config.read_text() == "mine"
+
+
+def test_an_empty_sample_of_the_samples_is_the_first(raw_folder: RawFolder) -> None:
+    assert probed(raw_folder.path, "--sample", 1)["labels"]["decoded"] == 1
+    assert probed(raw_folder.path, "--sample", "all")["labels"]["decoded"] == 32
+    assert sample(100, 3) == [0, 50, 99]
+
+
+def test_a_link_to_nowhere_is_bad_and_named(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", TRUTH, TRUTH)
+    (raw / "labels/1.png").unlink()
+    (raw / "labels/1.png").symlink_to(tmp_path / "gone.png")
+    assert probed(raw)["bad"] == ["labels/1.png: cannot be read (No such file or directory)"]
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("place", "pairs", "line"),
+    [
+        ("labelme_voc/examples/semantic_segmentation/data_dataset_voc", {"all": 3}, 'name = "aeroplane"'),
+        ("mmseg_pseudo/tests/data/pseudo_dataset", {"train": 4, "val": 1}, 'label-codec = "index"'),
+        ("unet_membrane/data/membrane", {"train": 30}, 'label-codec = "binary"'),
+        ("ade20k_sample/sampleData", {"all": 3}, 'size = "native"'),
+        ("datumaro_layouts/tests/assets/camvid_dataset", {"test": 2, "train": 1, "val": 1}, 'name = "Animal"'),
+        ("camvid_keras_example/test/example_dataset", {"test": 3, "train": 5}, "images_prepped_{split}/{key}"),
+    ],
+)
+def test_public_sets_are_understood(
+    shared_data: Path, tmp_path: Path, place: str, pairs: dict[str, int], line: str
+) -> None:
+    answer = probed(shared_data / place)
+    assert answer["pairs"] == pairs
+    assert line in answer["config"]
+    (tmp_path / "packer.toml").write_text(answer["config"])
+    options = ("--quiet", "--config", tmp_path / "packer.toml", "--label-codec", answer["reading"]["codec"])
+    built = run("build", *options, shared_data / place, tmp_path / "out")
+    assert built.exit_code == 0, built.stderr

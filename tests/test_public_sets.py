@@ -1,0 +1,33 @@
+"""Every public set that lies here, packed as docs/datasets.md says; another decoder counts the same label pixels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import REPO
+from public_sets import SETS, Set, build, compare
+
+pytestmark = pytest.mark.shared
+
+
+@pytest.mark.parametrize("one", SETS, ids=lambda one: one.name)
+def test_a_public_set_packs_right_or_says_why_not(shared_data: Path, tmp_path: Path, one: Set) -> None:
+    raw, out = shared_data / one.folder, tmp_path / "out"
+    answer = build(raw, one.options, out)
+    if not one.pairs:
+        assert isinstance(answer, str)
+        assert answer.startswith("packer: ")
+        assert not out.exists()
+        return
+    assert not isinstance(answer, str), answer
+    assert (answer["pairs"], answer["rejects"]) == (one.pairs, [])
+    verdict = compare(raw, out, one, json.loads((shared_data / "EXPECT.json").read_text()))
+    assert "differ" not in verdict
+    assert verdict.count("=") == 1 + bool(one.expect)
+
+
+def test_the_page_of_public_sets_names_them_all() -> None:
+    page = (REPO / "docs" / "datasets.md").read_text()
+    assert [one.name for one in SETS if f"| {one.name} |" not in page] == []

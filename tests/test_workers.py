@@ -1,0 +1,289 @@
+"""Decoders that crash, are killed or hang: the pair is rejected, the rest is packed, no process stays behind."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import RawFolder, make_raw, pack, run
+
+from packer.engines.board import Board, Watch
+from packer.engines.case import MOST_FAILURES
+from packer.engines.shard_case import ShardCase
+from packer.errors import EngineError
+from packer.plan import Request, make_plan
+from readers import open_dataset
+from readers.contract.receipt import SUFFIX, Receipt
+
+DEATHS = {
+    "segv": "crashed the decoder (SIGSEGV)",
+    "abrt": "crashed the decoder (SIGABRT)",
+    "kill": "had the decoder killed (SIGKILL), perhaps for want of memory",
+    "exit": "ended the decoder (exit code 3)",
+    "hang": "took longer than --task-timeout 1 s",
+}
+HOSTILE = """
+import ctypes, os, signal, sys, time
+from importlib.machinery import PathFinder
+
+def act(data):
+    for word, deed in DEEDS.items():
+        if data.endswith(word):
+            deed()
+
+DEEDS = {
+    b"!segv": lambda: ctypes.string_at(0),
+    b"!abrt": os.abort,
+    b"!kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    b"!exit": lambda: os._exit(3),
+    b"!hang": lambda: time.sleep(1e6),
+}
+
+class Finder(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        spec = super().find_spec(name, path, target) if name == "packer.rows" else None
+        if spec is not None:
+            load = spec.loader.exec_module
+            def exec_module(module):
+                load(module)
+                decode = module.decode_image
+                module.decode_image = lambda data, rules: (act(data), decode(data, rules))[1]
+            spec.loader.exec_module = exec_module
+        return spec
+
+sys.meta_path.insert(0, Finder)
+"""
+"""A `sitecustomize` that gives every process, also a worker, a decoder which dies of marked files."""
+
+SMALL = ("--shard-size", "40KB")
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> RawFolder:
+    return make_raw(tmp_path / "raw", {"train": 30})
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> dict[str, str]:
+    """The environment of a packer with a decoder that can be brought down."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(HOSTILE)
+    return {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+
+
+def mark(raw: RawFolder, number: int, deed: str) -> None:
+    """The end of a PNG is not looked at, except by our decoder."""
+    path = raw.path / f"train/images/street_{number:03d}.png"
+    path.write_bytes(path.read_bytes() + f"!{deed}".encode())
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "packer", "build", "--quiet", *(str(argument) for argument in arguments)]
+
+
+def build(environment: dict[str, str], *arguments: object) -> subprocess.CompletedProcess[str]:
+    """A build in a group of processes of its own, which must leave nobody behind."""
+    process = subprocess.Popen(
+        command(*arguments),
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    stdout, stderr = process.communicate(timeout=120)
+    deadline = time.monotonic() + 10
+    while group_is_there(process.pid):
+        assert time.monotonic() < deadline, "a process is left behind"
+        time.sleep(0.05)
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def group_is_there(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def receipts(out: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in out.glob(f"shards/*{SUFFIX}")}
+
+
+def reasons(out: Path) -> dict[str, str]:
+    found = [Receipt.from_text(text, "receipt") for text in receipts(out).values()]
+    return {reject.key: reject.reason for receipt in found for reject in receipt.rejects}
+
+
+def reason(number: int, deed: str) -> str:
+    name = f"street_{number:03d}.png"
+    return f"train/images/{name} or train/masks/{name}: {DEATHS[deed]}"
+
+
+@pytest.mark.parametrize("deed", DEATHS)
+def test_a_pair_that_no_decoder_survives_is_left_out_and_named(
+    raw: RawFolder, hostile: dict[str, str], tmp_path: Path, deed: str
+) -> None:
+    mark(raw, 4, deed)
+    out = tmp_path / "out"
+    done = build(hostile, "--on-bad", "skip", "--task-timeout", 1, "--workers", 2, raw.path, out)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"left out train/street_004: {reason(4, deed)}\n"
+    assert run("verify", out).exit_code == 0
+    dataset = open_dataset(out)
+    assert [dataset.key(row) for row in range(29)] == [f"street_{n:03d}" for n in range(30) if n != 4]
+    for row in range(29):
+        image = dataset[row][0].numpy().transpose(1, 2, 0)
+        assert np.array_equal(image, raw.images["train", dataset.key(row)])
+    assert not list(out.glob("shards/.partial-*"))
+
+
+@pytest.mark.parametrize("shard_size", ["40KB", "10MB"])
+def test_many_hostile_pairs_give_the_same_receipts_in_every_shape(
+    raw: RawFolder, hostile: dict[str, str], tmp_path: Path, shard_size: str
+) -> None:
+    deeds = {0: "segv", 1: "abrt", 20: "kill", 29: "segv"}
+    for number, deed in deeds.items():
+        mark(raw, number, deed)
+    found = []
+    for workers in (1, 2, 8):
+        out = tmp_path / f"out{workers}"
+        options = ("--on-bad", "skip", "--shard-size", shard_size, "--workers", workers)
+        done = build(hostile, *options, raw.path, out)
+        assert done.returncode == 0, done.stderr
+        assert reasons(out) == {f"street_{number:03d}": reason(number, deed) for number, deed in deeds.items()}
+        assert len(open_dataset(out)) == 26
+        found.append({path.name: path.read_bytes() for path in out.glob("shards/*")})
+    assert found[0] == found[1] == found[2]
+
+
+def test_the_rows_are_those_of_a_build_without_the_hostile_pair(
+    raw: RawFolder, hostile: dict[str, str], tmp_path: Path
+) -> None:
+    mark(raw, 7, "segv")
+    assert build(hostile, "--on-bad", "skip", raw.path, tmp_path / "out").returncode == 0
+    for kind in ("images", "masks"):
+        (raw.path / "train" / kind / "street_007.png").unlink()
+    without = pack(raw.path, tmp_path / "without")
+    columns = {path.name.split(".", 1)[1]: path.read_bytes() for path in without.glob("shards/*.npy")}
+    assert len(columns) == 3
+    assert columns == {p.name.split(".", 1)[1]: p.read_bytes() for p in (tmp_path / "out").glob("shards/*.npy")}
+
+
+def test_on_bad_fail_names_every_hostile_pair(raw: RawFolder, hostile: dict[str, str], tmp_path: Path) -> None:
+    mark(raw, 3, "segv")
+    mark(raw, 17, "hang")
+    done = build(hostile, "--task-timeout", 1, *SMALL, raw.path, tmp_path / "out")
+    assert done.returncode == 1
+    assert "2 of 30 pairs are bad" in done.stderr
+    assert reason(3, "segv") in done.stderr
+    assert reason(17, "hang") in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Fatal Python error" not in done.stderr
+    assert not (tmp_path / "out/manifest.json").exists()
+
+
+def children_of(parent: int) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            state = (path / "stat").read_text().rpartition(")")[2].split()
+            if int(state[1]) == parent and "forkserver" in (path / "cmdline").read_text():
+                found.append(int(path.name))
+        except OSError:
+            continue
+    return found
+
+
+def worker_of(packer: subprocess.Popen[str]) -> int:
+    """Any of its workers, as soon as there is one; the server that they are forked from is its child."""
+    while packer.poll() is None:
+        for server in children_of(packer.pid):
+            for worker in children_of(server):
+                return worker
+        time.sleep(0.01)
+    raise AssertionError("the build ended before its worker could be killed")
+
+
+@pytest.mark.parametrize(("workers", "shard_size"), [(2, "4MB"), (2, "1GB")])
+def test_a_worker_that_somebody_kills_is_replaced(tmp_path: Path, workers: int, shard_size: str) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 1}, height=512, width=512)
+    for kind in ("images", "masks"):
+        first = raw.path / "train" / kind / "street_000.png"
+        for number in range(1, 400):
+            (first.parent / f"street_{number:03d}.png").hardlink_to(first)
+    options = ("--workers", workers, "--shard-size", shard_size, raw.path)
+    process = subprocess.Popen(command(*options, tmp_path / "out"), stderr=subprocess.PIPE, text=True)
+    for _ in range(2):
+        time.sleep(0.4)
+        os.kill(worker_of(process), signal.SIGKILL)
+    _, words = process.communicate(timeout=120)
+    assert process.returncode == 0, words
+    assert words.startswith("finding"), words
+    assert receipts(tmp_path / "out") == receipts(pack(raw.path, tmp_path / "calm", *options[:-1]))
+    assert not list((tmp_path / "out").glob("shards/.partial-*"))
+
+
+def test_a_packer_whose_workers_cannot_start_says_so(raw: RawFolder, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    start = "import os\nos.register_at_fork(after_in_child=lambda: os._exit(1))\n"
+    (tmp_path / "site/sitecustomize.py").write_text(start)
+    done = build({**os.environ, "PYTHONPATH": str(tmp_path / "site")}, raw.path, tmp_path / "out")
+    assert done.returncode == 1
+    assert "worker processes die as they start" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def case(raw: RawFolder, tmp_path: Path) -> ShardCase:
+    (spec,) = make_plan(Request(raw.path, tmp_path / "out")).specs
+    return ShardCase(0, spec)
+
+
+def test_one_death_condemns_nobody_and_two_alone_do(case: ShardCase) -> None:
+    case.died((3, 5), "crashed")
+    assert case.next_task().places == tuple(range(30))
+    case.died((5,), "crashed")
+    assert case.next_task().places == tuple(range(6, 30))
+    case.passed()
+    assert case.next_task().places == (5,)
+    case.passed()
+    assert (case.next_task().places, case.next_task().condemned) == (None, {})
+    case.died((5,), "crashed again")
+    while case.next_task().places is not None:
+        case.passed()
+    assert list(case.next_task().condemned) == [5]
+    assert case.next_task().condemned[5].endswith("/street_005.png: crashed again")
+
+
+@pytest.mark.parametrize("places", [(), (1, 2), (2**63,)])
+def test_deaths_that_nobody_is_to_blame_for_end_the_build(case: ShardCase, places: tuple[int, ...]) -> None:
+    for _ in range(MOST_FAILURES):
+        case.died(places, "crashed")
+        while case.next_task().places is not None:
+            case.passed()
+    with pytest.raises(EngineError, match="died 4 times at the shard of train/street_000 to street_029"):
+        case.died(places, "crashed")
+
+
+def test_a_watch_counts_only_the_time_at_the_same_pair() -> None:
+    cells = (ctypes.c_uint64 * 2)()
+    board, watch = Board(cells), Watch(cells)
+    with board.at(7):
+        with board.at(0):
+            assert watch.places() == (0, 7)
+            assert [watch.overdue(1, 2) for _ in range(3)] == [None, None, None]
+        assert watch.overdue(0.5, 2) == 7
+        watch.restart()
+        assert watch.overdue(100, 2) is None
+    assert watch.places() == ()
+    assert watch.overdue(100, 2) is None

@@ -1,0 +1,1 @@
+"""Drills: what the packer does when things go wrong, counted."""

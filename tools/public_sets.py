@@ -1,0 +1,248 @@
+"""Pack real public data sets, and compare the label pixels of each with what another decoder counts.
+
+    python tools/public_sets.py SETS [OUT.md]      SETS: the folder that holds the sets, each as published
+
+Every label of a pair is counted by Pillow and a plain table look-up, and where an EXPECT.json lies among the sets, by
+what that says too. A difference is an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import shlex
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from packer.cli import main as packer
+from readers.contract.manifest import Manifest
+from readers.contract.receipt import SUFFIX, Receipt
+
+DATUMARO, TORCHGEO = "datumaro_layouts/tests/assets", "torchgeo_layouts/tests/data"
+LABELME = "labelme_voc/examples"
+NATIVE = "--size native --labels index"
+HEAD = """# Public data sets, packed
+
+Made by `python tools/public_sets.py SETS docs/datasets.md`, with SETS a folder of public data sets as they are
+published; of some, the test data that datumaro and torchgeo ship in their true layouts. Each is packed with the
+options shown and `--size native --labels index`. The label pixels of every class are then compared with what Pillow
+decodes and a plain look-up counts; "= EXPECT" were counted by somebody else before, too.
+
+| data set | options | pairs | left out | label pixels |
+|---|---|---|---|---|
+"""
+REFUSED = """
+## Refused
+
+| data set | options | why |
+|---|---|---|
+"""
+
+
+@dataclass(frozen=True)
+class Set:
+    """A data set: where it lies, how it is packed, and what EXPECT.json calls it."""
+
+    name: str
+    folder: str
+    options: str = ""
+    expect: tuple[str, ...] = ()
+    pairs: int = 0
+    """How many it has; 0 where it is to be refused."""
+
+
+CAMVID = "--image 'images_prepped_{split}/{key}' --label 'annotations_prepped_{split}/{key}'"
+CAMVID_32 = "--image '{split:train|val|test}/{key}' --label '{split:train|val|test}annot/{key}'"
+CITYSCAPES = (
+    "--image 'leftImg8bit/{split}/{city}/{key}_leftImg8bit.png' "
+    "--label 'gtFine/{split}/{city}/{key}_gtFine_labelTrainIds.png'"
+)
+KITTI = "--image '{split}/image_2/{key}' --label '{split}/instance/{key}' --label-codec instance --divisor 256"
+DEEPGLOBE = (
+    "--preset deepglobe --image 'data/{split}_data/images/{key}_sat.jpg' "
+    "--label 'data/{split}_data/masks/{key}_mask.png'"
+)
+SETS = (
+    Set("CamVid, 11 classes", "camvid_keras_example/test/example_dataset", f"--preset camvid-11 {CAMVID}",
+        ("camvid_keras train", "camvid_keras test"), 8),
+    Set("ADE20K scene parsing", "ade20k_sample/sampleData",
+        "--preset ade20k --image 'images/{key}' --label 'annotations/{key}'", ("ade20k",), 3),
+    Set("ADE20K, 0 a class", "ade20k_sample/sampleData", "--classes 0-150", ("ade20k",), 3),
+    Set("PASCAL VOC 2012", "voc2012_original/misc", "--preset voc --image '{key}.jpg' --label '{key}.png'", (), 1),
+    Set("LabelMe, semantic", f"{LABELME}/semantic_segmentation/data_dataset_voc", "--preset voc", ("labelme sem",), 3),
+    Set("LabelMe, instances", f"{LABELME}/instance_segmentation/data_dataset_voc", "--preset voc", ("labelme inst",),
+        3),
+    Set("LabelMe, video", f"{LABELME}/video_annotation/data_dataset_voc", "--classes 3 --ignore 255",
+        ("labelme video",), 5),
+    Set("MMSegmentation's pseudo data", "mmseg_pseudo/tests/data/pseudo_dataset", "--classes 7", ("mmseg_pseudo",), 5),
+    Set("Membranes (U-Net)", "unet_membrane/data/membrane/train",
+        "--preset binary-medical --image 'image/{key}' --label 'label/{key}'", ("unet_membrane",), 30),
+    Set("Membranes, augmented", "unet_membrane/data/membrane/train/aug",
+        "--image 'image_{key}' --label 'mask_{key}' --label-codec binary --threshold 128", (), 6),
+    Set("CamVid, 32 classes", f"{DATUMARO}/camvid_dataset", f"--preset camvid {CAMVID_32}", (), 4),
+    Set("Cityscapes, train ids", f"{DATUMARO}/cityscapes_dataset/train_dataset",
+        f"{CITYSCAPES} --classes 34 --ignore 255", (), 4),
+    Set("KITTI, instances of 16 bits", f"{DATUMARO}/kitti_dataset/kitti_segmentation", f"--classes 34 {KITTI}", (), 2),
+    Set("Mapillary Vistas 1.2", f"{DATUMARO}/mapillary_vistas_dataset",
+        "--image '{split}/images/{key}' --label '{split}/v1.2/labels/{key}' --classes '{set}/config_v1.2.json'", (), 3),
+    Set("Mapillary Vistas 2.0", f"{DATUMARO}/mapillary_vistas_dataset",
+        "--image '{split}/images/{key}' --label '{split}/v2.0/labels/{key}' --classes '{set}/config_v2.0.json'", (), 3),
+    Set("ADE20K 2017, full", f"{DATUMARO}/ade20k2017_dataset/dataset",
+        "--preset ade20k-full --image '{split}/{key}.jpg' --label '{split}/{key}_seg.png'", (), 2),
+    Set("ADE20K 2020, full", f"{DATUMARO}/ade20k2020_dataset/dataset",
+        "--preset ade20k-full --image '{split}/{key}.jpg' --label '{split}/{key}_seg.png'", (), 2),
+    Set("VOC, one image without label", f"{DATUMARO}/voc_dataset/voc_dataset1",
+        "--classes '{set}/../voc_dataset2/labelmap.txt' --missing skip", (), 1),
+    Set("SYNTHIA rand", f"{DATUMARO}/synthia_dataset/rand_custom_labelmap",
+        "--image 'RGB/{key}' --label 'GT/{key}' --classes '{set}/label_colors.txt'", (), 2),
+    Set("Kaggle, image + mask", f"{DATUMARO}/kaggle_dataset/image_mask", "--classes 256", (), 2),
+    Set("Common semantic layout", f"{DATUMARO}/common_semantic_segmentation_dataset/dataset",
+        "--classes '{set}/dataset_meta.json'", (), 2),
+    Set("LoveDA", f"{TORCHGEO}/loveda", "--preset loveda", (), 4),
+    Set("DeepGlobe", f"{TORCHGEO}/deepglobelandcover", DEEPGLOBE, (), 6),
+    Set("Potsdam, RGB and infrared", f"{TORCHGEO}/potsdam",
+        "--preset potsdam --image '4_Ortho_RGBIR/top_potsdam_{key}_RGBIR.tif' "
+        "--label 'top_potsdam_{key}_label.tif' --alpha drop", (), 4),
+    Set("Vaihingen", f"{TORCHGEO}/vaihingen", "--preset potsdam --image 'top/{key}.tif' --label '{key}.tif'", (), 4),
+    Set("GID-15", f"{TORCHGEO}/gid15", "--image 'GID/img_dir/{split:train|val}/{key}' "
+        "--label 'GID/ann_dir/{split:train|val}/{key}_15label' --classes 16", (), 4),
+    Set("Inria", f"{TORCHGEO}/inria", "--label-codec binary --image 'AerialImageDataset/{split:train}/images/{key}' "
+        "--label 'AerialImageDataset/{split:train}/gt/{key}'", (), 7),
+    Set("LEVIR-CD, first image", f"{TORCHGEO}/levircd/levircd",
+        "--label-codec binary --threshold 128 --image 'A/{key}' --label 'label/{key}'", (), 6),
+    Set("LandCover.ai", f"{TORCHGEO}/landcoverai",
+        "--classes 5 --image 'output/{key}.jpg' --label 'output/{key}_m.png' --lists '{split:train}.txt'", (), 2),
+    Set("DFC 2022", f"{TORCHGEO}/dfc2022", "--classes 256 --image 'labeled_{split}/{city}/BDORTHO/{key}' "
+        "--label 'labeled_{split}/{city}/UrbanAtlas/{key}_UA2012'", (), 2),
+    Set("GeoNRW", f"{TORCHGEO}/geonrw", "--classes 11", (), 0),
+)  # fmt: skip
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    facts = folder / "EXPECT.json"
+    expected = json.loads(facts.read_text()) if facts.is_file() else {}
+    packed, refused, wrong = [], [], 0
+    for one in SETS:
+        with tempfile.TemporaryDirectory() as out:
+            answer = build(folder / one.folder, one.options, Path(out) / "out")
+            told = f"`{one.options}`".replace("|", "\\|") if one.options else "none"
+            if isinstance(answer, str):
+                refused.append(f"| {one.name} | {told} | {plain(answer)} |")
+                wrong += one.pairs > 0
+                continue
+            verdict = compare(folder / one.folder, Path(out) / "out", one, expected)
+        wrong += "differ" in verdict or answer["pairs"] - len(answer["rejects"]) != one.pairs
+        left_out = [*answer["missing"], *(f"{reject['key']}: {reject['reason']}" for reject in answer["rejects"])]
+        left = "; ".join(left_out[:3]) + (f"; … {len(left_out)} in all" if len(left_out) > 3 else "") or "none"
+        packed.append(f"| {one.name} | {told} | {answer['pairs'] - len(answer['rejects'])} | {left} | {verdict} |")
+    page = HEAD + "\n".join(packed) + "\n" + REFUSED + "\n".join(refused) + "\n"
+    if len(sys.argv) > 2:
+        Path(sys.argv[2]).write_text(page)
+    sys.stdout.write(page)
+    sys.exit(f"{wrong} sets are not as they should be" if wrong else 0)
+
+
+def build(raw: Path, options: str, out: Path) -> Any:
+    """The summary of `packer build`, or what it said instead."""
+    words = [word.replace("{set}", str(raw)) for word in shlex.split(f"{NATIVE} {options}")]
+    said, complained = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+        code = packer.main(["build", "--quiet", "--json", *words, str(raw), str(out)], standalone_mode=False)
+    return json.loads(said.getvalue()) if not code else complained.getvalue().replace(str(raw), ".")
+
+
+def plain(words: str) -> str:
+    """The first lines of an error, for a cell of a table."""
+    lines = [line.strip().removeprefix("packer: ") for line in words.splitlines() if not line.startswith("finding")]
+    return " ".join(lines[:3]).replace("|", "\\|")[:300]
+
+
+def compare(raw: Path, out: Path, one: Set, expected: dict[str, Any]) -> str:
+    """Whether the pixels of each class are as many as others count."""
+    manifest = Manifest.load(out)
+    counted: Counter[str] = Counter()
+    for path in labels_packed(raw, out):
+        counted += count(path, manifest)
+    packed = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
+    packed[""] = manifest.pixels.ignored
+    words = "= Pillow" if counted == +Counter(packed) else f"differ: {counted} by Pillow, {packed} packed"
+    if one.expect:
+        sums: Counter[int] = Counter()
+        for name in one.expect:
+            sums.update({int(value): pixels for value, pixels in expected[name]["index_hist"].items()})
+        wanted: Counter[str] = Counter()
+        for value, pixels in sums.items():
+            wanted[class_of_value(manifest, value)] += pixels
+        words += ", = EXPECT" if wanted == +Counter(packed) else f", differ from EXPECT: {wanted}"
+    return f"{sum(packed.values()):,} {words}"
+
+
+def labels_packed(raw: Path, out: Path) -> Iterator[Path]:
+    """The label file of every row, found by the SHA-256 that the receipts have of it."""
+    files = {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in raw.rglob("*") if path.is_file()}
+    for path in (out / "shards").glob(f"*{SUFFIX}"):
+        receipt = Receipt.load(path)
+        kept = set(receipt.keys)
+        yield from (files[source.label] for source in receipt.sources if source.key in kept)
+
+
+def count(path: Path, manifest: Manifest) -> Counter[str]:
+    """The pixels of each class in a label, by Pillow and a dictionary; "" is what is ignored."""
+    rules, counts = manifest.recipe["label_rules"], Counter[str]()
+    with Image.open(path) as picture:
+        for source, pixels in read_sources(picture, rules):
+            counts[class_of(manifest, source, rules)] += pixels
+    return counts
+
+
+def read_sources(picture: Image.Image, rules: dict[str, Any]) -> Iterator[tuple[int | tuple[int, ...], int]]:
+    """Every value or colour of a label with its pixels, as its codec understands it."""
+    codec, divisor = rules["codec"], rules["divisor"]
+    if codec in ("colour", "ade20k") or (codec == "auto" and picture.mode == "RGB"):
+        colours = Counter(map(tuple, np.asarray(picture.convert("RGB")).reshape(-1, 3).tolist()))
+        for colour, pixels in colours.items():
+            yield (colour[0] // 10 * 256 + colour[1] if codec == "ade20k" else colour), pixels
+        return
+    numbers = np.asarray(picture if picture.mode in ("P", "L", "1") or "I" in picture.mode else picture.convert("L"))
+    for value, pixels in Counter(numbers.reshape(-1).astype(int).tolist()).items():
+        if codec == "binary" and rules["threshold"] is not None:
+            yield int(value >= rules["threshold"]), pixels
+        else:
+            yield (value // divisor if codec == "instance" else value), pixels
+
+
+def class_of(manifest: Manifest, source: int | tuple[int, ...], rules: dict[str, Any]) -> str:
+    if isinstance(source, int) and rules["codec"] == "binary" and rules["threshold"] is not None:
+        return manifest.classes.names[source]
+    if isinstance(source, int):
+        return class_of_value(manifest, source)
+    for one in manifest.classes.classes:
+        if source in one.colours:
+            return one.name
+    if source in manifest.classes.ignored_colours or rules["unknown"] == "ignore":
+        return ""
+    assert rules["unknown"] == "nearest", f"{source} is of no class"
+    drawn = [(colour, one.name) for one in manifest.classes.classes for colour in one.colours]
+    return min(drawn, key=lambda known: sum((a - b) ** 2 for a, b in zip(known[0], source, strict=False)))[1]
+
+
+def class_of_value(manifest: Manifest, value: int) -> str:
+    owners = [one.name for one in manifest.classes.classes if value in one.values]
+    if owners or value in manifest.classes.ignored_values:
+        return owners[0] if owners else ""
+    return f"{value}, which is of no class"
+
+
+if __name__ == "__main__":
+    main()
