@@ -59,12 +59,15 @@ def build(plan: Plan, limits: Limits, progress: Progress) -> Summary:
     plan.check_disk()
     request, out = plan.request, plan.request.out
     prepare_target(out)
-    receipts: list[Receipt | None] = [None] * len(plan.specs)
-    with closing(build_shards(plan.specs, request.raw, out, request.workers, request.task_timeout)) as shards:
-        for number, receipt in shards:
-            receipts[number] = receipt
+    receipts = dict(plan.reused)
+    progress(sum(len(receipt.sources) for receipt in receipts.values()))
+    numbers = list(plan.new_specs)
+    specs = list(plan.new_specs.values())
+    with closing(build_shards(specs, request.raw, out, request.workers, request.task_timeout)) as shards:
+        for place, receipt in shards:
+            receipts[numbers[place]] = receipt
             progress(len(receipt.sources))
-    done = [receipt for receipt in receipts if receipt is not None]
+    done = [receipts[number] for number in range(len(plan.specs))]
     rows, rejected = sum(receipt.rows for receipt in done), sum(len(receipt.rejects) for receipt in done)
     if rows + rejected != plan.pieces:
         raise PackError(

@@ -21,7 +21,8 @@ from packer.geometry import EDGES, FITS, INTERPOLATIONS
 from packer.labels import AUTO, CODECS, DIVISORS, UNKNOWNS
 from packer.pairing import PairingRules
 from packer.pictures.rules import ALPHAS, MOST_PIXELS
-from packer.plan import Plan, Request, make_plan
+from packer.plan import Plan, Request
+from packer.planning import make_plan
 from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe
 from packer.target import check_target
 from readers.contract.manifest import STORAGES
