@@ -43,6 +43,8 @@ class Summary:
     pairs: int
     pieces: int
     rows: int
+    reused: int
+    """Rows of shards that were there already."""
     rejects: tuple[tuple[str, str, str], ...]
     """Split, key and reason of each pair that is left out."""
     findings: Findings
@@ -79,7 +81,8 @@ def build(plan: Plan, limits: Limits, progress: Progress) -> Summary:
     manifest = commit(out, plan.recipe, done)
     counts = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
     findings = find(_seen(done), plan.sizes, counts, manifest.pixels.ignored, request.near_duplicates)
-    return Summary(manifest, plan.pairs, plan.pieces, rows, rejects, findings, time.monotonic() - started)
+    reused = sum(receipt.rows for receipt in plan.reused.values())
+    return Summary(manifest, plan.pairs, plan.pieces, rows, reused, rejects, findings, time.monotonic() - started)
 
 
 def _seen(receipts: Sequence[Receipt]) -> list[Seen]:

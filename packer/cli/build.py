@@ -24,6 +24,7 @@ from packer.pictures.rules import ALPHAS, MOST_PIXELS
 from packer.plan import Plan, Request
 from packer.planning import make_plan
 from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe
+from packer.reuse import MTIME, TRUSTS
 from packer.target import check_target
 from readers.contract.manifest import STORAGES
 
@@ -215,6 +216,14 @@ MOST_NAMED = 20
     show_default=True,
     help="About how large a shard is; at most twice that.",
 )
+@click.option(
+    "--trust",
+    type=click.Choice(TRUSTS),
+    default=MTIME,
+    show_default=True,
+    help="What tells that a raw file is as it was: its size and time, or always its content.",
+)
+@click.option("--retry-bad", is_flag=True, help="Build shards again that have bad pairs, though nothing changed.")
 @click.option("--near-duplicates", is_flag=True, help="Also look for images that are nearly the same across splits.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan or the summary as JSON.")
@@ -282,6 +291,7 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
         "fields": [field.to_json() for field in plan.recipe.fields],
         "classes": list(plan.recipe.classes.names),
         "shards": len(plan.specs),
+        "reused_shards": len(plan.reused),
         "bytes": plan.bytes,
         "bytes_with_labels_index": plan.index_bytes,
         "free_bytes": plan.free_bytes,
@@ -306,7 +316,7 @@ def _plan_text(plan: Plan) -> str:
         "sizes     " + _first([f"{size} ({count})" for size, count in facts["sizes"].items()]),
         "fields    " + "; ".join(fields),
         f"classes   {len(facts['classes'])}: " + _first(facts["classes"]),
-        f"shards    {facts['shards']}",
+        f"shards    {facts['shards']}, of which {facts['reused_shards']} are there already",
         f"bytes     {bytes_text(plan.bytes)} in {plan.rows} rows",
         f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else ""),
     ]
@@ -344,6 +354,7 @@ def _summary_json(summary: Summary, missing: Sequence[str]) -> dict[str, Any]:
         "generation": manifest.generation,
         "pairs": summary.pairs,
         "rows": summary.rows,
+        "reused_rows": summary.reused,
         "missing": list(missing),
         "rejects": [{"split": split, "key": key, "reason": reason} for split, key, reason in summary.rejects],
         "splits": {split.name: split.rows for split in manifest.splits},
@@ -360,5 +371,5 @@ def _summary_text(summary: Summary, out: Path) -> str:
     return (
         f"{out}: generation {manifest.generation}, {summary.rows} rows ({rows}) of {summary.pairs} pairs in "
         f"{manifest.shards} shards, {bytes_text(manifest.bytes)}, {len(summary.rejects)} left out, "
-        f"{summary.seconds:.1f} s ({summary.pieces / max(summary.seconds, 1e-9):.0f} rows/s)"
+        f"{summary.reused} reused, {summary.seconds:.1f} s ({summary.pieces / max(summary.seconds, 1e-9):.0f} rows/s)"
     )
