@@ -174,6 +174,13 @@ def test_a_bad_pair_fails_the_build_by_name_and_publishes_nothing(raw: RawFolder
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
+def test_what_has_no_partner_is_counted_in_the_summary(raw: RawFolder, tmp_path: Path) -> None:
+    (raw.path / "val/masks/street_000.png").unlink()
+    result = run("build", "--quiet", "--missing", "skip", raw.path, tmp_path / "out")
+    assert "left out val/images/street_000" in result.stderr
+    assert ", 0 left out, 1 without partner, " in result.stdout
+
+
 def test_bad_pairs_can_be_skipped_and_every_one_is_accounted_for(raw: RawFolder, tmp_path: Path) -> None:
     break_some(raw)
     result = run("build", "--on-bad", "skip", *SMALL_SHARDS, raw.path, tmp_path / "out")

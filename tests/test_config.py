@@ -131,7 +131,10 @@ def test_what_is_no_toml_is_refused(tmp_path: Path, text: str, message: str) -> 
 
 
 def test_a_config_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> None:
-    assert "cannot be read" in run("build", "--config", tmp_path / "none.toml", "raw", "out").stderr
+    said = run("build", "--config", tmp_path / "none.toml", "raw", "out").stderr
+    assert "none.toml: cannot be read (No such file or directory)\n" in said
+    (tmp_path / "latin.toml").write_bytes(b'size = "caf\xe9"')
+    assert "latin.toml: is not UTF-8 text (" in run("build", "--config", tmp_path / "latin.toml", "raw", "out").stderr
     with (tmp_path / "large.toml").open("wb") as file:
         file.truncate(1 << 40)
     assert "larger than 16 MiB" in run("build", "--config", tmp_path / "large.toml", "raw", "out").stderr

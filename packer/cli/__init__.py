@@ -59,7 +59,9 @@ def main() -> None:
 
     \b
     Example:
+      packer probe raw/
       packer build --format lmdb raw/ out/
+      packer info out/
       packer verify out/
 
     \b

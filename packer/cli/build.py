@@ -236,7 +236,7 @@ def build_command(**options: Any) -> None:
       packer build --format lmdb raw/ out/
       packer build --format hdf5 --size 512x512 --labels index raw/ out/
       packer build --classes 21 --ignore 255 --size 512x512 --fit letterbox VOC2012/ out/
-      packer build --image 'scans/{patient}/{key}.png' --label 'truth/{patient}/{key}.png' \
+      packer build --image 'scans/{patient}/{key}.png' --label 'truth/{patient}/{key}.png' \\
                    --split 80/10/10 --split-by patient raw/ out/
       packer build --preset cityscapes --size 512x1024 --print-config > packer.toml
       packer build --config packer.toml --workers 8 cityscapes/ out/
@@ -275,7 +275,7 @@ def build_command(**options: Any) -> None:
     click.echo(
         json.dumps(_summary_json(summary, plan.pairing.missing), indent=1)
         if as_json
-        else _summary_text(summary, request.out)
+        else _summary_text(summary, len(plan.pairing.missing), request.out)
     )
 
 
@@ -365,11 +365,12 @@ def _summary_json(summary: Summary, missing: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _summary_text(summary: Summary, out: Path) -> str:
+def _summary_text(summary: Summary, missing: int, out: Path) -> str:
     manifest = summary.manifest
+    alone = f", {missing} without partner" if missing else ""
     rows = ", ".join(f"{split.name} {split.rows}" for split in manifest.splits)
     return (
         f"{out}: generation {manifest.generation}, {summary.rows} rows ({rows}) of {summary.pairs} pairs in "
-        f"{manifest.shards} shards, {bytes_text(manifest.bytes)}, {len(summary.rejects)} left out, "
+        f"{manifest.shards} shards, {bytes_text(manifest.bytes)}, {len(summary.rejects)} left out{alone}, "
         f"{summary.reused} reused, {summary.seconds:.1f} s ({summary.pieces / max(summary.seconds, 1e-9):.0f} rows/s)"
     )
