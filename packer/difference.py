@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from packer.plan import Plan
+from packer.recipe import changed_recipe
 from packer.reuse import Known
 from packer.stamps import load_stamps
 from readers.contract.errors import DamagedError
@@ -62,19 +63,11 @@ def difference(plan: Plan) -> Difference:
         added=_names(now.keys() - before),
         changed=tuple(f"{pair.split}/{pair.key}" for pair, same in zip(doubtful, known, strict=True) if not same),
         removed=_names(before - now.keys()),
-        recipe=changed_recipe(plan.current, plan),
+        recipe=() if plan.current is None else changed_recipe(plan.current.recipe, plan.recipe),
         rebuilt_shards=len(plan.new_specs),
         reused_shards=len(plan.reused),
         dropped_shards=len([one for one in receipts if one.stem not in reused]),
     )
-
-
-def changed_recipe(current: Manifest | None, plan: Plan) -> tuple[tuple[str, object, object], ...]:
-    """Which parts of the recipe are others than those of the pack."""
-    if current is None:
-        return ()
-    now = plan.recipe.to_json()
-    return tuple((key, current.recipe.get(key), now[key]) for key in now if current.recipe.get(key) != now[key])
 
 
 def current_receipts(out: Path) -> list[Receipt]:

@@ -36,15 +36,16 @@ CHECK_THREADS = 16
 """Reading headers waits for the disk more than for the processor."""
 
 
-def make_plan(request: Request) -> Plan:
-    """Find the pairs, judge every header that is not known, and cut the shards."""
+def make_plan(request: Request, distrusted: frozenset[str] = frozenset()) -> Plan:
+    """Find the pairs, judge every header that is not known, and cut the shards. Distrusted ones are not reused."""
     _check_options(request)
     pairing = find_pairs(request.raw, request.pairing, leave_out=request.out)
     eyes = Eyes(request.raw, request.workers, request.task_timeout, request.max_pixels)
     classes = _classes(request, eyes, pairing)
     rules = settle(LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor), classes)
     image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels)
-    known = Known(request.out, request.raw, load_stamps(request.out), request.trust)
+    stamps = [one for one in load_stamps(request.out) if one.stem not in distrusted]
+    known = Known(request.out, request.raw, stamps, request.trust)
     sizes, verdicts = _check_headers(request, pairing.pairs, known, image_rules, rules)
     recipe = _recipe(request, pairing, classes, image_rules, rules, _geometry(request, sizes, verdicts))
     fingerprint = recipe.fingerprint()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +94,12 @@ class Recipe:
         )
         entry.close()
         return recipe
+
+
+def changed_recipe(before: Mapping[str, Any], now: Recipe) -> tuple[tuple[str, Any, Any], ...]:
+    """Which keys of a recipe are others than in a pack: key, before, now."""
+    document = now.to_json()
+    return tuple((key, before.get(key), value) for key, value in document.items() if before.get(key) != value)
 
 
 def _geometry(entry: Entry) -> Geometry:

@@ -8,9 +8,12 @@ from typing import Any
 import click
 
 from packer.cli.build import build_command
+from packer.cli.diff import diff_command
 from packer.cli.info import info_command
+from packer.cli.log import LOG, TEXT
 from packer.cli.presets import presets_command
 from packer.cli.probe import probe_command
+from packer.cli.repair import repair_command
 from packer.cli.verify import verify_command
 from packer.errors import PackError
 from readers.contract import VERSION
@@ -28,8 +31,8 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except (PackError, ReadError) as error:
-            click.echo(f"packer: {error}", err=True)
-            if str(error).count("\n") > MOST_LINES:
+            LOG.say("error", f"packer: {error}", exit_code=_exit_code(error))
+            if str(error).count("\n") > MOST_LINES and LOG.form == TEXT:
                 click.echo(f"packer: {str(error).splitlines()[0]} (listed above)", err=True)
             ctx.exit(_exit_code(error))
         except KeyboardInterrupt:
@@ -52,7 +55,10 @@ def _exit_code(error: Exception) -> int:
     return DAMAGED if isinstance(error, DamagedError) else 1
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(VERSION, prog_name="packer")
 def main() -> None:
     """Decode segmentation data sets once, offline, into files that training memory-maps.
@@ -71,5 +77,13 @@ def main() -> None:
     """
 
 
-for command in (build_command, info_command, presets_command, probe_command, verify_command):
+for command in (
+    build_command,
+    diff_command,
+    info_command,
+    presets_command,
+    probe_command,
+    repair_command,
+    verify_command,
+):
     main.add_command(command)

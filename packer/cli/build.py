@@ -12,18 +12,21 @@ from typing import Any
 import click
 
 from packer.build import Limits, Summary, all_cores, build
-from packer.cli.configured import ConfiguredCommand
+from packer.cli.configured import EFFECTIVE, ConfiguredCommand
+from packer.cli.log import FORMATS, LOG, TEXT
+from packer.cli.metrics import measured
 from packer.cli.progress import progress
 from packer.cli.values import BytesType, ClassesType, LimitType, RangeType, SharesType, SizeType, bytes_text, shape_text
 from packer.engines import TASK_TIMEOUT, warm_up
 from packer.errors import UsageError
 from packer.geometry import EDGES, FITS, INTERPOLATIONS
+from packer.kept_config import keep_config
 from packer.labels import AUTO, CODECS, DIVISORS, UNKNOWNS
 from packer.pairing import PairingRules
 from packer.pictures.rules import ALPHAS, MOST_PIXELS
 from packer.plan import Plan, Request
 from packer.planning import make_plan
-from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe
+from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe, changed_recipe
 from packer.reuse import MTIME, TRUSTS
 from packer.target import check_target
 from readers.contract.manifest import STORAGES
@@ -225,6 +228,18 @@ MOST_NAMED = 20
 )
 @click.option("--retry-bad", is_flag=True, help="Build shards again that have bad pairs, though nothing changed.")
 @click.option("--near-duplicates", is_flag=True, help="Also look for images that are nearly the same across splits.")
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default=TEXT,
+    show_default=True,
+    help="What stderr gets: lines for people, or JSON lines with the id of the run.",
+)
+@click.option(
+    "--metrics-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write metrics for Prometheus' textfile collector there, also when the build fails.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the plan and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan or the summary as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress.")
@@ -249,34 +264,51 @@ def build_command(**options: Any) -> None:
       split lists in splits/, lists/ or RAW itself (train.txt, val.txt) are read where folders tell no split
     """
     as_json, dry_run, quiet = options.pop("as_json"), options.pop("dry_run"), options.pop("quiet")
+    LOG.form, metrics_file = options.pop("log_format"), options.pop("metrics_file")
+    request, limits = requested(options)
+    check_target(request.out)
+    warm_up()
+    with measured(metrics_file) as measure:
+        plan = make_plan(request)
+        if dry_run:
+            click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))
+            return
+        summary = run_build(plan, limits, quiet)
+        measure(summary)
+    click.echo(
+        json.dumps(_summary_json(summary, plan.pairing.missing), indent=1)
+        if as_json
+        else summary_text(summary, len(plan.pairing.missing), request.out)
+    )
+
+
+def requested(options: dict[str, Any]) -> tuple[Request, Limits]:
+    """What the options ask for."""
     options["workers"] = options["workers"] or all_cores()
     limits = Limits(options.pop("on_bad") == "skip", options.pop("max_bad"))
     if limits.most is not None and not limits.skip:
         raise UsageError("--max-bad: needs --on-bad skip; without it, one bad pair is too many")
     rules = PairingRules(**{field.name: options.pop(field.name) for field in fields(PairingRules)})
-    divisor = int(options.pop("divisor"))
-    request = Request(pairing=rules, divisor=divisor, **options)
-    check_target(request.out)
-    warm_up()
-    plan = make_plan(request)
-    if dry_run:
-        click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))
-        return
+    return Request(pairing=rules, divisor=int(options.pop("divisor")), **options), limits
+
+
+def run_build(plan: Plan, limits: Limits, quiet: bool) -> Summary:
+    """Build, with words before and after; the configuration that was in effect is kept beside the pack."""
     if not quiet:
-        click.echo("".join(f"{line}\n" for line in _advice(plan)), err=True, nl=False)
+        for line in _advice(plan):
+            LOG.say("note", line)
     with progress("packing", plan.pieces, "rows", quiet) as advance:
         summary = build(plan, limits, advance)
     for name in plan.pairing.missing:
-        click.echo(f"left out {name}", err=True)
+        LOG.say("left out", f"left out {name}")
     for split, key, reason in summary.rejects:
-        click.echo(f"left out {split}/{key}: {reason}", err=True)
+        LOG.say("left out", f"left out {split}/{key}: {reason}", split=split, key=key, reason=reason)
     for line in summary.findings.lines():
-        click.echo(f"finding   {line}", err=True)
-    click.echo(
-        json.dumps(_summary_json(summary, plan.pairing.missing), indent=1)
-        if as_json
-        else _summary_text(summary, len(plan.pairing.missing), request.out)
-    )
+        LOG.say("finding", f"finding   {line}")
+    effective = click.get_current_context().meta.get(EFFECTIVE)
+    if effective is not None:
+        keep_config(plan.request.out, effective)
+    return summary
 
 
 def _plan_json(plan: Plan) -> dict[str, Any]:
@@ -339,7 +371,8 @@ def _advice(plan: Plan) -> list[str]:
     old = plan.current
     if old is not None and old.recipe != plan.recipe.to_json():
         what = f"generation {old.generation} ({old.storage}, {len(old.classes)} classes, {old.rows} rows)"
-        advice.append(f"note      another recipe than that of {what}, which this build replaces as the current one")
+        keys = ", ".join(key for key, _, _ in changed_recipe(old.recipe, plan.recipe))
+        advice.append(f"note      another recipe than that of {what}, which stays beside the new one: {keys} changed")
     if plan.index_bytes is not None:
         advice.append(
             f"note      label planes are most of this pack: --labels index needs {bytes_text(plan.index_bytes)} "
@@ -351,6 +384,7 @@ def _advice(plan: Plan) -> list[str]:
 def _summary_json(summary: Summary, missing: Sequence[str]) -> dict[str, Any]:
     manifest = summary.manifest
     return {
+        "run": LOG.run,
         "generation": manifest.generation,
         "pairs": summary.pairs,
         "rows": summary.rows,
@@ -365,7 +399,7 @@ def _summary_json(summary: Summary, missing: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _summary_text(summary: Summary, missing: int, out: Path) -> str:
+def summary_text(summary: Summary, missing: int, out: Path) -> str:
     manifest = summary.manifest
     alone = f", {missing} without partner" if missing else ""
     rows = ", ".join(f"{split.name} {split.rows}" for split in manifest.splits)
