@@ -14,12 +14,15 @@ from packer.cli.log import LOG, TEXT
 from packer.cli.presets import presets_command
 from packer.cli.probe import probe_command
 from packer.cli.repair import repair_command
+from packer.cli.signals import StoppedError, ended_by_signals
 from packer.cli.verify import verify_command
 from packer.errors import PackError
 from readers.contract import VERSION
 from readers.contract.errors import DamagedError, ReadError
 
-DAMAGED, INTERRUPTED = 4, 130
+DAMAGED = 4
+PUBLISHING = ("build", "repair")
+STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
 MOST_LINES = 20
 """Of an error, beyond which its first line is told again at the end: the top has scrolled away."""
 
@@ -28,17 +31,20 @@ class Commands(click.Group):
     """The one place where our errors become a message and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        LOG.published = False
         try:
-            return super().invoke(ctx)
+            with ended_by_signals():
+                return super().invoke(ctx)
         except (PackError, ReadError) as error:
             LOG.say("error", f"packer: {error}", exit_code=_exit_code(error))
             if str(error).count("\n") > MOST_LINES and LOG.form == TEXT:
                 click.echo(f"packer: {str(error).splitlines()[0]} (listed above)", err=True)
             ctx.exit(_exit_code(error))
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything has stopped; one more changes nothing
-            click.echo("packer: interrupted; nothing was published", err=True)
-            ctx.exit(INTERRUPTED)
+            number = stop.number if isinstance(stop, StoppedError) else signal.SIGINT
+            LOG.say("stopped", f"packer: {STOPPED[number]}{_left_behind(ctx)}", exit_code=128 + number)
+            ctx.exit(128 + number)
         except MemoryError as error:
             click.echo(f"packer: out of memory ({error}); try fewer --workers or a smaller --shard-size", err=True)
             ctx.exit(1)
@@ -47,6 +53,13 @@ class Commands(click.Group):
         except OSError as error:  # what no message of ours foresaw: a name too long, a folder without permission
             click.echo(f"packer: {error.filename or 'input/output'}: {error.strerror or error}", err=True)
             ctx.exit(1)
+
+
+def _left_behind(ctx: click.Context) -> str:
+    """What the user needs not fear."""
+    if ctx.invoked_subcommand not in PUBLISHING:
+        return ""
+    return "; everything was published before" if LOG.published else "; nothing was published"
 
 
 def _exit_code(error: Exception) -> int:
@@ -73,7 +86,8 @@ def main() -> None:
     \b
     Exit codes:
       0 done   1 failed   2 wrong usage   3 more bad pairs than --max-bad   4 damaged data
-      130 interrupted
+      75 somebody else is changing OUT
+      130 interrupted   143 terminated   129 hung up
     """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,14 @@ from packer.errors import UsageError
 from packer.geometry import EDGES, FITS, INTERPOLATIONS
 from packer.kept_config import keep_config
 from packer.labels import AUTO, CODECS, DIVISORS, UNKNOWNS
+from packer.lock import locked
 from packer.pairing import PairingRules
 from packer.pictures.rules import ALPHAS, MOST_PIXELS
 from packer.plan import Plan, Request
 from packer.planning import make_plan
 from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe, changed_recipe
 from packer.reuse import MTIME, TRUSTS
-from packer.target import check_target
+from packer.target import check_target, is_ours
 from readers.contract.manifest import STORAGES
 
 MOST_NAMED = 20
@@ -268,11 +270,12 @@ def build_command(**options: Any) -> None:
     request, limits = requested(options)
     check_target(request.out)
     warm_up()
-    with measured(metrics_file) as measure:
+    if dry_run:
         plan = make_plan(request)
-        if dry_run:
-            click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))
-            return
+        click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))
+        return
+    with measured(metrics_file) as measure, changing(request.out):
+        plan = make_plan(request)
         summary = run_build(plan, limits, quiet)
         measure(summary)
     click.echo(
@@ -292,6 +295,11 @@ def requested(options: dict[str, Any]) -> tuple[Request, Limits]:
     return Request(pairing=rules, divisor=int(options.pop("divisor")), **options), limits
 
 
+def changing(out: Path) -> AbstractContextManager[None]:
+    """Hold the lock of a pack from the first look at it; one that is not there yet is locked once it is."""
+    return locked(out) if is_ours(out) else nullcontext()
+
+
 def run_build(plan: Plan, limits: Limits, quiet: bool) -> Summary:
     """Build, with words before and after; the configuration that was in effect is kept beside the pack."""
     if not quiet:
@@ -299,6 +307,7 @@ def run_build(plan: Plan, limits: Limits, quiet: bool) -> Summary:
             LOG.say("note", line)
     with progress("packing", plan.pieces, "rows", quiet) as advance:
         summary = build(plan, limits, advance)
+    LOG.published = True
     for name in plan.pairing.missing:
         LOG.say("left out", f"left out {name}")
     for split, key, reason in summary.rejects:

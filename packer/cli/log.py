@@ -18,6 +18,8 @@ class Log:
     """Where a command says what happens."""
 
     form: str = TEXT
+    published: bool = False
+    """Whether the command has done what it is for, whatever comes then."""
     run: str = field(default_factory=lambda: secrets.token_hex(4))
 
     def say(self, event: str, text: str, **facts: object) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from packer.build import all_cores
-from packer.cli.build import run_build, summary_text
+from packer.cli.build import changing, run_build, summary_text
 from packer.cli.progress import progress
 from packer.cli.recorded import recorded_request
 from packer.engines import warm_up
@@ -34,6 +34,11 @@ def repair_command(out: Path, raw: Path, config: Path | None, workers: int | Non
     Example:
       packer repair out/ raw/
     """
+    with changing(out):
+        _repair(out, raw, config, workers, quiet)
+
+
+def _repair(out: Path, raw: Path, config: Path | None, workers: int | None, quiet: bool) -> None:
     damage = _verify(out, workers, quiet)
     if not damage:
         click.echo(f"{out}: whole; nothing to repair")

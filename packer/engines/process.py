@@ -18,6 +18,8 @@ from packer.engines.worker import work
 from packer.publish import remove_partials
 from readers.contract.manifest import SHARDS
 
+HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 def warm_up() -> None:
     """Start the process that workers are forked from, so that it imports while this one does something else.
@@ -25,18 +27,19 @@ def warm_up() -> None:
     It has no threads of its own, unlike this one, where OpenCV or pyarrow may have: a fork of those could hang.
     """
     multiprocessing.set_forkserver_preload(["packer.engines.worker"])
-    with ctrl_c_held_back():
+    with signals_held_back():
         forkserver.ensure_running()
 
 
 @contextmanager
-def ctrl_c_held_back() -> Iterator[None]:
-    """Ctrl-C reaches this thread a little later, and processes started meanwhile never: the parent acts for them."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def signals_held_back() -> Iterator[None]:
+    """Ctrl-C and its like reach this thread a little later, and processes started meanwhile never: the parent acts for
+    them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
 
 
 class WorkerDiedError(Exception):
