@@ -9,6 +9,7 @@ import click
 
 from packer.cli.build import build_command
 from packer.cli.diff import diff_command
+from packer.cli.generations import gc_command, log_command, rollback_command
 from packer.cli.info import info_command
 from packer.cli.log import LOG, TEXT
 from packer.cli.presets import presets_command
@@ -21,7 +22,7 @@ from readers.contract import VERSION
 from readers.contract.errors import DamagedError, ReadError
 
 DAMAGED = 4
-PUBLISHING = ("build", "repair")
+PUBLISHING = ("build", "repair", "rollback")
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
 MOST_LINES = 20
 """Of an error, beyond which its first line is told again at the end: the top has scrolled away."""
@@ -94,10 +95,13 @@ def main() -> None:
 for command in (
     build_command,
     diff_command,
+    gc_command,
     info_command,
+    log_command,
     presets_command,
     probe_command,
     repair_command,
+    rollback_command,
     verify_command,
 ):
     main.add_command(command)
