@@ -354,3 +354,11 @@ def test_a_manifest_writes_each_colour_one_way(text: str) -> None:
     document = {"classes": [{"name": "a", "colour": None, "values": [], "colours": [text]}]}
     ClassTable.from_json(Entry({**document, "ignored_values": [], "ignored_colours": []}, "", problems))
     assert [problem.where for problem in problems] == ["classes.0.colours"]
+
+
+def test_of_several_columns_that_could_be_the_name_the_plainest_is(tmp_path: Path) -> None:
+    (tmp_path / "classes.csv").write_text("label,name,id,value\n7,road,1,10\n8,car,2,20\n")
+    table = read_table(tmp_path / "classes.csv")
+    assert [(one.name, one.values) for one in table.classes] == [("road", (10,)), ("car", (20,))]
+    (tmp_path / "classes.json").write_text('[{"label": "7", "name": "road", "id": 1}, {"name": "car", "id": 2}]')
+    assert read_table(tmp_path / "classes.json").names == ("road", "car")
