@@ -194,6 +194,15 @@ def test_an_empty_sample_of_the_samples_is_the_first(raw_folder: RawFolder) -> N
     assert sample(100, 3) == [0, 50, 99]
 
 
+def test_pipes_are_bad_and_never_waited_for(tmp_path: Path) -> None:
+    """Two of them have the same length, as copies would."""
+    raw = folder(tmp_path / "raw", TRUTH, TRUTH, TRUTH)
+    for number in (0, 1):
+        (raw / f"images/{number}.png").unlink()
+        os.mkfifo(raw / f"images/{number}.png")
+    assert "images/0.png: is not a regular file" in probed(raw)["bad"]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission_is_bad_and_named(tmp_path: Path) -> None:
     raw = folder(tmp_path / "raw", TRUTH, TRUTH)
