@@ -158,6 +158,13 @@ def test_binary_is_two_values_or_a_threshold() -> None:
     assert split.decode(encode(soft)).tolist() == [[0, 0], [1, 1]]
 
 
+def test_a_threshold_is_no_limit_for_the_indices_of_a_coloured_palette() -> None:
+    data = palette(np.array([[0, 1]], np.uint8), np.array([[0, 0, 0], [255, 0, 0]], np.uint8))
+    assert LabelCodec(BINARY_CLASSES, LabelRules("binary")).decode(data).tolist() == [[0, 1]]
+    with pytest.raises(BadPair, match="has colours"):
+        LabelCodec(BINARY_CLASSES, LabelRules("binary", threshold=128)).decode(data)
+
+
 def test_a_jpeg_label_needs_a_threshold() -> None:
     mask = np.zeros((32, 32), np.uint8)
     mask[8:24, 8:24] = 255
