@@ -158,6 +158,13 @@ def test_binary_is_two_values_or_a_threshold() -> None:
     assert split.decode(encode(soft)).tolist() == [[0, 0], [1, 1]]
 
 
+def test_a_threshold_is_no_limit_for_the_indices_of_a_coloured_palette() -> None:
+    data = palette(np.array([[0, 1]], np.uint8), np.array([[0, 0, 0], [255, 0, 0]], np.uint8))
+    assert LabelCodec(BINARY_CLASSES, LabelRules("binary")).decode(data).tolist() == [[0, 1]]
+    with pytest.raises(BadPair, match="has colours"):
+        LabelCodec(BINARY_CLASSES, LabelRules("binary", threshold=128)).decode(data)
+
+
 def test_a_jpeg_label_needs_a_threshold() -> None:
     mask = np.zeros((32, 32), np.uint8)
     mask[8:24, 8:24] = 255
@@ -232,6 +239,32 @@ def test_a_folder_of_moving_palettes_packs_by_colour_and_asks_where_only_values_
     assert not (tmp_path / "out2").exists()
     options = ("--quiet", "--classes", 4, "--label-codec", "index", "--palettes-differ")
     assert run("build", *options, raw, tmp_path / "out2").exit_code == 0
+
+
+@pytest.mark.parametrize("foreground", [(255, 0, 0), (255, 255, 255)])
+@pytest.mark.parametrize("compacted", [False, True])
+def test_moving_palettes_of_two_colours_are_read_by_their_grays_or_asked_about(
+    tmp_path: Path, foreground: tuple[int, int, int], compacted: bool
+) -> None:
+    """Black and white say which is which, whatever their indices; black and red do not."""
+    raw, colours = tmp_path / "raw", np.array([(0, 0, 0), foreground], np.uint8)
+    mask = np.arange(64, dtype=np.uint8).reshape(8, 8) % 2
+    moved = palette(np.zeros_like(mask), colours[1:]) if compacted else palette(1 - mask, colours[::-1])
+    for number, data in enumerate([palette(mask, colours), moved]):
+        write_png(raw / "images" / f"{number}.png", np.full((8, 8, 3), 40 * number, np.uint8))
+        (raw / "labels").mkdir(exist_ok=True)
+        (raw / "labels" / f"{number}.png").write_bytes(data)
+    by_index = run("build", "--classes", 2, raw, tmp_path / "by_index")
+    assert by_index.exit_code == 1
+    assert "the labels' palettes differ" in by_index.stderr
+    binary = run("build", "--quiet", "--label-codec", "binary", raw, tmp_path / "out")
+    if foreground == (255, 0, 0):
+        assert binary.exit_code == 1
+        assert "the labels' palettes differ" in binary.stderr
+        return
+    wanted = [mask, np.ones_like(mask) if compacted else mask]
+    found = [label.numpy() for _, label in open_dataset(tmp_path / "out", label="index")]
+    assert np.array_equal(found, wanted)
 
 
 def test_a_folder_of_random_palettes_asks_until_the_index_is_named_and_has_no_colour_of_the_table(
