@@ -12,9 +12,12 @@ from packer.commit import commit
 from packer.engines import build_shards
 from packer.errors import PackError, RejectedError, TooManyRejectsError
 from packer.findings import Findings, Seen, find
+from packer.lock import locked
 from packer.plan import Plan
-from packer.target import prepare_target
-from readers.contract.manifest import Manifest
+from packer.publish import sweep
+from packer.stamps import STAMPS
+from packer.target import make_target, prepare_target
+from readers.contract.manifest import GENERATIONS, SHARDS, Manifest
 from readers.contract.receipt import Receipt
 from readers.contract.tiles import picture_of
 
@@ -43,6 +46,8 @@ class Summary:
     pairs: int
     pieces: int
     rows: int
+    reused: int
+    """Rows of shards that were there already."""
     rejects: tuple[tuple[str, str, str], ...]
     """Split, key and reason of each pair that is left out."""
     findings: Findings
@@ -58,13 +63,36 @@ def build(plan: Plan, limits: Limits, progress: Progress) -> Summary:
         )
     plan.check_disk()
     request, out = plan.request, plan.request.out
-    prepare_target(out)
-    receipts: list[Receipt | None] = [None] * len(plan.specs)
-    with closing(build_shards(plan.specs, request.raw, out, request.workers, request.task_timeout)) as shards:
-        for number, receipt in shards:
-            receipts[number] = receipt
+    make_target(out)
+    with locked(out):
+        prepare_target(out)
+        for name in ("", SHARDS, GENERATIONS, STAMPS):
+            sweep(out / name)
+        done = _build_shards(plan, progress)
+        rows, rejects = _judge(plan, limits, done)
+        manifest = commit(out, plan.recipe, done)
+    counts = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
+    findings = find(_seen(done), plan.sizes, counts, manifest.pixels.ignored, request.near_duplicates)
+    reused = sum(receipt.rows for receipt in plan.reused.values())
+    return Summary(manifest, plan.pairs, plan.pieces, rows, reused, rejects, findings, time.monotonic() - started)
+
+
+def _build_shards(plan: Plan, progress: Progress) -> list[Receipt]:
+    """The receipts of all shards in order: of those that are there already, and of those that are built now."""
+    request = plan.request
+    receipts = dict(plan.reused)
+    progress(sum(len(receipt.sources) for receipt in receipts.values()))
+    numbers = list(plan.new_specs)
+    specs = list(plan.new_specs.values())
+    with closing(build_shards(specs, request.raw, request.out, request.workers, request.task_timeout)) as shards:
+        for place, receipt in shards:
+            receipts[numbers[place]] = receipt
             progress(len(receipt.sources))
-    done = [receipt for receipt in receipts if receipt is not None]
+    return [receipts[number] for number in range(len(plan.specs))]
+
+
+def _judge(plan: Plan, limits: Limits, done: Sequence[Receipt]) -> tuple[int, tuple[tuple[str, str, str], ...]]:
+    """The number of rows and the bad pairs, if there are not too many of these."""
     rows, rejected = sum(receipt.rows for receipt in done), sum(len(receipt.rejects) for receipt in done)
     if rows + rejected != plan.pieces:
         raise PackError(
@@ -73,10 +101,7 @@ def build(plan: Plan, limits: Limits, progress: Progress) -> Summary:
     rejects = _bad_pairs(done)
     if not limits.allows(len(rejects), plan.pairs) or rows == 0:
         raise _too_many([reason for _, _, reason in rejects], plan, limits)
-    manifest = commit(out, plan.recipe, done)
-    counts = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
-    findings = find(_seen(done), plan.sizes, counts, manifest.pixels.ignored, request.near_duplicates)
-    return Summary(manifest, plan.pairs, plan.pieces, rows, rejects, findings, time.monotonic() - started)
+    return rows, rejects
 
 
 def _seen(receipts: Sequence[Receipt]) -> list[Seen]:

@@ -39,8 +39,9 @@ def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
     )
     _put_table(out, digest, table)
     if current is not None and current.same_data(manifest):
-        if not generation_path(out, current.generation).is_file():
-            put_text(current.to_text(), generation_path(out, current.generation))
+        kept = generation_path(out, current.generation)
+        if not kept.is_file() or kept.read_bytes() != current.to_text().encode():
+            put_text(current.to_text(), kept)
         return current
     text = manifest.to_text()
     Manifest.from_text(text, "the new manifest")  # what readers would refuse is not published

@@ -4,6 +4,7 @@ PackError                 exit code
 ├── InputError            1   the raw folder or the class table is not usable; carries every problem
 ├── UsageError            2   options that cannot be, or not together
 ├── TargetError           1   the place to pack to cannot be used
+├── BusyError            75   somebody else is changing the pack
 ├── EngineError           1   a worker process died, or was told what makes no sense
 ├── RejectedError         1   pairs are bad and --on-bad is fail
 └── TooManyRejectsError   3   more pairs are bad than --max-bad allows
@@ -38,6 +39,12 @@ class UsageError(PackError):
 
 class TargetError(PackError):
     """The place to pack to cannot be used."""
+
+
+class BusyError(PackError):
+    """Somebody else is changing the pack; try again later (EX_TEMPFAIL)."""
+
+    exit_code = 75
 
 
 class EngineError(PackError):

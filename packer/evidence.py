@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -116,11 +116,19 @@ def read_without_table(labels: LabelSurvey) -> Reading:
     if any(kind.startswith("jpeg") for kind in labels.kinds):
         why = "JPEG labels are blurred by their compression: only binary with a threshold can be read"
         return Reading(LabelRules(BINARY, threshold=128), BINARY_CLASSES, (why,))
-    if labels.values:
-        return _numbers(labels)
-    if labels.colours:
-        return _colours(labels)
-    return Reading(LabelRules(), None, (), ("no label could be looked into",))
+    if not labels.values and not labels.colours:
+        return Reading(LabelRules(), None, (), ("no label could be looked into",))
+    reading = _numbers(labels) if labels.values else _colours(labels)
+    return replace(reading, doubts=(*reading.doubts, *_rare(labels, reading)))
+
+
+def _rare(labels: LabelSurvey, reading: Reading) -> Iterator[str]:
+    """That classes made of what was seen lack what was not: a build would refuse it."""
+    if reading.classes not in (None, BINARY_CLASSES) and labels.looked_into < labels.kinds.total():
+        yield (
+            f"only {labels.looked_into} of {labels.kinds.total()} labels were decoded, so rare classes may be missing: "
+            "--sample all finds them"
+        )
 
 
 def _colours(labels: LabelSurvey) -> Reading:
@@ -138,40 +146,39 @@ def _colours(labels: LabelSurvey) -> Reading:
     return Reading(
         LabelRules(COLOUR),
         ClassTable(classes),
-        (f"RGB labels of {len(classes)} colours",),
-        ("name the classes, put them in the order wanted",),
+        (f"read as colour: {len(classes)} colours, which no class table and no preset tells",),
+        ("give the classes their names, and put them in the order wanted",),
     )
 
 
 def _numbers(labels: LabelSurvey) -> Reading:
     """Gray labels, or palettes."""
     values, present = labels.values, sorted(labels.values)
-    what = f"{'palette indices' if labels.palettes.indices else 'gray values'} {listed(values, False)}"
     if len(present) <= 2 and present[0] == 0 and present[-1] in (0, 1, IGNORE_VALUE):
-        return Reading(LabelRules(BINARY), BINARY_CLASSES, (f"{what}: two classes",))
+        return Reading(LabelRules(BINARY), BINARY_CLASSES, ("read as binary: two classes",))
     soft = (values[present[0]] + values[present[-1]]) / values.total() > SOFT_SHARE
     if soft and not labels.palettes.indices and len(present) > MOST_LISTED and present[-1] <= IGNORE_VALUE:
         why = f"{len(present)} gray values, but nearly all pixels are {present[0]} or {present[-1]}: soft edges"
         return Reading(LabelRules(BINARY, threshold=present[-1] // 2 + 1), BINARY_CLASSES, (why,))
     if present[-1] >= DIVISORS[0]:
-        return _instances(values, what)
-    return _classes(labels, what)
+        return _instances(values)
+    return _classes(labels)
 
 
-def _classes(labels: LabelSurvey, what: str) -> Reading:
+def _classes(labels: LabelSurvey) -> Reading:
     """Each number is a class."""
     present = sorted(labels.values)
     ignored = (IGNORE_VALUE,) if IGNORE_VALUE in present and len(present) > 2 else ()
     classes = [value for value in present if value not in ignored]
-    why = [what] + (["255 is no class, by custom"] if ignored else [])
+    why = ["read as index; no class table and no preset tells these values"]
+    why += ["of a palette the index counts"] if labels.palettes.indices else []
+    why += ["255 is no class, by custom"] if ignored else []
     doubts = [*_palette_doubts(labels), "give the classes their names"]
-    if labels.palettes.indices:
-        why.append("of a palette the index is read")
     table = numbered_classes(range(max(classes) + 1) if max(classes) < 2 * len(classes) + 8 else classes)
     return Reading(LabelRules(INDEX), ClassTable(table, ignored), tuple(why), tuple(doubts))
 
 
-def _instances(values: Counter[int], what: str) -> Reading:
+def _instances(values: Counter[int]) -> Reading:
     """Class and instance in one number."""
     thousands = any(value < 100 for value in values) and max(values) < 100 * DIVISORS[0]
     divisor = DIVISORS[0] if thousands else DIVISORS[1]
@@ -179,8 +186,11 @@ def _instances(values: Counter[int], what: str) -> Reading:
     return Reading(
         LabelRules(INSTANCE, divisor=divisor),
         _of_values(classes),
-        (f"{what}: class * {divisor} + instance, by their range",),
-        ("check --divisor, 1000 or 256; if the numbers are classes, --label-codec index", "name the classes"),
+        (f"read as instance: the numbers are class * {divisor} + instance, by their range",),
+        (
+            'check divisor, 1000 or 256; if the numbers are classes, label-codec = "index"',
+            "give the classes their names",
+        ),
     )
 
 

@@ -99,7 +99,10 @@ def _search(raw: Path, files: list[str], rules: PairingRules) -> tuple[Layout | 
         return None, ListedPairs(files, None).find(lines).with_told(told)
     layout = _layout(raw, files, rules)
     if lists and layout.has_splits:
-        raise InputError(f"{raw}: the layout {layout.name} already has splits, so --lists cannot name others")
+        raise InputError(
+            f"{raw}: the layout {layout.name} already has splits, so --lists cannot name others; "
+            "leave --lists out, or give --image and --label without {split}"
+        )
     beside = [] if lists or layout.has_splits else usual_lists(files)
     if layout.exclusive and beside:
         lists = _only(raw, beside)

@@ -27,6 +27,7 @@ TABLE_WORDS = ("class", "label", "colo", "palette", "categor", "objectinfo")
 MOST_PLANES = 3
 """With more classes than an image has channels, planes are most of a pack."""
 LEAST_TO_SPLIT = 10
+GUESSED = "none that is known; these templates, taken from the names, pair most files"
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def _pairing(request: ProbeRequest, proposals: Sequence[Proposal]) -> tuple[Pair
         for one in proposals:
             rules = PairingRules(one.image, one.label, missing="skip")
             try:
-                return find_pairs(request.raw, rules), rules, None
+                return replace(find_pairs(request.raw, rules), layout=GUESSED), rules, None
             except InputError:
                 continue
     return None, rules, why_not
@@ -139,7 +140,9 @@ def _proposed(
         settings["labels"] = "index"
     if len(seen.sizes) > 1:
         settings["size"] = "native"
-        doubts.append('pictures have several sizes: size = "native" keeps them; for one size, "512x512" and fit')
+        doubts.append(
+            'pictures have several sizes, which size = "native" keeps; for one size, say size = "512x512" and a fit'
+        )
     doubts += _image_doubts(seen, settings)
     return settings, doubts
 

@@ -30,6 +30,13 @@ def remove_partials(folder: Path, process: int) -> None:
         shutil.rmtree(private, ignore_errors=True)
 
 
+def sweep(folder: Path) -> None:
+    """Remove what was on its way when somebody was killed: only who holds the lock may."""
+    for private in folder.glob(f"{PARTIAL}*"):
+        if private.is_dir() and not private.is_symlink():
+            shutil.rmtree(private, ignore_errors=True)
+
+
 def put(written: Path, target: Path) -> None:
     """Bring a written file to the disk, then to its name. The folder is synced apart, once for many files."""
     with written.open("rb") as file:

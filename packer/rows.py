@@ -26,11 +26,13 @@ from packer.pictures.kinds import read_header
 from packer.pictures.rules import ImageRules
 from packer.piece import Piece
 from packer.recipe import Recipe
+from packer.stamps import UNKNOWN, FileState, state_to_keep
 from readers.contract.manifest import Pixels
 from readers.contract.onehot import expand
 from readers.contract.receipt import Source
 
 NO_PIXELS = Pixels((), 0)
+NOTHING = Source("", "", "")
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,10 @@ class Row:
     look: str = ""
     pixels: Pixels = NO_PIXELS
     reject: str | None = None
+    states: tuple[FileState, FileState] = (UNKNOWN, UNKNOWN)
+    """How the files of the pair were just before they were read."""
+    size: tuple[int, int] = (0, 0)
+    """Of the upright picture, where it is a good one."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +74,18 @@ class RowMaker:
         """Pack the pieces of one pair. The digests are of the very bytes that were decoded."""
         digests: list[str] = []
         first = slots[0].piece
+        states = (state_to_keep(self._raw / first.image), state_to_keep(self._raw / first.label))
         try:
             image_data, label_data = self._load(first.image, digests), self._load(first.label, digests)
             image, label = self._decode(first, image_data, label_data)
             packed = [self._pack(slot, image, label) for slot in slots]  # all or none
         except BadPair as bad:
-            reason = str(bad)
-            return [Row(Source(slot.piece.key, *(*digests, "", "")[:2]), reject=reason) for slot in slots]
-        return [replace(row, source=Source(slot.piece.key, *digests)) for slot, row in zip(slots, packed, strict=True)]
+            bad_row = Row(NOTHING, reject=str(bad), states=states)
+            return [replace(bad_row, source=Source(slot.piece.key, *(*digests, "", "")[:2])) for slot in slots]
+        return [
+            replace(row, source=Source(slot.piece.key, *digests), states=states, size=(label.shape[0], label.shape[1]))
+            for slot, row in zip(slots, packed, strict=True)
+        ]
 
     def _as_stored(self, planes: NDArray[Any]) -> NDArray[Any]:
         """Pixels in the stored type; what is scaled to 0..1 already may have been resized beyond it."""
@@ -112,7 +122,7 @@ class RowMaker:
         counts = np.bincount(stored.reshape(-1), minlength=len(classes))[: len(classes)].tolist()
         crc32 = zlib.crc32(slot.image.data)
         return Row(
-            Source(slot.piece.key, "", ""),
+            NOTHING,
             zlib.crc32(slot.label.data, crc32),
             look(crc32, fitted),
             Pixels(tuple(counts), stored.size - sum(counts)),

@@ -17,9 +17,14 @@ import cv2
 from packer.columns import Columns
 from packer.errors import TargetError
 from packer.formats import Arrays, writer
+from packer.labels import LabelRules
+from packer.pictures.rules import ImageRules
+from packer.piece import Piece
 from packer.publish import partial, put, put_text, sync_folder
 from packer.rows import Row, RowMaker, Slot
 from packer.spec import ShardSpec
+from packer.stamps import RowStamp, state_to_keep, write_stamps
+from readers.contract import VERSION
 from readers.contract.checked import fingerprint
 from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
@@ -51,10 +56,33 @@ def build_shard(
     places = [place for place in range(len(spec.pieces)) if place not in condemned]
     columns, decoded = decode_pieces(spec, raw, places, threads, watch)
     made = dict(zip(places, decoded, strict=True))
-    made |= {place: Row(Source(spec.pieces[place].key, "", ""), reject=why) for place, why in condemned.items()}
+    made |= {place: _condemned(spec.pieces[place], raw, why) for place, why in condemned.items()}
     rows = [made[place] for place in range(len(spec.pieces))]
     kept = [place for place, row in enumerate(rows) if row.reject is None]
-    return _store(_receipt(spec, rows), columns.kept(kept), spec.recipe.fields, out / SHARDS)
+    receipt = _store(_receipt(spec, rows), columns.kept(kept), spec.recipe.fields, out / SHARDS)
+    stamps = [
+        RowStamp(piece.key, *piece.files, row.states, row.size) for piece, row in zip(spec.pieces, rows, strict=True)
+    ]
+    write_stamps(
+        out,
+        receipt.stem,
+        receipt.recipe,
+        judged_by(spec.recipe.image_rules, spec.recipe.label_rules),
+        spec.split,
+        stamps,
+    )
+    return receipt
+
+
+def judged_by(image_rules: ImageRules, label_rules: LabelRules) -> str:
+    """A fingerprint of what decides whether a pair is good by its headers."""
+    return fingerprint([VERSION, image_rules.to_json(), label_rules.lossy])[:32]
+
+
+def _condemned(piece: Piece, raw: Path, why: str) -> Row:
+    """The row of a piece that is not to be read."""
+    states = (state_to_keep(raw / piece.image), state_to_keep(raw / piece.label))
+    return Row(Source(piece.key, "", ""), reject=why, states=states)
 
 
 def decode_pieces(
@@ -104,8 +132,8 @@ def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
 
 def _store(receipt: Receipt, columns: Arrays, fields: Sequence[Field], folder: Path) -> Receipt:
     """Write the files, then the receipt. A shard that is already there stays as it is: published files never change."""
-    there = _already_there(receipt, folder)
-    if there is not None:
+    there = whole_shard(folder / (receipt.stem + SUFFIX))
+    if there is not None and there.with_files(()) == receipt:
         return there
     files = []
     try:
@@ -123,14 +151,14 @@ def _store(receipt: Receipt, columns: Arrays, fields: Sequence[Field], folder: P
     return complete
 
 
-def _already_there(receipt: Receipt, folder: Path) -> Receipt | None:
-    """The receipt of the same shard from an earlier build, if its files are whole by their sizes."""
+def whole_shard(path: Path) -> Receipt | None:
+    """The receipt at this path, if the files of its shard are whole by their sizes."""
     try:
-        there = Receipt.load(folder / (receipt.stem + SUFFIX))
-        whole = all((folder / (there.stem + one.suffix)).stat().st_size == one.bytes for one in there.files)
+        receipt = Receipt.load(path)
+        whole = all(path.with_name(receipt.stem + one.suffix).stat().st_size == one.bytes for one in receipt.files)
     except (DamagedError, OSError):
         return None
-    return there if whole and there.with_files(()) == receipt else None
+    return receipt if whole and path.name == receipt.stem + SUFFIX else None
 
 
 def sha256(path: Path) -> str:

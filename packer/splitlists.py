@@ -62,7 +62,8 @@ class Lists:
         choices = [split for split in _parts(self.text)[1].split("|") if split]
         lost = [split for split in choices if split not in found]
         if lost or not found:
-            raise InputError(f"--lists {self.text}: there is no list {', '.join(lost)}, neither below {raw} nor here")
+            none = f"no list {', '.join(lost)}" if lost else "no such list"
+            raise InputError(f"--lists {self.text}: there is {none}, neither below {raw} nor here")
         return [line for split in choices or sorted(found) for line in _read_list(split, *found[split], problems)]
 
 

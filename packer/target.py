@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from packer.errors import TargetError
+from packer.lock import NAME as LOCK
 from packer.publish import PARTIAL, make_folder, put_text
 from readers.contract.manifest import GENERATIONS, SHARDS
 from readers.pack import is_pack
@@ -16,7 +17,7 @@ MARK_TEXT = "This folder belongs to segpack's packer: it adds, replaces and remo
 def check_target(out: Path) -> None:
     """Refuse a folder that holds something else: nothing that we did not make is ever touched."""
     if out.is_dir() and not (out / MARK).is_file() and not is_pack(out):
-        others = sorted(path.name for path in out.iterdir() if not path.name.startswith(PARTIAL))
+        others = sorted(path.name for path in out.iterdir() if not path.name.startswith((PARTIAL, LOCK)))
         if others:
             raise TargetError(
                 f"{out}: exists and is not a packed data set (it holds {', '.join(others[:3])}, …); "
@@ -26,11 +27,24 @@ def check_target(out: Path) -> None:
         raise TargetError(f"{out}: is a file; name a new or an empty folder")
 
 
-def prepare_target(out: Path) -> None:
-    """Make the folders of a pack, marked as ours before anything else lies there."""
+def is_ours(out: Path) -> bool:
+    """Whether a pack lies there, or is on its way."""
+    return (out / MARK).is_file()
+
+
+def make_target(out: Path) -> None:
+    """Make the folder, so that it can be locked."""
     check_target(out)
     try:
         make_folder(out)
+    except OSError as error:
+        raise TargetError(f"{out}: cannot be written to ({error.strerror})") from error
+
+
+def prepare_target(out: Path) -> None:
+    """Make the folders of a pack, marked as ours before anything else lies there. The lock must be held."""
+    check_target(out)
+    try:
         if not (out / MARK).is_file():
             put_text(MARK_TEXT, out / MARK)
         for name in (SHARDS, GENERATIONS):

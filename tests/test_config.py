@@ -86,8 +86,17 @@ def test_every_option_of_build_is_a_key(tmp_path: Path) -> None:
         told = problems_of(tmp_path, f"{key} = {value}\nwrong = 1\n")
         assert not any("did you mean" in line and line.startswith(f"{key}:") for line in told)
         assert any(line.startswith("wrong: is not known") for line in told)
-    assert {"size", "image-dtype", "ignore", "shard-size", "workers", "json"} <= build_command.keys().keys()
-    assert not {"config", "preset", "print-config", "help", "raw", "out"} & build_command.keys().keys()
+    assert {
+        "raw",
+        "out",
+        "size",
+        "image-dtype",
+        "ignore",
+        "shard-size",
+        "workers",
+        "json",
+    } <= build_command.keys().keys()
+    assert not {"config", "preset", "print-config", "help"} & build_command.keys().keys()
 
 
 def test_every_problem_of_a_config_at_once(tmp_path: Path) -> None:
@@ -131,7 +140,10 @@ def test_what_is_no_toml_is_refused(tmp_path: Path, text: str, message: str) -> 
 
 
 def test_a_config_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> None:
-    assert "cannot be read" in run("build", "--config", tmp_path / "none.toml", "raw", "out").stderr
+    said = run("build", "--config", tmp_path / "none.toml", "raw", "out").stderr
+    assert "none.toml: cannot be read (No such file or directory)\n" in said
+    (tmp_path / "latin.toml").write_bytes(b'size = "caf\xe9"')
+    assert "latin.toml: is not UTF-8 text (" in run("build", "--config", tmp_path / "latin.toml", "raw", "out").stderr
     with (tmp_path / "large.toml").open("wb") as file:
         file.truncate(1 << 40)
     assert "larger than 16 MiB" in run("build", "--config", tmp_path / "large.toml", "raw", "out").stderr

@@ -70,6 +70,7 @@ LAYERS = {
         "packer.publish",
         "packer.shard",
         "packer.spec",
+        "packer.stamps",
         "readers.contract",
     ),
 }

@@ -30,7 +30,11 @@ def start(raw: RawFolder, out: Path, workers: int) -> subprocess.Popen[str]:
     """A build in a group of processes of its own, as a shell starts it, well under way."""
     command = ["build", "--quiet", "--workers", str(workers), "--shard-size", "8MiB", str(raw.path), str(out)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "packer", *command], stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-m", "packer", *command],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # pytest itself may run under nohup
     )
     deadline = time.monotonic() + 60
     while not list(out.glob("shards/*.receipt.json")) and time.monotonic() < deadline:
@@ -70,12 +74,40 @@ def test_ctrl_c_once_or_twice_ends_soon_without_a_traceback(
         assert not list((tmp_path / "out" / "shards").glob(".partial-*"))
 
 
-@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGKILL])
-def test_workers_end_with_a_parent_that_is_killed(large: RawFolder, tmp_path: Path, kind: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("kind", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 129, "hung up")]
+)
+@pytest.mark.parametrize("to_all", [True, False])
+def test_what_ends_a_command_ends_it_in_order(
+    large: RawFolder, tmp_path: Path, kind: signal.Signals, code: int, word: str, to_all: bool
+) -> None:
     process = start(large, tmp_path / "out", 2)
-    process.send_signal(kind)
+    if to_all:
+        os.killpg(process.pid, kind)
+    else:
+        process.send_signal(kind)
+    _, words = process.communicate(timeout=5)
+    assert (process.returncode, words) == (code, f"packer: {word}; nothing was published\n")
+    assert group_is_gone(process.pid)
+    assert not list((tmp_path / "out").rglob(".partial-*"))
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_who_publishes_nothing_does_not_speak_of_it(large: RawFolder, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run("build", "--quiet", "--labels", "index", large.path, out).exit_code == 0
+    process = subprocess.Popen([sys.executable, "-m", "packer", "verify", "--quiet", str(out)], stderr=subprocess.PIPE)
+    time.sleep(0.6)
+    process.send_signal(signal.SIGTERM)
+    words = process.communicate(timeout=5)[1].decode()
+    assert (process.returncode, words) in [(143, "packer: terminated\n"), (0, ""), (-15, "")]
+
+
+def test_workers_end_with_a_parent_that_is_killed(large: RawFolder, tmp_path: Path) -> None:
+    process = start(large, tmp_path / "out", 2)
+    process.kill()
     process.communicate(timeout=10)  # a worker that lived on would hold the pipe open
-    assert process.returncode == -kind
+    assert process.returncode == -signal.SIGKILL
     assert group_is_gone(process.pid)
     assert run("info", tmp_path / "out").exit_code == 1
 

@@ -32,6 +32,14 @@ def problems(root: Path, **options: object) -> tuple[str, ...]:
     return caught.value.problems
 
 
+def test_lists_that_are_not_there_are_said_so(raw: Path) -> None:
+    with pytest.raises(InputError, match="there is no such list, neither below"):
+        find_pairs(raw, PairingRules(lists="cuts/{split}.txt"))
+    write(raw / "cuts/train.txt", "a")
+    with pytest.raises(InputError, match="there is no list val, neither below"):
+        find_pairs(raw, PairingRules(lists="cuts/{split:train|val}.txt"))
+
+
 @pytest.mark.parametrize("folder", ["splits", "lists", "ImageSets/Segmentation", ""])
 def test_lists_in_the_usual_places_are_found(raw: Path, folder: str) -> None:
     write(raw / folder / "train.txt", "a", "b", "c")
@@ -43,7 +51,7 @@ def test_lists_are_not_looked_for_where_folders_tell_the_splits(tmp_path: Path) 
     touch(tmp_path, "train/a.png", "trainannot/a.png", "val/b.png", "valannot/b.png")
     write(tmp_path / "train.txt", "nothing")
     assert splits(tmp_path) == [("train", "a"), ("val", "b")]
-    with pytest.raises(InputError, match="already has splits"):
+    with pytest.raises(InputError, match=r"already has splits, .* give --image and --label without {split}"):
         find_pairs(tmp_path, PairingRules(lists="{split}.txt"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -133,9 +134,29 @@ def test_a_preset_is_known_by_its_folders_and_values(tmp_path: Path) -> None:
     assert [np.array_equal(label, truth - 1) for label, truth in zip(packed, labels, strict=True)] == [True, True]
 
 
+def test_classes_made_of_a_sample_are_doubted_and_those_of_all_labels_are_not(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", TRUTH, TRUTH[::-1])
+    rare = "only 1 of 2 labels were decoded, so rare classes may be missing: --sample all finds them"
+    assert rare in probed(raw, "--sample", 1)["to_decide"]
+    assert not any("rare" in doubt for doubt in probed(raw)["to_decide"])
+    binary = folder(tmp_path / "binary", TRUTH > 1, TRUTH > 1)
+    assert not any("rare" in doubt for doubt in probed(binary, "--sample", 1)["to_decide"])
+
+
+def test_the_page_says_what_a_preset_was_known_by(tmp_path: Path) -> None:
+    one = {"image": "Train/Urban/images_png/{}.png", "label": "Train/Urban/masks_png/{}.png"}
+    by_templates = run("probe", folder(tmp_path / "loveda", TRUTH + 1, **one)).stdout
+    assert "loveda knows 100.00 % of the label pixels, and its templates find 1 pairs\n" in by_templates
+    colours = np.array([[0, 0, 0], [128, 0, 0], [0, 128, 0], [128, 128, 0]], np.uint8)
+    by_colours = run("probe", folder(tmp_path / "voc", palette_png(TRUTH, colours))).stdout
+    assert "voc knows 100.00 % of the label pixels, all in its colours\n" in by_colours
+
+
 def test_templates_are_proposed_where_no_layout_fits(tmp_path: Path) -> None:
     raw = folder(tmp_path / "raw", TRUTH, TRUTH, image="data/{}.png", label="data/{}_mask.png")
-    assert 'label = "data/{key}_mask"' in probed(raw)["config"]
+    answer = probed(raw)
+    assert 'label = "data/{key}_mask"' in answer["config"]
+    assert "none that is known" in answer["layout"]
     assert len(packed_by_proposal(raw, tmp_path)) == 2
 
 
@@ -191,6 +212,14 @@ def test_an_empty_sample_of_the_samples_is_the_first(raw_folder: RawFolder) -> N
     assert probed(raw_folder.path, "--sample", 1)["labels"]["decoded"] == 1
     assert probed(raw_folder.path, "--sample", "all")["labels"]["decoded"] == 32
     assert sample(100, 3) == [0, 50, 99]
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", TRUTH, TRUTH)
+    for number in range(2):
+        (raw / f"images/{number}.png").unlink()
+        os.mkfifo(raw / f"images/{number}.png")
+    assert probed(raw)["bad"] == [f"images/{number}.png: is not a regular file" for number in range(2)]
 
 
 def test_a_link_to_nowhere_is_bad_and_named(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from conftest import run
 
 from readers import DamagedError, open_dataset
-from readers.contract.manifest import MANIFEST
+from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS
 from readers.formats.column import map_file
 from readers.pack import Pack
 
@@ -22,7 +22,8 @@ def copy(packed: Path, tmp_path: Path) -> Path:
 
 
 def files(out: Path) -> list[Path]:
-    return sorted(path for path in out.rglob("*") if path.is_file() and path.name != ".segpack")
+    parts = (MANIFEST, GENERATIONS, SHARDS)
+    return sorted(path for path in out.rglob("*") if path.is_file() and path.relative_to(out).parts[0] in parts)
 
 
 def flip(path: Path, place: int, bit: int) -> None:

@@ -18,7 +18,8 @@ from packer.engines.board import Board, Watch
 from packer.engines.case import MOST_FAILURES
 from packer.engines.shard_case import ShardCase
 from packer.errors import EngineError
-from packer.plan import Request, make_plan
+from packer.plan import Request
+from packer.planning import make_plan
 from readers import open_dataset
 from readers.contract.receipt import SUFFIX, Receipt
 

@@ -25,8 +25,10 @@ def read_text(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
         text = data.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
     if len(data) > MOST_BYTES:
         raise InputError(f"{path}: is larger than {MOST_BYTES >> 20} MiB, which no class table or configuration is")
     return text

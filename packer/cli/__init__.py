@@ -8,15 +8,22 @@ from typing import Any
 import click
 
 from packer.cli.build import build_command
+from packer.cli.diff import diff_command
+from packer.cli.generations import gc_command, log_command, rollback_command
 from packer.cli.info import info_command
+from packer.cli.log import LOG, TEXT
 from packer.cli.presets import presets_command
 from packer.cli.probe import probe_command
+from packer.cli.repair import repair_command
+from packer.cli.signals import StoppedError, ended_by_signals
 from packer.cli.verify import verify_command
 from packer.errors import PackError
 from readers.contract import VERSION
 from readers.contract.errors import DamagedError, ReadError
 
-DAMAGED, INTERRUPTED = 4, 130
+DAMAGED = 4
+PUBLISHING = ("build", "repair", "rollback")
+STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
 MOST_LINES = 20
 """Of an error, beyond which its first line is told again at the end: the top has scrolled away."""
 
@@ -25,17 +32,20 @@ class Commands(click.Group):
     """The one place where our errors become a message and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        LOG.published = False
         try:
-            return super().invoke(ctx)
+            with ended_by_signals():
+                return super().invoke(ctx)
         except (PackError, ReadError) as error:
-            click.echo(f"packer: {error}", err=True)
-            if str(error).count("\n") > MOST_LINES:
+            LOG.say("error", f"packer: {error}", exit_code=_exit_code(error))
+            if str(error).count("\n") > MOST_LINES and LOG.form == TEXT:
                 click.echo(f"packer: {str(error).splitlines()[0]} (listed above)", err=True)
             ctx.exit(_exit_code(error))
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything has stopped; one more changes nothing
-            click.echo("packer: interrupted; nothing was published", err=True)
-            ctx.exit(INTERRUPTED)
+            number = stop.number if isinstance(stop, StoppedError) else signal.SIGINT
+            LOG.say("stopped", f"packer: {STOPPED[number]}{_left_behind(ctx)}", exit_code=128 + number)
+            ctx.exit(128 + number)
         except MemoryError as error:
             click.echo(f"packer: out of memory ({error}); try fewer --workers or a smaller --shard-size", err=True)
             ctx.exit(1)
@@ -46,28 +56,52 @@ class Commands(click.Group):
             ctx.exit(1)
 
 
+def _left_behind(ctx: click.Context) -> str:
+    """What the user needs not fear."""
+    if ctx.invoked_subcommand not in PUBLISHING:
+        return ""
+    return "; everything was published before" if LOG.published else "; nothing was published"
+
+
 def _exit_code(error: Exception) -> int:
     if isinstance(error, PackError):
         return error.exit_code
     return DAMAGED if isinstance(error, DamagedError) else 1
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(VERSION, prog_name="packer")
 def main() -> None:
     """Decode segmentation data sets once, offline, into files that training memory-maps.
 
     \b
     Example:
+      packer probe raw/
       packer build --format lmdb raw/ out/
+      packer info out/
       packer verify out/
 
     \b
     Exit codes:
       0 done   1 failed   2 wrong usage   3 more bad pairs than --max-bad   4 damaged data
-      130 interrupted
+      75 somebody else is changing OUT
+      130 interrupted   143 terminated   129 hung up
     """
 
 
-for command in (build_command, info_command, presets_command, probe_command, verify_command):
+for command in (
+    build_command,
+    diff_command,
+    gc_command,
+    info_command,
+    log_command,
+    presets_command,
+    probe_command,
+    repair_command,
+    rollback_command,
+    verify_command,
+):
     main.add_command(command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,24 @@ from typing import Any
 import click
 
 from packer.build import Limits, Summary, all_cores, build
-from packer.cli.configured import ConfiguredCommand
+from packer.cli.configured import EFFECTIVE, ConfiguredCommand
+from packer.cli.log import FORMATS, LOG, TEXT
+from packer.cli.metrics import measured
 from packer.cli.progress import progress
 from packer.cli.values import BytesType, ClassesType, LimitType, RangeType, SharesType, SizeType, bytes_text, shape_text
 from packer.engines import TASK_TIMEOUT, warm_up
 from packer.errors import UsageError
 from packer.geometry import EDGES, FITS, INTERPOLATIONS
+from packer.kept_config import keep_config
 from packer.labels import AUTO, CODECS, DIVISORS, UNKNOWNS
+from packer.lock import locked
 from packer.pairing import PairingRules
 from packer.pictures.rules import ALPHAS, MOST_PIXELS
-from packer.plan import Plan, Request, make_plan
-from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe
-from packer.target import check_target
+from packer.plan import Plan, Request
+from packer.planning import make_plan
+from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe, changed_recipe
+from packer.reuse import MTIME, TRUSTS
+from packer.target import check_target, is_ours
 from readers.contract.manifest import STORAGES
 
 MOST_NAMED = 20
@@ -214,7 +221,27 @@ MOST_NAMED = 20
     show_default=True,
     help="About how large a shard is; at most twice that.",
 )
+@click.option(
+    "--trust",
+    type=click.Choice(TRUSTS),
+    default=MTIME,
+    show_default=True,
+    help="What tells that a raw file is as it was: its size and time, or always its content.",
+)
+@click.option("--retry-bad", is_flag=True, help="Build shards again that have bad pairs, though nothing changed.")
 @click.option("--near-duplicates", is_flag=True, help="Also look for images that are nearly the same across splits.")
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default=TEXT,
+    show_default=True,
+    help="What stderr gets: lines for people, or JSON lines with the id of the run.",
+)
+@click.option(
+    "--metrics-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write metrics for Prometheus' textfile collector there, also when the build fails.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the plan and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan or the summary as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress.")
@@ -226,7 +253,7 @@ def build_command(**options: Any) -> None:
       packer build --format lmdb raw/ out/
       packer build --format hdf5 --size 512x512 --labels index raw/ out/
       packer build --classes 21 --ignore 255 --size 512x512 --fit letterbox VOC2012/ out/
-      packer build --image 'scans/{patient}/{key}.png' --label 'truth/{patient}/{key}.png' \
+      packer build --image 'scans/{patient}/{key}.png' --label 'truth/{patient}/{key}.png' \\
                    --split 80/10/10 --split-by patient raw/ out/
       packer build --preset cityscapes --size 512x1024 --print-config > packer.toml
       packer build --config packer.toml --workers 8 cityscapes/ out/
@@ -239,34 +266,58 @@ def build_command(**options: Any) -> None:
       split lists in splits/, lists/ or RAW itself (train.txt, val.txt) are read where folders tell no split
     """
     as_json, dry_run, quiet = options.pop("as_json"), options.pop("dry_run"), options.pop("quiet")
+    LOG.form, metrics_file = options.pop("log_format"), options.pop("metrics_file")
+    request, limits = requested(options)
+    check_target(request.out)
+    warm_up()
+    if dry_run:
+        plan = make_plan(request)
+        click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))
+        return
+    with measured(metrics_file) as measure, changing(request.out):
+        plan = make_plan(request)
+        summary = run_build(plan, limits, quiet)
+        measure(summary)
+    click.echo(
+        json.dumps(_summary_json(summary, plan.pairing.missing), indent=1)
+        if as_json
+        else summary_text(summary, len(plan.pairing.missing), request.out)
+    )
+
+
+def requested(options: dict[str, Any]) -> tuple[Request, Limits]:
+    """What the options ask for."""
     options["workers"] = options["workers"] or all_cores()
     limits = Limits(options.pop("on_bad") == "skip", options.pop("max_bad"))
     if limits.most is not None and not limits.skip:
         raise UsageError("--max-bad: needs --on-bad skip; without it, one bad pair is too many")
     rules = PairingRules(**{field.name: options.pop(field.name) for field in fields(PairingRules)})
-    divisor = int(options.pop("divisor"))
-    request = Request(pairing=rules, divisor=divisor, **options)
-    check_target(request.out)
-    warm_up()
-    plan = make_plan(request)
-    if dry_run:
-        click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))
-        return
+    return Request(pairing=rules, divisor=int(options.pop("divisor")), **options), limits
+
+
+def changing(out: Path) -> AbstractContextManager[None]:
+    """Hold the lock of a pack from the first look at it; one that is not there yet is locked once it is."""
+    return locked(out) if is_ours(out) else nullcontext()
+
+
+def run_build(plan: Plan, limits: Limits, quiet: bool) -> Summary:
+    """Build, with words before and after; the configuration that was in effect is kept beside the pack."""
     if not quiet:
-        click.echo("".join(f"{line}\n" for line in _advice(plan)), err=True, nl=False)
+        for line in _advice(plan):
+            LOG.say("note", line)
     with progress("packing", plan.pieces, "rows", quiet) as advance:
         summary = build(plan, limits, advance)
+    LOG.published = True
     for name in plan.pairing.missing:
-        click.echo(f"left out {name}", err=True)
+        LOG.say("left out", f"left out {name}")
     for split, key, reason in summary.rejects:
-        click.echo(f"left out {split}/{key}: {reason}", err=True)
+        LOG.say("left out", f"left out {split}/{key}: {reason}", split=split, key=key, reason=reason)
     for line in summary.findings.lines():
-        click.echo(f"finding   {line}", err=True)
-    click.echo(
-        json.dumps(_summary_json(summary, plan.pairing.missing), indent=1)
-        if as_json
-        else _summary_text(summary, request.out)
-    )
+        LOG.say("finding", f"finding   {line}")
+    effective = click.get_current_context().meta.get(EFFECTIVE)
+    if effective is not None:
+        keep_config(plan.request.out, effective)
+    return summary
 
 
 def _plan_json(plan: Plan) -> dict[str, Any]:
@@ -281,6 +332,7 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
         "fields": [field.to_json() for field in plan.recipe.fields],
         "classes": list(plan.recipe.classes.names),
         "shards": len(plan.specs),
+        "reused_shards": len(plan.reused),
         "bytes": plan.bytes,
         "bytes_with_labels_index": plan.index_bytes,
         "free_bytes": plan.free_bytes,
@@ -305,7 +357,7 @@ def _plan_text(plan: Plan) -> str:
         "sizes     " + _first([f"{size} ({count})" for size, count in facts["sizes"].items()]),
         "fields    " + "; ".join(fields),
         f"classes   {len(facts['classes'])}: " + _first(facts["classes"]),
-        f"shards    {facts['shards']}",
+        f"shards    {facts['shards']}, of which {facts['reused_shards']} are there already",
         f"bytes     {bytes_text(plan.bytes)} in {plan.rows} rows",
         f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else ""),
     ]
@@ -328,7 +380,8 @@ def _advice(plan: Plan) -> list[str]:
     old = plan.current
     if old is not None and old.recipe != plan.recipe.to_json():
         what = f"generation {old.generation} ({old.storage}, {len(old.classes)} classes, {old.rows} rows)"
-        advice.append(f"note      another recipe than that of {what}, which this build replaces as the current one")
+        keys = ", ".join(key for key, _, _ in changed_recipe(old.recipe, plan.recipe))
+        advice.append(f"note      another recipe than that of {what}, which stays beside the new one: {keys} changed")
     if plan.index_bytes is not None:
         advice.append(
             f"note      label planes are most of this pack: --labels index needs {bytes_text(plan.index_bytes)} "
@@ -340,9 +393,11 @@ def _advice(plan: Plan) -> list[str]:
 def _summary_json(summary: Summary, missing: Sequence[str]) -> dict[str, Any]:
     manifest = summary.manifest
     return {
+        "run": LOG.run,
         "generation": manifest.generation,
         "pairs": summary.pairs,
         "rows": summary.rows,
+        "reused_rows": summary.reused,
         "missing": list(missing),
         "rejects": [{"split": split, "key": key, "reason": reason} for split, key, reason in summary.rejects],
         "splits": {split.name: split.rows for split in manifest.splits},
@@ -353,11 +408,12 @@ def _summary_json(summary: Summary, missing: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _summary_text(summary: Summary, out: Path) -> str:
+def summary_text(summary: Summary, missing: int, out: Path) -> str:
     manifest = summary.manifest
+    alone = f", {missing} without partner" if missing else ""
     rows = ", ".join(f"{split.name} {split.rows}" for split in manifest.splits)
     return (
         f"{out}: generation {manifest.generation}, {summary.rows} rows ({rows}) of {summary.pairs} pairs in "
-        f"{manifest.shards} shards, {bytes_text(manifest.bytes)}, {len(summary.rejects)} left out, "
-        f"{summary.seconds:.1f} s ({summary.pieces / max(summary.seconds, 1e-9):.0f} rows/s)"
+        f"{manifest.shards} shards, {bytes_text(manifest.bytes)}, {len(summary.rejects)} left out{alone}, "
+        f"{summary.reused} reused, {summary.seconds:.1f} s ({summary.pieces / max(summary.seconds, 1e-9):.0f} rows/s)"
     )

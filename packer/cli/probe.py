@@ -31,8 +31,8 @@ MOST_NAMED = 10
 @click.argument("raw", type=click.Path(path_type=Path))
 @click.option("--image", metavar="TEMPLATE", help="Where images are, if no layout fits; as for build.")
 @click.option("--label", metavar="TEMPLATE", help="Where labels are; as for build.")
-@click.option("--lists", metavar="PATH|TEMPLATE", help="Lists of the splits; as for build.")
-@click.option("--pairs", type=click.Path(path_type=Path), help="A CSV of pairs; as for build.")
+@click.option("--lists", metavar="PATH", help="Lists of the splits; as for build.")
+@click.option("--pairs", metavar="FILE", type=click.Path(path_type=Path), help="A CSV of pairs; as for build.")
 @click.option("--classes", type=ClassesType(), help="Class table to judge the labels by; as for build.")
 @click.option("--ignore", multiple=True, metavar="VALUE|COLOUR|NAME", help="What is no class; as for build.")
 @click.option(
@@ -45,7 +45,12 @@ MOST_NAMED = 10
 @click.option("--near-duplicates", is_flag=True, help="Also look for images that are nearly the same across splits.")
 @click.option("--workers", type=click.IntRange(1), help="Cores to use. Default: all.")
 @click.option(
-    "--task-timeout", type=click.IntRange(1), default=TASK_TIMEOUT, help="The longest that one pair may take."
+    "--task-timeout",
+    type=click.IntRange(1),
+    default=TASK_TIMEOUT,
+    show_default=True,
+    metavar="SECONDS",
+    help="The longest that one pair may take.",
 )
 @click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Write the proposal to this TOML file.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
@@ -92,7 +97,8 @@ def _page(raw: Path, found: Probe) -> Iterator[str]:
     yield from _survey_lines(found.survey)
     yield f"reading   {'; '.join(found.reading.why) or 'unknown'}"
     yield from (
-        f"preset    {one.name} finds {one.pairs} pairs and knows {100 * one.share:.2f} % of the label pixels"
+        f"preset    {one.name} knows {100 * one.share:.2f} % of the label pixels"
+        + (f", and its templates find {one.pairs} pairs" if one.pairs else ", all in its colours")
         for one in found.presets
     )
     yield from (f"odd       {line}" for line in _odd(found))

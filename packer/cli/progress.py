@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
 from tqdm import tqdm
+
+from packer.cli.log import JSON, LOG
 
 LOG_SECONDS = 30.0
 
@@ -19,7 +20,7 @@ def progress(what: str, total: int, unit: str, quiet: bool) -> Iterator[Callable
     """A function to call with what was just done."""
     if quiet:
         yield lambda done: None
-    elif sys.stderr.isatty():
+    elif sys.stderr.isatty() and LOG.form != JSON:
         width = shutil.get_terminal_size().columns  # never 0, which some terminals say and tqdm takes at its word
         with tqdm(total=total, desc=what, unit=f" {unit}", unit_scale=unit == "B", ncols=width, smoothing=0.1) as bar:
             yield bar.update
@@ -39,6 +40,7 @@ def _lines(what: str, total: int, unit: str) -> Callable[[int], None]:
             told = now
             rate = done / (now - started)
             left = (total - done) / rate if rate else 0
-            click.echo(f"{what}: {done} of {total} {unit}, {rate:.1f} {unit}/s, {left:.0f} s left", err=True)
+            words = f"{what}: {done} of {total} {unit}, {rate:.1f} {unit}/s, {left:.0f} s left"
+            LOG.say("progress", words, done=done, total=total, seconds_left=round(left))
 
     return advance

@@ -65,6 +65,18 @@ class BytesType(click.ParamType[Any]):
         return int(found[1]) * UNITS[found[2].upper()]
 
 
+class TimeType(click.ParamType[Any]):
+    """`24h` is a time; seconds come out."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = re.fullmatch(r"(\d{1,9})\s*([smhd])", str(value).strip())
+        if found is None:
+            self.fail(f"{value!r}: expected a time such as 90s, 30m, 24h or 7d", param, ctx)
+        return float(int(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]])
+
+
 class LimitType(click.ParamType[Any]):
     """`5` is a number of pairs, `0.1%` a share of them; a share is given below 1."""
 

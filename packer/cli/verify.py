@@ -37,4 +37,4 @@ def verify_command(out: Path, workers: int | None, as_json: bool, quiet: bool) -
     else:
         click.echo(f"{out}: whole; {manifest.shards} shards, {manifest.rows} rows, {bytes_text(manifest.bytes)}")
     if damage:
-        raise DamagedError(f"{out}: {len(damage)} problems; build it again into a new folder")
+        raise DamagedError(f"{out}: {len(damage)} problems; packer repair OUT RAW builds again what is damaged")

@@ -16,7 +16,10 @@ from packer.engines.board import Watch
 from packer.engines.case import Case
 from packer.engines.worker import work
 from packer.publish import remove_partials
+from packer.stamps import STAMPS
 from readers.contract.manifest import SHARDS
+
+HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def warm_up() -> None:
@@ -25,18 +28,19 @@ def warm_up() -> None:
     It has no threads of its own, unlike this one, where OpenCV or pyarrow may have: a fork of those could hang.
     """
     multiprocessing.set_forkserver_preload(["packer.engines.worker"])
-    with ctrl_c_held_back():
+    with signals_held_back():
         forkserver.ensure_running()
 
 
 @contextmanager
-def ctrl_c_held_back() -> Iterator[None]:
-    """Ctrl-C reaches this thread a little later, and processes started meanwhile never: the parent acts for them."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def signals_held_back() -> Iterator[None]:
+    """Ctrl-C and its like reach this thread a little later, and processes started meanwhile never: the parent acts for
+    them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
 
 
 class WorkerDiedError(Exception):
@@ -53,7 +57,7 @@ class Worker:
         self.case: Case[Any] | None = None
         self.ready = False
         self.watch = Watch(cells)
-        self._shards = None if out is None else out / SHARDS
+        self._out = out
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=work, args=(theirs, cells, raw, out), daemon=True)
         with theirs:
@@ -88,8 +92,9 @@ class Worker:
         self.kill()
         self._process.join()
         self._pipe.close()
-        if self._shards is not None and self._process.pid is not None:
-            remove_partials(self._shards, self._process.pid)
+        if self._out is not None and self._process.pid is not None:
+            for folder in (SHARDS, STAMPS):
+                remove_partials(self._out / folder, self._process.pid)
 
     def cause(self) -> str:
         """What a pair that was in work did, without anything that another death of the kind would not have."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from packer.engines.case import MOST_FAILURES, Case
-from packer.engines.process import Worker, WorkerDiedError, ctrl_c_held_back
+from packer.engines.process import Worker, WorkerDiedError, signals_held_back
 from packer.engines.worker import READY
 from packer.errors import EngineError
 
@@ -54,7 +54,7 @@ class Supervisor(Generic[Answer]):
         busy = sum(worker.case is not None for worker in self._workers)
         wanted = min(self._processes, busy + len(self._waiting))
         while len(self._workers) < wanted:
-            with ctrl_c_held_back():
+            with signals_held_back():
                 self._workers.append(Worker(self._raw, self._out, self._threads))
         return wanted > 0
 

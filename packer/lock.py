@@ -1,0 +1,69 @@
+"""The lock: one process at a time changes a pack. The kernel frees it when its owner ends, however that happens."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+
+from packer.errors import BusyError, TargetError
+
+NAME = ".lock"
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+_held: set[Path] = set()
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Hold the lock of a pack; BusyError at once where somebody else does. Held twice by one process is held once."""
+    path = out.resolve() / NAME
+    if path in _held:
+        yield
+        return
+    file = _open(path)
+    try:
+        _take(file, path)
+        _held.add(path)
+        yield
+    finally:
+        _held.discard(path)
+        os.close(file)
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise TargetError(f"{path}: the lock cannot be opened ({error.strerror})") from error
+
+
+def _take(file: int, path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise BusyError(f"{path.parent}: is being changed by {_owner(file)}") from error
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        raise TargetError(
+            f"{path}: this file system has no locks ({error.strerror}); pack to another one, or mount it with locks"
+        ) from error
+    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    owner = {"host": socket.gethostname(), "process": os.getpid(), "since": started}
+    os.ftruncate(file, 0)
+    os.pwrite(file, json.dumps(owner).encode() + b"\n", 0)
+
+
+def _owner(file: int) -> str:
+    """Who wrote into the lock, as far as that can be read."""
+    try:
+        owner = json.loads(os.pread(file, 4096, 0))
+        return f"process {owner['process']} on {owner['host']}, since {owner['since']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"

@@ -1,0 +1,133 @@
+"""Reuse: which pairs, and which shards of a plan, are as they were when a shard was built of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.pairing import Pair
+from packer.shard import sha256, whole_shard
+from packer.spec import ShardSpec
+from packer.stamps import (
+    RECORD,
+    FileState,
+    RowStamp,
+    ShardStamps,
+    file_hashes,
+    row_hashes,
+    state_of,
+    state_to_keep,
+    write_stamps,
+)
+from readers.contract.manifest import SHARDS
+from readers.contract.receipt import SUFFIX, Receipt
+from readers.contract.tiles import Size
+
+MTIME, DIGEST = "mtime", "digest"
+TRUSTS = (MTIME, DIGEST)
+THREADS = 16
+
+
+class Known:
+    """What the stamps of a pack tell of the raw files as they are now."""
+
+    def __init__(self, out: Path, raw: Path, stamps: Sequence[ShardStamps], trust: str = MTIME) -> None:
+        self._out, self._raw, self._trust = out, raw, trust
+        self._stamps = stamps
+        self._states: dict[str, FileState] = {}
+        self._by_start: dict[tuple[str, int, int], ShardStamps] = {
+            (one.recipe, len(one.records), int(one.records["row"][0, 0])): one for one in stamps if len(one.records)
+        }
+
+    def sizes(self, pairs: Sequence[Pair], judged: str) -> list[Size | None]:
+        """The picture size of each pair that was judged by the same rules, and whose files are as they were."""
+        same, found = self._as_they_were(pairs, [one for one in self._stamps if one.judged == judged])
+        same &= (found["size"] > 0).all(1)
+        return [(int(h), int(w)) if ok else None for ok, (h, w) in zip(same, found["size"].tolist(), strict=True)]
+
+    def packed(self, pairs: Sequence[Pair], recipe: str) -> list[bool]:
+        """Which pairs are, as they are now, in a shard of this recipe already."""
+        same, _ = self._as_they_were(pairs, [one for one in self._stamps if one.recipe == recipe])
+        return [bool(one) for one in same]
+
+    def _as_they_were(
+        self, pairs: Sequence[Pair], stamps: Sequence[ShardStamps]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.void]]:
+        """Which pairs have a stamp and files that still look like it, and the newest stamp of each."""
+        records = np.concatenate([np.zeros(1, RECORD), *(one.records for one in stamps)])
+        if self._trust == DIGEST:
+            records = records[:1]
+        order = np.argsort(records["files"][:, 0], kind="stable")
+        hashes = file_hashes((pair.image, pair.label) for pair in pairs)
+        places = np.searchsorted(records["files"][order, 0], hashes[:, 0], side="right") - 1
+        found = records[order[np.maximum(places, 0)]]
+        same = (found["files"] == hashes).all(1)
+        stamped = np.flatnonzero(same)
+        now = self._now((pairs[place].image, pairs[place].label) for place in stamped.tolist())
+        same[stamped] = (found["state"][stamped] == now).all(1)
+        return same, found
+
+    def receipt(self, spec: ShardSpec, recipe: str, retry_bad: bool) -> Receipt | None:
+        """The receipt of the shard that this spec would become, if it is there already, whole."""
+        pieces = spec.pieces
+        hashes = row_hashes(spec.split, ((piece.key, piece.image, piece.label) for piece in pieces))
+        stamps = self._by_start.get((recipe, len(pieces), int(hashes[0, 0])))
+        if stamps is None or not (stamps.records["row"] == hashes).all():
+            return None
+        receipt = whole_shard(self._out / SHARDS / (stamps.stem + SUFFIX))
+        if receipt is None or (retry_bad and receipt.rejects):
+            return None
+        if (receipt.recipe, receipt.split, len(receipt.sources)) != (recipe, spec.split, len(pieces)):
+            return None
+        now = self._now(piece.files for piece in pieces)
+        differing = np.flatnonzero((stamps.records["state"] != now).any(1))
+        if self._trust == DIGEST:
+            differing = np.arange(len(pieces))
+        if not len(differing):
+            return receipt
+        return self._judged_by_digest(spec, receipt, stamps, differing)
+
+    def _judged_by_digest(
+        self, spec: ShardSpec, receipt: Receipt, stamps: ShardStamps, places: NDArray[np.intp]
+    ) -> Receipt | None:
+        """The receipt, if these files hold the bytes that they held; their stamps are renewed."""
+        states = [  # before their bytes are read
+            (state_to_keep(self._raw / piece.image), state_to_keep(self._raw / piece.label)) for piece in spec.pieces
+        ]
+        files = {
+            path: digest
+            for place in places
+            for path, digest in zip(
+                spec.pieces[place].files, (receipt.sources[place].image, receipt.sources[place].label), strict=True
+            )
+        }
+        with ThreadPoolExecutor(THREADS) as pool:
+            if not all(pool.map(lambda path: self._digest(path) == files[path], files)):
+                return None
+        rows = [
+            RowStamp(piece.key, *piece.files, state, (int(size[0]), int(size[1])))
+            for piece, state, size in zip(spec.pieces, states, stamps.records["size"], strict=True)
+        ]
+        write_stamps(self._out, stamps.stem, stamps.recipe, stamps.judged, spec.split, rows)
+        return receipt
+
+    def _digest(self, path: str) -> str | None:
+        try:
+            return sha256(self._raw / path)
+        except OSError:
+            return None
+
+    def _now(self, files: Iterable[tuple[str, str]]) -> NDArray[np.int64]:
+        """(N,6): how these images and labels are now."""
+        states = [(*self._state(image), *self._state(label)) for image, label in files]
+        return np.array(states, np.int64).reshape(-1, 6)
+
+    def _state(self, path: str) -> FileState:
+        state = self._states.get(path)
+        if state is None:
+            state = self._states[path] = state_of(f"{self._raw}/{path}")
+        return state

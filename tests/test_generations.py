@@ -1,0 +1,205 @@
+"""Generations: listed, gone back to, and deleted without harm to any that is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import RawFolder, make_raw, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_reuse import age, built, change
+
+from packer.generations import _SHARD, delete, garbage
+from readers import DamagedError, open_dataset
+from readers.contract.manifest import Manifest
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    """A pack of three generations, made by different options and pictures."""
+    raw = make_raw(tmp_path / "raw", {"train": 12, "val": 4})
+    age(raw.path)
+    built(raw.path, tmp_path / "out")
+    change(raw.path, "change", 3, 900)
+    built(raw.path, tmp_path / "out")
+    built(raw.path, tmp_path / "out", "--labels", "index")
+    return tmp_path / "out"
+
+
+def listed(out: Path) -> list[dict[str, Any]]:
+    done = run("log", "--json", out)
+    assert done.exit_code == 0, done.stderr
+    facts: list[dict[str, Any]] = json.loads(done.stdout)
+    return facts
+
+
+def kept_whole(out: Path) -> list[int]:
+    """Every generation that is kept opens and verifies."""
+    numbers = []
+    current = (out / "manifest.json").read_bytes()
+    for path in sorted((out / "generations").glob("*.json")):
+        (out / "manifest.json").write_bytes(path.read_bytes())
+        done = run("verify", "--quiet", out)
+        assert done.exit_code == 0, done.stdout
+        numbers.append(int(path.stem))
+    (out / "manifest.json").write_bytes(current)
+    return numbers
+
+
+def test_log_lists_them_with_what_changed(three: Path) -> None:
+    facts = listed(three)
+    assert [(one["generation"], one["current"]) for one in facts] == [(3, True), (2, False), (1, False)]
+    assert [one["changed"] for one in facts] == [["labels"], [], []]
+    words = run("log", three).stdout.splitlines()
+    assert words[0].startswith("* 3 ")
+    assert words[0].endswith("labels changed")
+    (three / "generations/000002.json").write_text("{")
+    assert "damaged" in run("log", three).stdout
+
+
+def test_rollback_is_one_rename_and_builds_go_on_from_there(three: Path, tmp_path: Path) -> None:
+    done = run("rollback", three, 1)
+    assert done.exit_code == 0, done.stderr
+    assert "generation 1 (16 rows) is current; it was 3" in done.stdout
+    assert Manifest.load(three).generation == 1
+    assert run("verify", three).exit_code == 0
+    assert [one["current"] for one in listed(three)] == [False, False, True]
+    again = built(tmp_path / "raw", three)
+    assert (again["generation"], again["reused_rows"]) == (4, 16), "what 2 was, from shards that are there"
+    assert run("rollback", three, 9).exit_code == 1
+    assert "there are 4, 3, 2, 1" in run("rollback", three, 9).stderr
+
+
+def test_rollback_to_what_is_not_whole_is_refused_with_names(three: Path) -> None:
+    first = Manifest.load(three, 1)
+    for path in three.glob("shards/*.image.npy"):
+        path.unlink()
+    refused = run("rollback", three, 1)
+    assert refused.exit_code == 4
+    assert f"lacks {first.shards} shards" in refused.stderr
+    assert Manifest.load(three).generation == 3
+
+
+def test_gc_keeps_what_is_asked_and_the_current_one(three: Path) -> None:
+    before = sum(path.stat().st_size for path in three.rglob("*") if path.is_file())
+    told = json.loads(run("gc", "--keep", 1, "--grace", "0s", "--dry-run", "--json", three).stdout)
+    assert (told["kept"], told["generations"]) == ([3], 2)
+    assert kept_whole(three) == [1, 2, 3], "a dry run deletes nothing"
+    run("rollback", three, 1)
+    done = run("gc", "--keep", 1, "--grace", "0s", three)
+    assert done.exit_code == 0, done.stderr
+    assert kept_whole(three) == [1, 3]
+    run("rollback", three, 3)
+    facts = json.loads(run("gc", "--keep", 1, "--grace", "0s", "--json", three).stdout)
+    assert kept_whole(three) == [3]
+    after = sum(path.stat().st_size for path in three.rglob("*") if path.is_file())
+    assert facts["bytes"] > 0
+    assert after < before / 2
+    assert json.loads(run("gc", "--keep", 1, "--grace", "0s", "--json", three).stdout)["files"] == []
+
+
+def test_what_was_current_a_moment_ago_has_its_grace(three: Path) -> None:
+    assert json.loads(run("gc", "--keep", 1, "--json", three).stdout)["files"] == []
+    long_ago = time.time() - 7200
+    for path in three.rglob("*"):
+        os.utime(path, (long_ago, long_ago))
+    now = time.time() - 60
+    os.utime(three / "generations/000003.json", (now, now))
+    facts = json.loads(run("gc", "--keep", 1, "--grace", "1h", "--json", three).stdout)
+    assert facts["kept"] == [2, 3], "2 was current until a minute ago"
+
+
+def test_gc_refuses_where_a_kept_manifest_is_damaged(three: Path) -> None:
+    (three / "generations/000002.json").write_text("{")
+    refused = run("gc", "--keep", 2, "--grace", "0s", three)
+    assert refused.exit_code == 4
+    assert "cannot be told from garbage" in refused.stderr
+    assert list(three.glob("generations/000001.json"))
+
+
+def test_nothing_that_is_not_ours_is_deleted(three: Path, tmp_path: Path) -> None:
+    theirs = [three / "shards/notes.txt", three / "generations/old.json", three / "shards/train-abc.image.npy"]
+    for path in theirs:
+        path.write_text("theirs")
+    (tmp_path / "elsewhere").write_text("kept")
+    link = three / "shards" / f"train-{'0' * 32}.image.npy"
+    link.symlink_to(tmp_path / "elsewhere")
+    assert run("gc", "--keep", 1, "--grace", "0s", three).exit_code == 0
+    assert [path.read_text() for path in theirs] == ["theirs"] * 3
+    assert link.is_symlink()
+    assert (tmp_path / "elsewhere").read_text() == "kept"
+
+
+def test_a_reader_of_a_deleted_generation_keeps_what_it_has_read(three: Path) -> None:
+    assert run("rollback", three, 1).exit_code == 0
+    reader = open_dataset(three, "train")
+    first = reader[0][0].clone()
+    assert run("rollback", three, 3).exit_code == 0
+    assert run("gc", "--keep", 1, "--grace", "0s", three).exit_code == 0
+    assert (reader[0][0] == first).all(), "a shard that was opened stays mapped"
+    with pytest.raises(DamagedError):
+        reader[: len(reader)]
+
+
+def test_gc_killed_at_any_file_leaves_every_kept_generation_whole(three: Path, tmp_path: Path) -> None:
+    found = garbage(three, 1, 0)
+    files = len([*found.manifests, *found.tables, *found.shards])
+    assert files > 10
+    for survivors in range(0, files, max(1, files // 8)):
+        copy = tmp_path / f"copy{survivors}"
+        shutil.copytree(three, copy)
+        doomed, left = garbage(copy, 1, 0), [survivors]
+
+        def unlink(path: Path, missing_ok: bool = False, left: list[int] = left) -> None:
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+            os.unlink(path)  # noqa: PTH108 - what the patched method does
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Path, "unlink", unlink)
+            with pytest.raises(KeyboardInterrupt):
+                delete(copy, doomed)
+        assert 3 in kept_whole(copy)
+        assert run("gc", "--keep", 1, "--grace", "0s", copy).exit_code == 0
+        assert kept_whole(copy) == [3]
+
+
+NIGHTS = st.lists(
+    st.tuples(st.sampled_from(["add", "change", "remove", "gc", "back"]), st.integers(0, 9)), min_size=2, max_size=7
+)
+
+
+@settings(max_examples=8)
+@given(NIGHTS)
+def test_any_history_of_nights_and_gc_leaves_kept_generations_whole(
+    tmp_path_factory: pytest.TempPathFactory, nights: list[tuple[str, int]]
+) -> None:
+    root = tmp_path_factory.mktemp("nights")
+    raw, out = make_raw(root / "raw", {"train": 7}).path, root / "out"
+    age(raw)
+    built(raw, out)
+    for number, (what, which) in enumerate(nights):
+        if what == "gc":
+            assert run("gc", "--keep", which % 3 + 1, "--grace", "0s", out).exit_code == 0
+        elif what == "back":
+            numbers = [one["generation"] for one in listed(out)]
+            assert run("rollback", out, numbers[which % len(numbers)]).exit_code == 0
+        else:
+            change(raw, what, which, 100 * number + which)
+            built(raw, out)
+        current = Manifest.load(out).generation
+        assert current in kept_whole(out)
+        assert Manifest.load(out).generation == current
+
+
+def test_names_of_shards_are_recognised(raw_folder: RawFolder, three: Path) -> None:
+    names = [path.name for folder in ("shards", "stamps") for path in (three / folder).iterdir()]
+    assert all(_SHARD.fullmatch(name) for name in names)
+    assert not _SHARD.fullmatch("notes.txt")

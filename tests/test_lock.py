@@ -1,0 +1,137 @@
+"""One at a time: the second builder leaves at once, and whoever was killed holds nobody up."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import RawFolder, pack, run
+
+from packer.errors import BusyError, TargetError
+from packer.lock import NAME, locked
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from packer.lock import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def holder(out: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, str(out)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_the_second_exits_75_at_once_and_says_who_holds_it(raw_folder: RawFolder, tmp_path: Path) -> None:
+    out = pack(raw_folder.path, tmp_path / "out")
+    before = (out / "manifest.json").read_bytes()
+    first = holder(out)
+    started = time.monotonic()
+    busy = run("build", "--labels", "index", raw_folder.path, out)
+    assert (busy.exit_code, time.monotonic() - started < 5) == (75, True)
+    assert f"is being changed by process {first.pid} on " in busy.stderr
+    assert run("repair", out, raw_folder.path).exit_code == 75
+    assert run("verify", out).exit_code == 0, "who only reads needs no lock"
+    assert run("build", "--dry-run", raw_folder.path, out).exit_code == 0
+    assert (out / "manifest.json").read_bytes() == before
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    assert run("build", "--quiet", raw_folder.path, out).exit_code == 0
+
+
+def test_a_pack_that_is_not_there_yet_has_one_builder_too(raw_folder: RawFolder, tmp_path: Path) -> None:
+    out = tmp_path / "new"
+    out.mkdir()
+    first = holder(out)
+    assert run("build", "--quiet", raw_folder.path, out).exit_code == 75
+    first.kill()
+    first.communicate()
+    assert run("build", "--quiet", raw_folder.path, out).exit_code == 0
+
+
+def test_eight_builders_at_once_give_one_whole_pack(raw_folder: RawFolder, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "packer", "build", "--quiet", "--workers", "1", str(raw_folder.path), str(out)]
+    builders = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(8)]
+    codes = [(builder.communicate(timeout=120)[1], builder.returncode) for builder in builders]
+    assert {code for _, code in codes} <= {0, 75}, codes
+    assert any(code == 0 for _, code in codes)
+    assert run("verify", out).exit_code == 0
+    assert not list(out.rglob(".partial-*"))
+
+
+def is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def test_no_worker_inherits_the_lock(tmp_path: Path) -> None:
+    with locked(tmp_path):
+        lock = (tmp_path / NAME).stat()
+        held = [number for number in range(3, 256) if is_open(number)]
+        mine = [number for number in held if os.path.samestat(os.fstat(number), lock)]
+        assert len(mine) == 1
+        assert not os.get_inheritable(mine[0])
+
+
+def test_the_owner_is_written_and_held_twice_is_held_once(tmp_path: Path) -> None:
+    with locked(tmp_path):
+        owner = json.loads((tmp_path / NAME).read_text())
+        assert owner["process"] == os.getpid()
+        with locked(tmp_path):
+            pass
+        with (tmp_path / NAME).open() as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (tmp_path / NAME).open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        (tmp_path / NAME).write_text("rubbish")
+        with pytest.raises(BusyError, match="another process"), locked(tmp_path):
+            pass
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL])
+def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    def refuse(file: int, operation: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("packer.lock.fcntl.flock", refuse)
+    with pytest.raises(TargetError, match="this file system has no locks"), locked(tmp_path):
+        pass
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text("theirs")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / NAME).symlink_to(tmp_path / "theirs")
+    with pytest.raises(TargetError), locked(tmp_path / "out"):
+        pass
+    assert (tmp_path / "theirs").read_text() == "theirs"
+
+
+def test_what_the_dead_left_is_swept_and_what_others_put_there_is_not(raw_folder: RawFolder, tmp_path: Path) -> None:
+    out = pack(raw_folder.path, tmp_path / "out")
+    for folder in (out, out / "shards", out / "generations", out / "stamps"):
+        (folder / ".partial-1-0123").mkdir()
+        (folder / ".partial-1-0123" / "new").write_text("half")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "kept").write_text("kept")
+    (out / "shards" / ".partial-link").symlink_to(tmp_path / "elsewhere")
+    assert run("build", "--quiet", raw_folder.path, out).exit_code == 0
+    assert [path.name for path in out.rglob(".partial-*")] == [".partial-link"]
+    assert (tmp_path / "elsewhere" / "kept").read_text() == "kept"

@@ -1,0 +1,168 @@
+"""`packer diff` tells what a build would do, `packer repair` makes damage good; and what a night leaves behind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import COLOURS, RawFolder, make_raw, run, scene, write_png
+from test_reuse import SMALL, age, built, published
+
+from readers.contract.manifest import STORAGES
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> RawFolder:
+    raw = make_raw(tmp_path / "raw", {"train": 14, "val": 4})
+    age(raw.path)
+    return raw
+
+
+def diffed(raw: Path, out: Path, exit_code: int) -> dict[str, Any]:
+    done = run("diff", "--json", out, raw)
+    assert done.exit_code == exit_code, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_diff_names_what_came_went_and_changed(night: RawFolder, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    built(night.path, out)
+    same = diffed(night.path, out, 0)
+    assert (same["rebuilt_shards"], same["dropped_shards"]) == (0, 0)
+    assert "nothing to do" in run("diff", out, night.path).stdout
+    image, index = scene(99, 24, 36)
+    write_png(night.path / "train/images/street_new.png", image)
+    write_png(night.path / "train/masks/street_new.png", COLOURS[index])
+    write_png(night.path / "train/images/street_004.png", image)
+    for kind in ("images", "masks"):
+        (night.path / "val" / kind / "street_002.png").unlink()
+    answer = diffed(night.path, out, 1)
+    assert answer["added"] == ["train/street_new"]
+    assert answer["changed"] == ["train/street_004"]
+    assert answer["removed"] == ["val/street_002"]
+    assert answer["rebuilt_shards"] > 0
+    assert answer["recipe"] == {}
+    text = run("diff", out, night.path)
+    assert text.exit_code == 1
+    assert "removed   val/street_002" in text.stdout
+    built(night.path, out)
+    assert diffed(night.path, out, 0)["added"] == []
+
+
+def test_diff_tells_which_option_is_another(night: RawFolder, tmp_path: Path) -> None:
+    out, config = tmp_path / "out", tmp_path / "other.toml"
+    built(night.path, out)
+    config.write_text('labels = "index"\nshard-size = "12KB"\n')
+    text = run("diff", "--config", config, out, night.path)
+    assert text.exit_code == 1
+    assert "recipe    labels: 'onehot' becomes 'index'" in text.stdout
+    words = run("build", "--config", config, night.path, out).stderr
+    assert "labels changed" in words
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_repair_makes_the_same_bytes_again(night: RawFolder, tmp_path: Path, storage: str) -> None:
+    out = tmp_path / "out"
+    built(night.path, out, "--format", storage)
+    whole = published(out)
+    assert "nothing to repair" in run("repair", out, night.path).stdout
+    shards = sorted(path for path in out.glob("shards/*") if not path.name.endswith(".json"))
+    data = bytearray(shards[0].read_bytes())
+    data[len(data) // 2] ^= 4
+    shards[0].write_bytes(data)
+    shards[-1].unlink()
+    sorted(out.glob("shards/*.json"))[2].write_text("{}")
+    assert run("verify", out).exit_code == 4
+    done = run("repair", "--quiet", out, night.path)
+    assert done.exit_code == 0, done.stderr
+    assert "generation 1," in done.stdout
+    assert "damaged   " in done.stderr
+    assert run("verify", out).exit_code == 0
+    assert published(out) == whole
+
+
+@pytest.mark.parametrize("victim", ["manifest.json", "generations/000001.json", "generations/shards-*.npy"])
+def test_repair_of_what_holds_the_shards_together(night: RawFolder, tmp_path: Path, victim: str) -> None:
+    out = tmp_path / "out"
+    built(night.path, out)
+    whole = published(out)
+    next(out.glob(victim)).write_bytes(b"{")
+    done = run("repair", "--quiet", out, night.path)
+    assert done.exit_code == 0, done.stderr
+    assert {name: data for name, data in published(out).items() if name.startswith(("train", "val"))} == {
+        name: data for name, data in whole.items() if name.startswith(("train", "val"))
+    }
+    assert run("verify", out).exit_code == 0
+
+
+def test_repair_from_other_pictures_makes_a_new_generation(night: RawFolder, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    built(night.path, out)
+    image, _ = scene(98, 24, 36)
+    for path in (night.path / "train/images").iterdir():
+        write_png(path, image)
+    next(out.glob("shards/train-*.image.npy")).write_bytes(b"")
+    done = run("repair", "--quiet", out, night.path)
+    assert done.exit_code == 0, done.stderr
+    assert "generation 2," in done.stdout
+    assert run("verify", out).exit_code == 0
+
+
+def test_without_the_kept_configuration_the_options_must_be_said(night: RawFolder, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    built(night.path, out)
+    (out / "packer.toml").unlink()
+    done = run("diff", out, night.path)
+    assert done.exit_code == 1
+    assert "--config FILE" in done.stderr
+
+
+def test_log_lines_are_json_with_the_id_of_the_run(night: RawFolder, tmp_path: Path) -> None:
+    (night.path / "train/images/alone.png").write_bytes((night.path / "train/images/street_000.png").read_bytes())
+    options = ("--log-format", "json", "--json", "--missing", "skip")
+    done = run("build", *options, night.path, tmp_path / "out")
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert {line["run"] for line in lines} == {json.loads(done.stdout)["run"]}
+    assert "left out train/images/alone.png: has no label" in [line["message"] for line in lines]
+    failed = run("build", "--log-format", "json", tmp_path / "nowhere", tmp_path / "out2")
+    (error,) = [json.loads(line) for line in failed.stderr.splitlines()]
+    assert (error["event"], error["exit_code"]) == ("error", 1)
+    assert run("build", tmp_path / "nowhere", tmp_path / "out2").stderr.startswith("packer: ")
+
+
+def values(path: Path) -> dict[str, float]:
+    lines = (line.split() for line in path.read_text().splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, value in lines}
+
+
+def test_metrics_keep_the_last_success_through_a_failure(night: RawFolder, tmp_path: Path) -> None:
+    metrics = tmp_path / "packer.prom"
+    built(night.path, tmp_path / "out", "--metrics-file", metrics)
+    good = values(metrics)
+    assert (good["packer_rows"], good["packer_exit_code"], good["packer_generation"]) == (18, 0, 1)
+    assert good["packer_last_success_timestamp_seconds"] == good["packer_last_run_timestamp_seconds"]
+    (night.path / "train/masks/street_000.png").write_bytes(b"")
+    assert run("build", "--metrics-file", metrics, *SMALL, night.path, tmp_path / "out").exit_code == 1
+    bad = values(metrics)
+    assert (bad["packer_rows"], bad["packer_exit_code"]) == (18, 1)
+    assert bad["packer_last_success_timestamp_seconds"] == good["packer_last_success_timestamp_seconds"]
+    assert bad["packer_last_run_timestamp_seconds"] > good["packer_last_run_timestamp_seconds"]
+    assert not list(tmp_path.glob(".partial*"))
+
+
+def test_the_environment_counts_more_than_the_configuration_and_less_than_the_command_line(
+    night: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "night.toml"
+    config.write_text(f'raw = "{night.path}"\nout = "out"\nformat = "arrow"\nlabels = "index"\n')
+    monkeypatch.setenv("PACKER_FORMAT", "lmdb")
+    done = run("build", "--json", "--quiet", "--config", config)
+    assert done.exit_code == 0, done.stderr
+    facts = json.loads(run("info", "--json", tmp_path / "out").stdout)
+    assert (facts["storage"], facts["recipe"]["labels"]) == ("lmdb", "index")
+    printed = run("build", "--config", config, "--format", "hdf5", "--print-config").stdout
+    assert 'format = "hdf5"' in printed
+    assert f'out = "{tmp_path / "out"}"' in printed

@@ -1,0 +1,254 @@
+"""Nights: what did not change is not built again, and what comes out is what a fresh build gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import COLOURS, RawFolder, make_raw, pack, run, scene, write_png
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from packer.stamps import STAMPS, SUFFIX
+
+SMALL = ("--shard-size", "12KB")
+LONG_AGO = 1_500_000_000
+
+
+def age(folder: Path, seconds: int = LONG_AGO) -> None:
+    """As if every file there had been written long ago."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            os.utime(path, (seconds, seconds))
+
+
+def built(raw: Path, out: Path, *options: object) -> dict[str, Any]:
+    done = run("build", "--quiet", "--json", *SMALL, *options, raw, out)
+    assert done.exit_code == 0, done.stderr
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return summary
+
+
+def published(out: Path) -> dict[str, bytes]:
+    """The files of the current generation that hold data: shards with receipts, and the table."""
+    document = json.loads((out / "manifest.json").read_text())
+    table = next(out.glob(f"generations/shards-{document['table'][:32]}.npy"))
+    names = {record["fingerprint"].decode() for record in np.load(table)}
+    shards = [path for path in out.glob("shards/*") if path.name.split(".")[0].rpartition("-")[2] in names]
+    return {path.name: path.read_bytes() for path in [*shards, table]}
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> RawFolder:
+    raw = make_raw(tmp_path / "raw", {"train": 20, "val": 6})
+    age(raw.path)
+    return raw
+
+
+def test_the_same_files_are_not_opened_again(night: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = built(night.path, tmp_path / "out")
+    assert (first["rows"], first["reused_rows"]) == (26, 0)
+
+    def nobody(*arguments: object) -> None:
+        raise AssertionError(f"{arguments} is opened")
+
+    for place in ("rows.open_picture", "reuse.sha256", "engines.supervisor.Worker"):
+        monkeypatch.setattr(f"packer.{place}", nobody)
+    again = built(night.path, tmp_path / "out")
+    assert (again["generation"], again["rows"], again["reused_rows"]) == (1, 26, 26)
+
+
+def test_with_trust_in_digests_only_the_content_counts(night: RawFolder, tmp_path: Path) -> None:
+    built(night.path, tmp_path / "out")
+    again = built(night.path, tmp_path / "out", "--trust", "digest")
+    assert again["reused_rows"] == 26
+
+
+def test_a_file_that_took_the_size_and_the_time_of_another_is_seen(night: RawFolder, tmp_path: Path) -> None:
+    """As when a folder of corrected files is moved over the old one, with times kept."""
+    built(night.path, tmp_path / "out")
+    victim = night.path / "train/images/street_003.png"
+    before = victim.stat()
+    victim.write_bytes(victim.read_bytes()[:-1] + b"?")
+    os.utime(victim, ns=(before.st_atime_ns, before.st_mtime_ns))
+    for trust in ("mtime", "digest"):
+        refused = run("build", "--trust", trust, *SMALL, night.path, tmp_path / "out")
+        assert refused.exit_code == 1
+        assert "train/images/street_003.png" in refused.stderr
+
+
+def test_a_file_that_was_touched_is_judged_by_its_content_and_then_known_again(
+    night: RawFolder, tmp_path: Path
+) -> None:
+    built(night.path, tmp_path / "out")
+    age(night.path, LONG_AGO + 1)
+    assert built(night.path, tmp_path / "out")["reused_rows"] == 26
+    stamps = {path: path.read_bytes() for path in (tmp_path / "out" / STAMPS).iterdir()}
+    assert built(night.path, tmp_path / "out")["reused_rows"] == 26
+    assert {path: path.read_bytes() for path in (tmp_path / "out" / STAMPS).iterdir()} == stamps
+    for path in night.path.rglob("*.png"):
+        path.chmod(0o600)
+    assert built(night.path, tmp_path / "out")["reused_rows"] == 26
+
+
+def test_one_changed_picture_costs_one_shard(night: RawFolder, tmp_path: Path) -> None:
+    first = built(night.path, tmp_path / "out")
+    assert first["shards"] >= 8
+    image, _ = scene(77, 24, 36)
+    write_png(night.path / "train/images/street_005.png", image)
+    second = built(night.path, tmp_path / "out")
+    assert second["generation"] == 2
+    assert 26 - 2 * 26 // first["shards"] - 2 <= second["reused_rows"] < 26
+    fresh = tmp_path / "fresh"
+    built(night.path, fresh)
+    assert published(tmp_path / "out") == published(fresh)
+
+
+def test_a_file_written_a_moment_ago_is_not_believed_by_its_time(tmp_path: Path) -> None:
+    """It may change again within a tick of the clock: the content is looked at."""
+    raw = make_raw(tmp_path / "raw", {"train": 4})
+    built(raw.path, tmp_path / "out")
+    victim = raw.path / "train/images/street_001.png"
+    before = victim.stat()
+    image, _ = scene(78, 24, 36)
+    write_png(victim, image)
+    data = victim.read_bytes()
+    victim.write_bytes(data + b"\0" * max(0, before.st_size - len(data)))
+    os.utime(victim, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other = run("build", "--quiet", *SMALL, raw.path, tmp_path / "out")
+    fresh = run("build", "--quiet", *SMALL, raw.path, tmp_path / "fresh")
+    assert other.exit_code == fresh.exit_code
+    if fresh.exit_code == 0:
+        assert published(tmp_path / "out") == published(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("harm", ["gone", "empty", "cut", "other", "text"])
+def test_without_stamps_or_with_damaged_ones_a_build_takes_longer_and_no_more(
+    night: RawFolder, tmp_path: Path, harm: str
+) -> None:
+    out = tmp_path / "out"
+    built(night.path, out)
+    for path in (out / STAMPS).iterdir():
+        data = path.read_bytes()
+        path.write_bytes(
+            {"gone": b"", "empty": b"", "cut": data[:-1], "other": data[:-9] + b"12345678\n", "text": b"{\n"}[harm]
+        )
+        if harm == "gone":
+            path.unlink()
+    again = built(night.path, out)
+    assert (again["generation"], again["reused_rows"]) == (1, 0)
+    assert all(path.suffix == SUFFIX for path in (out / STAMPS).iterdir())
+    assert built(night.path, out)["reused_rows"] == 26
+
+
+def test_a_shard_that_lost_a_file_is_built_again(night: RawFolder, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    built(night.path, out)
+    before = published(out)
+    next(out.glob("shards/*.image.npy")).unlink()
+    again = built(night.path, out)
+    assert (again["generation"], again["reused_rows"]) == (1, pytest.approx(26, abs=6))
+    assert published(out) == before
+
+
+def test_shards_with_bad_pairs_are_reused_until_they_are_to_be_retried(night: RawFolder, tmp_path: Path) -> None:
+    victim = night.path / "train/masks/street_002.png"
+    victim.write_bytes(victim.read_bytes()[:-30])
+    age(night.path)
+    skip = ("--on-bad", "skip")
+    first = built(night.path, tmp_path / "out", *skip)
+    assert len(first["rejects"]) == 1
+    again = built(night.path, tmp_path / "out", *skip)
+    assert (again["reused_rows"], again["rejects"]) == (25, first["rejects"])
+    plans = [
+        json.loads(run("build", "--dry-run", "--json", *SMALL, *skip, *retry, night.path, tmp_path / "out").stdout)
+        for retry in ([], ["--retry-bad"])
+    ]
+    assert [plan["shards"] - plan["reused_shards"] for plan in plans] == [0, 1]
+    assert run("build", "--quiet", *SMALL, night.path, tmp_path / "out").exit_code == 1, "--on-bad fail still fails"
+
+
+def test_another_recipe_reuses_nothing_and_the_old_one_again_everything(night: RawFolder, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    built(night.path, out)
+    assert built(night.path, out, "--labels", "index")["reused_rows"] == 0
+    third = built(night.path, out)
+    assert (third["generation"], third["reused_rows"]) == (3, 26)
+
+
+@pytest.mark.parametrize("geometry", [("--size", "16x16", "--fit", "tile"), ("--size", "native")])
+def test_tiles_and_native_rows_are_reused_too(night: RawFolder, tmp_path: Path, geometry: tuple[str, ...]) -> None:
+    first = built(night.path, tmp_path / "out", *geometry)
+    again = built(night.path, tmp_path / "out", *geometry)
+    assert (again["generation"], again["reused_rows"]) == (1, first["rows"])
+    (night.path / "train/images/street_000.png").unlink()
+    (night.path / "train/masks/street_000.png").unlink()
+    built(night.path, tmp_path / "out", *geometry)
+    built(night.path, tmp_path / "fresh", *geometry)
+    assert published(tmp_path / "out") == published(tmp_path / "fresh")
+
+
+def test_a_build_that_was_killed_goes_on_where_it_was(night: RawFolder, tmp_path: Path) -> None:
+    """What a kill leaves: shards with receipts and stamps, and no manifest."""
+    out = tmp_path / "out"
+    built(night.path, out)
+    (out / "manifest.json").unlink()
+    shutil.rmtree(out / "generations")
+    for path in sorted(out.glob("shards/*"))[:5]:
+        path.unlink()
+    resumed = built(night.path, out)
+    assert 0 < resumed["reused_rows"] < 26
+    built(night.path, tmp_path / "fresh")
+    assert published(out) == published(tmp_path / "fresh")
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["add", "change", "remove", "rename", "touch", "mask"]), st.integers(0, 30)),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(CHANGES, min_size=1, max_size=3), st.sampled_from(["mtime", "digest"]))
+def test_any_history_gives_what_a_fresh_build_gives(
+    tmp_path_factory: pytest.TempPathFactory, nights: list[list[tuple[str, int]]], trust: str
+) -> None:
+    root = tmp_path_factory.mktemp("history")
+    raw, out = make_raw(root / "raw", {"train": 9}).path, root / "out"
+    age(raw)
+    pack(raw, out, *SMALL)
+    for number, changes in enumerate(nights):
+        for what, which in changes:
+            change(raw, what, which, 100 * number + which)
+        assert built(raw, out, "--trust", trust)["rows"] == len(list((raw / "train/images").iterdir()))
+        built(raw, root / f"fresh{number}")
+        assert published(out) == published(root / f"fresh{number}")
+
+
+def change(raw: Path, what: str, which: int, seed: int) -> None:
+    """One thing that happens in a day."""
+    images = sorted((raw / "train/images").iterdir())
+    image = images[which % len(images)]
+    mask = raw / "train/masks" / image.name
+    pixels, index = scene(seed + 500, 24, 36)
+    if what == "add":
+        write_png(raw / f"train/images/street_{which:02}x.png", pixels)
+        write_png(raw / f"train/masks/street_{which:02}x.png", COLOURS[index])
+    elif what == "change":
+        write_png(image, pixels)
+    elif what == "mask":
+        write_png(mask, COLOURS[index])
+    elif what == "touch":
+        os.utime(image)
+    elif len(images) > 2:
+        for path in (image, mask):
+            if what == "remove":
+                path.unlink()
+            else:
+                path.rename(path.with_name(f"renamed_{which:02}.png"))
