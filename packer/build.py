@@ -14,10 +14,8 @@ from packer.errors import PackError, RejectedError, TooManyRejectsError
 from packer.findings import Findings, Seen, find
 from packer.lock import locked
 from packer.plan import Plan
-from packer.publish import sweep
-from packer.stamps import STAMPS
-from packer.target import make_target, prepare_target
-from readers.contract.manifest import GENERATIONS, SHARDS, Manifest
+from packer.target import make_target, prepare_target, tidy
+from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
 from readers.contract.tiles import picture_of
 
@@ -66,8 +64,7 @@ def build(plan: Plan, limits: Limits, progress: Progress) -> Summary:
     make_target(out)
     with locked(out):
         prepare_target(out)
-        for name in ("", SHARDS, GENERATIONS, STAMPS):
-            sweep(out / name)
+        tidy(out)
         done = _build_shards(plan, progress)
         rows, rejects = _judge(plan, limits, done)
         manifest = commit(out, plan.recipe, done)

@@ -67,7 +67,7 @@ def interposed() -> None:
         library, state = f"{folder}/interpose.so", f"{folder}/state"
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, str(SOURCE)], check=True)
         Path(state).write_bytes(bytes(ctypes.sizeof(_State)))
-        one = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}  # threads do not survive a fork
+        one = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # threads do not survive a fork
         environment = {**os.environ, **one, PRELOAD: library, STATE: state}
         done = subprocess.run([sys.executable, *sys.argv], env=environment, check=False)
     sys.exit(done.returncode)
@@ -110,7 +110,8 @@ def _be_packer(arguments: Sequence[str], words: int) -> NoReturn:
     try:
         os.dup2(words, 1)
         os.dup2(words, 2)
-        forkserver._forkserver.ensure_running = forkserver.ensure_running = lambda: None  # type: ignore[attr-defined]
+for owner in (forkserver, forkserver._forkserver):  # type: ignore[attr-defined]
+            owner.ensure_running = lambda: None
         here = sys.modules["__main__"]
         here.__spec__ = here.__file__ = None  # workers would import the drill again
         packer.main(list(arguments), prog_name="packer")

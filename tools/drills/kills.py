@@ -29,10 +29,10 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
+import packer.commit
+import packer.publish
 from drills.interposed import KILLED, Action, interposed, run
 from drills.scenes import Scene, leftovers, scenes
-
-import packer.commit
 from readers.contract.manifest import STORAGES
 
 STARTED = "from packer.cli import main\nprint(flush=True); main()"
@@ -107,7 +107,7 @@ def _count(found: Counter[str], scene: Scene, out: Path, code: int, told: str) -
 @contextmanager
 def sabotaged(how: str | None) -> Iterator[None]:
     """Without a safeguard."""
-    real, waiting = packer.commit.put_text, list[Callable[[], None]]()
+    real, waiting = packer.publish.put_text, list[Callable[[], None]]()
 
     def in_place(text: str, target: Path) -> None:
         target.write_text(text, encoding="utf-8")
@@ -121,11 +121,13 @@ def sabotaged(how: str | None) -> Iterator[None]:
             waiting.pop()()
 
     real_table = packer.commit._put_table
-    with mock.patch.object(
-        packer.commit, "put_text", {"in-place": in_place, "manifest-first": then}.get(str(how), real)
+    with (
+        mock.patch.object(
+            packer.commit, "put_text", {"in-place": in_place, "manifest-first": then}.get(str(how), real)
+        ),
+        mock.patch.object(packer.commit, "_put_table", later if how == "manifest-first" else real_table),
     ):
-        with mock.patch.object(packer.commit, "_put_table", later if how == "manifest-first" else real_table):
-            yield
+        yield
 
 
 def main() -> None:

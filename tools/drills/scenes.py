@@ -11,8 +11,9 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from drills.interposed import Ended
 
+from drills.interposed import Ended
+from packer.generations import generations, receipt_paths
 from packer.stamps import STAMPS
 from packer.verify import verify
 from readers.contract.errors import NoPackError, ReadError
@@ -51,6 +52,8 @@ class Scene:
             found = "no pack"
         except ReadError as error:
             return str(error)
+        if incomplete := _incomplete(out):
+            return f"what a kept generation names is not there: {incomplete}"
         if _current(out) not in (_current(self.before), _current(self.after)):
             return f"{out / MANIFEST} is neither as before nor as after"
         allowed = _damage(self.before, out)
@@ -139,6 +142,14 @@ def _scene(
 
 def _current(out: Path) -> bytes | None:
     return content(out).get(MANIFEST)
+
+
+def _incomplete(out: Path) -> list[str]:
+    """What is missing of the kept generations, of which the current one is only one."""
+    damaged = [one.damage for one in generations(out) if one.manifest is None]
+    manifests = [one.manifest for one in generations(out) if one.manifest is not None]
+    paths = {path for manifest in manifests for path in receipt_paths(out, manifest)}
+    return [*damaged, *(str(path) for path in sorted(paths) if not path.is_file())]
 
 
 def _damage(before: Path, out: Path) -> list[str]:
