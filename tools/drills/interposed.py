@@ -110,8 +110,8 @@ def _be_packer(arguments: Sequence[str], words: int) -> NoReturn:
     try:
         os.dup2(words, 1)
         os.dup2(words, 2)
-for owner in (forkserver, forkserver._forkserver):  # type: ignore[attr-defined]
-            owner.ensure_running = lambda: None
+        for owner in (forkserver, forkserver._forkserver):
+            vars(owner)["ensure_running"] = lambda: None
         here = sys.modules["__main__"]
         here.__spec__ = here.__file__ = None  # workers would import the drill again
         packer.main(list(arguments), prog_name="packer")
