@@ -17,7 +17,8 @@ from packer.generations import generations, receipt_paths
 from packer.stamps import STAMPS
 from packer.verify import verify
 from readers.contract.errors import NoPackError, ReadError
-from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS
+from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest
+from readers.contract.receipt import SUFFIX
 
 Run = Callable[[list[str]], Ended]
 """Runs the packer."""
@@ -111,8 +112,9 @@ def scenes(folder: Path, storage: str, run: Run) -> Iterator[Scene]:
     yield _scene("gc", "gc", ("--keep", "1", "--grace", "0s"), None, second, folder / "clean", run)
     broken = folder / "broken"
     copy(second, broken)
-    shard = min(path for path in (broken / SHARDS).iterdir() if path.suffix != ".json")
-    shard.write_bytes(shard.read_bytes()[:-1])
+    stem = next(iter(receipt_paths(broken, Manifest.load(broken)))).name.removesuffix(SUFFIX)
+    file = next(path for path in (broken / SHARDS).glob(f"{stem}*") if not path.name.endswith(SUFFIX))
+    file.write_bytes(file.read_bytes()[:-1])
     yield _scene("repair", "repair", ("--quiet",), raw, broken, folder / "repaired", run)
 
 
