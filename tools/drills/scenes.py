@@ -17,7 +17,7 @@ from packer.generations import generations, receipt_paths
 from packer.stamps import STAMPS
 from packer.verify import verify
 from readers.contract.errors import NoPackError, ReadError
-from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest
+from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest
 from readers.contract.receipt import SUFFIX
 
 Run = Callable[[list[str]], Ended]
