@@ -54,6 +54,11 @@ static void die(void) {
     for (;;) pause();
 }
 
+static void end_all(void) {
+    shared->over = 1;
+    die();
+}
+
 /* Whether a path is watched; it is made absolute. */
 static int watched(int folder, const char *path, char *whole) {
     if (!shared || !shared->folder[0] || !path) return 0;
@@ -87,10 +92,7 @@ static enum verdict verdict(int takes_space) {
     int due = call == shared->at;
     if (shared->action == FAIL_FROM) due = call >= shared->at && takes_space;
     if (!due) return GO;
-    if (shared->action == KILL) {
-        shared->over = 1;
-        die();
-    }
+    if (shared->action == KILL) end_all();
     if (shared->action == TEAR || shared->action == SHORT) return HALF;
     if (shared->action == FAIL || shared->action == FAIL_FROM) {
         errno = shared->error;
@@ -121,18 +123,15 @@ static long end_turn(long result) {
 }
 
 /* A call about a name that is done whole or not at all. */
-#define NAMED(takes_space, kind, path, other, offset, call)          \
-    do {                                                             \
-        enum verdict found = verdict(takes_space);                   \
-        if (found == NO) return -1;                                  \
-        take_turn();                                                 \
-        long result = (call);                                        \
-        if (!result) record(kind, path, other, offset, NULL, 0);     \
-        if (found == HALF && shared->action == TEAR) {               \
-            shared->over = 1;                                        \
-            die();                                                   \
-        }                                                            \
-        return end_turn(result);                                     \
+#define NAMED(takes_space, kind, path, other, offset, call)             \
+    do {                                                                \
+        enum verdict found = verdict(takes_space);                      \
+        if (found == NO) return -1;                                     \
+        take_turn();                                                    \
+        long result = (call);                                           \
+        if (!result) record(kind, path, other, offset, NULL, 0);        \
+        if (found == HALF && shared->action == TEAR) end_all();         \
+        return end_turn(result);                                        \
     } while (0)
 
 /* Files: opened. */
@@ -144,9 +143,11 @@ static int open_file(int folder, const char *path, int flags, int mode) {
         return syscall(SYS_openat, folder, path, flags, mode);
     int exists = !syscall(SYS_newfstatat, AT_FDCWD, whole, &status, AT_SYMLINK_NOFOLLOW);
     if (exists && !(flags & O_TRUNC)) return syscall(SYS_openat, folder, path, flags, mode);
-    if (verdict(1) == NO) return -1;
+    enum verdict found = verdict(1);
+    if (found == NO) return -1;
     take_turn();
     int file = syscall(SYS_openat, folder, path, flags, mode);
+    if (found == HALF && shared->action == TEAR) end_all();
     if (file >= 0) record(exists ? TRUNCATE : CREATE, whole, "", 0, NULL, 0);
     return end_turn(file);
 }
@@ -180,10 +181,7 @@ static ssize_t write_at(int file, const void *data, size_t size, int64_t offset)
     take_turn();
     int64_t start = offset < 0 ? syscall(SYS_lseek, file, 0, SEEK_CUR) : offset;
     ssize_t done = put(file, data, found == HALF && size > 1 ? size / 2 : size, offset);
-    if (found == HALF && shared->action == TEAR) {
-        shared->over = 1;
-        die();
-    }
+    if (found == HALF && shared->action == TEAR) end_all();
     if (done > 0) record(WRITE, whole, "", start, data, done);
     return end_turn(done);
 }
@@ -245,10 +243,7 @@ static int sync_file(int number, int file) {
             syscall(SYS_close, copy);
         }
     }
-    if (found == HALF && shared->action == TEAR) {
-        shared->over = 1;
-        die();
-    }
+    if (found == HALF && shared->action == TEAR) end_all();
     return end_turn(result);
 }
 
