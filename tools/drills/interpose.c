@@ -27,7 +27,7 @@ enum verdict { GO, HALF, NO };
 struct shared {
     _Atomic uint64_t calls;
     uint64_t at;
-    int32_t action, error;
+    int32_t action, error, kind;
     _Atomic int32_t over, busy, parent;
     char folder[2048], record[2048];
 };
@@ -86,12 +86,14 @@ static int watched_file(int file, char *whole) {
 }
 
 /* What is to become of the next call. Full disks fail only what takes space. */
-static enum verdict verdict(int takes_space) {
+static enum verdict verdict(enum kind kind) {
     if (shared->over) die();
     uint64_t call = atomic_fetch_add(&shared->calls, 1) + 1;
     int due = call == shared->at;
-    if (shared->action == FAIL_FROM) due = call >= shared->at && takes_space;
+    if (shared->action == FAIL_FROM)
+        due = call >= shared->at && (kind == CREATE || kind == WRITE || kind == TRUNCATE || kind == MKDIR);
     if (!due) return GO;
+    shared->kind = kind;
     if (shared->action == KILL) end_all();
     if (shared->action == TEAR || shared->action == SHORT) return HALF;
     if (shared->action == FAIL || shared->action == FAIL_FROM) {
@@ -123,9 +125,9 @@ static long end_turn(long result) {
 }
 
 /* A call about a name that is done whole or not at all. */
-#define NAMED(takes_space, kind, path, other, offset, call)             \
+#define NAMED(kind, path, other, offset, call)                          \
     do {                                                                \
-        enum verdict found = verdict(takes_space);                      \
+        enum verdict found = verdict(kind);                             \
         if (found == NO) return -1;                                     \
         take_turn();                                                    \
         long result = (call);                                           \
@@ -143,7 +145,7 @@ static int open_file(int folder, const char *path, int flags, int mode) {
         return syscall(SYS_openat, folder, path, flags, mode);
     int exists = !syscall(SYS_newfstatat, AT_FDCWD, whole, &status, AT_SYMLINK_NOFOLLOW);
     if (exists && !(flags & O_TRUNC)) return syscall(SYS_openat, folder, path, flags, mode);
-    enum verdict found = verdict(1);
+    enum verdict found = verdict(exists ? TRUNCATE : CREATE);
     if (found == NO) return -1;
     take_turn();
     int file = syscall(SYS_openat, folder, path, flags, mode);
@@ -176,7 +178,7 @@ static long put(int file, const void *data, size_t size, int64_t offset) {
 static ssize_t write_at(int file, const void *data, size_t size, int64_t offset) {
     char whole[PATH_MAX];
     if (!watched_file(file, whole)) return put(file, data, size, offset);
-    enum verdict found = verdict(1);
+    enum verdict found = verdict(WRITE);
     if (found == NO) return -1;
     take_turn();
     int64_t start = offset < 0 ? syscall(SYS_lseek, file, 0, SEEK_CUR) : offset;
@@ -213,7 +215,7 @@ static int resize(int file, int64_t size, int grow) {
     char whole[PATH_MAX];
     if (!watched_file(file, whole))
         return grow ? syscall(SYS_fallocate, file, 0, 0L, size) : syscall(SYS_ftruncate, file, size);
-    NAMED(1, TRUNCATE, whole, "", size, grow ? syscall(SYS_fallocate, file, 0, 0L, size) : syscall(SYS_ftruncate, file, size));
+    NAMED(TRUNCATE, whole, "", size, grow ? syscall(SYS_fallocate, file, 0, 0L, size) : syscall(SYS_ftruncate, file, size));
 }
 
 int ftruncate(int file, off_t size) { return resize(file, size, 0); }
@@ -227,7 +229,7 @@ static int sync_file(int number, int file) {
     char whole[PATH_MAX];
     struct stat status;
     if (!watched_file(file, whole)) return syscall(number, file);
-    enum verdict found = verdict(0);
+    enum verdict found = verdict(SYNC);
     if (found == NO) return -1;
     take_turn();
     int result = syscall(number, file);
@@ -256,7 +258,7 @@ int renameat2(int from_folder, const char *from, int to_folder, const char *to, 
     char whole[PATH_MAX], other[PATH_MAX];
     if (!watched(from_folder, from, whole) | !watched(to_folder, to, other))
         return syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
-    NAMED(0, RENAME, whole, other, 0, syscall(SYS_renameat2, from_folder, from, to_folder, to, flags));
+    NAMED(RENAME, whole, other, 0, syscall(SYS_renameat2, from_folder, from, to_folder, to, flags));
 }
 
 int rename(const char *from, const char *to) { return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0); }
@@ -267,7 +269,7 @@ int renameat(int from_folder, const char *from, int to_folder, const char *to) {
 int unlinkat(int folder, const char *path, int flags) {
     char whole[PATH_MAX];
     if (!watched(folder, path, whole)) return syscall(SYS_unlinkat, folder, path, flags);
-    NAMED(0, flags & AT_REMOVEDIR ? RMDIR : UNLINK, whole, "", 0, syscall(SYS_unlinkat, folder, path, flags));
+    NAMED(flags & AT_REMOVEDIR ? RMDIR : UNLINK, whole, "", 0, syscall(SYS_unlinkat, folder, path, flags));
 }
 
 int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
@@ -276,7 +278,7 @@ int rmdir(const char *path) { return unlinkat(AT_FDCWD, path, AT_REMOVEDIR); }
 int mkdirat(int folder, const char *path, mode_t mode) {
     char whole[PATH_MAX];
     if (!watched(folder, path, whole)) return syscall(SYS_mkdirat, folder, path, mode);
-    NAMED(1, MKDIR, whole, "", 0, syscall(SYS_mkdirat, folder, path, mode));
+    NAMED(MKDIR, whole, "", 0, syscall(SYS_mkdirat, folder, path, mode));
 }
 
 int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode); }

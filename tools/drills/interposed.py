@@ -31,6 +31,7 @@ STATE, PRELOAD = "DRILL_STATE", "LD_PRELOAD"
 SECONDS = 60.0
 KILLED = -signal.SIGKILL
 Action = IntEnum("Action", "COUNT RECORD KILL TEAR FAIL FAIL_FROM SHORT", start=0)
+Kind = IntEnum("Kind", "CREATE WRITE TRUNCATE RENAME UNLINK MKDIR RMDIR SYNC SYNC_FOLDER")
 
 
 class _State(ctypes.Structure):
@@ -41,6 +42,7 @@ class _State(ctypes.Structure):
         ("at", ctypes.c_uint64),
         ("action", ctypes.c_int32),
         ("error", ctypes.c_int32),
+        ("kind", ctypes.c_int32),
         ("over", ctypes.c_int32),
         ("busy", ctypes.c_int32),
         ("parent", ctypes.c_int32),
@@ -51,11 +53,13 @@ class _State(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run of the packer ended: its exit code, or minus the signal; what it said; how many changes it made."""
+    """How a run of the packer ended: its exit code, or minus the signal; what it said; how many changes it made; and of
+    which kind the change was that something was done at, if it came to it."""
 
     code: int
     words: str
     calls: int
+    kind: Kind | None
 
 
 def interposed() -> None:
@@ -83,7 +87,7 @@ def run(
 ) -> Ended:
     """Run the packer, and do something at its `at`-th change below `folder`. Returns when its workers are gone, too."""
     state = _state()
-    state.calls = state.over = state.busy = state.parent = 0
+    state.kind = state.calls = state.over = state.busy = state.parent = 0
     state.at, state.action, state.error = at, action, error
     state.record = os.fsencode(record) if record else b""
     state.folder = os.fsencode(folder) if folder else b""
@@ -95,7 +99,7 @@ def run(
         code = _wait(child)
         state.folder = b""
         words.seek(0)
-        return Ended(code, words.read().decode(), state.calls)
+        return Ended(code, words.read().decode(), state.calls, Kind(state.kind) if state.kind else None)
 
 
 @functools.cache

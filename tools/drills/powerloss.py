@@ -25,16 +25,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import IntEnum
 from pathlib import Path
 from unittest import mock
 
-from drills.interposed import Action, interposed, run
+from drills.interposed import Action, Kind, interposed, run
 from drills.kills import NEW, OLD, WRONG, judged
 from drills.scenes import Scene, scenes
 from readers.contract.manifest import STORAGES
 
-Kind = IntEnum("Kind", "CREATE WRITE TRUNCATE RENAME UNLINK MKDIR RMDIR SYNC SYNC_FOLDER")
 ENTRY = struct.Struct("<qIIII")
 BLOCK = 512
 COLUMNS = ("changes", "states", OLD, NEW, WRONG)

@@ -59,6 +59,10 @@ class Scene:
         damage = [line for line in damage if known is None or known not in line]
         return f"damaged: {damage}" if damage else None
 
+    def is_before(self, out: Path) -> bool:
+        """Whether its current generation is the one that was there."""
+        return _current(out) == _current(self.before)
+
     def is_after(self, out: Path) -> bool:
         """Whether its current generation is the one that the command makes."""
         return _current(out) == _current(self.after)
