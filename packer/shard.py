@@ -147,7 +147,9 @@ def _store(receipt: Receipt, columns: Arrays, fields: Sequence[Field], folder: P
         put_text(complete.to_text(), folder / (receipt.stem + SUFFIX))
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
-        raise TargetError(f"{folder}: the shard {receipt.stem} cannot be written ({why})") from error
+        size = sum(column.nbytes for column in columns.values())
+        told = f"the shard {receipt.stem} of about {size:,} bytes cannot be written ({why})"
+        raise TargetError(f"{folder}: {told}") from error
     return complete
 
 

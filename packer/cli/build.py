@@ -400,11 +400,13 @@ def _summary_json(summary: Summary, missing: Sequence[str]) -> dict[str, Any]:
         "reused_rows": summary.reused,
         "missing": list(missing),
         "rejects": [{"split": split, "key": key, "reason": reason} for split, key, reason in summary.rejects],
+        "rejects_by_reason": dict(Counter(reason for _, _, reason in summary.rejects)),
         "splits": {split.name: split.rows for split in manifest.splits},
         "shards": manifest.shards,
         "bytes": manifest.bytes,
         "findings": summary.findings.to_json(),
         "seconds": round(summary.seconds, 3),
+        "stages": {name: round(seconds, 3) for name, seconds in summary.stages.items()},
     }
 
 
