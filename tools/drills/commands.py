@@ -39,7 +39,7 @@ def must(*arguments: object) -> Done:
 
 @contextmanager
 def _light_workers() -> Iterator[None]:
-    """Workers import what their parent's main module is: a drill and all that it needs take longer than a tiny build."""
+    """Workers import their parent's main module, and a drill with all that it needs takes longer than a build."""
     drill = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:

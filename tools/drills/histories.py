@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from hypothesis import Phase, given, seed, settings
+from hypothesis import strategies as st
+
 from drills.commands import must
 from drills.published import same
 from drills.tiny import CLASSES, SHARDS, add_pair, make_tiny, scene, write_classes, write_png
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
-
 from packer.reuse import TRUSTS
 from readers.contract.manifest import STORAGES
 
@@ -103,7 +103,7 @@ def edit_classes(raw: Path, which: int) -> None:
 
 
 def drill(count: int, number: int) -> Counter[str]:
-    """Live through so many histories, drawn with this seed. One that fails is told as it is: making it small takes long."""
+    """Live through so many histories, drawn with this seed. One that fails is told as it is: to make it small takes long."""
     counts: Counter[str] = Counter()
 
     @seed(number)
