@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from hypothesis import Phase, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from drills.commands import must
@@ -103,7 +103,7 @@ def edit_classes(raw: Path, which: int) -> None:
 
 
 def drill(count: int, number: int) -> Counter[str]:
-    """Live through so many histories, drawn with this seed. One that fails is told as it is: to make it small takes long."""
+    """Live through so many histories, drawn with this seed. One that fails is told as it is: making it small is slow."""
     counts: Counter[str] = Counter()
 
     @seed(number)
