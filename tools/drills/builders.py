@@ -1,6 +1,6 @@
 """Drill: builders that all want the same pack at once, and readers of a pack that is published again and again.
 
-    PYTHONPATH=tools python -m drills.builders [--builders 8] [--rounds 5] [--publishes 500] [--readers 4] [--format all]
+    PYTHONPATH=tools python -m drills.builders [--builders 8] [--rounds 5] [--publishes 500] [--readers 4]
 
 Builders are ready and waiting when they are let go, each with pictures of its own: those that do not get the lock must
 exit 75 within seconds and name one that did, and there must be a new generation for each one that did. Readers that

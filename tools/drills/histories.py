@@ -103,7 +103,7 @@ def edit_classes(raw: Path, which: int) -> None:
 
 
 def drill(count: int, number: int) -> Counter[str]:
-    """Live through so many histories, drawn with this seed. One that fails is told as it is: making it small is slow."""
+    """Live through so many histories, drawn with this seed. One that fails is told as it is."""
     counts: Counter[str] = Counter()
 
     @seed(number)
