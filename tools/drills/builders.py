@@ -17,15 +17,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from drills.commands import must
 from drills.published import temporary
+from drills.tally import Tally, finish
 from drills.tiny import SHARDS
 from drills.versions import CHANGING, make_version, read_version, version_of
 from packer.errors import BusyError
@@ -47,22 +47,6 @@ BUSY = BusyError.exit_code
 NAMED = re.compile(r"is being changed by process (\d+) on ")
 EVERY = 3
 """One publication in so many is a build, the others are rollbacks, which take less time."""
-
-
-@dataclass
-class Tally:
-    """What happened, and the promises that were broken."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    broken: list[str] = field(default_factory=list)
-
-    def add(self, other: Tally) -> None:
-        self.counts.update(other.counts)
-        self.broken += other.broken
-
-    def demand(self, holds: bool, otherwise: str) -> None:
-        if not holds:
-            self.broken.append(otherwise)
 
 
 @dataclass(frozen=True)
@@ -203,16 +187,13 @@ def main() -> None:
     parser.add_argument("--format", choices=("all", *STORAGES), default="all")
     chosen = parser.parse_args()
     storages = STORAGES if chosen.format == "all" else (chosen.format,)
-    broken: list[str] = []
+    tallies: dict[str, Tally] = {}
     for storage in storages:
         with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "race").mkdir()
-            tally = race(Path(folder) / "race", storage, chosen.builders, chosen.rounds)
-            tally.add(republish(Path(folder) / "again", storage, chosen.publishes // len(storages), chosen.readers))
-        print(f"{storage:<6}" + ", ".join(f"{what} {count}" for what, count in tally.counts.items()), flush=True)
-        broken += tally.broken
-    print(f"promises broken: {len(broken)}")
-    sys.exit("\n".join(broken) if broken else 0)
+            tallies[storage] = race(Path(folder) / "race", storage, chosen.builders, chosen.rounds)
+            publishes = chosen.publishes // len(storages)
+            tallies[storage].add(republish(Path(folder) / "again", storage, publishes, chosen.readers))
+    finish(tallies)
 
 
 if __name__ == "__main__":
