@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import threading
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -27,9 +28,10 @@ def work(pipe: Connection, cells: Cells, raw: Path, out: Path | None) -> None:
     faulthandler.disable()  # a decoder's crash is the parent's to tell, in words and without a core file
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     board = Board(cells)
-    pipe.send_bytes(READY.encode())
-    while True:
-        pipe.send_bytes(_answer(pipe.recv_bytes().decode(), raw, out, len(cells), board).encode())
+    with suppress(EOFError, OSError):  # of the pipe alone: the parent has no use for this worker any more
+        pipe.send_bytes(READY.encode())
+        while True:
+            pipe.send_bytes(_answer(pipe.recv_bytes().decode(), raw, out, len(cells), board).encode())
 
 
 def _exit_with_parent() -> None:
