@@ -278,7 +278,7 @@ def test_deaths_that_nobody_is_to_blame_for_end_the_build(case: ShardCase, place
 
 def test_a_watch_counts_only_the_time_at_the_same_pair() -> None:
     cells = (ctypes.c_uint64 * 2)()
-    board, watch = Board(cells), Watch(cells)
+    board, watch = Board(cells), Watch(cells, ctypes.c_uint64())
     with board.at(7):
         with board.at(0):
             assert watch.places() == (0, 7)
@@ -288,3 +288,11 @@ def test_a_watch_counts_only_the_time_at_the_same_pair() -> None:
         assert watch.overdue(100, 2) is None
     assert watch.places() == ()
     assert watch.overdue(100, 2) is None
+
+
+def test_a_watch_counts_the_time_without_a_sign_of_life() -> None:
+    pulse = ctypes.c_uint64()
+    watch = Watch((ctypes.c_uint64 * 1)(), pulse)
+    assert [watch.silent(2), watch.silent(3)] == [2, 5]
+    pulse.value += 1
+    assert [watch.silent(4), watch.silent(1)] == [0, 1]
