@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,14 +21,17 @@ class Process(NamedTuple):
     command: str
 
 
-def start(arguments: Sequence[object], program: Sequence[str] = PACKER) -> subprocess.Popen[str]:
-    """Start the packer as the first process of a session."""
+def start(
+    arguments: Sequence[object], program: Sequence[str] = PACKER, limit: Callable[[], None] | None = None
+) -> subprocess.Popen[str]:
+    """Start the packer as the first process of a session, perhaps limited in something."""
     return subprocess.Popen(
         [sys.executable, *program, *map(str, arguments)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=limit,
     )
 
 
