@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import RawFolder, make_raw, pack, run
+from drills.workers import drill
 
 from packer.engines.board import Board, Watch
 from packer.engines.case import MOST_FAILURES
@@ -29,6 +31,7 @@ DEATHS = {
     "kill": "had the decoder killed (SIGKILL), perhaps for want of memory",
     "exit": "ended the decoder (exit code 3)",
     "hang": "took longer than --task-timeout 1 s",
+    "large": "needs more memory than there is",
 }
 HOSTILE = """
 import ctypes, os, signal, sys, time
@@ -39,12 +42,20 @@ def act(data):
         if data.endswith(word):
             deed()
 
+def fail_to_allocate():
+    import cv2
+    error = cv2.error("Failed to allocate")
+    error.code = cv2.Error.StsNoMem
+    raise error
+
 DEEDS = {
     b"!segv": lambda: ctypes.string_at(0),
     b"!abrt": os.abort,
     b"!kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     b"!exit": lambda: os._exit(3),
     b"!hang": lambda: time.sleep(1e6),
+    b"!large": lambda: bytearray(1 << 60),
+    b"!cv2": fail_to_allocate,
 }
 
 class Finder(PathFinder):
@@ -296,3 +307,19 @@ def test_a_watch_counts_the_time_without_a_sign_of_life() -> None:
     assert [watch.silent(2), watch.silent(3)] == [2, 5]
     pulse.value += 1
     assert [watch.silent(4), watch.silent(1)] == [0, 1]
+
+
+def test_workers_that_are_killed_or_stopped_at_any_time_cost_nothing_but_time() -> None:
+    tallies = drill(kills=2, hangs=1, ooms=0, pairs=30, dice=random.Random(5))
+    assert [line for tally in tallies.values() for line in tally.broken] == []
+
+
+def test_a_picture_that_memory_does_not_suffice_for_is_left_out_and_named(
+    raw: RawFolder, hostile: dict[str, str], tmp_path: Path
+) -> None:
+    mark(raw, 6, "large")
+    mark(raw, 9, "cv2")
+    done = build(hostile, "--on-bad", "skip", "--workers", 2, raw.path, tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert reasons(tmp_path / "out") == {f"street_{number:03d}": reason(number, "large") for number in (6, 9)}
+    assert len(open_dataset(tmp_path / "out")) == 28
