@@ -90,7 +90,8 @@ def interrupt(stage: Stage, out: Path, dice: random.Random) -> Tally:
         tally.broken.append(f"{where}: still there after {SOON} s")
     left = orphans(build.pid, max(0.0, SOON - (time.monotonic() - told)))
     tally.demand(not left, f"{where}: orphans {left}")
-    _judge(tally, kind, build.returncode, errors, manifest(out) != before, where)
+    early = _early(build.returncode, errors) and moment < stage.seconds / 2
+    _judge(tally, kind, early, build.returncode, errors, manifest(out) != before, where)
     must(*stage.options, out)
     tally.demand(not temporary(out), f"{where}: left lying about: {temporary(out)}")
     tally.demand(same(out, stage.after), f"{where}: the next build is not an unbroken one")
@@ -104,12 +105,16 @@ def manifest(out: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
-def _judge(tally: Tally, kind: signal.Signals, code: int, errors: str, new: bool, where: str) -> None:
-    early = code < 0 or (code == 1 and "KeyboardInterrupt" in errors and "packer" not in errors)
+def _early(code: int, errors: str) -> bool:
+    """Whether Python itself was ended as it started, before a line of ours had run."""
+    return code < 0 or (code == 1 and "KeyboardInterrupt" in errors and "packer" not in errors)
+
+
+def _judge(tally: Tally, kind: signal.Signals, early: bool, code: int, errors: str, new: bool, where: str) -> None:
     tally.counts.update([kind.name, "as Python starts" if early else "done" if code == 0 else "ended"])
     tally.counts["published, and said so"] += new and code > 0
     tally.demand(early or code in (0, 128 + kind), f"{where}: exit code {code}: {errors}")
-    if early:  # the signal came before a line of ours had run
+    if early:
         tally.demand(not new, f"{where}: published, and did not say so")
     elif code == 0:
         tally.demand(new, f"{where}: exit code 0, and nothing was published")
