@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import random
 import signal
@@ -18,8 +19,10 @@ from drills.workers import drill
 
 from packer.engines.board import Board, Watch
 from packer.engines.case import MOST_FAILURES
+from packer.engines.glance_case import GlanceCase
 from packer.engines.shard_case import ShardCase
 from packer.errors import EngineError
+from packer.glance import Question
 from packer.plan import Request
 from packer.planning import make_plan
 from readers import open_dataset
@@ -323,3 +326,12 @@ def test_a_picture_that_memory_does_not_suffice_for_is_left_out_and_named(
     assert done.returncode == 0, done.stderr
     assert reasons(tmp_path / "out") == {f"street_{number:03d}": reason(number, "large") for number in (6, 9)}
     assert len(open_dataset(tmp_path / "out")) == 28
+
+
+def test_a_glance_is_not_blamed_for_the_death_of_a_worker_that_had_not_begun_it() -> None:
+    case = GlanceCase(0, Question(None, "train/masks/a.png"))
+    for _ in range(MOST_FAILURES):
+        case.died((), "was killed")
+        assert json.loads(case.task())["condemned"] is None
+    with pytest.raises(EngineError, match="died 4 times at train/masks/a.png"):
+        case.died((), "was killed")

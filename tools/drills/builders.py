@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -37,8 +38,22 @@ SOON, FIRST_SOON = 5.0, 30.0
 """Seconds within which a builder must have been told that it cannot build; a pack that is not there yet has no lock
 until somebody has planned what to put there, and all plan at once."""
 READY = """
-import sys
+import sys, time
+import packer.build
 from packer.cli import main
+
+def telling(does, first):
+    def do(*arguments):
+        if first:
+            print(time.monotonic(), flush=True)
+        done = does(*arguments)
+        if not first:
+            print(time.monotonic(), flush=True)
+        return done
+    return do
+
+packer.build.prepare_target = telling(packer.build.prepare_target, True)
+packer.build.commit = telling(packer.build.commit, False)
 print("ready", flush=True)
 sys.stdin.read(1)
 main(sys.argv[1:], prog_name="packer")
@@ -55,8 +70,15 @@ class Builder:
 
     process: int
     code: int
+    words: str
     errors: str
     seconds: float
+
+    @property
+    def changing(self) -> tuple[float, float]:
+        """From when to when one that built was changing the pack."""
+        begin, end = self.words.split()[:2]
+        return float(begin), float(end)
 
 
 def race(root: Path, storage: str, builders: int, rounds: int) -> Tally:
@@ -107,7 +129,7 @@ def _let_go(raws: Sequence[Path], out: Path, storage: str) -> list[Builder]:
             one.pid: time.monotonic() - started for one in waiting if one.pid not in ends and one.poll() is not None
         }
         time.sleep(0.01)
-    return [Builder(one.pid, one.returncode, one.communicate()[1], ends[one.pid]) for one in waiting]
+    return [Builder(one.pid, one.returncode, *one.communicate(), ends[one.pid]) for one in waiting]
 
 
 def _judge(tally: Tally, ended: Sequence[Builder], new: int, where: str) -> None:
@@ -118,6 +140,8 @@ def _judge(tally: Tally, ended: Sequence[Builder], new: int, where: str) -> None
         tally.demand(one.code in (0, BUSY), f"{where}: exit code {one.code}: {one.errors}")
     tally.demand(bool(winners), f"{where}: nobody built")
     tally.demand(new == len(winners), f"{where}: {len(winners)} built and {new} generations are new")
+    changing = sorted(one.changing for one in ended if one.code == 0)
+    tally.demand(all(a[1] <= b[0] for a, b in pairwise(changing)), f"{where}: two were changing the pack at once")
     for one in losers:
         named = NAMED.search(one.errors)
         tally.demand(named is not None, f"{where}: names nobody: {one.errors}")
