@@ -78,3 +78,17 @@ def test_what_is_ignored_stays_ignored() -> None:
         command, check=False, start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
     )
     assert nohup.returncode == 0
+
+
+def test_the_server_that_workers_are_forked_from_hears_no_signal() -> None:
+    code = """
+from multiprocessing import forkserver
+from pathlib import Path
+from packer.engines import warm_up
+warm_up()
+status = Path(f"/proc/{forkserver._forkserver._forkserver_pid}/status").read_text()
+print(next(line for line in status.splitlines() if line.startswith("SigBlk:")).split()[1])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    blocked = int(done.stdout, 16)
+    assert all(blocked >> (number - 1) & 1 for number in ENDING)

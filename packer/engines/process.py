@@ -7,7 +7,7 @@ import multiprocessing
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ def warm_up() -> None:
     It has no threads of its own, unlike this one, where OpenCV or pyarrow may have: a fork of those could hang.
     """
     multiprocessing.set_forkserver_preload(["packer.engines.worker"])
+    resource_tracker.ensure_running()  # when it starts it lets signals through again, and the server would hear them
     with signals_held_back():
         forkserver.ensure_running()
 
