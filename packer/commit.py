@@ -24,7 +24,7 @@ def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
     """Publish the shards of these receipts as the next generation; the same data again stays the generation it is."""
     table = table_header(len(receipts)) + _records(receipts).tobytes()
     digest = hashlib.sha256(table).hexdigest()
-    current = _current(out)
+    current = current_manifest(out)
     manifest = Manifest(
         generation=_last_generation(out) + 1,
         created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -81,7 +81,7 @@ def _splits(receipts: Sequence[Receipt]) -> tuple[Split, ...]:
     )
 
 
-def _current(out: Path) -> Manifest | None:
+def current_manifest(out: Path) -> Manifest | None:
     """The current generation; None where there is none, or none that can be read: a build is how to get a new one."""
     try:
         return Manifest.load(out)
