@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.pairing import Pair
-from packer.shard import sha256, whole_shard
+from packer.shard import whole_shard
 from packer.spec import ShardSpec
 from packer.stamps import RECORD, RowStamp, ShardStamps, file_hashes, row_hashes, settled, state_of, write_stamps
+from readers.contract.files import sha256
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.tiles import Size

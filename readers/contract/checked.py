@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -88,7 +88,7 @@ class Entry:
         """A list of finite numbers."""
         values = self._take(key, list, "a list", [])
         for place, value in enumerate(values):
-            if type(value) not in (int, float) or not math.isfinite(value):
+            if type(value) not in (int, float) or not -sys.float_info.max <= value <= sys.float_info.max:
                 self.problem(f"{key}.{place}", f"expected a number, found {value!r}")
                 return ()
         return tuple(float(value) for value in values)
