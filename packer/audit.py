@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from packer.class_table import TABLE_NAMES
 from packer.errors import InputError
 from packer.eyes import Eyes
-from packer.labels import AUTO, INDEX, LabelRules
+from packer.glance import Glance, colour_parts
+from packer.labels import BINARY, INDEX, LabelRules
 from packer.pairing import Pair
 from packer.palettes import Palettes
 from readers.contract.classes import ClassTable
@@ -28,17 +31,24 @@ def audit(
     colour that moves from index to index speaks so much against the index that naming the codec is not enough.
     """
     seen = eyes.look(pairs, SAMPLE, classes, rules)
-    if rules.codec == INDEX and not palettes_differ:
-        palettes = Palettes((pairs[place].label, glance) for place, glance in seen.items())
+    if rules.codec in (INDEX, BINARY) and not palettes_differ:
+        read = {place: glance for place, glance in seen.items() if rules.codec == INDEX or not _is_gray(glance)}
+        palettes = Palettes((pairs[place].label, glance) for place, glance in read.items())
         if palettes.moving:
             raise InputError(
                 f"{NOT_SAID} {BY_COLOUR} If the index, although one colour is several of them: --label-codec index "
                 "--palettes-differ",
                 [*palettes.moving.values()][:MOST_NAMED],
             )
-        if palettes.doubts and asked == AUTO:
+        if palettes.doubts and asked != INDEX:
             raise InputError(f"{NOT_SAID} {BY_COLOUR} If the index: --label-codec index", palettes.doubts[:MOST_NAMED])
     return {place: glance.bad for place, glance in seen.items() if glance.bad is not None}
+
+
+def _is_gray(glance: Glance) -> bool:
+    """Whether a palette shows grays only, which a binary label is read by, and not by its indices."""
+    parts = colour_parts(np.array(list(glance.colours), np.uint32))
+    return bool((parts[:, :3] == parts[:, :1]).all())
 
 
 def no_classes(eyes: Eyes, raw: Path, pairs: Sequence[Pair]) -> InputError:

@@ -104,13 +104,15 @@ def glance(question: Question, raw: Path) -> Glance:
 def _label(data: bytes, question: Question) -> Glance:
     """Both readings of a palette, the numbers of gray, the colours of RGB."""
     lossy = question.classes is None or question.rules.lossy  # without rules, whatever can be seen
-    shown = _as_gray(decode_label(data, as_index=False, lossy=lossy, max_pixels=question.max_pixels))
+    shown = decode_label(data, as_index=False, lossy=lossy, max_pixels=question.max_pixels)
     index = _as_gray(decode_label(data, as_index=True, lossy=lossy, max_pixels=question.max_pixels))
     values = _counts(index) if index.ndim == 2 else {}
+    entries = decode_palette(data, question.max_pixels) if values else None
+    if entries is None:  # a palette's grays are colours of its own choosing, other gray is a number
+        shown = _as_gray(shown)
     if shown.ndim == 2:
         return Glance(values)
     codes = colour_codes(shown) ^ OPAQUE if shown.shape[2] == 4 else colour_codes(shown)
-    entries = decode_palette(data, question.max_pixels) if values else None
     palette = {} if entries is None else dict(enumerate((colour_codes(entries[None])[0] ^ OPAQUE).tolist()))
     return Glance(values, _counts(codes), palette)
 

@@ -173,6 +173,8 @@ class LabelCodec:
         try:
             return _numbers(self._pixels(data, as_index=False))
         except BadPair:
+            if self._rules.threshold is not None:  # of indices, none is brighter than another
+                raise
             return _numbers(self._pixels(data, as_index=True))
 
     def _pixels(self, data: bytes, as_index: bool) -> NDArray[Any]:

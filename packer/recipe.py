@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from packer.geometry import EDGES, FITS, INTERPOLATIONS, NATIVE, Geometry
@@ -35,7 +36,7 @@ class Recipe:
     label_template: str
     tools: tuple[str, ...]
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, Field]:
         """The stored columns."""
         height, width = self.geometry.size or (None, None)
@@ -53,7 +54,13 @@ class Recipe:
         """A piece's share of a shard, as a fraction: rows of one size count alike, native rows by their bytes."""
         if self.geometry.fit == NATIVE:
             return max(1, self.piece_bytes(piece)), self.shard_bytes
-        return 1, max(1, self.shard_bytes // self.piece_bytes(piece))
+        return 1, self._rows_of_a_shard
+
+    @cached_property
+    def _rows_of_a_shard(self) -> int:
+        """Where all rows are of one size."""
+        assert self.geometry.size is not None
+        return max(1, self.shard_bytes // sum(field.row_bytes_at(*self.geometry.size) for field in self.fields))
 
     def fingerprint(self) -> str:
         return fingerprint(self.to_json())

@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from packer.pairing import Pair
 from packer.shard import whole_shard
 from packer.spec import ShardSpec
-from packer.stamps import RECORD, RowStamp, ShardStamps, file_hashes, row_hashes, settled, state_of, write_stamps
+from packer.stamps import (
+    RECORD,
+    FileState,
+    RowStamp,
+    ShardStamps,
+    file_hashes,
+    row_hashes,
+    state_of,
+    state_to_keep,
+    write_stamps,
+)
 from readers.contract.files import sha256
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
@@ -29,7 +39,7 @@ class Known:
     def __init__(self, out: Path, raw: Path, stamps: Sequence[ShardStamps], trust: str = MTIME) -> None:
         self._out, self._raw, self._trust = out, raw, trust
         self._stamps = stamps
-        self._states: dict[str, tuple[int, int]] = {}
+        self._states: dict[str, FileState] = {}
         self._by_start: dict[tuple[str, int, int], ShardStamps] = {
             (one.recipe, len(one.records), int(one.records["row"][0, 0])): one for one in stamps if len(one.records)
         }
@@ -86,7 +96,9 @@ class Known:
         self, spec: ShardSpec, receipt: Receipt, stamps: ShardStamps, places: NDArray[np.intp]
     ) -> Receipt | None:
         """The receipt, if these files hold the bytes that they held; their stamps are renewed."""
-        states = [[*map(self._fresh_state, piece.files)] for piece in spec.pieces]  # before their bytes are read
+        states = [  # before their bytes are read
+            (state_to_keep(self._raw / piece.image), state_to_keep(self._raw / piece.label)) for piece in spec.pieces
+        ]
         files = {
             path: digest
             for place in places
@@ -98,8 +110,8 @@ class Known:
             if not all(pool.map(lambda path: self._digest(path) == files[path], files)):
                 return None
         rows = [
-            RowStamp(piece.key, *piece.files, (settled(image), settled(label)), (int(size[0]), int(size[1])))
-            for piece, (image, label), size in zip(spec.pieces, states, stamps.records["size"], strict=True)
+            RowStamp(piece.key, *piece.files, state, (int(size[0]), int(size[1])))
+            for piece, state, size in zip(spec.pieces, states, stamps.records["size"], strict=True)
         ]
         write_stamps(self._out, stamps.stem, stamps.recipe, stamps.judged, spec.split, rows)
         return receipt
@@ -111,15 +123,12 @@ class Known:
             return None
 
     def _now(self, files: Iterable[tuple[str, str]]) -> NDArray[np.int64]:
-        """(N,4): how these images and labels are now."""
+        """(N,6): how these images and labels are now."""
         states = [(*self._state(image), *self._state(label)) for image, label in files]
-        return np.array(states, np.int64).reshape(-1, 4)
+        return np.array(states, np.int64).reshape(-1, 6)
 
-    def _state(self, path: str) -> tuple[int, int]:
+    def _state(self, path: str) -> FileState:
         state = self._states.get(path)
         if state is None:
-            state = self._states[path] = self._fresh_state(path)
+            state = self._states[path] = state_of(f"{self._raw}/{path}")
         return state
-
-    def _fresh_state(self, path: str) -> tuple[int, int]:
-        return state_of(f"{self._raw}/{path}")

@@ -26,7 +26,7 @@ from packer.pictures.kinds import read_header
 from packer.pictures.rules import ImageRules
 from packer.piece import Piece
 from packer.recipe import Recipe
-from packer.stamps import UNKNOWN, FileState, state_of
+from packer.stamps import UNKNOWN, FileState, state_to_keep
 from readers.contract.manifest import Pixels
 from readers.contract.onehot import expand
 from readers.contract.receipt import Source
@@ -74,7 +74,7 @@ class RowMaker:
         """Pack the pieces of one pair. The digests are of the very bytes that were decoded."""
         digests: list[str] = []
         first = slots[0].piece
-        states = (state_of(self._raw / first.image), state_of(self._raw / first.label))
+        states = (state_to_keep(self._raw / first.image), state_to_keep(self._raw / first.label))
         try:
             image_data, label_data = self._load(first.image, digests), self._load(first.label, digests)
             image, label = self._decode(first, image_data, label_data)

@@ -23,7 +23,7 @@ from packer.piece import Piece
 from packer.publish import partial, put, put_text, sync_folder
 from packer.rows import Row, RowMaker, Slot
 from packer.spec import ShardSpec
-from packer.stamps import RowStamp, settled, state_of, write_stamps
+from packer.stamps import RowStamp, state_to_keep, write_stamps
 from readers.contract import VERSION
 from readers.contract.checked import fingerprint
 from readers.contract.errors import DamagedError
@@ -62,8 +62,7 @@ def build_shard(
     kept = [place for place, row in enumerate(rows) if row.reject is None]
     receipt = _store(_receipt(spec, rows), columns.kept(kept), spec.recipe.fields, out / SHARDS)
     stamps = [
-        RowStamp(piece.key, *piece.files, (settled(row.states[0]), settled(row.states[1])), row.size)
-        for piece, row in zip(spec.pieces, rows, strict=True)
+        RowStamp(piece.key, *piece.files, row.states, row.size) for piece, row in zip(spec.pieces, rows, strict=True)
     ]
     write_stamps(
         out,
@@ -83,7 +82,7 @@ def judged_by(image_rules: ImageRules, label_rules: LabelRules) -> str:
 
 def _condemned(piece: Piece, raw: Path, why: str) -> Row:
     """The row of a piece that is not to be read."""
-    states = (state_of(raw / piece.image), state_of(raw / piece.label))
+    states = (state_to_keep(raw / piece.image), state_to_keep(raw / piece.label))
     return Row(Source(piece.key, "", ""), reject=why, states=states)
 
 

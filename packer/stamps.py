@@ -23,15 +23,15 @@ from packer.publish import partial
 from readers.contract.receipt import FINGERPRINT
 
 STAMPS, SUFFIX = "stamps", ".stamps"
-RECORD = np.dtype([("row", "<u8", 2), ("files", "<u8", 2), ("state", "<i8", 4), ("size", "<u4", 2)])
-UNKNOWN = (0, -1)
+RECORD = np.dtype([("row", "<u8", 2), ("files", "<u8", 2), ("state", "<i8", 6), ("size", "<u4", 2)])
+UNKNOWN = (0, -1, -1)
 """The state of a file that could not be looked at: like that of no file."""
 SETTLED = 2_000_000_000
 """A file that was changed less than so many nanoseconds before it was read could change again within one tick of its
 clock, and look the same; its time is not believed."""
 
-FileState = tuple[int, int]
-"""A file's size and its mtime in nanoseconds."""
+FileState = tuple[int, int, int]
+"""A file's size, and its mtime and ctime in nanoseconds: the latter tells a file that took another's name and mtime."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,13 @@ def state_of(path: Path | str) -> FileState:
         status = os.stat(path)  # noqa: PTH116 - called for every file, and a Path takes twice as long
     except OSError:
         return UNKNOWN
-    return status.st_size, status.st_mtime_ns
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def settled(state: FileState) -> FileState:
-    """The state of a file that has just been read, to be remembered."""
-    return state if state[1] < time.time_ns() - SETTLED else (state[0], -1)
+def state_to_keep(path: Path | str) -> FileState:
+    """How a file is now that is about to be read, to be remembered."""
+    state = state_of(path)
+    return state if state[1] < time.time_ns() - SETTLED else (state[0], -1, -1)
 
 
 def write_stamps(out: Path, stem: str, recipe: str, judged: str, split: str, rows: Sequence[RowStamp]) -> None:

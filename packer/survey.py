@@ -114,9 +114,15 @@ def _headers(pair: Pair, raw: Path) -> tuple[Header, Header] | str:
 
 def _copies(pairs: Sequence[Pair], raw: Path) -> Iterator[tuple[str, ...]]:
     """Only files of one length are read, so this is cheap where nothing is a copy."""
-    for same_length in _groups(pairs, lambda pair: (raw / pair.image).stat().st_size):
+    for same_length in _groups(pairs, lambda pair: _length(raw / pair.image)):
         for group in _groups(same_length, lambda pair: sha256(raw / pair.image)):
             yield tuple(f"{pair.split}/{pair.key}" for pair in group)
+
+
+def _length(path: Path) -> int:
+    """Of a regular file: others, such as pipes, would be waited for when they are read."""
+    with open_picture(path) as file:
+        return file.seek(0, 2)
 
 
 def _groups(pairs: Iterable[Pair], fact: Callable[[Pair], object]) -> Iterator[list[Pair]]:

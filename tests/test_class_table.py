@@ -211,6 +211,14 @@ def test_rows_of_one_name_are_sources_of_one_class(tmp_path: Path) -> None:
     assert table.classes[1].values == (8, 9, 10, 7)
 
 
+def test_the_name_counts_before_the_category_wherever_its_column_is(tmp_path: Path) -> None:
+    """Rows of one name are one class, so the wrong column would join classes that are none."""
+    table = table_of(tmp_path / "a.csv", "category,name,id\nflat,road,0\nflat,walk,1\n")
+    assert table.names == ("road", "walk")
+    items = [{"category": "flat", "name": name, "id": value} for value, name in enumerate(table.names)]
+    assert table_of(tmp_path / "a.json", json.dumps(items)) == table
+
+
 def test_train_ids_give_the_order_and_what_is_ignored(tmp_path: Path) -> None:
     text = (
         'name,id,trainId,color\nunlabeled,0,255,"0,0,0"\nsidewalk,8,1,#f423e8\nroad,7,0,#804080\n'
@@ -354,3 +362,11 @@ def test_a_manifest_writes_each_colour_one_way(text: str) -> None:
     document = {"classes": [{"name": "a", "colour": None, "values": [], "colours": [text]}]}
     ClassTable.from_json(Entry({**document, "ignored_values": [], "ignored_colours": []}, "", problems))
     assert [problem.where for problem in problems] == ["classes.0.colours"]
+
+
+def test_of_several_columns_that_could_be_the_name_the_plainest_is(tmp_path: Path) -> None:
+    (tmp_path / "classes.csv").write_text("label,name,id,value\n7,road,1,10\n8,car,2,20\n")
+    table = read_table(tmp_path / "classes.csv")
+    assert [(one.name, one.values) for one in table.classes] == [("road", (10,)), ("car", (20,))]
+    (tmp_path / "classes.json").write_text('[{"label": "7", "name": "road", "id": 1}, {"name": "car", "id": 2}]')
+    assert read_table(tmp_path / "classes.json").names == ("road", "car")

@@ -71,6 +71,7 @@ LAYERS = {
         "packer.publish",
         "packer.shard",
         "packer.spec",
+        "packer.stamps",
         "readers.contract",
     ),
 }

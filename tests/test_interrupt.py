@@ -30,7 +30,11 @@ def start(raw: RawFolder, out: Path, workers: int) -> subprocess.Popen[str]:
     """A build in a group of processes of its own, as a shell starts it, well under way."""
     command = ["build", "--quiet", "--workers", str(workers), "--shard-size", "8MiB", str(raw.path), str(out)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "packer", *command], stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-m", "packer", *command],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # pytest itself may run under nohup
     )
     deadline = time.monotonic() + 60
     while not list(out.glob("shards/*.receipt.json")) and time.monotonic() < deadline:

@@ -241,11 +241,20 @@ def test_a_tiled_tiff_gives_its_pixels() -> None:
     assert np.array_equal(decode_image(tiff(tiles, **tags), RULES), IMAGE)
 
 
-def test_a_palette_tiff_gives_indices_or_colours() -> None:
+@pytest.mark.parametrize("scale", [257, 256, 1])
+def test_a_palette_tiff_gives_indices_or_colours(scale: int) -> None:
+    """Colours have 16 bits there; writers that store 8 are understood, as libtiff does."""
     palette = np.zeros((256, 3), np.uint16)
-    palette[:4] = COLOURS.astype(np.uint16) * 257
+    palette[:4] = COLOURS.astype(np.uint16) * scale
     data = tiff(INDEX, t262=(3,), t320=tuple(palette.T.reshape(-1).tolist()))
     assert np.array_equal(decode_label(data, as_index=True), INDEX)
+    assert np.array_equal(decode_label(data, as_index=False), COLOURS[INDEX])
+
+
+def test_a_palette_tiff_whose_colours_were_stored_in_8_bits_is_not_black() -> None:
+    palette = np.zeros((256, 3), np.uint16)
+    palette[:4] = COLOURS
+    data = tiff(INDEX, t262=(3,), t320=tuple(palette.T.reshape(-1).tolist()))
     assert np.array_equal(decode_label(data, as_index=False), COLOURS[INDEX])
 
 

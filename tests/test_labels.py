@@ -158,6 +158,13 @@ def test_binary_is_two_values_or_a_threshold() -> None:
     assert split.decode(encode(soft)).tolist() == [[0, 0], [1, 1]]
 
 
+def test_a_threshold_is_no_limit_for_the_indices_of_a_coloured_palette() -> None:
+    data = palette(np.array([[0, 1]], np.uint8), np.array([[0, 0, 0], [255, 0, 0]], np.uint8))
+    assert LabelCodec(BINARY_CLASSES, LabelRules("binary")).decode(data).tolist() == [[0, 1]]
+    with pytest.raises(BadPair, match="has colours"):
+        LabelCodec(BINARY_CLASSES, LabelRules("binary", threshold=128)).decode(data)
+
+
 def test_a_jpeg_label_needs_a_threshold() -> None:
     mask = np.zeros((32, 32), np.uint8)
     mask[8:24, 8:24] = 255
@@ -234,6 +241,32 @@ def test_a_folder_of_moving_palettes_packs_by_colour_and_asks_where_only_values_
     assert run("build", *options, raw, tmp_path / "out2").exit_code == 0
 
 
+@pytest.mark.parametrize("foreground", [(255, 0, 0), (255, 255, 255)])
+@pytest.mark.parametrize("compacted", [False, True])
+def test_moving_palettes_of_two_colours_are_read_by_their_grays_or_asked_about(
+    tmp_path: Path, foreground: tuple[int, int, int], compacted: bool
+) -> None:
+    """Black and white say which is which, whatever their indices; black and red do not."""
+    raw, colours = tmp_path / "raw", np.array([(0, 0, 0), foreground], np.uint8)
+    mask = np.arange(64, dtype=np.uint8).reshape(8, 8) % 2
+    moved = palette(np.zeros_like(mask), colours[1:]) if compacted else palette(1 - mask, colours[::-1])
+    for number, data in enumerate([palette(mask, colours), moved]):
+        write_png(raw / "images" / f"{number}.png", np.full((8, 8, 3), 40 * number, np.uint8))
+        (raw / "labels").mkdir(exist_ok=True)
+        (raw / "labels" / f"{number}.png").write_bytes(data)
+    by_index = run("build", "--classes", 2, raw, tmp_path / "by_index")
+    assert by_index.exit_code == 1
+    assert "the labels' palettes differ" in by_index.stderr
+    binary = run("build", "--quiet", "--label-codec", "binary", raw, tmp_path / "out")
+    if foreground == (255, 0, 0):
+        assert binary.exit_code == 1
+        assert "the labels' palettes differ" in binary.stderr
+        return
+    wanted = [mask, np.ones_like(mask) if compacted else mask]
+    found = [label.numpy() for _, label in open_dataset(tmp_path / "out", label="index")]
+    assert np.array_equal(found, wanted)
+
+
 def test_a_folder_of_random_palettes_asks_until_the_index_is_named_and_has_no_colour_of_the_table(
     tmp_path: Path,
 ) -> None:
@@ -286,3 +319,42 @@ def test_the_nearest_colour_is_near_in_its_alpha_as_well() -> None:
     only_glass = ClassTable(table.classes[1:])
     solid = encode(np.zeros((1, 1, 3), np.uint8))
     assert LabelCodec(only_glass, LabelRules(unknown="nearest")).decode(solid).tolist() == [[0]]
+
+
+def test_palettes_of_binary_labels_are_compared_too(tmp_path: Path) -> None:
+    """Foreground is red, and index 1 in one file, 0 in another."""
+    raw = _palette_set(tmp_path / "raw", [[0, 1, 2, 3]] * 2, table=False)
+    truth = np.arange(64, dtype=np.uint8).reshape(8, 8) % 2
+    colours = np.array([[0, 0, 0], [255, 0, 0]], np.uint8)
+    for number, order in enumerate(([0, 1], [1, 0])):
+        (raw / "labels" / f"{number}.png").write_bytes(palette(np.array(order, np.uint8)[truth], colours[order]))
+    refused = run("build", "--label-codec", "binary", raw, tmp_path / "out")
+    assert refused.exit_code == 1
+    assert "#000000 is index 0 in labels/0.png, and index 1 in labels/1.png" in refused.stderr
+
+
+def test_grays_of_a_palette_are_what_a_binary_label_is_read_by(tmp_path: Path) -> None:
+    raw = _palette_set(tmp_path / "raw", [[0, 1, 2, 3]] * 2, table=False)
+    truth = np.arange(64, dtype=np.uint8).reshape(8, 8) % 2
+    grays = np.array([[0, 0, 0], [255, 255, 255]], np.uint8)
+    for number, order in enumerate(([0, 1], [1, 0])):
+        (raw / "labels" / f"{number}.png").write_bytes(palette(np.array(order, np.uint8)[truth], grays[order]))
+    dataset = open_dataset(pack(raw, tmp_path / "out", "--label-codec", "binary"), label="index")
+    assert all(np.array_equal(label.numpy(), truth) for _, label in dataset)
+
+
+def test_a_palette_of_grays_that_move_is_seen(tmp_path: Path) -> None:
+    raw = _palette_set(tmp_path / "raw", [[0, 1, 2, 3]] * 2, table=False)
+    truth = np.arange(64, dtype=np.uint8).reshape(8, 8) % 2
+    grays = np.array([[9, 9, 9], [70, 70, 70]], np.uint8)
+    for number, order in enumerate(([0, 1], [1, 0])):
+        (raw / "labels" / f"{number}.png").write_bytes(palette(np.array(order, np.uint8)[truth], grays[order]))
+    refused = run("build", "--classes", 2, raw, tmp_path / "out")
+    assert refused.exit_code == 1
+    assert "palettes differ" in refused.stderr
+
+
+def test_a_threshold_is_not_for_indices() -> None:
+    codec = LabelCodec(BINARY_CLASSES, LabelRules("binary", threshold=1))
+    with pytest.raises(BadPair, match="only values"):
+        codec.decode(palette(np.array([[0, 1]], np.uint8), COLOURS))

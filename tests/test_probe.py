@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,14 @@ def test_an_empty_sample_of_the_samples_is_the_first(raw_folder: RawFolder) -> N
     assert probed(raw_folder.path, "--sample", 1)["labels"]["decoded"] == 1
     assert probed(raw_folder.path, "--sample", "all")["labels"]["decoded"] == 32
     assert sample(100, 3) == [0, 50, 99]
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", TRUTH, TRUTH)
+    for number in range(2):
+        (raw / f"images/{number}.png").unlink()
+        os.mkfifo(raw / f"images/{number}.png")
+    assert probed(raw)["bad"] == [f"images/{number}.png: is not a regular file" for number in range(2)]
 
 
 def test_a_link_to_nowhere_is_bad_and_named(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def _headed(cells: list[str]) -> dict[str, int]:
     """Which column a heading says holds what; nothing where it is none that will do."""
     heading = [cell.casefold().replace(" ", "_") for cell in cells]
     columns = {
-        what: next(place for place, cell in enumerate(heading) if cell in names)
+        what: heading.index(next(name for name in names if name in heading))
         for what, names in COLUMNS.items()
         if any(cell in names for cell in heading)
     }

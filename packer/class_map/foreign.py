@@ -81,11 +81,10 @@ def _object(place: str, number: int, item: object, problems: list[str]) -> Row |
 
 
 def _known(item: dict[str, Any]) -> Iterator[tuple[str, object]]:
+    folded = {key.casefold(): value for key, value in reversed(item.items())}
     for what, keys in COLUMNS.items():
-        for key, value in item.items():
-            if key.casefold() in keys:
-                yield what, value
-                break
+        if key := next((key for key in keys if key in folded), None):
+            yield what, folded[key]
 
 
 def _numbered(path: Path, names: dict[str, Any], colours: object) -> ClassTable:

@@ -16,6 +16,7 @@ from packer.engines.board import Watch
 from packer.engines.case import Case
 from packer.engines.worker import work
 from packer.publish import remove_partials
+from packer.stamps import STAMPS
 from readers.contract.manifest import SHARDS
 
 HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -56,7 +57,7 @@ class Worker:
         self.case: Case[Any] | None = None
         self.ready = False
         self.watch = Watch(cells)
-        self._shards = None if out is None else out / SHARDS
+        self._out = out
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=work, args=(theirs, cells, raw, out), daemon=True)
         with theirs:
@@ -91,8 +92,9 @@ class Worker:
         self.kill()
         self._process.join()
         self._pipe.close()
-        if self._shards is not None and self._process.pid is not None:
-            remove_partials(self._shards, self._process.pid)
+        if self._out is not None and self._process.pid is not None:
+            for folder in (SHARDS, STAMPS):
+                remove_partials(self._out / folder, self._process.pid)
 
     def cause(self) -> str:
         """What a pair that was in work did, without anything that another death of the kind would not have."""

@@ -215,14 +215,17 @@ def _from_planes(raw: bytes, rows: int, wide: int, samples: int) -> Pixels:
 
 
 def _palette(tiff: _Tiff) -> NDArray[np.uint8] | None:
-    """Rows of red, green, blue, alpha; 16 bits per colour are stored, of which 8 are meant."""
+    """Rows of red, green, blue, alpha; 16 bits per colour are stored, of which 8 are meant.
+
+    Where no number needs more than 8 bits, they are the colours themselves: writers err so, and libtiff reads it so.
+    """
     if tiff.one(PHOTOMETRIC) != _INDEXED:
         return None
     colours = np.array(tiff.tags.get(PALETTE, ()), np.uint16)
     if len(colours) != 3 * 256:
         raise BadPair(f"is damaged: its palette has {len(colours)} numbers")
     rows = np.full((256, 4), 255, np.uint8)
-    rows[:, :3] = (colours >> 8).reshape(3, 256).T
+    rows[:, :3] = (colours >> (8 if colours.max() > 255 else 0)).reshape(3, 256).T
     return rows
 
 
