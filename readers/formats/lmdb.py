@@ -57,6 +57,8 @@ def open_shard(stem: Path, facts: ShardFacts) -> Shard:
             raise DamagedError(f"{path}: a layout of {size} bytes is not possible")
         layout = _layout(path, data[start : start + size].tobytes())
         starts, lengths = (np.array([row[part] for row in rows], np.int64) for part in (0, 1))
+        if (lengths > len(data) - starts).any():
+            raise DamagedError(f"{path}: has values that end beyond it; was it cut short?")
         if facts.native:
             return Shard(path, facts, *_native_columns(path, facts, layout, starts, lengths))
         return Shard(path, facts, _columns(path, layout, starts, lengths), Sizes.fixed(facts))

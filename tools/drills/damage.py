@@ -166,7 +166,7 @@ def make_pack(folder: Path, storage: str, native: bool) -> Path:
         size = (4 + number % 3, 5 + number % 4) if native else (6, 7)
         cv2.imwrite(f"{folder}/raw/images/{number:02d}.png", dice.integers(0, 256, (*size, 3), np.uint8))
         cv2.imwrite(f"{folder}/raw/masks/{number:02d}.png", dice.integers(0, 3, size, np.uint8))
-    options = ["--classes", "3", "--format", storage, "--shard-size", "1500B", "--workers", "1", "--quiet"]
+    options = ["--classes", "3", "--format", storage, "--shard-size", "1000B", "--workers", "1", "--quiet"]
     options += ["--size", "native"] if native else []
     packer.main(["build", *options, f"{folder}/raw", f"{folder}/out"], standalone_mode=False)
     return folder / "out"
