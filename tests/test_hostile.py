@@ -430,6 +430,7 @@ HOSTILE: dict[str, tuple[str, Change]] = {
     "a dimension of 4000 digits": ("npy", shape("9" * 4000 + ", 3, 6, 7")),
     "a dimension below 0": ("npy", shape("-1, 3, 6, 7")),
     "keys of 10^9 bytes": ("npy", npy_header(lambda h: h.replace("'|S2'", "'|S999999999'"), ".key.npy")),
+    "keys of no bytes": ("npy", npy_header(lambda h: h.replace("'|S2'", "'|S0'"), ".key.npy")),
     "no file": ("npy", npy(b"")),
     "a later .npy": ("npy", npy(b"\x93NUMPY\x03\x00" + bytes(200))),
     # HDF5
@@ -493,6 +494,7 @@ HOSTILE: dict[str, tuple[str, Change]] = {
     "no magic": ("lmdb", patched(".lmdb", lambda data: struct.pack_into("<I", data, 16, 0))),
     "pages of one byte": ("lmdb", patched(".lmdb", lambda data: struct.pack_into("<I", data, 40, 1))),
     "a layout of objects": ("lmdb", in_layout(b'"|S2"', b'"|O2"')),
+    "a layout of keys of no bytes": ("lmdb", in_layout(b'"|S2"', b'"|S0"')),
     "a layout of code": ("lmdb", in_layout(b'"|S2"', b'"()3"')),
     "overlapping fields": ("lmdb", in_layout(b'"label": {"offset": 128', b'"label": {"offset": 064')),
     "a layout that is no JSON": ("lmdb", in_layout(b'{"image": {', b'["image": {')),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
 
-_PLAIN = re.compile(r"[|<][ufS][0-9]{1,9}")
+_PLAIN = re.compile(r"[|<][ufS][1-9][0-9]{0,8}")
 
 
 @dataclass(frozen=True)
