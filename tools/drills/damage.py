@@ -4,8 +4,8 @@
 
 Every damage is verified and read, each in a process of its own with a time limit. A reader may give data where the
 damage is in pixels: only checksums see that. Exits 1 if `verify` misses a damage, or if anything crashes, hangs or
-raises what is no ReadError. The counts are of each format and kind of rows; half of the bits are in the first 1024
-bytes of a file.
+raises what is no ReadError. The counts are of each format, half of them of native rows; half of the bits are in the
+first 1024 bytes of a file.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def drill(out: Path, damage: str, count: int, pair: tuple[Worker, Worker]) -> Co
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--flips", type=int, default=10_000, help="flipped bits of each format and kind of rows")
+    parser.add_argument("--flips", type=int, default=10_000, help="flipped bits of each format")
     parser.add_argument("--cuts", type=int, default=1_000)
     parser.add_argument("--tails", type=int, default=200)
     parser.add_argument("--swaps", type=int, default=50)
@@ -216,7 +216,8 @@ def main() -> None:
         for storage in [options.format] if options.format else STORAGES:
             for native in (False, True):
                 out = make_pack(Path(folder) / f"{storage}-{native}", storage, native)
-                for damage, count in counts.items():
+                for damage, whole in counts.items():
+                    count = (whole + native) // 2
                     found = drill(out, damage, count, pair)
                     name = f"{storage}, native" if native else storage
                     told = (f"{found[column]:>{max(18, len(column))}}" for column in columns)
