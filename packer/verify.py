@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from packer.deep import row_crc32, wrong_rows
 from packer.shard import content_fingerprint
 from readers.contract.checked import fingerprint
 from readers.contract.errors import DamagedError, ReadError
@@ -18,14 +18,16 @@ from readers.contract.table import table_path
 from readers.digests import damaged_files, read_receipt
 from readers.formats import shard_paths
 from readers.formats.column import ShardFacts
-from readers.formats.shard import Shard
 from readers.pack import Pack
 
 MOST_ROWS_NAMED = 10
 
 
-def verify(root: Path, workers: int, progress: Callable[[int], None]) -> list[str]:
-    """Everything that is wrong with the pack at `root`, one line each; `progress` hears of the bytes done."""
+def verify(root: Path, workers: int, progress: Callable[[int], None], deep: bool = False) -> list[str]:
+    """Everything that is wrong with the pack at `root`, one line each; `progress` hears of the bytes done.
+
+    Checksums tell that files are as they were made; `deep` also looks at rows and labels as readers get them.
+    """
     manifest = Manifest.load(root)
     damage = [*_check_generations(root, manifest), *_check_table(root, manifest)]
     if damage:
@@ -36,7 +38,10 @@ def verify(root: Path, workers: int, progress: Callable[[int], None]) -> list[st
         try:
             receipt = read_receipt(root, pack.stem(shard), pack.table.receipt(shard))
             lies = list(_contradictions(pack, shard, receipt))
-            found = None if lies else receipt, [*lies, *_check_shard(pack, shard, receipt)]
+            damage = list(_check_shard(pack, shard, receipt))
+            if deep and receipt.rows and not lies and not damage:
+                damage = list(_check_rows(pack, shard, receipt))
+            found = None if lies else receipt, [*lies, *damage]
         except DamagedError as error:
             found = None, [str(error)]
         progress(pack.table.bytes(shard))
@@ -126,24 +131,28 @@ def _name_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
     """Which samples of a damaged shard are touched, as far as it can still be opened."""
     try:
         opened = pack.shard(shard)
-        bad = [key for row, key in enumerate(receipt.keys) if _crc32(opened, row) != receipt.crc32[row]]
+        bad = [key for row, key in enumerate(receipt.keys) if row_crc32(opened, row) != receipt.crc32[row]]
     except (ReadError, OSError) as error:
         yield f"{pack.stem(shard)}: its {receipt.rows} rows cannot be read ({error})"
         return
     if not bad:
         yield f"{pack.stem(shard)}: the damage lies outside of its rows, which are whole"
-    for key in bad[:MOST_ROWS_NAMED]:
-        yield f"{pack.stem(shard)}: the sample {key!r} is damaged"
-    if len(bad) > MOST_ROWS_NAMED:
-        yield f"{pack.stem(shard)}: and {len(bad) - MOST_ROWS_NAMED} more samples"
+    yield from _first(pack.stem(shard), [f"the sample {key!r} is damaged" for key in bad])
 
 
-def _crc32(shard: Shard, row: int) -> int:
-    """The checksum of a row: image, then label."""
-    crc32 = 0
-    for field in shard.facts.fields:
-        crc32 = zlib.crc32(shard.row(field, row).data, crc32)
-    return crc32
+def _check_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
+    """What is wrong with the rows of a shard whose files are whole."""
+    try:
+        wrong = list(wrong_rows(pack.shard(shard), receipt, pack.manifest.classes))
+    except (ReadError, OSError) as error:
+        wrong = [f"its {receipt.rows} rows cannot be read ({error})"]
+    yield from _first(pack.stem(shard), wrong)
+
+
+def _first(stem: Path, lines: Sequence[str]) -> Iterator[str]:
+    yield from (f"{stem}: {line}" for line in lines[:MOST_ROWS_NAMED])
+    if len(lines) > MOST_ROWS_NAMED:
+        yield f"{stem}: and {len(lines) - MOST_ROWS_NAMED} more"
 
 
 def _told(path: Path, error: Exception) -> str:

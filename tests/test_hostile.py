@@ -9,6 +9,7 @@ import pickle
 import resource
 import shutil
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import h5py
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import run
+from conftest import pack, run
 from drills.damage import BROKEN, DAMAGES, MISSED, Worker, drill, make_pack, workers
 
 from readers import DamagedError, RequestError, open_dataset
@@ -586,6 +587,87 @@ def test_verify_finds_a_table_or_manifest_that_lies(
     result = run("verify", "--quiet", out)
     assert result.exit_code == 4
     assert told in result.stdout
+
+
+# --- packs that were made wrongly: every checksum fits, and only `verify --deep` looks at the rows ---
+
+
+def made_wrongly(ending: str, change: Callable[[Any], object], also: Callable[[dict[str, Any]], object]) -> Change:
+    """Other numbers in a column, with the digest of its file, and whatever else the receipt is to say."""
+
+    def apply(out: Path) -> None:
+        path = shard_file(out, ending)
+        numbers = np.load(path)
+        change(numbers)
+        np.save(path, numbers)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+
+        def told(receipt: dict[str, Any]) -> None:
+            next(file for file in receipt["files"] if file["suffix"] == ending)["sha256"] = digest
+            images, labels = (np.load(shard_file(out, f".{name}.npy")) for name in ("image", "label"))
+            rows = zip(images, labels, strict=True)
+            receipt["crc32"] = [zlib.crc32(label.data, zlib.crc32(image.data)) for image, label in rows]
+            also(receipt)
+
+        lie(out, told)
+
+    return apply
+
+
+WRONG: dict[str, tuple[str, Change, str]] = {
+    "a plane with a 2": ("npy", made_wrongly(".label.npy", lambda n: n[0, 0].fill(2), id), "none of 3 classes"),
+    "a pixel of two classes": ("npy", made_wrongly(".label.npy", lambda n: n[0].fill(1), id), "none of 3 classes"),
+    "a number beyond the classes": ("index", made_wrongly(".label.npy", lambda n: n[0].fill(3), id), "none of 3"),
+    "another key": ("npy", made_wrongly(".key.npy", lambda n: n.__setitem__(0, b"xx"), id), "has the key 'xx'"),
+    "another checksum": (
+        "npy",
+        made_wrongly(".image.npy", id, lambda receipt: receipt["crc32"].__setitem__(0, 0)),
+        "is not what its checksum says",
+    ),
+    "other counts": ("npy", made_wrongly(".label.npy", lambda n: n[0].fill(0), id), "not as many of each class"),
+    "an image above 1": ("float", made_wrongly(".image.npy", lambda n: n[0].fill(1.5), id), "not from 0 to 1"),
+    "an image of no numbers": ("float", made_wrongly(".image.npy", lambda n: n[0].fill(np.nan), id), "not from 0 to 1"),
+}
+
+
+@pytest.fixture(scope="module")
+def other_labels(honest: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The same pictures with numbers for labels, and with images of floating-point numbers."""
+    raw, folder = honest["npy"].parent / "raw", tmp_path_factory.mktemp("others")
+    options = ("--classes", "3", "--format", "npy", "--workers", 1)
+    return {
+        "npy": honest["npy"],
+        "index": pack(raw, folder / "index", *options, "--labels", "index"),
+        "float": pack(raw, folder / "float", *options, "--image-dtype", "float16"),
+    }
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_pack_that_was_made_wrongly_is_found_by_a_deep_check_alone(
+    name: str, other_labels: dict[str, Path], tmp_path: Path
+) -> None:
+    which, change, told = WRONG[name]
+    out = Path(shutil.copytree(other_labels[which], tmp_path / "out"))
+    change(out)
+    assert run("verify", "--quiet", out).exit_code == 0
+    result = run("verify", "--quiet", "--deep", out)
+    assert result.exit_code == 4
+    assert told in result.stdout
+
+
+def test_a_deep_check_finds_nothing_in_an_honest_pack(honest: dict[str, Path], other_labels: dict[str, Path]) -> None:
+    for out in (*honest.values(), *other_labels.values()):
+        assert run("verify", "--quiet", "--deep", out).exit_code == 0
+
+
+def test_a_deep_check_finds_a_shard_that_readers_refuse(honest: dict[str, Path], tmp_path: Path) -> None:
+    out = Path(shutil.copytree(honest["npy"], tmp_path / "out"))
+    made_wrongly(".image.npy", id, id)(out)
+    path = shard_file(out, ".key.npy")
+    npy_header(lambda head: head.replace("|S2", "<u2"), ".key.npy")(out)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    lie(out, lambda receipt: next(f for f in receipt["files"] if "key" in f["suffix"]).update(sha256=digest))
+    assert "rows cannot be read" in run("verify", "--quiet", "--deep", out).stdout
 
 
 # --- verify="digest" ---

@@ -11,13 +11,14 @@ first 1024 bytes of a file.
 from __future__ import annotations
 
 import argparse
+import io
 import multiprocessing
 import random
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -168,7 +169,8 @@ def make_pack(folder: Path, storage: str, native: bool) -> Path:
         cv2.imwrite(f"{folder}/raw/masks/{number:02d}.png", dice.integers(0, 3, size, np.uint8))
     options = ["--classes", "3", "--format", storage, "--shard-size", "1000B", "--workers", "1", "--quiet"]
     options += ["--size", "native"] if native else []
-    packer.main(["build", *options, f"{folder}/raw", f"{folder}/out"], standalone_mode=False)
+    with redirect_stdout(io.StringIO()):
+        packer.main(["build", *options, f"{folder}/raw", f"{folder}/out"], standalone_mode=False)
     return folder / "out"
 
 

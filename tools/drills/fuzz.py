@@ -83,9 +83,15 @@ def fuzz(target: Target, folder: Path, seconds: int) -> None:
             (found / f"{name}.bin").write_bytes(data)
             (found / f"{name}.log").write_text(wrong + "\n")
 
-    memory = (_resident() + HEADROOM) >> 20
-    limits = [f"-max_total_time={seconds}", f"-timeout={SECONDS:.0f}", f"-rss_limit_mb={memory}", f"-max_len={MOST_BYTES}"]
-    atheris.Setup([sys.argv[0], str(folder / "corpus" / target.name), f"-artifact_prefix={found}/", *limits], one)
+    options = {
+        "max_total_time": seconds,
+        "timeout": round(SECONDS),
+        "rss_limit_mb": (_resident() + HEADROOM) >> 20,
+        "max_len": MOST_BYTES,
+        "artifact_prefix": f"{found}/",
+    }
+    corpus = str(folder / "corpus" / target.name)
+    atheris.Setup([sys.argv[0], corpus, *(f"-{name}={value}" for name, value in options.items())], one)
     atheris.Fuzz()
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import click
 import cv2
 import numpy as np
-from drills.damage import make_pack
 
+from drills.damage import make_pack
 from packer.class_table import read_table
 from packer.cli.recorded import recorded_request
 from packer.errors import BadPair, PackError
@@ -46,7 +46,7 @@ MOST_PIXELS = 1 << 20
 OPENERS = {"arrow": arrow.open_shard, "hdf5": hdf5.open_shard, "lmdb": lmdb.open_shard, "npy": npy.open_shard}
 TABLES = {
     ".csv": ("name,r,g,b\nsky,70,130,180\nroad,128,64,128\n", "id,name,train_id\n7,road,0\n8,kerb,255\n"),
-    ".txt": ("sky\nroad\n", "7: road\n8: kerb\n", "128 64 128\tRoad\n0 0 0\tVoid\n", "road:128,64,128::\nsky:1,2,3::\n"),
+    ".txt": ("sky\nroad\n", "7: road\n8: kerb\n", "128 64 128\tRoad\n0 0 0\tVoid\n", "road:128,64,128::\n"),
     ".json": (
         '{"0": "sky", "1": "road"}',
         '{"sky": [70, 130, 180], "road": "#804080", "kerb": [3, "4-6"]}',
@@ -96,7 +96,7 @@ def make_targets(folder: Path) -> dict[str, Target]:
     packs = [_pack(folder, storage, native) for storage in STORAGES for native in (False, True)]
     first = packs[0]
     targets = [
-        *(_shards(folder, storage, [out for out in packs if out.parent.name.startswith(storage)]) for storage in STORAGES),
+        *(_shards(folder, storage, packs[2 * n : 2 * n + 2]) for n, storage in enumerate(STORAGES)),
         _manifest(folder, packs),
         _table(folder, first),
         _receipt(folder, packs),
