@@ -11,6 +11,7 @@ import shutil
 import struct
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import pytest
 from conftest import pack, run
 from drills.damage import BROKEN, DAMAGES, MISSED, Worker, drill, make_pack, workers
 
+from packer.verify import verify
 from readers import DamagedError, RequestError, open_dataset
 from readers.contract.checked import fingerprint
 from readers.contract.errors import ReadError
@@ -33,22 +35,34 @@ Change = Callable[[Path], object]
 HEADROOM = 256 << 20
 
 
-def opened(out: Path) -> str:
-    """What reading everything says, with little memory to take."""
+@contextmanager
+def little_memory() -> Iterator[None]:
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + HEADROOM, resource.RLIM_INFINITY))
     try:
-        pack = Pack.open(out)
-        for shard in range(len(pack.table)):
-            for row in range(pack.table.rows(shard)):
-                for field in pack.manifest.fields:
-                    pack.shard(shard).row(field, row)
-                pack.shard(shard).key(row)
-    except ReadError as error:
-        return f"refused: {error}"
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    return "read"
+
+
+def opened(out: Path) -> str:
+    """What reading everything says, and then what a deep check does."""
+    try:
+        with little_memory():
+            pack = Pack.open(out)
+            for shard in range(len(pack.table)):
+                for row in range(pack.table.rows(shard)):
+                    for field in pack.manifest.fields:
+                        pack.shard(shard).row(field, row)
+                    pack.shard(shard).key(row)
+        said = "read"
+    except ReadError as error:
+        said = f"refused: {error}"
+    try:
+        with little_memory():
+            return f"{said}; verified: {verify(out, 1, lambda _: None, deep=True)}"
+    except ReadError as error:
+        return f"{said}; verified: {error}"
 
 
 @pytest.fixture(scope="module")
@@ -511,6 +525,7 @@ def test_a_hostile_pack_is_refused(name: str, honest: dict[str, Path], child: Wo
     child.ask(out)
     answer = child.answer()
     assert answer.startswith("refused: "), answer
+    assert not answer.endswith("; verified: []"), answer
     assert not Path("hacked").exists()
 
 
@@ -518,7 +533,7 @@ def test_there_are_many_hostile_packs_and_the_honest_are_read(honest: dict[str, 
     assert len(HOSTILE) >= 60
     for out in honest.values():
         child.ask(out)
-        assert child.answer() == "read"
+        assert child.answer() == "read; verified: []"
 
 
 def test_a_link_that_stays_within_the_pack_is_followed(honest: dict[str, Path], child: Worker, tmp_path: Path) -> None:
@@ -527,7 +542,7 @@ def test_a_link_that_stays_within_the_pack_is_followed(honest: dict[str, Path], 
     (out / "shards").symlink_to("moved")
     (tmp_path / "linked").symlink_to(out)
     child.ask(tmp_path / "linked")
-    assert child.answer() == "read"
+    assert child.answer() == "read; verified: []"
 
 
 # --- receipts that lie: every checksum fits, so only `verify` can see it ---
