@@ -93,11 +93,10 @@ def _check_shard(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
 def _contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
     """Where a receipt says otherwise than the shard table, the manifest or itself: each may be whole, and lie."""
     stem, manifest = pack.stem(shard), pack.manifest
-    split = next(split.name for split, shards, _ in pack.splits() if shard in shards)
     facts = ShardFacts(receipt.rows, manifest.fields)
     paths = shard_paths(manifest.storage)(stem, facts) if receipt.rows else []
     for what, found, expected in (
-        ("split", receipt.split, split),
+        ("split", receipt.split, pack.split_of(shard).name),
         ("fingerprint", receipt.fingerprint, pack.table.fingerprint(shard)),
         ("fingerprint of its pairs", content_fingerprint(receipt), receipt.fingerprint),
         ("storage", receipt.storage, manifest.storage),

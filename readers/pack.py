@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from bisect import bisect_right
 from collections import OrderedDict
+from itertools import accumulate
 from pathlib import Path
 
 from readers.contract.errors import DamagedError
@@ -29,6 +31,7 @@ class Pack:
         self.root = root
         self.manifest = manifest
         self.table = ShardTable.open(root, manifest)
+        self._split_ends = list(accumulate(split.shards for split in manifest.splits))
         self._digests = digests
         self._checked: set[int] = set()
         if digests and sha256(table_path(root, manifest.table)) != manifest.table:
@@ -53,10 +56,13 @@ class Pack:
             row += split.rows
         return ranges
 
+    def split_of(self, shard: int) -> Split:
+        """The split of a shard."""
+        return self.manifest.splits[bisect_right(self._split_ends, shard)]
+
     def stem(self, shard: int) -> Path:
         """What the paths of a shard's files begin with."""
-        split = next(split for split, shards, _ in self.splits() if shard in shards)
-        return self.root / SHARDS / shard_stem(split.name, self.table.fingerprint(shard))
+        return self.root / SHARDS / shard_stem(self.split_of(shard).name, self.table.fingerprint(shard))
 
     def shard(self, number: int) -> Shard:
         """A shard, opened when first needed. The least recently used are let go beyond MOST_OPEN_SHARDS."""

@@ -380,6 +380,8 @@ HOSTILE: dict[str, tuple[str, Change]] = {
     "10^9 shards": ("npy", split(shards=10**9)),
     "2^62 shards": ("npy", split(shards=2**62)),
     "a table of another length": ("npy", split(shards=3)),
+    "a million empty splits": ("npy", text(b'{"format":"segpack","version":1,"splits":[' + b"{}," * 10**6 + b"{}]}")),
+    "a million empty texts": ("npy", text(b'{"format":"segpack","version":1,"fields":[' + b'"",' * 10**6 + b"{}]}")),
     "deep lists": ("npy", text(b"[" * 1_000_000)),
     "deep objects": ("npy", text(b'{"a":' * 1_000_000)),
     "a deep recipe": ("npy", replaced(b'"recipe": {', b'"recipe": {"a": ' + b"[" * 50_000 + b"]" * 50_000 + b",")),
