@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.publish import partial, put, put_text, sync_folder
+from packer.publish import partial, put, put_text, putting, sync_folder
 from packer.recipe import Recipe
 from readers.contract.errors import DamagedError, NoPackError
 from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest, Pixels, Split, generation_path
@@ -64,10 +64,11 @@ def _put_table(out: Path, digest: str, table: bytes) -> None:
     target = table_path(out, digest)
     if target.is_file() and target.read_bytes() == table:
         return
-    with partial(out / GENERATIONS) as path:
-        path.write_bytes(table)
-        put(path, target)
-    sync_folder(out / GENERATIONS)
+    with putting(target):
+        with partial(out / GENERATIONS) as path:
+            path.write_bytes(table)
+            put(path, target)
+        sync_folder(out / GENERATIONS)
 
 
 def _splits(receipts: Sequence[Receipt]) -> tuple[Split, ...]:

@@ -20,7 +20,7 @@ from packer.cli.progress import progress
 from packer.cli.values import BytesType, ClassesType, LimitType, RangeType, SharesType, SizeType, bytes_text, shape_text
 from packer.commit import current_manifest
 from packer.engines import TASK_TIMEOUT, warm_up
-from packer.errors import UsageError
+from packer.errors import TargetError, UsageError
 from packer.geometry import EDGES, FITS, INTERPOLATIONS
 from packer.kept_config import keep_config
 from packer.labels import AUTO, CODECS, DIVISORS, UNKNOWNS
@@ -322,7 +322,10 @@ def run_build(plan: Plan, limits: Limits, quiet: bool) -> Summary:
         LOG.say("finding", f"finding   {line}")
     effective = click.get_current_context().meta.get(EFFECTIVE)
     if effective is not None:
-        keep_config(plan.request.out, effective)
+        try:
+            keep_config(plan.request.out, effective)
+        except TargetError as error:
+            raise TargetError(f"{error}; generation {summary.manifest.generation} is published all the same") from error
     return summary
 
 
