@@ -351,6 +351,13 @@ def test_a_line_of_white_space_takes_no_time(tmp_path: Path, text: str) -> None:
     assert time.process_time() - started < 2
 
 
+@pytest.mark.parametrize("text", [",", ",,\n , \n", '""'])
+def test_a_table_of_empty_cells_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "classes.csv").write_text(text)
+    with pytest.raises(InputError, match="no cell"):
+        read_table(tmp_path / "classes.csv")
+
+
 def test_see_through_colours_are_packed_and_told_by_the_manifest(tmp_path: Path) -> None:
     raw, colours = tmp_path / "raw", [(255, 0, 0, 255), (255, 0, 0, 128), (0, 0, 0, 0), (9, 9, 9, 0)]
     write_png(raw / "images" / "a.png", np.zeros((2, 2, 3), np.uint8))

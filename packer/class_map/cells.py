@@ -112,7 +112,10 @@ def _cells(path: Path, text: str) -> list[tuple[int, list[str]]]:
         rows = [(reader.line_num, [cell.strip().strip("'\"").strip() for cell in row]) for row in reader]
     except csv.Error as error:
         raise InputError(f"{path}:{reader.line_num}: the class table cannot be read ({error})") from error
-    return [(number, row) for number, row in rows if any(row)]
+    found = [(number, row) for number, row in rows if any(row)]
+    if not found:
+        raise InputError(f"{path}: the class table has no cell with anything in it")
+    return found
 
 
 def _delimiter(text: str) -> str:
