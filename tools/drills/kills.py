@@ -24,16 +24,17 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from unittest import mock
 
 import packer.commit
+import packer.generations
 import packer.publish
 from drills.interposed import KILLED, Action, interposed, run
 from drills.scenes import Scene, leftovers, scenes
-from readers.contract.manifest import STORAGES
+from readers.contract.manifest import MANIFEST, STORAGES
 
 STARTED = "from packer.cli import main\nprint(flush=True); main()"
 OLD, NEW, WRONG = "as before", "as after", "WRONG"
@@ -107,7 +108,8 @@ def _count(found: Counter[str], scene: Scene, out: Path, code: int, told: str) -
 @contextmanager
 def sabotaged(how: str | None) -> Iterator[None]:
     """Without a safeguard."""
-    real, waiting = packer.publish.put_text, list[Callable[[], None]]()
+    real, real_table = packer.publish.put_text, packer.commit._put_table
+    waiting = list[Callable[[], None]]()
 
     def in_place(text: str, target: Path) -> None:
         target.write_text(text, encoding="utf-8")
@@ -117,16 +119,15 @@ def sabotaged(how: str | None) -> Iterator[None]:
 
     def then(text: str, target: Path) -> None:
         real(text, target)
-        while target.name == "manifest.json" and waiting:
+        while target.name == MANIFEST and waiting:
             waiting.pop()()
 
-    real_table = packer.commit._put_table
-    with (
-        mock.patch.object(
-            packer.commit, "put_text", {"in-place": in_place, "manifest-first": then}.get(str(how), real)
-        ),
-        mock.patch.object(packer.commit, "_put_table", later if how == "manifest-first" else real_table),
-    ):
+    put_text = {"in-place": in_place, "manifest-first": then}.get(str(how), real)
+    with ExitStack() as patches:
+        for module in (packer.commit, packer.generations):
+            patches.enter_context(mock.patch.object(module, "put_text", put_text))
+        if how == "manifest-first":
+            patches.enter_context(mock.patch.object(packer.commit, "_put_table", later))
         yield
 
 
