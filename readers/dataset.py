@@ -22,6 +22,7 @@ from readers.contract.onehot import collapse, expand
 from readers.pack import Pack
 
 LabelForm = Literal["onehot", "index"]
+Verify = Literal["digest"]
 Sample = tuple[torch.Tensor, torch.Tensor]
 Transform = Callable[[torch.Tensor, torch.Tensor], Any]
 
@@ -41,8 +42,9 @@ class SegDataset(Dataset[Any]):
         split: str | None = None,
         label: LabelForm | None = None,
         transform: Transform | None = None,
+        verify: Verify | None = None,
     ) -> None:
-        self._open(Path(root).absolute(), None, split, label, transform)
+        self._open(Path(root).absolute(), None, split, label, transform, verify)
 
     def _open(
         self,
@@ -51,8 +53,12 @@ class SegDataset(Dataset[Any]):
         split: str | None,
         label: LabelForm | None,
         transform: Transform | None,
+        verify: Verify | None,
     ) -> None:
-        self._pack = Pack.open(root, generation)
+        if verify not in (None, "digest"):
+            raise RequestError(f'verify={verify!r} is neither None nor "digest"')
+        self._pack = Pack.open(root, generation, digests=verify == "digest")
+        self._verify = verify
         self._split = split
         self._rows = _rows(self._pack, split)
         self.root = root
@@ -120,6 +126,7 @@ class SegDataset(Dataset[Any]):
             "split": self._split,
             "label": self.label,
             "transform": self.transform,
+            "verify": self._verify,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -140,9 +147,12 @@ class SegDataset(Dataset[Any]):
         image, label = self.manifest.fields
         if image.size is None:
             return [self._read_native(row) for row in rows]
+        groups = self._by_shard(rows)
+        for shard, _, _ in groups:  # no memory is taken for rows that their files cannot hold
+            self._pack.shard(shard)
         images = np.empty((len(rows), *image.row_shape(*image.size)), image.dtype)
         labels = np.empty((len(rows), *label.row_shape(*image.size)), label.dtype)
-        for shard, slots, places in self._by_shard(rows):
+        for shard, slots, places in groups:
             opened = self._pack.shard(shard)
             opened.read(IMAGE, places, images, slots)
             opened.read(LABEL, places, labels, slots)
@@ -213,13 +223,15 @@ def open_dataset(
     split: str | None = None,
     label: LabelForm | None = None,
     transform: Transform | None = None,
+    verify: Verify | None = None,
 ) -> SegDataset:
     """The data set packed at `root`, whatever its format.
 
     `split`: its name, or "all" for every row; may be left out where there is only one. `label`: "onehot" (C,H,W) or
     "index" (H,W), by default as stored. `transform(image, label)`: applied to each sample; its result is delivered.
+    `verify`: "digest" holds the files of each shard against their SHA-256 before it is first opened.
     """
-    return DATASETS[Manifest.load(Path(root)).storage](root, split, label, transform)
+    return DATASETS[Manifest.load(Path(root)).storage](root, split, label, transform, verify)
 
 
 def _rows(pack: Pack, split: str | None) -> range:
