@@ -1,0 +1,1 @@
+"""Benchmarks: what the commands cost, against what the machine can give."""

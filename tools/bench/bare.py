@@ -1,0 +1,96 @@
+"""The bare loop: pictures are decoded, resized and mapped to classes on all cores, and nothing is kept or written.
+
+It is what a machine can give with the libraries that the packer uses, called as directly as can be.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import simplejpeg
+from numpy.typing import NDArray
+from street import CLASSES
+
+from bench.streets import image_path, label_path
+from packer.geometry import nearest_source
+
+SIZE = 512
+"""The stored height and width."""
+CHUNK = 8
+M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1
+
+
+@dataclass(frozen=True)
+class Bare:
+    """A run: seconds on the clock and of all processors together; the CRC of each pair where it was asked for."""
+
+    seconds: float
+    cpu: float
+    checksums: tuple[int, ...]
+
+
+def bare_loop(raw: Path, pairs: int, workers: int, colours: bool = False, checked: bool = False) -> Bare:
+    """Run over the pairs of a folder once the processes are warm."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(workers, _start, (str(raw), colours, checked)) as pool:
+        pool.map(_pair, [0] * 8 * workers, chunksize=1)
+        started = time.perf_counter()
+        done: Sequence[tuple[float, int]] = list(pool.imap(_pair, range(pairs), CHUNK))
+        seconds = time.perf_counter() - started
+    return Bare(seconds, sum(cpu for cpu, _ in done), tuple(crc for _, crc in done))
+
+
+class Loop:
+    """What a process keeps between pairs."""
+
+    def __init__(self, raw: Path, colours: bool, checked: bool) -> None:
+        self._raw, self._colours, self._checked = raw, colours, checked
+        self._class_of = np.full(1 << 24 if colours else 256, 255, np.uint8)
+        for number, (red, green, blue) in enumerate(CLASSES.values()):
+            self._class_of[blue << 16 | green << 8 | red if colours else number] = number
+
+    def pair(self, number: int) -> int:
+        """Decode a pair; its CRC as a shard's receipt has it, or 0."""
+        image = simplejpeg.decode_jpeg(image_path(self._raw, number).read_bytes(), "RGB")
+        fitted = cv2.resize(image, (SIZE, SIZE), interpolation=cv2.INTER_AREA)
+        label = self._classes(np.frombuffer(label_path(self._raw, number).read_bytes(), np.uint8))
+        rows, columns = (nearest_source(side, SIZE) for side in label.shape)
+        label = label.take(rows, axis=0).take(columns, axis=1)
+        if not self._checked:
+            return 0
+        return zlib.crc32(label.tobytes(), zlib.crc32(fitted.transpose(2, 0, 1).tobytes()))
+
+    def _classes(self, data: NDArray[np.uint8]) -> NDArray[Any]:
+        """The class of every pixel."""
+        if not self._colours:
+            return np.asarray(cv2.LUT(cv2.imdecode(data, cv2.IMREAD_UNCHANGED), self._class_of))
+        pixels = cv2.cvtColor(cv2.imdecode(data, cv2.IMREAD_COLOR_RGB), cv2.COLOR_RGB2RGBA)
+        return self._class_of.take(pixels.view("<u4")[..., 0] & 0xFFFFFF, mode="clip")
+
+
+_loops: list[Loop] = []
+
+
+def _start(raw: str, colours: bool, checked: bool) -> None:
+    """In a new process: one thread, and memory that is kept once it was taken."""
+    cv2.setNumThreads(0)
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(M_MMAP_THRESHOLD, 32 << 20)
+        libc.mallopt(M_TRIM_THRESHOLD, 1 << 30)
+    _loops.append(Loop(Path(raw), colours, checked))
+
+
+def _pair(number: int) -> tuple[float, int]:
+    before = time.process_time()
+    checksum = _loops[0].pair(number)
+    return time.process_time() - before, checksum
