@@ -24,6 +24,11 @@ class Columns:
         self._sizes = [self._size or piece.source or (0, 0) for piece in pieces]
         self._flat = {field: self._allocate(field) for field in recipe.fields}
 
+    @property
+    def nbytes(self) -> int:
+        """The memory of all fields."""
+        return sum(flat.nbytes for flat, _ in self._flat.values())
+
     def rows(self, place: int) -> list[NDArray[Any]]:
         """The row of each field, to be filled in place."""
         return [
@@ -45,6 +50,10 @@ class Columns:
             columns[SIZE] = np.array([self._sizes[place] for place in places], "<u4").reshape(-1, 2)
         columns[KEY] = np.array([self._pieces[place].key.encode() for place in places], np.bytes_)
         return columns
+
+    def free(self) -> None:
+        """Give the memory back; nothing may be asked any more."""
+        self._flat.clear()
 
     def _allocate(self, field: Field) -> tuple[NDArray[Any], list[int]]:
         starts = [0]

@@ -53,6 +53,8 @@ class Lookup:
 
     def values(self, numbers: Numbers) -> Index:
         """(H,W) source values -> class indices, IGNORE or UNKNOWN."""
+        if numbers.dtype == np.uint8 and numbers.ndim == 2:
+            return np.asarray(cv2.LUT(numbers, self._of_value[:256]), np.uint16)  # a third of the time of `take`
         return self._of_value.take(numbers, mode="clip")
 
     def colours(self, pixels: Colours) -> Index:

@@ -40,9 +40,14 @@ def sweep(folder: Path) -> None:
 
 
 def put(written: Path, target: Path) -> None:
-    """Bring a written file to the disk, then to its name. The folder is synced apart, once for many files."""
+    """Bring a written file to the disk, then to its name. The folder is synced apart, once for many files.
+
+    The kernel need not remember its bytes: it would forget others for them, such as raw files that are yet to be read.
+    """
     with written.open("rb") as file:
         os.fsync(file.fileno())
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     written.replace(target)
 
 

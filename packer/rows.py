@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,6 +34,8 @@ from readers.contract.receipt import Source
 
 NO_PIXELS = Pixels((), 0)
 NOTHING = Source("", "", "")
+FEW_CLASSES = 32
+"""To count so many one by one is quicker than all at once."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,13 @@ class RowMaker:
             for slot, row in zip(slots, packed, strict=True)
         ]
 
+    def _put(self, fitted: NDArray[Any], planes: NDArray[Any]) -> None:
+        """Store an image's pixels in their planes."""
+        if fitted.dtype == planes.dtype == np.uint8:
+            cv2.split(fitted, list(planes))  # a third of the time of a copy of the transposed array
+        else:
+            np.copyto(planes, self._as_stored(fitted.transpose(2, 0, 1)))
+
     def _as_stored(self, planes: NDArray[Any]) -> NDArray[Any]:
         """Pixels in the stored type; what is scaled to 0..1 already may have been resized beyond it."""
         if planes.dtype == np.uint8:
@@ -113,13 +123,13 @@ class RowMaker:
     def _pack(self, slot: Slot, image: NDArray[Any], label: Index) -> Row:
         geometry, classes = self._recipe.geometry, self._recipe.classes
         fitted = geometry.image(image, slot.piece.origin)
-        np.copyto(slot.image, self._as_stored(fitted.transpose(2, 0, 1)))
+        self._put(fitted, slot.image)
         stored = geometry.label(label, slot.piece.origin).astype(classes.index_dtype)
         if self._recipe.labels == "onehot":
             expand(stored, len(classes), out=slot.label)
         else:
             np.copyto(slot.label, stored)
-        counts = np.bincount(stored.reshape(-1), minlength=len(classes))[: len(classes)].tolist()
+        counts = _counted(stored, len(classes))
         crc32 = zlib.crc32(slot.image.data)
         return Row(
             NOTHING,
@@ -127,6 +137,13 @@ class RowMaker:
             look(crc32, fitted),
             Pixels(tuple(counts), stored.size - sum(counts)),
         )
+
+
+def _counted(index: NDArray[Any], classes: int) -> list[int]:
+    """The pixels of each class."""
+    if classes > FEW_CLASSES:
+        return np.bincount(index.reshape(-1), minlength=classes)[:classes].tolist()
+    return [int(np.count_nonzero(index == number)) for number in range(classes)]
 
 
 def check_pair(pair: Pair, raw: Path, rules: ImageRules, lossy_label: bool = False) -> tuple[int, int]:

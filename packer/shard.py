@@ -42,6 +42,10 @@ def unwatched(place: int) -> AbstractContextManager[None]:
     return nullcontext()
 
 
+def nothing() -> None:
+    return None
+
+
 def build_shard(
     spec: ShardSpec,
     raw: Path,
@@ -49,18 +53,19 @@ def build_shard(
     threads: int = 1,
     condemned: Mapping[int, str] = NOBODY,
     watch: Watch = unwatched,
+    settling: Callable[[], None] = nothing,
 ) -> Receipt:
     """Decode the pieces of a shard and put its files and its receipt below `out`. The same bytes for any `threads`.
 
-    The condemned pieces, by their places, are not even read: they are rejects with these reasons.
+    The condemned pieces, by their places, are not even read: they are rejects with these reasons. `settling` is called
+    when the rows are out of memory and only the disk is waited for.
     """
     places = [place for place in range(len(spec.pieces)) if place not in condemned]
     columns, decoded = decode_pieces(spec, raw, places, threads, watch)
     made = dict(zip(places, decoded, strict=True))
     made |= {place: _condemned(spec.pieces[place], raw, why) for place, why in condemned.items()}
     rows = [made[place] for place in range(len(spec.pieces))]
-    kept = [place for place, row in enumerate(rows) if row.reject is None]
-    receipt = _store(_receipt(spec, rows), columns.kept(kept), spec.recipe.fields, out / SHARDS)
+    receipt = _store(_receipt(spec, rows), columns, _kept(rows), spec.recipe.fields, out / SHARDS, settling)
     stamps = [
         RowStamp(piece.key, *piece.files, row.states, row.size) for piece, row in zip(spec.pieces, rows, strict=True)
     ]
@@ -137,27 +142,45 @@ def content_fingerprint(receipt: Receipt) -> str:
     return fingerprint(facts)[:32]
 
 
-def _store(receipt: Receipt, columns: Arrays, fields: Sequence[Field], folder: Path) -> Receipt:
+def _kept(rows: Sequence[Row]) -> list[int]:
+    """The places of the rows that are packed."""
+    return [place for place, row in enumerate(rows) if row.reject is None]
+
+
+def _store(
+    receipt: Receipt,
+    columns: Columns,
+    kept: Sequence[int],
+    fields: Sequence[Field],
+    folder: Path,
+    settling: Callable[[], None],
+) -> Receipt:
     """Write the files, then the receipt. A shard that is already there stays as it is: published files never change."""
     there = whole_shard(folder / (receipt.stem + SUFFIX))
     if there is not None and there.with_files(()) == receipt:
         return there
-    files = []
+    size = columns.nbytes
     try:
         with partial(folder) as stem:
-            for path in writer(receipt.storage).write(stem, columns, fields) if receipt.rows else []:
-                suffix = path.name.removeprefix(stem.name)
-                files.append(ShardFile(suffix, path.stat().st_size, sha256(path)))
-                put(path, folder / (receipt.stem + suffix))
+            files = _write(receipt, columns.kept(kept), fields, stem) if kept else []
+            columns.free()
+            settling()
+            for file in files:
+                put(stem.with_name(stem.name + file.suffix), folder / (receipt.stem + file.suffix))
         sync_folder(folder)
         complete = receipt.with_files(files)
         put_text(complete.to_text(), folder / (receipt.stem + SUFFIX))
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
-        size = sum(column.nbytes for column in columns.values())
         told = f"the shard {receipt.stem} of about {size:,} bytes cannot be written ({why})"
         raise TargetError(f"{folder}: {told}") from error
     return complete
+
+
+def _write(receipt: Receipt, arrays: Arrays, fields: Sequence[Field], stem: Path) -> list[ShardFile]:
+    """Write the files, which then begin with `stem`."""
+    paths = writer(receipt.storage).write(stem, arrays, fields)
+    return [ShardFile(path.name.removeprefix(stem.name), path.stat().st_size, sha256(path)) for path in paths]
 
 
 def whole_shard(path: Path) -> Receipt | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from packer.engines.board import Watch
 from packer.engines.case import Case
-from packer.engines.worker import OUT_OF_MEMORY, work
+from packer.engines.worker import OUT_OF_MEMORY, SETTLING, work
 from packer.publish import remove_partials
 from packer.stamps import STAMPS
 from readers.contract.manifest import SHARDS
@@ -49,14 +49,17 @@ class WorkerDiedError(Exception):
 
 
 class Worker:
-    """One worker process; `case` is what it is at. Without `out` it publishes nothing."""
+    """One worker process; `case` is what it is at. Without `out` it publishes nothing.
+
+    `ready` for a task it is once it has spoken; `settling`, when all that its task still takes is the disk's time.
+    """
 
     def __init__(self, raw: Path, out: Path | None, threads: int) -> None:
         warm_up()
         context = multiprocessing.get_context("forkserver")
         cells, pulse = context.RawArray(ctypes.c_uint64, threads), context.RawValue(ctypes.c_uint64)
         self.case: Case[Any] | None = None
-        self.ready = False
+        self.ready = self.settling = False
         self.watch = Watch(cells, pulse)
         self._out = out
         self._pipe, theirs = context.Pipe()
@@ -77,12 +80,13 @@ class Worker:
             self._pipe.send_bytes(case.task().encode())
 
     def hear(self) -> str:
-        """What the worker says: an answer, or READY."""
+        """What the worker says: an answer, READY, or SETTLING."""
         try:
             text = self._pipe.recv_bytes()
         except (EOFError, OSError) as error:
             raise WorkerDiedError from error
-        self.ready = True
+        self.settling = text == SETTLING.encode()
+        self.ready = not self.settling
         return text.decode()
 
     def kill(self) -> None:

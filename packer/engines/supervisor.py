@@ -12,19 +12,24 @@ from typing import Generic, TypeVar
 
 from packer.engines.case import MOST_FAILURES, Case
 from packer.engines.process import Worker, WorkerDiedError, signals_held_back
-from packer.engines.worker import READY
+from packer.engines.worker import READY, SETTLING
 from packer.errors import EngineError
 
 Answer = TypeVar("Answer")
 
 PATIENCE = 300
 """Seconds without a sign of life after which a worker is given up, whatever it is at."""
+SETTLING_SHARE = 0.25
+"""Of the processes that decode: so many more, and at least one, may be waiting for the disk."""
 TICK = 0.5
 """Seconds from one look at what is in work to the next."""
 
 
 class Supervisor(Generic[Answer]):
-    """Memory is a shard per process: a worker has one task, and no more processes run than there are tasks."""
+    """A worker has one task, and no more than `processes` workers decode: memory is a shard for each of these.
+
+    While some settle, others take their places, so that no core waits for the disk; but no more than SETTLING_SHARE.
+    """
 
     def __init__(self, raw: Path, out: Path | None, processes: int, threads: int, task_timeout: int) -> None:
         self._raw, self._out = raw, out
@@ -50,15 +55,18 @@ class Supervisor(Generic[Answer]):
 
     def _staff(self) -> bool:
         """Hand out what waits and start the workers that are missing; False when there is nothing left to do."""
+        decoding = sum(worker.case is not None and not worker.settling for worker in self._workers)
         for worker in self._workers:
-            if worker.ready and self._waiting:
+            if worker.ready and self._waiting and decoding < self._processes:
                 worker.give(self._waiting.popleft())
+                decoding += 1
         busy = sum(worker.case is not None for worker in self._workers)
-        wanted = min(self._processes, busy + len(self._waiting))
-        while len(self._workers) < wanted:
+        wanted = min(self._processes - decoding, len(self._waiting))
+        most = self._processes + max(1, int(self._processes * SETTLING_SHARE))
+        while len(self._workers) < min(busy + wanted, most):
             with signals_held_back():
                 self._workers.append(Worker(self._raw, self._out, self._threads))
-        return wanted > 0
+        return busy > 0 or bool(self._waiting)
 
     def _woken(self) -> list[Worker]:
         """The workers that have something to say, or died, within a tick."""
@@ -71,6 +79,8 @@ class Supervisor(Generic[Answer]):
             text = worker.hear()
         except WorkerDiedError:
             self._bury(worker, worker.watch.places())
+            return None
+        if text == SETTLING:
             return None
         case, worker.case = worker.case, None
         if case is None or text == READY:

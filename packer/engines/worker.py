@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection
@@ -18,13 +18,15 @@ from pathlib import Path
 import cv2
 
 from packer.engines.board import Board, Cells, Pulse
+from packer.engines.memory import keep_memory
 from packer.engines.task import GlanceTask, ShardTask, error_answer, glance_answer, read_task, receipt_answer
 from packer.glance import Glance, glance
 from packer.shard import build_shard, decode_pieces
 
 READY = ""
 """The first message of a worker: handed a task before, it would keep its parent waiting until it can read."""
-
+SETTLING = "settling"
+"""That a worker is done with its task but for the disk, which it waits for: another may decode meanwhile."""
 
 OUT_OF_MEMORY = errno.ENOMEM
 """The exit code of a worker that has not the memory for a pair."""
@@ -38,11 +40,13 @@ def work(pipe: Connection, cells: Cells, pulse: Pulse, raw: Path, out: Path | No
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent acts for it
     faulthandler.disable()  # a decoder's crash is the parent's to tell, in words and without a core file
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    board = Board(cells)
+    keep_memory()
+    board, settling = Board(cells), partial(pipe.send_bytes, SETTLING.encode())
     with suppress(EOFError, OSError):  # of the pipe alone: the parent has no use for this worker any more
         pipe.send_bytes(READY.encode())
         while True:
-            pipe.send_bytes(_answer(pipe.recv_bytes().decode(), raw, out, len(cells), board).encode())
+            text = pipe.recv_bytes().decode()
+            pipe.send_bytes(_answer(text, raw, out, len(cells), board, settling).encode())
 
 
 def _live_with_parent(pulse: Pulse) -> None:
@@ -70,14 +74,21 @@ def _at(board: Board, place: int) -> Iterator[None]:
             raise
 
 
-def _answer(text: str, raw: Path, out: Path | None, threads: int, board: Board) -> str:
+def _answer(text: str, raw: Path, out: Path | None, threads: int, board: Board, settling: Callable[[], None]) -> str:
     try:
-        return _done(read_task(text), raw, out, threads, board)
+        return _done(read_task(text), raw, out, threads, board, settling)
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent tells it
         return error_answer(error)
 
 
-def _done(task: ShardTask | GlanceTask, raw: Path, out: Path | None, threads: int, board: Board) -> str:
+def _done(
+    task: ShardTask | GlanceTask,
+    raw: Path,
+    out: Path | None,
+    threads: int,
+    board: Board,
+    settling: Callable[[], None],
+) -> str:
     if isinstance(task, GlanceTask):
         if task.condemned is not None:
             return glance_answer(Glance(bad=task.condemned))
@@ -87,4 +98,4 @@ def _done(task: ShardTask | GlanceTask, raw: Path, out: Path | None, threads: in
         decode_pieces(task.spec, raw, task.places, 1, partial(_at, board))
         return receipt_answer(None)
     assert out is not None
-    return receipt_answer(build_shard(task.spec, raw, out, threads, task.condemned, partial(_at, board)))
+    return receipt_answer(build_shard(task.spec, raw, out, threads, task.condemned, partial(_at, board), settling))

@@ -46,8 +46,8 @@ def _check_within(root: Path, path: Path, real: str) -> None:
 
 def sha256(path: Path) -> str:
     """The SHA-256 of a file, as `sha256sum` prints it."""
-    with path.open("rb") as file:
-        digest = hashlib.sha256()
-        while data := file.read(1 << 20):
-            digest.update(data)
+    with path.open("rb", buffering=0) as file:
+        digest, buffer = hashlib.sha256(), memoryview(bytearray(1 << 18))
+        while count := file.readinto(buffer):
+            digest.update(buffer[:count])
     return digest.hexdigest()
