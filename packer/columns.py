@@ -51,10 +51,6 @@ class Columns:
         columns[KEY] = np.array([self._pieces[place].key.encode() for place in places], np.bytes_)
         return columns
 
-    def free(self) -> None:
-        """Give the memory back; nothing may be asked any more."""
-        self._flat.clear()
-
     def _allocate(self, field: Field) -> tuple[NDArray[Any], list[int]]:
         starts = [0]
         for size in self._sizes:

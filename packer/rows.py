@@ -142,7 +142,7 @@ class RowMaker:
 def _counted(index: NDArray[Any], classes: int) -> list[int]:
     """The pixels of each class."""
     if classes > FEW_CLASSES:
-        return np.bincount(index.reshape(-1), minlength=classes)[:classes].tolist()
+        return list(map(int, np.bincount(index.reshape(-1), minlength=classes)[:classes]))
     return [int(np.count_nonzero(index == number)) for number in range(classes)]
 
 

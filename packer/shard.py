@@ -28,7 +28,6 @@ from readers.contract import VERSION
 from readers.contract.checked import fingerprint
 from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
-from readers.contract.files import sha256
 from readers.contract.manifest import SHARDS, Pixels
 from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile, Source
 
@@ -58,7 +57,7 @@ def build_shard(
     """Decode the pieces of a shard and put its files and its receipt below `out`. The same bytes for any `threads`.
 
     The condemned pieces, by their places, are not even read: they are rejects with these reasons. `settling` is called
-    when the rows are out of memory and only the disk is waited for.
+    when all is decoded, and the disk is to be waited for.
     """
     places = [place for place in range(len(spec.pieces)) if place not in condemned]
     columns, decoded = decode_pieces(spec, raw, places, threads, watch)
@@ -160,11 +159,10 @@ def _store(
     if there is not None and there.with_files(()) == receipt:
         return there
     size = columns.nbytes
+    settling()
     try:
         with partial(folder) as stem:
             files = _write(receipt, columns.kept(kept), fields, stem) if kept else []
-            columns.free()
-            settling()
             for file in files:
                 put(stem.with_name(stem.name + file.suffix), folder / (receipt.stem + file.suffix))
         sync_folder(folder)
@@ -179,8 +177,10 @@ def _store(
 
 def _write(receipt: Receipt, arrays: Arrays, fields: Sequence[Field], stem: Path) -> list[ShardFile]:
     """Write the files, which then begin with `stem`."""
-    paths = writer(receipt.storage).write(stem, arrays, fields)
-    return [ShardFile(path.name.removeprefix(stem.name), path.stat().st_size, sha256(path)) for path in paths]
+    digests = writer(receipt.storage).write(stem, arrays, fields)
+    return [
+        ShardFile(path.name.removeprefix(stem.name), path.stat().st_size, digest) for path, digest in digests.items()
+    ]
 
 
 def whole_shard(path: Path) -> Receipt | None:

@@ -61,7 +61,8 @@ LAYERS = {
     "readers/dataset.py": ("readers.collate", "readers.contract", "readers.formats", "readers.pack"),
     "packer/errors.py": (),
     "packer/template.py": ("packer.errors",),
-    "packer/formats": ("packer.formats", "readers.contract", "readers.formats"),
+    "packer/direct.py": (),
+    "packer/formats": ("packer.direct", "packer.formats", "readers.contract", "readers.formats"),
     "packer/pictures": ("packer.pictures", "packer.errors", "readers.contract"),
     "packer/geometry.py": ("packer.lookup", "readers.contract"),
     "packer/engines": (

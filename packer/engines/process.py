@@ -51,7 +51,7 @@ class WorkerDiedError(Exception):
 class Worker:
     """One worker process; `case` is what it is at. Without `out` it publishes nothing.
 
-    `ready` for a task it is once it has spoken; `settling`, when all that its task still takes is the disk's time.
+    `ready` for a task it is once it has spoken; `settling`, when it has decoded all and writes.
     """
 
     def __init__(self, raw: Path, out: Path | None, threads: int) -> None:

@@ -26,7 +26,7 @@ from packer.shard import build_shard, decode_pieces
 READY = ""
 """The first message of a worker: handed a task before, it would keep its parent waiting until it can read."""
 SETTLING = "settling"
-"""That a worker is done with its task but for the disk, which it waits for: another may decode meanwhile."""
+"""That a worker has decoded its shard, and writes: another may decode while this one waits for the disk."""
 
 OUT_OF_MEMORY = errno.ENOMEM
 """The exit code of a worker that has not the memory for a pair."""

@@ -23,9 +23,12 @@ Native rows are flat: a field's rows lie back to back, and beside them is where 
 
 @dataclass(frozen=True)
 class Writer:
-    """A format's way to write: `write(stem, arrays, fields)` makes files that begin with `stem`, and returns them."""
+    """A format's way to write: `write(stem, arrays, fields)` makes files that begin with `stem`.
 
-    write: Callable[[Path, Arrays, Sequence[Field]], list[Path]]
+    It returns them with the SHA-256 of each.
+    """
+
+    write: Callable[[Path, Arrays, Sequence[Field]], dict[Path, str]]
     tool: Callable[[], str]
     """The library that decides the bytes, with its version."""
 

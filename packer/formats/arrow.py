@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from packer.direct import DirectFile
 from packer.formats import Arrays
 from readers.contract.fields import KEY, SIZE, START, Field
 from readers.formats.arrow import SIZE_KIND, SUFFIX
@@ -18,20 +19,20 @@ BATCH_BYTES = 16 << 20
 """What a foreign reader needs in memory at a time: a batch is about this large, or one row."""
 
 
-def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> list[Path]:
+def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str]:
     """One file. Of rows of one size, every batch but the last has the same number."""
     path = stem.with_name(stem.name + SUFFIX)
     native = [SIZE] if SIZE in arrays else []
     names = [field.name for field in fields]
     kinds = {name: (_list_kind if native else _tensor_kind)(arrays[name]) for name in names}
     schema = pa.schema([*kinds.items(), *((name, SIZE_KIND) for name in native), (KEY, pa.string())])
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as file:
+    with DirectFile(path) as data, pa.PythonFile(data, "w") as sink, pa.ipc.new_file(sink, schema) as file:
         for part in _batches(_row_bytes(arrays, fields)):
             columns = [_lists(arrays, name, part) if native else _tensors(arrays[name][part]) for name in names]
             sizes = [pa.FixedSizeListArray.from_arrays(arrays[name][part].reshape(-1), 2) for name in native]
             keys = pa.array([key.decode() for key in arrays[KEY][part].tolist()], pa.string())
             file.write_batch(pa.record_batch([*columns, *sizes, keys], schema=schema))
-    return [path]
+    return {path: data.digest}
 
 
 def tool() -> str:

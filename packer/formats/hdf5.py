@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,23 +10,27 @@ from typing import Any
 import h5py
 from numpy.typing import NDArray
 
+from packer.direct import DirectFile
 from packer.formats import Arrays, as_os_error
 from readers.contract.fields import Field
 from readers.formats.hdf5 import SUFFIX
 
 
-def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> list[Path]:
-    """One file with a dataset per column. libhdf5 lays it out, the rows are written past it: a full disk is then an
-    error like any other, where libhdf5 would crash on closing the file."""
-    path = stem.with_name(stem.name + SUFFIX)
+def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str]:
+    """One file with a dataset per column. libhdf5 lays out a file without rows, and the rows go into a copy of it: a
+    full disk is then an error like any other, where libhdf5 would crash on closing the file."""
+    path, bare = stem.with_name(stem.name + SUFFIX), stem.with_name(stem.name + ".bare")
     options = {"libver": ("v108", "v108"), "alignment_threshold": 4096, "alignment_interval": 4096}
-    with as_os_error(RuntimeError), h5py.File(path, "w", **options) as file:
+    with as_os_error(RuntimeError), h5py.File(bare, "w", **options) as file:
         starts = {name: _allocate(file, name, array) for name, array in arrays.items()}
-    with path.open("r+b") as data:
-        for name, array in arrays.items():
-            data.seek(starts[name])
-            data.write(array.data)
-    return [path]
+    with bare.open("rb") as layout, DirectFile(path) as data:
+        for name in sorted(starts, key=lambda name: starts[name]):
+            data.write(layout.read(starts[name] - layout.tell()))
+            data.write(arrays[name].data)
+            layout.seek(arrays[name].nbytes, os.SEEK_CUR)
+        data.write(layout.read())
+    bare.unlink()
+    return {path: data.digest}
 
 
 def _allocate(file: h5py.File, name: str, array: NDArray[Any]) -> int:

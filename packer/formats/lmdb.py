@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from packer.formats import Arrays, as_os_error
 from readers.contract.fields import KEY, SIZE, Field
+from readers.contract.files import sha256
 from readers.formats.lmdb import LAYOUT_KEY, SUFFIX, Part, begins_and_end, native_layout, row_key
 
 Lengths = NDArray[np.int64]
@@ -34,7 +35,7 @@ class _Column:
         return cls(array.reshape(-1).view(np.uint8), list(rows))
 
 
-def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> list[Path]:
+def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str]:
     """One file. Its map size is the sum of what will be put, so it never fills up and never has to be guessed."""
     path = stem.with_name(stem.name + SUFFIX)
     lengths = _lengths(arrays, fields)
@@ -60,7 +61,7 @@ def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> list[Path]:
             transaction.put(LAYOUT_KEY, json.dumps(record).encode(), append=True)
         used = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
     os.truncate(path, used)
-    return [path]
+    return {path: sha256(path)}
 
 
 def map_size(value_bytes: Sequence[int]) -> int:

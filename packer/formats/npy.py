@@ -7,21 +7,23 @@ from pathlib import Path
 
 import numpy as np
 
+from packer.direct import DirectFile
 from packer.formats import Arrays
 from readers.contract.fields import Field
 from readers.formats.npy import column_path
 
 
-def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> list[Path]:
+def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str]:
     """One file per column."""
-    paths = []
+    digests = {}
     for name, array in arrays.items():
-        paths.append(column_path(stem, name))
-        with paths[-1].open("wb") as file:
+        path = column_path(stem, name)
+        with DirectFile(path) as file:
             header = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
             np.lib.format.write_array_header_1_0(file, header)
             file.write(array.data)  # numpy's own way of writing forgets why it failed
-    return paths
+        digests[path] = file.digest
+    return digests
 
 
 def tool() -> str:
