@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import stat
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.checksum import crc32
 from packer.errors import BadPair
 from packer.labels import LabelCodec
 from packer.looks import look
@@ -77,9 +77,11 @@ class RowMaker:
         """Pack the pieces of one pair. The digests are of the very bytes that were decoded."""
         digests: list[str] = []
         first = slots[0].piece
-        states = (state_to_keep(self._raw / first.image), state_to_keep(self._raw / first.label))
+        image_file, label_file = self._raw / first.image, self._raw / first.label
+        states = (state_to_keep(image_file), state_to_keep(label_file))
         try:
-            image_data, label_data = self._load(first.image, digests), self._load(first.label, digests)
+            image_data = self._load(first.image, image_file, digests)
+            label_data = self._load(first.label, label_file, digests)
             image, label = self._decode(first, image_data, label_data)
             packed = [self._pack(slot, image, label) for slot in slots]  # all or none
         except BadPair as bad:
@@ -104,9 +106,9 @@ class RowMaker:
         planes = np.clip(planes, 0, 1)
         return np.rint(planes * 255).astype(np.uint8) if self._scaled is None else planes
 
-    def _load(self, path: str, digests: list[str]) -> bytes:
+    def _load(self, path: str, file: Path, digests: list[str]) -> bytes:
         with naming(path):
-            data = load_picture(self._raw / path)
+            data = load_picture(file)
         digests.append(hashlib.sha256(data).hexdigest())
         return data
 
@@ -130,11 +132,11 @@ class RowMaker:
         else:
             np.copyto(slot.label, stored)
         counts = _counted(stored, len(classes))
-        crc32 = zlib.crc32(slot.image.data)
+        crc = crc32(slot.image.data)
         return Row(
             NOTHING,
-            zlib.crc32(slot.label.data, crc32),
-            look(crc32, fitted),
+            crc32(slot.label.data, crc),
+            look(crc, fitted),
             Pixels(tuple(counts), stored.size - sum(counts)),
         )
 
