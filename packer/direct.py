@@ -28,8 +28,7 @@ class DirectFile:
         self.size = 0
         self._descriptor = _open(path)
         self._digest = hashlib.sha256()
-        self._staged = mmap.mmap(-1, STAGED)
-        self._view, self._filled = memoryview(self._staged), 0
+        self._staged, self._filled = memoryview(mmap.mmap(-1, STAGED)), 0
 
     @property
     def digest(self) -> str:
@@ -77,24 +76,22 @@ class DirectFile:
     def _stage(self, part: memoryview) -> None:
         self._digest.update(part)
         taken = min(len(part), STAGED - self._filled)
-        self._view[self._filled : self._filled + taken] = part[:taken]
+        self._staged[self._filled : self._filled + taken] = part[:taken]
         self._filled += taken
         if self._filled == STAGED:
             self._put(STAGED)
             self._filled = len(part) - taken
-            self._view[: self._filled] = part[taken:]
+            self._staged[: self._filled] = part[taken:]
 
     def _let_go(self) -> None:
         os.close(self._descriptor)
         self._descriptor = -1
-        self._view.release()
-        self._staged.close()
 
     def _put(self, count: int) -> None:
         done = 0
         while done < count:
             try:
-                done += os.write(self._descriptor, self._view[done:count])
+                done += os.write(self._descriptor, self._staged[done:count])
             except OSError as error:
                 if error.errno != errno.EINVAL or not _forget_direct(self._descriptor):
                     raise

@@ -5,7 +5,6 @@ It is what a machine can give with the libraries that the packer uses, called as
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import time
 import zlib
@@ -21,12 +20,12 @@ from numpy.typing import NDArray
 from street import CLASSES
 
 from bench.streets import image_path, label_path
+from packer.engines.memory import keep_memory
 from packer.geometry import nearest_source
 
 SIZE = 512
 """The stored height and width."""
 CHUNK = 8
-M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1
 
 
 @dataclass(frozen=True)
@@ -71,9 +70,11 @@ class Loop:
 
     def _classes(self, data: NDArray[np.uint8]) -> NDArray[Any]:
         """The class of every pixel."""
+        pixels = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB if self._colours else cv2.IMREAD_UNCHANGED)
+        assert pixels is not None
         if not self._colours:
-            return np.asarray(cv2.LUT(cv2.imdecode(data, cv2.IMREAD_UNCHANGED), self._class_of))
-        pixels = cv2.cvtColor(cv2.imdecode(data, cv2.IMREAD_COLOR_RGB), cv2.COLOR_RGB2RGBA)
+            return np.asarray(cv2.LUT(pixels, self._class_of))
+        pixels = cv2.cvtColor(pixels, cv2.COLOR_RGB2RGBA)
         return self._class_of.take(pixels.view("<u4")[..., 0] & 0xFFFFFF, mode="clip")
 
 
@@ -83,10 +84,7 @@ _loops: list[Loop] = []
 def _start(raw: str, colours: bool, checked: bool) -> None:
     """In a new process: one thread, and memory that is kept once it was taken."""
     cv2.setNumThreads(0)
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "mallopt"):
-        libc.mallopt(M_MMAP_THRESHOLD, 32 << 20)
-        libc.mallopt(M_TRIM_THRESHOLD, 1 << 30)
+    keep_memory()
     _loops.append(Loop(Path(raw), colours, checked))
 
 

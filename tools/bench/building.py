@@ -1,9 +1,11 @@
 """Benchmark: `packer build` in every format, against a bare loop that decodes, resizes and maps, and writes nothing.
 
-    PYTHONPATH=tools python -m bench.building [--pairs 400] [--rounds 5] [--colours] [--memory] [--keep FOLDER]
+    PYTHONPATH=tools python -m bench.building [--pairs 400] [--rounds 5] [--colours] [--labels onehot]
+                                              [--scaling | --memory] [--keep FOLDER]
 
-Bare loops and builds take turns; a build is held against the mean of the loops before and after it. *steady* counts
-from the first shard that is handed out to the last receipt, *command* all from start to end.
+Bare loops and builds take turns; a build is held against the mean of the loops before and after it. *pairs/s* counts
+from the first shard that is handed out to the last receipt, *command* all from start to end; *cpu* is the time that
+the processors spend on a pair in the workers. What is packed must be what the bare loop made, or it fails.
 """
 
 from __future__ import annotations
@@ -53,13 +55,13 @@ class Job:
         """What the bare loop makes of each pair."""
         return bare_loop(self.raw, self.pairs, all_cores(), self.colours, checked=True).checksums
 
-    def build(self, storage: str, *options: object) -> Run:
+    def build(self, storage: str, *options: object, memory: bool = False) -> Run:
         """Pack it anew."""
         shutil.rmtree(self.out, ignore_errors=True)
         os.sync()  # what others wrote before is not this one's to wait for
         classes = () if self.colours else ("--classes", len(CLASSES))
         options = (*classes, "--size", f"{SIZE}x{SIZE}", "--shard-size", SHARD, "--labels", self.labels, *options)
-        return watched(["build", "--format", storage, *options, self.raw, self.out])
+        return watched(["build", "--format", storage, *options, self.raw, self.out], memory)
 
 
 def main() -> None:
@@ -192,14 +194,8 @@ def memory(root: Path, pairs: int, formats: Sequence[str]) -> None:
             make_streets(job.raw, job.pairs, False, *SMALL)
     print(f"{'':12}{pairs:>10} pairs{10 * pairs:>10} pairs{'times':>8}   peak MiB of all processes")
     for storage in formats:
-        first, second = (watched_memory(job, storage) / MIB for job in jobs)
+        first, second = (job.build(storage, memory=True).memory / MIB for job in jobs)
         print(f"{storage:12}{first:16.0f}{second:16.0f}{second / first:8.2f}", flush=True)
-
-
-def watched_memory(job: Job, storage: str) -> int:
-    shutil.rmtree(job.out, ignore_errors=True)
-    options = ("--classes", len(CLASSES), "--size", f"{SIZE}x{SIZE}", "--shard-size", SHARD, "--labels", "index")
-    return watched(["build", "--format", storage, *options, job.raw, job.out], memory=True).memory
 
 
 def check(job: Job, storage: str) -> None:

@@ -1,4 +1,4 @@
-"""A command that is run and watched: its time, the processors' time, and the memory of all its processes together."""
+"""A build that is run and watched: its time, the processors' time, and the memory of all its processes together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ LOOK = 0.1
 
 @dataclass(frozen=True)
 class Run:
-    """What a command did; `memory` is the most that its processes had at a time, shared pages counted once."""
+    """What a build did. `cpu` is the processors' time for its workers; `memory` is the most that all its processes had
+    at a time, with shared pages counted once."""
 
     seconds: float
     cpu: float
@@ -43,10 +44,12 @@ class _Seen:
 
     def look(self, number: int, memory: bool) -> None:
         """At a session. Counting memory holds its processes up a little."""
-        there = [one.number for one in session(number)]
-        self.ticks |= {one: ticks for one in there if (ticks := _ticks(one))}
+        there = session(number)
+        servers = {one.number for one in there if one.parent == number}
+        workers = [one.number for one in there if one.parent in servers]
+        self.ticks |= {one: ticks for one in workers if (ticks := _ticks(one))}
         if memory:
-            self.memory = max(self.memory, sum(map(_memory, there)))
+            self.memory = max(self.memory, sum(_memory(one.number) for one in there))
 
 
 def watched(arguments: Sequence[object], memory: bool = False) -> Run:

@@ -1,0 +1,83 @@
+"""Files that go past the kernel's cache: whole, hashed, and as ever where a file system has no such way."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from packer import direct
+from packer.direct import BLOCK, STAGED, DirectFile
+
+
+def write(path: Path, parts: list[bytes]) -> DirectFile:
+    with DirectFile(path) as file:
+        for part in parts:
+            file.write(part)
+    return file
+
+
+@pytest.mark.parametrize(
+    "sizes", [(), (0,), (1,), (BLOCK,), (BLOCK + 1,), (128, STAGED), (STAGED, 1), (7, 3 * STAGED + 5, 9)]
+)
+def test_any_bytes_in_any_parts_are_written_and_hashed(sizes: tuple[int, ...], tmp_path: Path) -> None:
+    dice = np.random.default_rng(sum(sizes))
+    parts = [dice.bytes(size) for size in sizes]
+    file = write(tmp_path / "file", parts)
+    whole = b"".join(parts)
+    assert (tmp_path / "file").read_bytes() == whole
+    assert file.size == len(whole)
+    assert file.digest == hashlib.sha256(whole).hexdigest()
+
+
+def test_arrays_are_bytes_too(tmp_path: Path) -> None:
+    array = np.arange(12, dtype="<u2").reshape(3, 4)
+    with DirectFile(tmp_path / "file") as file:
+        assert file.write(array.data) == 24
+    assert (tmp_path / "file").read_bytes() == array.tobytes()
+
+
+def test_a_file_system_that_refuses_at_the_first_write_is_written_to_as_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.write
+    refused: list[int] = []
+
+    def picky(descriptor: int, data: bytes) -> int:
+        if not refused:
+            refused.append(descriptor)
+            raise OSError(22, "Invalid argument")
+        return real(descriptor, data)
+
+    monkeypatch.setattr(os, "write", picky)
+    monkeypatch.setattr(direct, "_forget_direct", lambda descriptor: True)
+    write(tmp_path / "file", [b"abc"])
+    assert refused
+    assert (tmp_path / "file").read_bytes() == b"abc"
+
+
+def test_a_file_system_that_refuses_to_open_so_is_opened_as_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.open
+
+    def picky(path: Path, flags: int, mode: int = 0o777) -> int:
+        if flags & direct._DIRECT:
+            raise OSError(22, "Invalid argument")
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", picky)
+    write(tmp_path / "file", [b"abc"])
+    assert (tmp_path / "file").read_bytes() == b"abc"
+
+
+def test_what_the_disk_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        write(tmp_path / "file", [b"abc"])
