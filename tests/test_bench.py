@@ -18,16 +18,20 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pr
 PAIRS = 5
 
 
-@pytest.mark.parametrize("options", [(), ("--colours",)], ids=["numbers", "colours"])
-def test_the_bare_loop_makes_what_a_build_packs(options: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "formats"), [((), STORAGES), (("--colours",), ("npy",))], ids=["numbers", "colours"]
+)
+def test_the_bare_loop_makes_what_a_build_packs(
+    options: tuple[str, ...], formats: tuple[str, ...], tmp_path: Path
+) -> None:
     command = [sys.executable, "-m", "bench.building", "--pairs", str(PAIRS), "--rounds", "1", "--keep", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(REPO / "tools")}
     done = subprocess.run(
-        [*command, *options], cwd=REPO, env=environment, capture_output=True, text=True, check=False, timeout=300
+        [*command, "--formats", *formats, *options], cwd=REPO, env=environment, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
     told = {line.split()[0] for line in done.stdout.splitlines() if line}
-    assert {"bare", *STORAGES} <= told, done.stdout
+    assert {"bare", *formats} <= told, done.stdout
 
 
 def test_a_pack_of_other_pixels_is_found_out(tmp_path: Path) -> None:
