@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from readers.contract.errors import RequestError
-from readers.permutation import MOST_ROWS, Numbers, Permutation, keys_of
+from readers.permutation import MOST_ROWS, Numbers, Permutation, Words, keys_of
 
 CHUNK = 1024
 """So many rows are computed at once: a quarter of a millisecond."""
@@ -18,10 +18,10 @@ CHUNK = 1024
 
 @dataclass(frozen=True)
 class Window:
-    """How far `shuffle="window"` shuffles: blocks of neighbouring rows in random order, then rows within so many blocks.
+    """How far `shuffle="window"` shuffles: blocks of rows in random order, then rows within so many blocks.
 
-    Each row is equally likely to be in each batch, but two rows of a batch are neighbours' neighbours more often than by
-    chance: a batch is drawn from `block * blocks` rows, of `blocks` random places of the data set.
+    Each row is as likely in one batch as in another, but neighbours meet more often than by chance: a batch is drawn
+    from `block * blocks` rows, of `blocks` random places of the data set.
     """
 
     block: int = 64
@@ -87,7 +87,7 @@ class Epoch:
 
     def consumed(self, received: int) -> int:
         """How many rows all ranks have received when each has received so many."""
-        return self.rows if received >= self.count else min(self.rows, self.start + received * self.world_size)
+        return min(self.rows, self.start + received * self.world_size)
 
     def _within_windows(self, positions: Numbers, window: Window) -> Numbers:
         size = window.block * window.blocks
@@ -104,16 +104,14 @@ class Epoch:
         blocks, rest = divmod(self.rows, block)
         if not blocks:
             return positions
-        keys = self._keys("blocks")
-        before = int(keys[-1] % np.uint64(blocks + 1)) * block
+        before = int(self._keys("rest")[0] % np.uint64(blocks + 1)) * block
         in_rest = (positions >= before) & (positions < before + rest)
         whole = np.where(positions >= before + rest, positions - rest, np.minimum(positions, blocks * block - 1))
         numbers, steps = np.divmod(whole, block)
-        return np.where(
-            in_rest, blocks * block + positions - before, Permutation(blocks, keys)(numbers) * block + steps
-        )
+        shuffled = Permutation(blocks, self._keys("blocks"))
+        return np.where(in_rest, blocks * block + positions - before, shuffled(numbers) * block + steps)
 
-    def _keys(self, *words: int | str) -> Any:
+    def _keys(self, *words: int | str) -> Words:
         return keys_of(self.seed, self.number, *words)
 
 
@@ -121,9 +119,9 @@ class Order:
     """The order of `rows` rows (a number, or a data set), epoch by epoch; give it to a DataLoader as `sampler`.
 
     `shuffle`: True, False, "window", or a `Window`. All ranks follow one global order, which depends on seed and epoch
-    alone. Ranks get equal numbers of rows: the rest is left out with `drop_last`, or with `pad` filled up with rows from
-    the epoch's beginning (`padding` tells how many). With neither, as for evaluation, each row comes once and ranks may
-    differ by one. `pad` is by default what shuffling needs: on if there are several ranks.
+    alone. Ranks get equal numbers of rows: the rest is left out with `drop_last`, or filled up with rows from the
+    epoch's beginning with `pad` (`padding` tells how many), which is the default where rows are shuffled. With neither,
+    as for evaluation, each row comes once and ranks may differ by one.
 
     A pass received to its end is followed by the next epoch; `set_epoch` says which. A pass that was left early starts
     again.
@@ -159,7 +157,7 @@ class Order:
 
     @property
     def padding(self) -> int:
-        """How many rows come twice in that pass, all ranks together; each rank gets at most one of them, as its last."""
+        """How many rows come twice in that pass, all ranks together: at most one for each rank, its last."""
         return self.coming().padding
 
     def __iter__(self) -> Iterator[int]:
@@ -192,7 +190,7 @@ class Order:
         if set(state) != expected or not all(isinstance(state[name], int) for name in expected - {"shuffle"}):
             raise RequestError(f"this is no state of an order: {dict(state)}")
         wrong = [
-            f"{name} is {mine!r} here and was {state[name]!r}"
+            f"{name} is {mine} here and was {state[name]}"
             for name, mine in (("rows", self.rows), ("shuffle", repr(self.shuffle)))
             if state[name] != mine
         ]
@@ -221,12 +219,12 @@ class Order:
 
     def _rows(self, epoch: Epoch) -> Iterator[int]:
         received = 0
-        self.consumed = epoch.consumed(received)
         for rows in epoch.chunks(CHUNK):
             for row in rows.tolist():
                 received += 1
                 self.consumed = epoch.consumed(received)
                 yield row
+        self.consumed = self.rows  # whatever was left out is over as well
 
 
 def _shuffle(shuffle: object) -> bool | Window:

@@ -43,9 +43,9 @@ def mixed(values: Numbers | Words, key: np.uint64) -> Words:
 class Permutation:
     """`Permutation(n, keys_of(…))(positions)`: where each position goes; all of 0…n-1 go to all of 0…n-1.
 
-    A Feistel network on a grid of about sqrt(n) x sqrt(n) places: a place moves along its column by a number that depends
-    on the column, then along its row by one that depends on the row, and so on. The few places of the grid from n on are
-    passed through: who lands there moves on.
+    A Feistel network on a grid of about sqrt(n) x sqrt(n) places: a place moves along its column by a number that
+    depends on the column, then along its row by one that depends on the row, and so on. The few places of the grid from
+    n on are passed through: who lands there moves on.
     """
 
     n: int
