@@ -10,19 +10,24 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
-from readers.collate import NativeSample
+from readers.collate import NativeSample, Sample, Together
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError, RequestError
-from readers.contract.fields import IMAGE, LABEL
+from readers.contract.fields import LABEL
 from readers.contract.manifest import ALL, Manifest
-from readers.contract.onehot import collapse, expand
+from readers.crop import CenterCrop, Size
+from readers.cut import Cut
+from readers.loader import Ahead, Batches, Loader, Output
+from readers.order import Order, Shuffle, Window
 from readers.pack import Pack
+from readers.reader import Reader
 
 LabelForm = Literal["onehot", "index"]
-Sample = tuple[torch.Tensor, torch.Tensor]
+BLOCK_BYTES = 8 << 20
+"""With `shuffle="window"`, about so many bytes are read from one place of the disk."""
+
 Transform = Callable[[torch.Tensor, torch.Tensor], Any]
 
 
@@ -58,6 +63,7 @@ class SegDataset(Dataset[Any]):
         self.root = root
         self.transform = transform
         self.label = _label_form(self._pack.manifest, label)
+        self._reader = Reader(self._pack, self.label)
         if self.storage not in (None, self._pack.manifest.storage):
             right = DATASETS[self._pack.manifest.storage].__name__
             raise RequestError(
@@ -92,9 +98,50 @@ class SegDataset(Dataset[Any]):
         """Every sample in order."""
         return (self[index] for index in range(len(self)))
 
-    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+    def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
         """Many samples at once; the stock DataLoader asks this way."""
-        return [self._deliver(sample) for sample in self._read([self._row(index) for index in indices])]
+        samples = self._read([self._row(index) for index in indices])
+        return samples if self.transform is None else [self.transform(*sample) for sample in samples]
+
+    def loader(
+        self,
+        batch_size: int,
+        *,
+        shuffle: Shuffle = False,
+        seed: int = 0,
+        crop: Size | CenterCrop | None = None,
+        flip: bool = False,
+        rank: int = 0,
+        world_size: int = 1,
+        drop_last: bool = False,
+        pad: bool | None = None,
+        labels: LabelForm | None = None,
+        output: Output = "torch",
+        pin_memory: bool | None = None,
+        threads: int | Literal["auto"] = "auto",
+        ahead: int = 3,
+        drop_behind: bool = False,
+    ) -> Loader:
+        """Whole batches (images, labels), gathered by threads `ahead` of use; the fast way to read.
+
+        `shuffle`, `seed`, `rank`, `world_size`, `drop_last`, `pad`: see `Order`. `crop` and `flip`: a window of each
+        picture, and half of them turned left to right, as (seed, epoch, row) decide. `labels`: the form they come in,
+        by default that of the data set. `output`: "torch" or "numpy". `pin_memory`: by default where there is CUDA.
+        `drop_behind`: rows leave memory once they were read, for data that is read once.
+        """
+        if self.transform is not None:
+            raise RequestError(
+                "loader() delivers whole batches, and this data set has a transform for samples: open it without, "
+                "crop with crop=, and transform the batches (on the GPU); or use a DataLoader"
+            )
+        reader = Reader(self._pack, _label_form(self.manifest, labels or self.label))
+        if shuffle == "window" and len(self):
+            shuffle = Window(max(1, BLOCK_BYTES // reader.row_bytes(self._rows[0])))
+        order = Order(
+            len(self), shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, drop_last=drop_last, pad=pad
+        )
+        batches = Batches(reader, self._rows.start, batch_size, drop_last, Cut.of(crop, flip))
+        return Loader(batches, order, Ahead(threads, ahead, drop_behind), output, pin_memory)
 
     def key(self, index: int) -> str:
         """The key of a sample: its name in the raw folder."""
@@ -135,45 +182,15 @@ class SegDataset(Dataset[Any]):
         except IndexError:
             raise IndexError(f"index {index} is out of range for {len(self)} samples in {self.root}") from None
 
-    def _read(self, rows: list[int]) -> list[Sample]:
+    def _read(self, rows: list[int]) -> Sequence[Sample | NativeSample]:
         """The rows in memory of their own: one piece of it for all, or where they are native, for each."""
-        image, label = self.manifest.fields
-        if image.size is None:
-            return [self._read_native(row) for row in rows]
-        images = np.empty((len(rows), *image.row_shape(*image.size)), image.dtype)
-        labels = np.empty((len(rows), *label.row_shape(*image.size)), label.dtype)
-        for shard, slots, places in self._by_shard(rows):
-            opened = self._pack.shard(shard)
-            opened.read(IMAGE, places, images, slots)
-            opened.read(LABEL, places, labels, slots)
-        return list(zip(torch.from_numpy(images), torch.from_numpy(self._form(labels)), strict=True))
+        if self._reader.native:
+            return [NativeSample(*(part[0] for part in self._tensors([row]))) for row in rows]
+        return Together(*self._tensors(rows)) if rows else []
 
-    def _read_native(self, row: int) -> NativeSample:
-        shard, place = self._pack.table.locate(row)
-        image, label = (self._pack.shard(shard).row(field, place) for field in self.manifest.fields)
-        return NativeSample(torch.from_numpy(image), torch.from_numpy(self._form(label)))
-
-    def _by_shard(self, rows: list[int]) -> list[tuple[int, list[int], list[int]]]:
-        """The rows grouped by shard: (shard, places in the batch, places in the shard)."""
-        groups: dict[int, tuple[list[int], list[int]]] = {}
-        for slot, row in enumerate(rows):
-            shard, place = self._pack.table.locate(row)
-            slots, places = groups.setdefault(shard, ([], []))
-            slots.append(slot)
-            places.append(place)
-        return [(shard, slots, places) for shard, (slots, places) in groups.items()]
-
-    def _form(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Stored labels in the form that was asked for."""
-        stored = self.manifest.field(LABEL).encoding
-        if self.label == stored:
-            return labels
-        if self.label == "onehot":
-            return expand(labels, len(self.classes))
-        return collapse(labels, self.classes.index_dtype)
-
-    def _deliver(self, sample: Sample) -> Any:
-        return sample if self.transform is None else self.transform(*sample)
+    def _tensors(self, rows: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        images, labels = self._reader.read(rows, np.empty)
+        return torch.from_numpy(images), torch.from_numpy(labels)
 
 
 class ArrowSegDataset(SegDataset):
