@@ -15,14 +15,15 @@ from torch.utils.data import Dataset
 from readers.collate import NativeSample, Sample, Together
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError, RequestError
-from readers.contract.fields import LABEL
+from readers.contract.fields import LABEL, Field
 from readers.contract.manifest import ALL, Manifest
 from readers.crop import CenterCrop, Size
 from readers.cut import Cut
 from readers.loader import Ahead, Batches, Loader, Output
 from readers.order import Order, Shuffle, Window
 from readers.pack import Pack
-from readers.reader import Reader
+from readers.reader import Arrays, Reader
+from readers.slots import Lease
 
 LabelForm = Literal["onehot", "index"]
 BLOCK_BYTES = 8 << 20
@@ -79,6 +80,16 @@ class SegDataset(Dataset[Any]):
     def classes(self) -> ClassTable:
         """The classes in order; `classes.names`, `classes.ignore_index`."""
         return self._pack.manifest.classes
+
+    @property
+    def image_field(self) -> Field:
+        """What an image is."""
+        return self._reader.image
+
+    @property
+    def label_field(self) -> Field:
+        """What a label is, in the form in which it is delivered."""
+        return self._reader.label
 
     @property
     def split(self) -> str:
@@ -187,6 +198,10 @@ class SegDataset(Dataset[Any]):
         if self._reader.native:
             return [NativeSample(*(part[0] for part in self._tensors([row]))) for row in rows]
         return Together(*self._tensors(rows)) if rows else []
+
+    def gather(self, indices: Sequence[int], lease: Lease) -> Arrays:
+        """Samples as one array of images and one of labels, in memory that `lease(shape, dtype)` gives."""
+        return self._reader.read([self._row(index) for index in indices], lease)
 
     def _tensors(self, rows: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
         images, labels = self._reader.read(rows, np.empty)

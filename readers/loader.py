@@ -106,7 +106,7 @@ class Loader:
         self._ahead = ahead
         self._output = output
         pinned = pin_memory if pin_memory is not None else output == "torch" and torch.cuda.is_available()
-        self._lease: Lease = _pinned if pinned else Slots(ahead.batches + 2).lease
+        self._lease: Lease = _pinned if pinned else Slots(2 * (ahead.batches + 2)).lease
 
     def __len__(self) -> int:
         return self._batches.count(self.order.coming())
@@ -144,18 +144,19 @@ class Loader:
                     waiting.append((rows, pool.submit(self._gather, epoch, rows)))
                 if not waiting:
                     break
-                rows, gathered = waiting.popleft()
-                batch = gathered.result()
-                received += len(rows)
-                self.order.consumed = epoch.consumed(received)
-                del gathered  # it would hold the batch while the user no longer does
-                yield batch
-                del batch
+                received += len(waiting[0][0])
+                yield self._received(epoch, received, waiting.popleft()[1])
                 if os.getpid() != process:
                     raise ReadError("a pass through a loader does not go on in a forked process: begin a new one there")
             self.order.consumed = epoch.rows
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+    def _received(self, epoch: Epoch, rows: int, gathered: Future[Batch]) -> Batch:
+        """The batch, which from here on only the user holds."""
+        batch = gathered.result()
+        self.order.consumed = epoch.consumed(rows)
+        return batch
 
     def _planned(self, epoch: Epoch, pool: ThreadPoolExecutor) -> Iterator[Numbers]:
         """The rows of each batch; the rows of later ones are asked for ahead, about half of `AHEAD_BYTES` at a time."""

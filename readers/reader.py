@@ -23,7 +23,7 @@ Group = tuple[Shard, list[int], list[int]]
 
 
 class Reader:
-    """Reads rows of a pack, with labels in the form that is wanted. It has no state of its own: threads may share it."""
+    """Reads rows of a pack, with labels in the form that is wanted. It has no state: threads may share it."""
 
     def __init__(self, pack: Pack, label: str) -> None:
         self._pack = pack

@@ -41,19 +41,19 @@ class Slots:
 
     def _block(self, size: int) -> mmap.mmap:
         """An idle block that is large enough and not much too large, or a new one."""
-        while self._idle:
-            try:
-                block = self._idle.pop()
-            except IndexError:  # another thread was faster
-                break
+        for block in reversed(self._idle.copy()):
             if size <= len(block) <= 2 * size + mmap.PAGESIZE:
-                return block
+                with suppress(ValueError):  # another thread was faster
+                    self._idle.remove(block)
+                    return block
         return _new_block(size)
 
 
 def _give_back(idle: list[mmap.mmap], keep: int, block: mmap.mmap) -> None:
-    if len(idle) < keep:
-        idle.append(block)
+    """No lock: this runs whenever an array dies, perhaps while its own thread is about to lease."""
+    idle.append(block)
+    if len(idle) > keep:
+        idle.pop(0)
 
 
 def _new_block(size: int) -> mmap.mmap:
