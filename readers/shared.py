@@ -29,23 +29,20 @@ class SlotDataLoader(DataLoader[Any]):
     batch in it has been let go of. Who holds many batches gets the next ones the usual way.
     """
 
-    def __init__(self, dataset: SegDataset, batch_size: int | None = 1, **options: Any) -> None:
-        if dataset.transform is not None or None in (
-            dataset.image_field.size,
-            batch_size or options.get("batch_sampler"),
-        ):
+    def __init__(self, dataset: SegDataset, batch_size: int = 1, **options: Any) -> None:
+        if dataset.transform is not None or dataset.image_field.native:
             raise RequestError(
-                "SlotDataLoader needs rows of one size, no transform, and batches, so that every batch fits into a slot: "
+                "SlotDataLoader needs rows of one size and no transform, so that every batch fits into a slot: "
                 "use loader() with crop=, or a DataLoader"
             )
         if "collate_fn" in options:
             raise RequestError("SlotDataLoader has a collate_fn of its own: use a DataLoader with yours")
         sampler = options.get("batch_sampler")
-        size = (batch_size if sampler is None else getattr(sampler, "batch_size", None)) or 0
-        self._most = size
+        if sampler is None:
+            options["batch_size"] = batch_size
+        self._most: int = getattr(sampler, "batch_size", 0) if sampler is not None else batch_size
         self._source = dataset
-        sizes = {} if sampler is not None else {"batch_size": batch_size}
-        super().__init__(_Indices(dataset), collate_fn=_Gather(dataset, None), **sizes, **options)
+        super().__init__(_Indices(dataset), collate_fn=_Gather(dataset, None), **options)
 
     def __iter__(self) -> Any:
         running = self.persistent_workers and self._iterator is not None
@@ -112,8 +109,8 @@ class SharedSlots:
         self._rows = rows
         self._each = slots // workers
         size = sum(self._room(field, rows) for field in fields)
-        self._memory = torch.empty((slots, size), dtype=torch.uint8).share_memory_()
-        self._taken = torch.zeros(slots, dtype=torch.uint8).share_memory_()
+        self._memory = _shared((slots, size))
+        self._taken = _shared((slots,))
         _SLOTS[self.number] = self
 
     def take(self, worker: int, rows: int) -> int | None:
@@ -150,6 +147,12 @@ class SharedSlots:
         return -(-rows * field.row_bytes_at(*field.size) // ALIGNMENT) * ALIGNMENT
 
 
+def _shared(shape: tuple[int, ...]) -> torch.Tensor:
+    """Zeros that all processes see; PyTorch takes them along to workers, however these are started."""
+    tensor: torch.Tensor = torch.zeros(shape, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
+    return tensor
+
+
 _NUMBERS = itertools.count()
 _SLOTS: weakref.WeakValueDictionary[int, SharedSlots] = weakref.WeakValueDictionary()
-"""The slots of this process, by their numbers. A worker that is spawned has none: batches only arrive at the trainer."""
+"""The slots of this process, by their numbers."""

@@ -341,7 +341,12 @@ def test_no_more_than_so_many_batches_are_ahead(city: Path, monkeypatch: pytest.
     loader = open_dataset(city, "train").loader(1, ahead=4, threads=2)
     gathered: list[int] = []
     gather = loader._gather
-    monkeypatch.setattr(loader, "_gather", lambda epoch, rows: (gathered.append(1), gather(epoch, rows))[1])
+
+    def counted(epoch: Any, rows: Any) -> Any:
+        gathered.append(1)
+        return gather(epoch, rows)
+
+    monkeypatch.setattr(loader, "_gather", counted)
     batches = iter(loader)
     for number in range(1, 10):
         next(batches)
@@ -460,7 +465,7 @@ def test_a_transform_and_impossible_numbers_are_refused(packed: Path) -> None:
         {"batch_size": 2, "output": "jax"},
     ):
         with pytest.raises((RequestError, TypeError)):
-            dataset.loader(**options)  # type: ignore[arg-type]
+            dataset.loader(**options)
     cropped = open_dataset(packed, "train", transform=RandomCrop((2, 2)))
     with pytest.raises(RequestError, match="crop with crop="):
         cropped.loader(2)
@@ -472,9 +477,9 @@ def test_the_stock_loader_makes_no_second_copy(packed: Path) -> None:
     for batch, rows in zip(loader, in_batches(list(range(9)), 4), strict=True):
         assert equal(batch, stacked(dataset, rows))
     samples = dataset.__getitems__([3, 1])
-    whole = torch.utils.data.default_collate(samples)
+    whole = torch.utils.data.default_collate(samples)  # type: ignore[arg-type]
     assert whole[0].data_ptr() == samples[0][0].data_ptr()
-    assert equal(torch.utils.data.default_collate(samples[::-1]), stacked(dataset, [1, 3]))
+    assert equal(torch.utils.data.default_collate(list(samples[::-1])), stacked(dataset, [1, 3]))
     assert equal(torch.utils.data.default_collate([dataset[2], dataset[0]]), stacked(dataset, [2, 0]))
 
 
