@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 from torch.utils.data import Dataset
 
@@ -23,11 +22,14 @@ from readers.loader import Ahead, Batches, Loader, Output
 from readers.order import Order, Shuffle, Window
 from readers.pack import Pack
 from readers.reader import Arrays, Reader
-from readers.slots import Lease
+from readers.slots import Lease, Slots
 
 LabelForm = Literal["onehot", "index"]
 BLOCK_BYTES = 8 << 20
 """With `shuffle="window"`, about so many bytes are read from one place of the disk."""
+
+IDLE = 4
+"""So many pieces of memory of samples that were let go of are kept for the next ones."""
 
 Transform = Callable[[torch.Tensor, torch.Tensor], Any]
 
@@ -65,6 +67,7 @@ class SegDataset(Dataset[Any]):
         self.transform = transform
         self.label = _label_form(self._pack.manifest, label)
         self._reader = Reader(self._pack, self.label)
+        self._slots = Slots(IDLE)
         if self.storage not in (None, self._pack.manifest.storage):
             right = DATASETS[self._pack.manifest.storage].__name__
             raise RequestError(
@@ -204,7 +207,7 @@ class SegDataset(Dataset[Any]):
         return self._reader.read([self._row(index) for index in indices], lease)
 
     def _tensors(self, rows: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        images, labels = self._reader.read(rows, np.empty)
+        images, labels = self._reader.read(rows, self._slots.lease)
         return torch.from_numpy(images), torch.from_numpy(labels)
 
 

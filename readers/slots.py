@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+SMALL = 64 << 10
+"""Arrays of fewer bytes are plain new memory: they cost no page faults worth saving."""
 HUGE = 2 << 20
 """Blocks of this many bytes are mapped in huge pages, which are faster to fill."""
 
@@ -33,6 +35,8 @@ class Slots:
     def lease(self, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
         kind = np.dtype(dtype)
         size = kind.itemsize * math.prod(shape)
+        if size < SMALL:
+            return np.empty(shape, kind)
         block = self._block(size)
         # An array over a buffer that is no array: all views of it, and tensors over these, keep this very object alive.
         owner = np.frombuffer(block, np.uint8, size)

@@ -36,9 +36,10 @@ from readers import (
     Window,
     open_dataset,
 )
+from readers import slots as slots_module
 from readers.crop import _window
 from readers.cut import Cut, mirror
-from readers.formats import advice
+from readers.formats import advice, shard
 from readers.slots import Slots
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
@@ -241,8 +242,9 @@ def test_the_state_counts_what_was_received_not_what_was_gathered(packed: Path) 
     assert loader.state_dict()["consumed"] == 23
 
 
-def test_what_is_held_is_never_written_again(packed: Path) -> None:
+def test_what_is_held_is_never_written_again(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hold whole batches, single rows and arrays of them, and let go of others, while passes go on."""
+    monkeypatch.setattr(slots_module, "SMALL", 0)
     dataset = open_dataset(packed, "train")
     loader = dataset.loader(2, shuffle=True, threads=2)
     held: list[tuple[Any, bytes]] = []
@@ -257,7 +259,8 @@ def test_what_is_held_is_never_written_again(packed: Path) -> None:
     assert all(np.asarray(part).tobytes() == data for part, data in held)
 
 
-def test_what_is_let_go_of_is_used_again(packed: Path) -> None:
+def test_what_is_let_go_of_is_used_again(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots_module, "SMALL", 0)
     dataset = open_dataset(packed, "train")
     for output in ("torch", "numpy"):
         loader = dataset.loader(2, ahead=2, output=output)
@@ -269,7 +272,8 @@ def test_what_is_let_go_of_is_used_again(packed: Path) -> None:
         assert len(places) <= 8
 
 
-def test_memory_that_lies_idle_is_bounded() -> None:
+def test_memory_that_lies_idle_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots_module, "SMALL", 0)
     slots = Slots(keep=2)
     many = [slots.lease((10, 3), "<u2") for _ in range(6)]
     many[3][...] = 7
@@ -469,6 +473,22 @@ def test_a_transform_and_impossible_numbers_are_refused(packed: Path) -> None:
     cropped = open_dataset(packed, "train", transform=RandomCrop((2, 2)))
     with pytest.raises(RequestError, match="crop with crop="):
         cropped.loader(2)
+
+
+def test_small_rows_are_copied_together_or_one_by_one_alike(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = all_rows(open_dataset(packed, "all").loader(7))
+    monkeypatch.setattr(shard, "SMALL", 0)
+    assert equal(all_rows(open_dataset(packed, "all").loader(7)), wanted)
+
+
+def test_samples_that_are_held_stay_as_they_are(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots_module, "SMALL", 0)
+    dataset = open_dataset(packed, "train")
+    held = [dataset[row][part][0] for row in range(23) for part in (0, 1)]
+    copies = [one.clone() for one in held]
+    for row in range(23):
+        dataset[row][0].zero_()
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(held, copies, strict=True))
 
 
 def test_the_stock_loader_makes_no_second_copy(packed: Path) -> None:

@@ -15,6 +15,9 @@ from readers.formats.advice import let_go, want
 from readers.formats.column import Column, ShardFacts, map_file
 from readers.formats.native import Sizes
 
+SMALL = 16 << 10
+"""Rows of fewer bytes are copied together where they can be: the calls cost more than the copies."""
+
 Keys = NDArray[np.bytes_]
 
 
@@ -47,7 +50,7 @@ class Shard:
         flat = out.reshape(len(out), -1).view(np.uint8)
         places = np.asarray(rows, np.int64)
         first = slots[0]
-        if column.lengths is None and len(column.starts) == 1 and slots[-1] - first == len(slots) - 1:
+        if size < SMALL and column.lengths is None and len(column.starts) == 1 and slots[-1] - first == len(slots) - 1:
             begin = int(column.starts[0])
             run = data[begin : begin + column.run_rows * size].reshape(column.run_rows, size)
             np.take(run, places, 0, out=flat[first : first + len(slots)], mode="clip")  # "raise" would copy twice
