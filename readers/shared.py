@@ -137,7 +137,7 @@ class SharedSlots:
     def hand_out(self, slot: int, rows: int) -> tuple[torch.Tensor, ...]:
         """The batch in a slot, whose end frees the slot."""
         # An array over a buffer that is no array: all views of it, and tensors over these, keep this very object alive.
-        owner = np.frombuffer(memoryview(self._memory[slot].numpy()), np.uint8)
+        owner = np.frombuffer(self._memory[slot].numpy().data, np.uint8)
         weakref.finalize(owner, self._taken.numpy().__setitem__, slot, 0).atexit = False
         return tuple(map(torch.from_numpy, self.parts(slot, rows, owner)))
 

@@ -23,6 +23,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,9 @@ def copied(images: Any, labels: Any) -> Iterable[Tensors]:
     """The copy loop."""
     sources = torch.from_numpy(images), torch.from_numpy(labels)
     buffers = [torch.empty((BATCH, *source.shape[1:]), dtype=torch.uint8) for source in sources]
-    for rows in torch.randperm(len(images)).split(BATCH):
+    order = torch.randperm(len(images))
+    for first in range(0, len(images), BATCH):
+        rows = order[first : first + BATCH]
         parts = [buffer[: len(rows)] for buffer in buffers]
         for source, part in zip(sources, parts, strict=True):
             torch.index_select(source, 0, rows, out=part)
@@ -201,10 +204,14 @@ def openings(root: Path) -> None:
     """Opening a pack and its first batch, and starting an epoch."""
     print()
     for rows, name in ((10**3, "thousand"), (10**7, "ten_millions")):
-        seconds = least(lambda name=name: next(iter(open_dataset(root / name).loader(BATCH, shuffle=True))))
+        seconds = least(partial(first_batch, root / name))
         print(f"open and first batch, {rows:>13,} rows {seconds * 1e3:8.2f} ms   goal 10")
     order = Order(10**9)
     print(f"epoch start,          {10**9:>13,} rows {least(lambda: next(iter(order))) * 1e3:8.2f} ms   goal 1")
+
+
+def first_batch(out: Path) -> Any:
+    return next(iter(open_dataset(out).loader(BATCH, shuffle=True)))
 
 
 def least(act: Callable[[], Any]) -> float:
