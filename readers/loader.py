@@ -28,6 +28,8 @@ Batch = tuple[Any, Any]
 AHEAD_BYTES = 256 << 20
 """At most so many bytes are asked for ahead of use, where they are not in memory."""
 AHEAD_BATCHES = 32
+LEAST_ASKED = 16 << 10
+"""Smaller rows are not asked for: the kernel reads as much ahead by itself, and asking means opening their shards."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,12 @@ class Loader:
     def _planned(self, epoch: Epoch, pool: ThreadPoolExecutor) -> Iterator[Numbers]:
         """The rows of each batch; the rows of later ones are asked for ahead, about half of `AHEAD_BYTES` at a time."""
         batches = self._batches.rows(epoch)
-        many = max(1, min(AHEAD_BATCHES, AHEAD_BYTES // self._batches.bytes()) // 2) if epoch.count else 1
+        yield from islice(batches, self._ahead.batches + 1)  # these are read at once: nothing may come before them
+        size = self._batches.bytes() if epoch.count else 0
+        if size < self._batches.size * LEAST_ASKED:
+            yield from batches
+            return
+        many = max(1, min(AHEAD_BATCHES, AHEAD_BYTES // size) // 2)
         coming: deque[list[Numbers]] = deque()
         while True:
             while len(coming) < 2 and (group := list(islice(batches, many))):

@@ -29,6 +29,9 @@ from typing import Any
 
 import cv2
 import numpy as np
+
+# Where others use the machine too, threads of torch that spin while they wait make the copy loop crawl.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 from torch.utils.data import DataLoader
 
