@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from collections.abc import Callable
+from types import FrameType
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> None:
+    """Run the command line; before it is there and after it is done, a signal makes no traceback."""
+    _on_signals(_leave)
+    try:
+        _command()
+    finally:
+        _on_signals(signal.SIG_IGN)
+
+
+def _command() -> None:
     """Import the commands here, so that a decoder that does not load is a word of advice and not a traceback."""
     try:
         from packer.cli import main as command
@@ -17,6 +32,17 @@ def main() -> None:
             "  pip uninstall opencv-python && pip install opencv-python-headless"
         )
     command()
+
+
+def _on_signals(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    """Handle the signals so, but for those that are ignored (nohup)."""
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os._exit(128 + number)
 
 
 if __name__ == "__main__":

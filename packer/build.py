@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -14,10 +13,9 @@ from packer.errors import PackError, RejectedError, TooManyRejectsError
 from packer.findings import Findings, Seen, find
 from packer.lock import locked
 from packer.plan import Plan
-from packer.publish import sweep
-from packer.stamps import STAMPS
-from packer.target import make_target, prepare_target
-from readers.contract.manifest import GENERATIONS, SHARDS, Manifest
+from packer.stages import Stages
+from packer.target import make_target, prepare_target, tidy
+from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
 from readers.contract.tiles import picture_of
 
@@ -51,12 +49,17 @@ class Summary:
     rejects: tuple[tuple[str, str, str], ...]
     """Split, key and reason of each pair that is left out."""
     findings: Findings
-    seconds: float
+    stages: Mapping[str, float]
+    """Seconds, from the planning on."""
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.stages.values())
 
 
 def build(plan: Plan, limits: Limits, progress: Progress) -> Summary:
     """Build every shard of the plan and publish them; raises, and publishes nothing, where the rejects are too many."""
-    started = time.monotonic()
+    stages = Stages()
     if plan.rejects and not limits.allows(len(plan.rejects), plan.pairs):
         raise _too_many(
             plan.rejects, plan, limits, "by their headers and a sample of the labels; the rest comes after these"
@@ -66,15 +69,18 @@ def build(plan: Plan, limits: Limits, progress: Progress) -> Summary:
     make_target(out)
     with locked(out):
         prepare_target(out)
-        for name in ("", SHARDS, GENERATIONS, STAMPS):
-            sweep(out / name)
-        done = _build_shards(plan, progress)
+        tidy(out)
+        with stages.stage("build"):
+            done = _build_shards(plan, progress)
         rows, rejects = _judge(plan, limits, done)
-        manifest = commit(out, plan.recipe, done)
-    counts = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
-    findings = find(_seen(done), plan.sizes, counts, manifest.pixels.ignored, request.near_duplicates)
+        with stages.stage("publish"):
+            manifest = commit(out, plan.recipe, done)
+    with stages.stage("look back"):
+        counts = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
+        findings = find(_seen(done), plan.sizes, counts, manifest.pixels.ignored, request.near_duplicates)
+    spent = {**plan.seconds, **stages.seconds}
     reused = sum(receipt.rows for receipt in plan.reused.values())
-    return Summary(manifest, plan.pairs, plan.pieces, rows, reused, rejects, findings, time.monotonic() - started)
+    return Summary(manifest, plan.pairs, plan.pieces, rows, reused, rejects, findings, spent)
 
 
 def _build_shards(plan: Plan, progress: Progress) -> list[Receipt]:

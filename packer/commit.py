@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.publish import partial, put, put_text, sync_folder
+from packer.publish import partial, put, put_text, putting, sync_folder
 from packer.recipe import Recipe
 from readers.contract.errors import DamagedError, NoPackError
 from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest, Pixels, Split, generation_path
@@ -24,7 +24,7 @@ def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
     """Publish the shards of these receipts as the next generation; the same data again stays the generation it is."""
     table = table_header(len(receipts)) + _records(receipts).tobytes()
     digest = hashlib.sha256(table).hexdigest()
-    current = _current(out)
+    current = current_manifest(out)
     manifest = Manifest(
         generation=_last_generation(out) + 1,
         created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -64,10 +64,11 @@ def _put_table(out: Path, digest: str, table: bytes) -> None:
     target = table_path(out, digest)
     if target.is_file() and target.read_bytes() == table:
         return
-    with partial(out / GENERATIONS) as path:
-        path.write_bytes(table)
-        put(path, target)
-    sync_folder(out / GENERATIONS)
+    with putting(target):
+        with partial(out / GENERATIONS) as path:
+            path.write_bytes(table)
+            put(path, target)
+        sync_folder(out / GENERATIONS)
 
 
 def _splits(receipts: Sequence[Receipt]) -> tuple[Split, ...]:
@@ -81,7 +82,7 @@ def _splits(receipts: Sequence[Receipt]) -> tuple[Split, ...]:
     )
 
 
-def _current(out: Path) -> Manifest | None:
+def current_manifest(out: Path) -> Manifest | None:
     """The current generation; None where there is none, or none that can be read: a build is how to get a new one."""
     try:
         return Manifest.load(out)

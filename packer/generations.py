@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from packer.errors import InputError
-from packer.publish import put_text, sweep, sync_folder
+from packer.publish import put_text, sync_folder
 from packer.shard import whole_shard
 from packer.stamps import STAMPS
 from packer.stamps import SUFFIX as STAMP
+from packer.target import tidy
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest, generation_path
 from readers.contract.receipt import SUFFIX, shard_stem
@@ -73,11 +74,12 @@ def rollback(out: Path, number: int) -> Manifest:
         kept = ", ".join(str(one.number) for one in generations(out))
         raise InputError(f"{out}: generation {number} is not kept; there are {kept}")
     manifest = Manifest.load(out, number)
-    missing = [str(path) for path in _receipts(out, manifest) if whole_shard(path) is None]
+    missing = [str(path) for path in receipt_paths(out, manifest) if whole_shard(path) is None]
     if missing:
         raise DamagedError(
             "\n".join([f"{out}: generation {number} lacks {len(missing)} shards, so it stays what it is", *missing])
         )
+    tidy(out)
     put_text(manifest.to_text(), out / MANIFEST)
     return manifest
 
@@ -99,7 +101,7 @@ def garbage(out: Path, keep: int, grace: float) -> Garbage:
         if one.manifest is None:
             raise DamagedError(f"{one.damage}; what it names cannot be told from garbage: run packer repair first")
     manifests = [one.manifest for one in kept if one.manifest is not None]
-    stems = {path.name.removesuffix(SUFFIX) for manifest in manifests for path in _receipts(out, manifest)}
+    stems = {path.name.removesuffix(SUFFIX) for manifest in manifests for path in receipt_paths(out, manifest)}
     tables = {table_path(out, manifest.table).name for manifest in manifests}
     numbers = {one.number for one in kept}
 
@@ -124,8 +126,7 @@ def garbage(out: Path, keep: int, grace: float) -> Garbage:
 def delete(out: Path, found: Garbage) -> None:
     """Delete garbage: what names others goes first, so that a kill in between leaves nothing that names what is gone.
     The lock must be held."""
-    for folder in ("", SHARDS, GENERATIONS, STAMPS):
-        sweep(out / folder)
+    tidy(out)
     receipts = [path for path in found.shards if path.name.endswith((SUFFIX, STAMP))]
     rest = [path for path in found.shards if path not in set(receipts)]
     for paths in (found.manifests, found.tables, receipts, rest):
@@ -142,7 +143,7 @@ def recipe_changes(before: Manifest | None, now: Manifest | None) -> list[str]:
     return [key for key in keys if before.recipe.get(key) != now.recipe.get(key)]
 
 
-def _receipts(out: Path, manifest: Manifest) -> Iterator[Path]:
+def receipt_paths(out: Path, manifest: Manifest) -> Iterator[Path]:
     """Where the receipts of a generation lie."""
     table = ShardTable.open(out, manifest)
     splits = (split.name for split in manifest.splits for _ in range(split.shards))

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -31,6 +32,7 @@ def locked(out: Path) -> Iterator[None]:
         _take(file, path)
         _held.add(path)
         yield
+        os.ftruncate(file, 0)
     finally:
         _held.discard(path)
         os.close(file)
@@ -39,6 +41,8 @@ def locked(out: Path) -> Iterator[None]:
 def _open(path: Path) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except FileNotFoundError as error:
+        raise TargetError(f"{path.parent}: there is no such folder") from error
     except OSError as error:
         raise TargetError(f"{path}: the lock cannot be opened ({error.strerror})") from error
 
@@ -61,9 +65,23 @@ def _take(file: int, path: Path) -> None:
 
 
 def _owner(file: int) -> str:
-    """Who wrote into the lock, as far as that can be read."""
+    """Who wrote into the lock. One that was just taken may have no name yet, or that of an owner who was killed."""
+    for _ in range(20):
+        try:
+            owner = json.loads(os.pread(file, 4096, 0))
+            if owner["host"] != socket.gethostname() or _lives(int(owner["process"])):
+                return f"process {owner['process']} on {owner['host']}, since {owner['since']}"
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        time.sleep(0.01)
+    return "another process"
+
+
+def _lives(process: int) -> bool:
     try:
-        owner = json.loads(os.pread(file, 4096, 0))
-        return f"process {owner['process']} on {owner['host']}, since {owner['since']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "another process"
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is somebody else's
+        return True
+    return True

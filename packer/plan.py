@@ -74,6 +74,8 @@ class Plan:
     free_bytes: int
     current: Manifest | None
     """What is packed at the target now."""
+    seconds: Mapping[str, float]
+    """What planning took, by its stages."""
 
     @property
     def pairs(self) -> int:

@@ -26,6 +26,7 @@ from packer.reuse import Known
 from packer.rows import check_pair
 from packer.shard import judged_by
 from packer.spec import ShardSpec, cut
+from packer.stages import Stages
 from packer.stamps import load_stamps
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError, NoPackError
@@ -39,14 +40,17 @@ CHECK_THREADS = 16
 def make_plan(request: Request, distrusted: frozenset[str] = frozenset()) -> Plan:
     """Find the pairs, judge every header that is not known, and cut the shards. Distrusted ones are not reused."""
     _check_options(request)
-    pairing = find_pairs(request.raw, request.pairing, leave_out=request.out)
+    stages = Stages()
+    with stages.stage("find"):
+        pairing = find_pairs(request.raw, request.pairing, leave_out=request.out)
     eyes = Eyes(request.raw, request.workers, request.task_timeout, request.max_pixels)
     classes = _classes(request, eyes, pairing)
     rules = settle(LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor), classes)
     image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels)
     stamps = [one for one in load_stamps(request.out) if one.stem not in distrusted]
     known = Known(request.out, request.raw, stamps, request.trust)
-    sizes, verdicts = _check_headers(request, pairing.pairs, known, image_rules, rules)
+    with stages.stage("check"):
+        sizes, verdicts = _check_headers(request, pairing.pairs, known, image_rules, rules)
     recipe = _recipe(request, pairing, classes, image_rules, rules, _geometry(request, sizes, verdicts))
     fingerprint = recipe.fingerprint()
     new = [
@@ -54,16 +58,18 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset()) -> Pla
         for pair, size, packed in zip(pairing.pairs, sizes, known.packed(pairing.pairs, fingerprint), strict=True)
         if size is not None and not packed
     ]
-    verdicts += audit(eyes, new, classes, rules, request.label_codec, request.palettes_differ).values()
-    specs = tuple(
-        ShardSpec(split, shard, recipe)
-        for split, members in groupby(zip(pairing.pairs, sizes, strict=True), key=lambda member: member[0].split)
-        for shard in cut(_pieces(members, recipe.geometry), recipe)
-    )
-    there = (known.receipt(spec, fingerprint, request.retry_bad) for spec in specs)
-    reused = {number: receipt for number, receipt in enumerate(there) if receipt is not None}
+    with stages.stage("audit"):
+        verdicts += audit(eyes, new, classes, rules, request.label_codec, request.palettes_differ).values()
+    with stages.stage("compare"):
+        specs = tuple(
+            ShardSpec(split, shard, recipe)
+            for split, members in groupby(zip(pairing.pairs, sizes, strict=True), key=lambda member: member[0].split)
+            for shard in cut(_pieces(members, recipe.geometry), recipe)
+        )
+        there = (known.receipt(spec, fingerprint, request.retry_bad) for spec in specs)
+        reused = {number: receipt for number, receipt in enumerate(there) if receipt is not None}
     counts = Counter(size for size in sizes if size is not None)
-    return Plan(request, recipe, pairing, specs, reused, counts, tuple(verdicts), *_target(request.out))
+    return Plan(request, recipe, pairing, specs, reused, counts, tuple(verdicts), *_target(request.out), stages.seconds)
 
 
 def _classes(request: Request, eyes: Eyes, pairing: Pairing) -> ClassTable:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from packer.errors import TargetError
+
 PARTIAL = ".partial-"
 """What the names of folders begin with that hold files not in place yet."""
 
@@ -44,12 +46,23 @@ def put(written: Path, target: Path) -> None:
     written.replace(target)
 
 
+@contextmanager
+def putting(target: Path) -> Iterator[None]:
+    """What goes wrong inside is told with the file's final name."""
+    try:
+        yield
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else error
+        raise TargetError(f"{target}: cannot be written ({why})") from error
+
+
 def put_text(text: str, target: Path) -> None:
     """Write a small file whole, and bring it and its name to the disk."""
-    with partial(target.parent) as path:
-        path.write_text(text, encoding="utf-8")
-        put(path, target)
-    sync_folder(target.parent)
+    with putting(target):
+        with partial(target.parent) as path:
+            path.write_text(text, encoding="utf-8")
+            put(path, target)
+        sync_folder(target.parent)
 
 
 def make_folder(folder: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.pairing import Pair
-from packer.shard import sha256, whole_shard
+from packer.shard import whole_shard
 from packer.spec import ShardSpec
 from packer.stamps import (
     RECORD,
@@ -23,6 +23,7 @@ from packer.stamps import (
     state_to_keep,
     write_stamps,
 )
+from readers.contract.files import sha256
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.tiles import Size

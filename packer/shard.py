@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
@@ -28,6 +28,7 @@ from readers.contract import VERSION
 from readers.contract.checked import fingerprint
 from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
+from readers.contract.files import sha256
 from readers.contract.manifest import SHARDS, Pixels
 from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile, Source
 
@@ -108,17 +109,11 @@ def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
     recipe = spec.recipe.fingerprint()
     sources = tuple(row.source for row in rows)
     rejects = tuple(Reject(row.source.key, row.reject) for row in rows if row.reject is not None)
-    facts = [
-        recipe,
-        spec.split,
-        [[source.key, source.image, source.label] for source in sources],
-        [[reject.key, reject.reason] for reject in rejects],
-    ]
     packed = [row for row in rows if row.reject is None]
     nothing = Pixels((0,) * len(spec.recipe.classes), 0)
-    return Receipt(
+    receipt = Receipt(
         split=spec.split,
-        fingerprint=fingerprint(facts)[:32],
+        fingerprint="",
         storage=spec.recipe.storage,
         recipe=recipe,
         sources=sources,
@@ -128,6 +123,18 @@ def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
         looks=tuple(row.look for row in packed),
         pixels=functools.reduce(Pixels.__add__, (row.pixels for row in packed), nothing),
     )
+    return replace(receipt, fingerprint=content_fingerprint(receipt))
+
+
+def content_fingerprint(receipt: Receipt) -> str:
+    """The fingerprint of a shard, from what its receipt says went into it."""
+    facts = [
+        receipt.recipe,
+        receipt.split,
+        [[source.key, source.image, source.label] for source in receipt.sources],
+        [[reject.key, reject.reason] for reject in receipt.rejects],
+    ]
+    return fingerprint(facts)[:32]
 
 
 def _store(receipt: Receipt, columns: Arrays, fields: Sequence[Field], folder: Path) -> Receipt:
@@ -147,7 +154,9 @@ def _store(receipt: Receipt, columns: Arrays, fields: Sequence[Field], folder: P
         put_text(complete.to_text(), folder / (receipt.stem + SUFFIX))
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
-        raise TargetError(f"{folder}: the shard {receipt.stem} cannot be written ({why})") from error
+        size = sum(column.nbytes for column in columns.values())
+        told = f"the shard {receipt.stem} of about {size:,} bytes cannot be written ({why})"
+        raise TargetError(f"{folder}: {told}") from error
     return complete
 
 
@@ -159,12 +168,3 @@ def whole_shard(path: Path) -> Receipt | None:
     except (DamagedError, OSError):
         return None
     return receipt if whole and path.name == receipt.stem + SUFFIX else None
-
-
-def sha256(path: Path) -> str:
-    """The SHA-256 of a file, as `sha256sum` prints it."""
-    with path.open("rb") as file:
-        digest = hashlib.sha256()
-        while data := file.read(1 << 20):
-            digest.update(data)
-    return digest.hexdigest()

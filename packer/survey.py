@@ -17,7 +17,7 @@ from packer.palettes import Palettes
 from packer.pictures.header import Header
 from packer.pictures.kinds import read_header
 from packer.rows import naming, open_picture
-from packer.shard import sha256
+from readers.contract.files import sha256
 from readers.contract.tiles import Size
 
 THREADS = 16

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from packer.errors import TargetError
 from packer.lock import NAME as LOCK
-from packer.publish import PARTIAL, make_folder, put_text
+from packer.publish import PARTIAL, make_folder, put_text, sweep
+from packer.stamps import STAMPS
 from readers.contract.manifest import GENERATIONS, SHARDS
 from readers.pack import is_pack
 
@@ -51,3 +52,9 @@ def prepare_target(out: Path) -> None:
             make_folder(out / name)
     except OSError as error:
         raise TargetError(f"{out}: cannot be written to ({error.strerror})") from error
+
+
+def tidy(out: Path) -> None:
+    """Remove what commands that were killed left on their way. The lock must be held."""
+    for name in ("", SHARDS, GENERATIONS, STAMPS):
+        sweep(out / name)

@@ -25,6 +25,7 @@ from readers.reader import Arrays, Reader
 from readers.slots import Lease, Slots
 
 LabelForm = Literal["onehot", "index"]
+Verify = Literal["digest"]
 BLOCK_BYTES = 8 << 20
 """With `shuffle="window"`, about so many bytes are read from one place of the disk."""
 
@@ -49,8 +50,9 @@ class SegDataset(Dataset[Any]):
         split: str | None = None,
         label: LabelForm | None = None,
         transform: Transform | None = None,
+        verify: Verify | None = None,
     ) -> None:
-        self._open(Path(root).absolute(), None, split, label, transform)
+        self._open(Path(root).absolute(), None, split, label, transform, verify)
 
     def _open(
         self,
@@ -59,8 +61,12 @@ class SegDataset(Dataset[Any]):
         split: str | None,
         label: LabelForm | None,
         transform: Transform | None,
+        verify: Verify | None,
     ) -> None:
-        self._pack = Pack.open(root, generation)
+        if verify not in (None, "digest"):
+            raise RequestError(f'verify={verify!r} is neither None nor "digest"')
+        self._pack = Pack.open(root, generation, digests=verify == "digest")
+        self._verify = verify
         self._split = split
         self._rows = _rows(self._pack, split)
         self.root = root
@@ -181,6 +187,7 @@ class SegDataset(Dataset[Any]):
             "split": self._split,
             "label": self.label,
             "transform": self.transform,
+            "verify": self._verify,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -248,13 +255,15 @@ def open_dataset(
     split: str | None = None,
     label: LabelForm | None = None,
     transform: Transform | None = None,
+    verify: Verify | None = None,
 ) -> SegDataset:
     """The data set packed at `root`, whatever its format.
 
     `split`: its name, or "all" for every row; may be left out where there is only one. `label`: "onehot" (C,H,W) or
     "index" (H,W), by default as stored. `transform(image, label)`: applied to each sample; its result is delivered.
+    `verify`: "digest" holds the files of each shard against their SHA-256 before it is first opened.
     """
-    return DATASETS[Manifest.load(Path(root)).storage](root, split, label, transform)
+    return DATASETS[Manifest.load(Path(root)).storage](root, split, label, transform, verify)
 
 
 def _rows(pack: Pack, split: str | None) -> range:

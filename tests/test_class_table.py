@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -338,6 +340,22 @@ def test_a_class_table_larger_than_any_is_refused_unread(tmp_path: Path, name: s
         file.truncate(1 << 40)
     with pytest.raises(InputError, match="larger than 16 MiB"):
         read_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["a{}b", "7 a{}b", "a{}1 2 3 x", "a{}1 2 3"])
+def test_a_line_of_white_space_takes_no_time(tmp_path: Path, text: str) -> None:
+    (tmp_path / "classes.txt").write_text(text.format(" " * 40_000))
+    started = time.process_time()
+    with suppress(InputError):
+        read_table(tmp_path / "classes.txt")
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize("text", [",", ",,\n , \n", '""'])
+def test_a_table_of_empty_cells_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "classes.csv").write_text(text)
+    with pytest.raises(InputError, match="no cell"):
+        read_table(tmp_path / "classes.csv")
 
 
 def test_see_through_colours_are_packed_and_told_by_the_manifest(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 from conftest import RawFolder, make_raw, run
+from drills.histories import change
+from drills.tiny import age
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_reuse import age, built, change
+from test_reuse import built
 
 from packer.generations import _SHARD, delete, garbage
 from readers import DamagedError, open_dataset

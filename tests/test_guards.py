@@ -58,7 +58,8 @@ def test_the_packer_needs_no_torch() -> None:
 LAYERS = {
     "readers/contract": ("readers.contract",),
     "readers/formats": ("readers.contract", "readers.formats"),
-    "readers/pack.py": ("readers.contract", "readers.formats"),
+    "readers/digests.py": ("readers.contract", "readers.formats"),
+    "readers/pack.py": ("readers.contract", "readers.digests", "readers.formats"),
     "readers/collate.py": ("readers.contract",),
     "readers/crop.py": ("readers.contract",),
     "readers/permutation.py": (),

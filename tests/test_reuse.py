@@ -8,23 +8,15 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from conftest import COLOURS, RawFolder, make_raw, pack, run, scene, write_png
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from conftest import RawFolder, make_raw, run, scene, write_png
+from drills.histories import History, differing_night, histories
+from drills.published import published
+from drills.tiny import LONG_AGO, age
+from drills.tiny import SHARDS as SMALL
+from hypothesis import given, settings
 
 from packer.stamps import STAMPS, SUFFIX
-
-SMALL = ("--shard-size", "12KB")
-LONG_AGO = 1_500_000_000
-
-
-def age(folder: Path, seconds: int = LONG_AGO) -> None:
-    """As if every file there had been written long ago."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            os.utime(path, (seconds, seconds))
 
 
 def built(raw: Path, out: Path, *options: object) -> dict[str, Any]:
@@ -32,15 +24,6 @@ def built(raw: Path, out: Path, *options: object) -> dict[str, Any]:
     assert done.exit_code == 0, done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)
     return summary
-
-
-def published(out: Path) -> dict[str, bytes]:
-    """The files of the current generation that hold data: shards with receipts, and the table."""
-    document = json.loads((out / "manifest.json").read_text())
-    table = next(out.glob(f"generations/shards-{document['table'][:32]}.npy"))
-    names = {record["fingerprint"].decode() for record in np.load(table)}
-    shards = [path for path in out.glob("shards/*") if path.name.split(".")[0].rpartition("-")[2] in names]
-    return {path.name: path.read_bytes() for path in [*shards, table]}
 
 
 @pytest.fixture
@@ -207,48 +190,7 @@ def test_a_build_that_was_killed_goes_on_where_it_was(night: RawFolder, tmp_path
     assert published(out) == published(tmp_path / "fresh")
 
 
-CHANGES = st.lists(
-    st.tuples(st.sampled_from(["add", "change", "remove", "rename", "touch", "mask"]), st.integers(0, 30)),
-    min_size=1,
-    max_size=5,
-)
-
-
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(CHANGES, min_size=1, max_size=3), st.sampled_from(["mtime", "digest"]))
-def test_any_history_gives_what_a_fresh_build_gives(
-    tmp_path_factory: pytest.TempPathFactory, nights: list[list[tuple[str, int]]], trust: str
-) -> None:
-    root = tmp_path_factory.mktemp("history")
-    raw, out = make_raw(root / "raw", {"train": 9}).path, root / "out"
-    age(raw)
-    pack(raw, out, *SMALL)
-    for number, changes in enumerate(nights):
-        for what, which in changes:
-            change(raw, what, which, 100 * number + which)
-        assert built(raw, out, "--trust", trust)["rows"] == len(list((raw / "train/images").iterdir()))
-        built(raw, root / f"fresh{number}")
-        assert published(out) == published(root / f"fresh{number}")
-
-
-def change(raw: Path, what: str, which: int, seed: int) -> None:
-    """One thing that happens in a day."""
-    images = sorted((raw / "train/images").iterdir())
-    image = images[which % len(images)]
-    mask = raw / "train/masks" / image.name
-    pixels, index = scene(seed + 500, 24, 36)
-    if what == "add":
-        write_png(raw / f"train/images/street_{which:02}x.png", pixels)
-        write_png(raw / f"train/masks/street_{which:02}x.png", COLOURS[index])
-    elif what == "change":
-        write_png(image, pixels)
-    elif what == "mask":
-        write_png(mask, COLOURS[index])
-    elif what == "touch":
-        os.utime(image)
-    elif len(images) > 2:
-        for path in (image, mask):
-            if what == "remove":
-                path.unlink()
-            else:
-                path.rename(path.with_name(f"renamed_{which:02}.png"))
+@settings(max_examples=12)
+@given(histories)
+def test_any_history_gives_what_a_fresh_build_gives(tmp_path_factory: pytest.TempPathFactory, history: History) -> None:
+    assert differing_night(history, tmp_path_factory.mktemp("history")) is None

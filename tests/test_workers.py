@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -13,11 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import RawFolder, make_raw, pack, run
+from drills.workers import drill
 
 from packer.engines.board import Board, Watch
 from packer.engines.case import MOST_FAILURES
+from packer.engines.glance_case import GlanceCase
 from packer.engines.shard_case import ShardCase
 from packer.errors import EngineError
+from packer.glance import Question
 from packer.plan import Request
 from packer.planning import make_plan
 from readers import open_dataset
@@ -29,6 +34,7 @@ DEATHS = {
     "kill": "had the decoder killed (SIGKILL), perhaps for want of memory",
     "exit": "ended the decoder (exit code 3)",
     "hang": "took longer than --task-timeout 1 s",
+    "large": "needs more memory than there is",
 }
 HOSTILE = """
 import ctypes, os, signal, sys, time
@@ -39,12 +45,20 @@ def act(data):
         if data.endswith(word):
             deed()
 
+def fail_to_allocate():
+    import cv2
+    error = cv2.error("Failed to allocate")
+    error.code = cv2.Error.StsNoMem
+    raise error
+
 DEEDS = {
     b"!segv": lambda: ctypes.string_at(0),
     b"!abrt": os.abort,
     b"!kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     b"!exit": lambda: os._exit(3),
     b"!hang": lambda: time.sleep(1e6),
+    b"!large": lambda: bytearray(1 << 60),
+    b"!cv2": fail_to_allocate,
 }
 
 class Finder(PathFinder):
@@ -278,7 +292,7 @@ def test_deaths_that_nobody_is_to_blame_for_end_the_build(case: ShardCase, place
 
 def test_a_watch_counts_only_the_time_at_the_same_pair() -> None:
     cells = (ctypes.c_uint64 * 2)()
-    board, watch = Board(cells), Watch(cells)
+    board, watch = Board(cells), Watch(cells, ctypes.c_uint64())
     with board.at(7):
         with board.at(0):
             assert watch.places() == (0, 7)
@@ -288,3 +302,36 @@ def test_a_watch_counts_only_the_time_at_the_same_pair() -> None:
         assert watch.overdue(100, 2) is None
     assert watch.places() == ()
     assert watch.overdue(100, 2) is None
+
+
+def test_a_watch_counts_the_time_without_a_sign_of_life() -> None:
+    pulse = ctypes.c_uint64()
+    watch = Watch((ctypes.c_uint64 * 1)(), pulse)
+    assert [watch.silent(2), watch.silent(3)] == [2, 5]
+    pulse.value += 1
+    assert [watch.silent(4), watch.silent(1)] == [0, 1]
+
+
+def test_workers_that_are_killed_or_stopped_at_any_time_cost_nothing_but_time() -> None:
+    tallies = drill(kills=2, hangs=1, ooms=0, pairs=30, dice=random.Random(5))
+    assert [line for tally in tallies.values() for line in tally.broken] == []
+
+
+def test_a_picture_that_memory_does_not_suffice_for_is_left_out_and_named(
+    raw: RawFolder, hostile: dict[str, str], tmp_path: Path
+) -> None:
+    mark(raw, 6, "large")
+    mark(raw, 9, "cv2")
+    done = build(hostile, "--on-bad", "skip", "--workers", 2, raw.path, tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert reasons(tmp_path / "out") == {f"street_{number:03d}": reason(number, "large") for number in (6, 9)}
+    assert len(open_dataset(tmp_path / "out")) == 28
+
+
+def test_a_glance_is_not_blamed_for_the_death_of_a_worker_that_had_not_begun_it() -> None:
+    case = GlanceCase(0, Question("train/masks/a.png"))
+    for _ in range(MOST_FAILURES):
+        case.died((), "was killed")
+        assert json.loads(case.task())["condemned"] is None
+    with pytest.raises(EngineError, match=r"died 4 times at train/masks/a\.png"):
+        case.died((), "was killed")

@@ -27,11 +27,13 @@ NO_TRAIN_ID = (-1, 255)
 _NUMBER = re.compile(r"-?[0-9]{1,5}")
 _VALUE = r"(?P<value>\d{1,5})\s*(?:[:=]\s*|\s)"
 _RGB = r"(?P<colour>\d{1,3}\s+\d{1,3}\s+\d{1,3})"
+_WORDS = r"\S*(?:\s+\S+)*?"
+"""What may follow the first letter of a name; `.*?` before white space takes the square of its length."""
 _FORMS = (
     re.compile(r"(?P<name>[^:]+):(?P<colour>\d+,\d+,\d+)?:[^:]*:[^:]*"),
     re.compile(rf"{_RGB}\s+(?P<name>[^\d\s].*)"),
-    re.compile(rf"(?P<name>[^\d\s].*?)\s+{_RGB}"),
-    re.compile(rf"{_VALUE}(?P<name>[^\d\s:=].*?)\s+{_RGB}"),
+    re.compile(rf"(?P<name>[^\d\s]{_WORDS})\s+{_RGB}"),
+    re.compile(rf"{_VALUE}(?P<name>[^\d\s:=]{_WORDS})\s+{_RGB}"),
     re.compile(rf"{_VALUE}(?P<name>[^\d\s:=].*)"),
 )
 """`road:128,64,128::` as CVAT and datumaro write, `128 64 128 Road` as CamVid and SYNTHIA do, `Road 128 64 128`,
@@ -110,7 +112,10 @@ def _cells(path: Path, text: str) -> list[tuple[int, list[str]]]:
         rows = [(reader.line_num, [cell.strip().strip("'\"").strip() for cell in row]) for row in reader]
     except csv.Error as error:
         raise InputError(f"{path}:{reader.line_num}: the class table cannot be read ({error})") from error
-    return [(number, row) for number, row in rows if any(row)]
+    found = [(number, row) for number, row in rows if any(row)]
+    if not found:
+        raise InputError(f"{path}: the class table has no cell with anything in it")
+    return found
 
 
 def _delimiter(text: str) -> str:

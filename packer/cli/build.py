@@ -18,8 +18,9 @@ from packer.cli.log import FORMATS, LOG, TEXT
 from packer.cli.metrics import measured
 from packer.cli.progress import progress
 from packer.cli.values import BytesType, ClassesType, LimitType, RangeType, SharesType, SizeType, bytes_text, shape_text
+from packer.commit import current_manifest
 from packer.engines import TASK_TIMEOUT, warm_up
-from packer.errors import UsageError
+from packer.errors import TargetError, UsageError
 from packer.geometry import EDGES, FITS, INTERPOLATIONS
 from packer.kept_config import keep_config
 from packer.labels import AUTO, CODECS, DIVISORS, UNKNOWNS
@@ -269,12 +270,13 @@ def build_command(**options: Any) -> None:
     LOG.form, metrics_file = options.pop("log_format"), options.pop("metrics_file")
     request, limits = requested(options)
     check_target(request.out)
-    warm_up()
     if dry_run:
+        warm_up()
         plan = make_plan(request)
         click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))
         return
     with measured(metrics_file) as measure, changing(request.out):
+        warm_up()
         plan = make_plan(request)
         summary = run_build(plan, limits, quiet)
         measure(summary)
@@ -306,7 +308,11 @@ def run_build(plan: Plan, limits: Limits, quiet: bool) -> Summary:
         for line in _advice(plan):
             LOG.say("note", line)
     with progress("packing", plan.pieces, "rows", quiet) as advance:
-        summary = build(plan, limits, advance)
+        try:
+            summary = build(plan, limits, advance)
+        except KeyboardInterrupt:
+            LOG.published = current_manifest(plan.request.out) != plan.current
+            raise
     LOG.published = True
     for name in plan.pairing.missing:
         LOG.say("left out", f"left out {name}")
@@ -316,7 +322,10 @@ def run_build(plan: Plan, limits: Limits, quiet: bool) -> Summary:
         LOG.say("finding", f"finding   {line}")
     effective = click.get_current_context().meta.get(EFFECTIVE)
     if effective is not None:
-        keep_config(plan.request.out, effective)
+        try:
+            keep_config(plan.request.out, effective)
+        except TargetError as error:
+            raise TargetError(f"{error}; generation {summary.manifest.generation} is published all the same") from error
     return summary
 
 
@@ -400,11 +409,13 @@ def _summary_json(summary: Summary, missing: Sequence[str]) -> dict[str, Any]:
         "reused_rows": summary.reused,
         "missing": list(missing),
         "rejects": [{"split": split, "key": key, "reason": reason} for split, key, reason in summary.rejects],
+        "rejects_by_reason": dict(Counter(reason for _, _, reason in summary.rejects)),
         "splits": {split.name: split.rows for split in manifest.splits},
         "shards": manifest.shards,
         "bytes": manifest.bytes,
         "findings": summary.findings.to_json(),
         "seconds": round(summary.seconds, 3),
+        "stages": {name: round(seconds, 3) for name, seconds in summary.stages.items()},
     }
 
 

@@ -13,6 +13,7 @@ from packer.cli.recorded import recorded_request
 from packer.engines import warm_up
 from packer.planning import make_plan
 from packer.repair import distrusted, forget
+from packer.target import is_ours, tidy
 from packer.verify import verify
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import Manifest
@@ -40,6 +41,8 @@ def repair_command(out: Path, raw: Path, config: Path | None, workers: int | Non
 
 def _repair(out: Path, raw: Path, config: Path | None, workers: int | None, quiet: bool) -> None:
     damage = _verify(out, workers, quiet)
+    if is_ours(out):
+        tidy(out)
     if not damage:
         click.echo(f"{out}: whole; nothing to repair")
         return

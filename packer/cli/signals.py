@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-ENDING = (signal.SIGTERM, signal.SIGHUP)
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StoppedError(KeyboardInterrupt):
@@ -29,7 +29,7 @@ def ended_by_signals() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in ENDING}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:
-            signal.signal(number, _stop)
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else _stop)
     try:
         yield
     finally:
@@ -38,7 +38,7 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    for other in ENDING:
+    for other in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(other, _leave)
     raise StoppedError(number)
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 Cells: TypeAlias = "ctypes.Array[ctypes.c_uint64]"
+Pulse: TypeAlias = ctypes.c_uint64
+"""What a worker counts up as long as it lives and is not stopped."""
 IDLE = 0
 
 
@@ -31,13 +33,14 @@ class Board:
 
 
 class Watch:
-    """The parent's side: for how long each thread has been at its pair.
+    """The parent's side: for how long each thread has been at its pair, and how long the worker gave no sign of life.
 
     Only time that the parent was awake counts: a machine that slept, or a parent that was stopped, condemns nobody.
     """
 
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
+    def __init__(self, cells: Cells, pulse: Pulse) -> None:
+        self._cells, self._pulse = cells, pulse
+        self._beat: tuple[int, float] = (0, 0.0)
         self._seen: list[tuple[int, float]] = [(IDLE, 0.0)] * len(cells)
 
     def places(self) -> tuple[int, ...]:
@@ -57,3 +60,9 @@ class Watch:
         ]
         longest, cell = max(((seconds, cell) for cell, seconds in self._seen if cell != IDLE), default=(0.0, IDLE))
         return cell - 1 if longest > limit else None
+
+    def silent(self, awake: float) -> float:
+        """After `awake` more seconds: for how long there was no beat."""
+        beat, seconds = self._beat
+        self._beat = (self._pulse.value, seconds + awake if self._pulse.value == beat else 0.0)
+        return self._beat[1]

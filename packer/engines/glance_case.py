@@ -11,12 +11,12 @@ from packer.glance import Glance, Question
 
 
 class GlanceCase:
-    """One question; after two deaths its answer is why."""
+    """One question; after two deaths of workers that were looking at its pair, its answer is why."""
 
     def __init__(self, number: int, question: Question) -> None:
         self.number = number
         self._question = question
-        self._deaths = 0
+        self._deaths = self._failures = 0
         self._cause: str | None = None
 
     def task(self) -> str:
@@ -26,9 +26,10 @@ class GlanceCase:
         return read_glance(text)
 
     def died(self, places: Sequence[int], cause: str) -> None:
-        self._deaths += 1
+        self._failures += 1
+        self._deaths += bool(places)
         if self._deaths >= MOST_DEATHS:
             files = [path for path in (self._question.image, self._question.label) if path is not None]
             self._cause = f"{' or '.join(files)}: {cause}"
-        if self._deaths > MOST_FAILURES:
-            raise EngineError(f"a worker process died {self._deaths} times at {self._question.label}")
+        if self._failures > MOST_FAILURES:
+            raise EngineError(f"a worker process died {self._failures} times at {self._question.label}")

@@ -7,14 +7,14 @@ import multiprocessing
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from packer.engines.board import Watch
 from packer.engines.case import Case
-from packer.engines.worker import work
+from packer.engines.worker import OUT_OF_MEMORY, work
 from packer.publish import remove_partials
 from packer.stamps import STAMPS
 from readers.contract.manifest import SHARDS
@@ -28,6 +28,7 @@ def warm_up() -> None:
     It has no threads of its own, unlike this one, where OpenCV or pyarrow may have: a fork of those could hang.
     """
     multiprocessing.set_forkserver_preload(["packer.engines.worker"])
+    resource_tracker.ensure_running()  # when it starts it lets signals through again, and the server would hear them
     with signals_held_back():
         forkserver.ensure_running()
 
@@ -53,13 +54,13 @@ class Worker:
     def __init__(self, raw: Path, out: Path | None, threads: int) -> None:
         warm_up()
         context = multiprocessing.get_context("forkserver")
-        cells = context.RawArray(ctypes.c_uint64, threads)
+        cells, pulse = context.RawArray(ctypes.c_uint64, threads), context.RawValue(ctypes.c_uint64)
         self.case: Case[Any] | None = None
         self.ready = False
-        self.watch = Watch(cells)
+        self.watch = Watch(cells, pulse)
         self._out = out
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=work, args=(theirs, cells, raw, out), daemon=True)
+        self._process = context.Process(target=work, args=(theirs, cells, pulse, raw, out), daemon=True)
         with theirs:
             self._process.start()
 
@@ -99,6 +100,8 @@ class Worker:
     def cause(self) -> str:
         """What a pair that was in work did, without anything that another death of the kind would not have."""
         code = self._process.exitcode or 0
+        if code == OUT_OF_MEMORY:
+            return "needs more memory than there is"
         if code >= 0:
             return f"ended the decoder (exit code {code})"
         if code == -signal.SIGKILL:

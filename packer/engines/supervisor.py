@@ -17,6 +17,8 @@ from packer.errors import EngineError
 
 Answer = TypeVar("Answer")
 
+PATIENCE = 300
+"""Seconds without a sign of life after which a worker is given up, whatever it is at."""
 TICK = 0.5
 """Seconds from one look at what is in work to the next."""
 
@@ -81,13 +83,15 @@ class Supervisor(Generic[Answer]):
         return case.number, answer
 
     def _end_overdue(self) -> None:
-        """A pair that takes too long dies with its worker."""
+        """A pair that takes too long dies with its worker, and a worker that was stopped dies whatever it is at."""
         now = time.monotonic()
         awake, self._looked = min(now - self._looked, 2 * TICK), now
         for worker in list(self._workers):
             place = worker.watch.overdue(awake, self._task_timeout)
             if place is not None:
                 self._bury(worker, (place,), f"took longer than --task-timeout {self._task_timeout} s")
+            elif worker.watch.silent(awake) > max(PATIENCE, self._task_timeout):
+                self._bury(worker, worker.watch.places(), "had the decoder stopped")
 
     def _bury(self, worker: Worker, places: Sequence[int], cause: str | None = None) -> None:
         """End a worker for good; its shard is the next to be handed out."""

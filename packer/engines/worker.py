@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import faulthandler
 import multiprocessing
 import os
 import resource
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from packer.engines.board import Board, Cells
+import cv2
+
+from packer.engines.board import Board, Cells, Pulse
 from packer.engines.task import GlanceTask, ShardTask, error_answer, glance_answer, read_task, receipt_answer
 from packer.glance import Glance, glance
 from packer.shard import build_shard, decode_pieces
@@ -20,24 +26,48 @@ READY = ""
 """The first message of a worker: handed a task before, it would keep its parent waiting until it can read."""
 
 
-def work(pipe: Connection, cells: Cells, raw: Path, out: Path | None) -> None:
+OUT_OF_MEMORY = errno.ENOMEM
+"""The exit code of a worker that has not the memory for a pair."""
+BEAT = 0.5
+"""Seconds from one sign of life to the next."""
+
+
+def work(pipe: Connection, cells: Cells, pulse: Pulse, raw: Path, out: Path | None) -> None:
     """Do the tasks that come through the pipe, with a thread per cell of the board."""
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    threading.Thread(target=_live_with_parent, args=(pulse,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent acts for it
     faulthandler.disable()  # a decoder's crash is the parent's to tell, in words and without a core file
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     board = Board(cells)
-    pipe.send_bytes(READY.encode())
-    while True:
-        pipe.send_bytes(_answer(pipe.recv_bytes().decode(), raw, out, len(cells), board).encode())
+    with suppress(EOFError, OSError):  # of the pipe alone: the parent has no use for this worker any more
+        pipe.send_bytes(READY.encode())
+        while True:
+            pipe.send_bytes(_answer(pipe.recv_bytes().decode(), raw, out, len(cells), board).encode())
 
 
-def _exit_with_parent() -> None:
-    """However the parent is killed."""
+def _live_with_parent(pulse: Pulse) -> None:
+    """Give signs of life, and end when the parent does, however it is killed."""
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    assert parent is not None
+    while parent.is_alive():
+        pulse.value += 1
+        parent.join(BEAT)
+    os._exit(1)
+
+
+@contextmanager
+def _at(board: Board, place: int) -> Iterator[None]:
+    """While a thread works on a pair. Without memory for it the worker dies at it, as by the kernel's hand: whether the
+    pair is to blame, or those in work beside it, is found out like that of any death."""
+    with board.at(place):
+        try:
+            yield
+        except MemoryError:
+            os._exit(OUT_OF_MEMORY)
+        except cv2.error as error:
+            if error.code == cv2.Error.StsNoMem:
+                os._exit(OUT_OF_MEMORY)
+            raise
 
 
 def _answer(text: str, raw: Path, out: Path | None, threads: int, board: Board) -> str:
@@ -51,10 +81,10 @@ def _done(task: ShardTask | GlanceTask, raw: Path, out: Path | None, threads: in
     if isinstance(task, GlanceTask):
         if task.condemned is not None:
             return glance_answer(Glance(bad=task.condemned))
-        with board.at(0):
+        with _at(board, 0):
             return glance_answer(glance(task.question, raw))
     if task.places is not None:
-        decode_pieces(task.spec, raw, task.places, 1, board.at)
+        decode_pieces(task.spec, raw, task.places, 1, partial(_at, board))
         return receipt_answer(None)
     assert out is not None
-    return receipt_answer(build_shard(task.spec, raw, out, threads, task.condemned, board.at))
+    return receipt_answer(build_shard(task.spec, raw, out, threads, task.condemned, partial(_at, board)))

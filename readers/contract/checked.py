@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+MOST_PROBLEMS = 1000
+"""More are not remembered: a file of many wrong entries must not take many times its size."""
+MOST_ENTRIES = 65_536
+"""How many objects a list may have; no list of classes, splits or files is longer."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,8 @@ class Entry:
 
     def problem(self, key: str, message: str) -> None:
         """Remember that `key` of this object is wrong."""
-        self.problems.append(Problem(".".join(part for part in (self.where, key) if part), message))
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(Problem(".".join(part for part in (self.where, key) if part), message))
 
     def text(self, key: str) -> str:
         return self._take(key, str, "a text", "")
@@ -88,7 +94,7 @@ class Entry:
         """A list of finite numbers."""
         values = self._take(key, list, "a list", [])
         for place, value in enumerate(values):
-            if type(value) not in (int, float) or not math.isfinite(value):
+            if type(value) not in (int, float) or not -sys.float_info.max <= value <= sys.float_info.max:
                 self.problem(f"{key}.{place}", f"expected a number, found {value!r}")
                 return ()
         return tuple(float(value) for value in values)
@@ -119,6 +125,9 @@ class Entry:
         """The objects in the list below `key`."""
         place = f"{self.where}.{key}".strip(".")
         values = self._take(key, list, "a list", [])
+        if len(values) > MOST_ENTRIES:
+            self.problem(key, f"expected at most {MOST_ENTRIES} objects, found {len(values)}")
+            return []
         return [Entry(value, f"{place}.{number}", self.problems) for number, value in enumerate(values)]
 
     def anything(self, key: str) -> dict[str, Any]:

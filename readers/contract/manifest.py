@@ -13,6 +13,7 @@ from readers.contract.checked import Entry, Problem, fingerprint
 from readers.contract.classes import ClassTable
 from readers.contract.errors import ManifestError, NoPackError
 from readers.contract.fields import Field
+from readers.contract.files import plain_file
 
 FORMAT = "segpack"
 FORMAT_VERSION = 1
@@ -158,9 +159,13 @@ class Manifest:
     @classmethod
     def load(cls, root: Path, generation: int | None = None) -> Manifest:
         """The manifest of the pack at `root`: the current one, or that of an earlier `generation`."""
-        path = root / MANIFEST if generation is None else generation_path(root, generation)
+        return cls.read(root, root / MANIFEST if generation is None else generation_path(root, generation))
+
+    @classmethod
+    def read(cls, root: Path, path: Path) -> Manifest:
+        """The manifest in a file of the pack at `root`."""
         try:
-            with path.open("rb") as file:
+            with plain_file(root, path).open("rb") as file:
                 data = file.read(MOST_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NoPackError(
@@ -221,6 +226,8 @@ def _check_sums(manifest: Manifest, problems: list[Problem]) -> None:
         problems.append(Problem("pixels.classes", f"expected {len(manifest.classes)} counts"))
     if not manifest.shards:
         problems.append(Problem("splits", "expected at least one shard"))
+    if max(manifest.rows, manifest.shards) >= 2**63:
+        problems.append(Problem("splits", "have more rows or shards than can be counted"))
     if not DIGEST.fullmatch(manifest.table):
         problems.append(Problem("table", "expected 64 hex digits"))
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
+from readers.contract.files import plain_file
 from readers.contract.manifest import GENERATIONS, Manifest
 
 RECORD = np.dtype(
@@ -49,7 +50,7 @@ class ShardTable:
         path = table_path(root, manifest.table)
         header = table_header(manifest.shards)
         try:
-            with path.open("rb") as file:
+            with plain_file(root, path).open("rb") as file:
                 fits = file.read(len(header)) == header
             if not fits or path.stat().st_size != len(header) + manifest.shards * RECORD.itemsize:
                 raise ValueError(f"it is not a table of {manifest.shards} shards")
@@ -69,7 +70,10 @@ class ShardTable:
         return int(self._end[shard - 1]) if shard else 0
 
     def rows(self, shard: int) -> int:
-        return int(self._end[shard]) - self.rows_before(shard)
+        rows = int(self._end[shard]) - self.rows_before(shard)
+        if not 0 <= rows <= int(self._end[-1]):
+            raise DamagedError(f"shard {shard} of the table is said to have {rows} rows; run packer verify")
+        return rows
 
     def bytes(self, shard: int) -> int:
         return int(self._records["bytes"][shard])

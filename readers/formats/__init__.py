@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import cast
 
 from readers.contract.manifest import STORAGES
@@ -14,8 +15,20 @@ from readers.formats.shard import Shard
 Opener = Callable[[Path, ShardFacts], Shard]
 
 
+Paths = Callable[[Path, ShardFacts], list[Path]]
+
+
 def opener(storage: str) -> Opener:
     """The `open_shard` of a format. Imported when asked for: a pack needs only the library of its own format."""
+    return cast(Opener, _module(storage).open_shard)
+
+
+def shard_paths(storage: str) -> Paths:
+    """The `paths` of a format: which files a shard with rows has."""
+    return cast(Paths, _module(storage).paths)
+
+
+def _module(storage: str) -> ModuleType:
     if storage not in STORAGES:
         raise ValueError(f"{storage!r} is no format; there are {', '.join(STORAGES)}")
-    return cast(Opener, import_module(f"readers.formats.{storage}").open_shard)
+    return import_module(f"readers.formats.{storage}")

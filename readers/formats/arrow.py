@@ -17,15 +17,24 @@ from readers.formats.shard import Keys, Shard
 
 SUFFIX = ".arrow"
 SIZE_KIND = pa.list_(pa.uint32(), 2)
+_RAISED = pa.ArrowException, LookupError, ValueError, TypeError, OverflowError
 _DTYPES = {"uint8": "|u1", "uint16": "<u2", "halffloat": "<f2", "float": "<f4"}
+
+
+def paths(stem: Path, facts: ShardFacts) -> list[Path]:
+    """The files of the shard."""
+    return [stem.with_name(stem.name + SUFFIX)]
 
 
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """The shard whose file begins with `stem`."""
-    path = stem.with_name(stem.name + SUFFIX)
-    with damage_at(path, pa.ArrowException, KeyError), pa.memory_map(str(path)) as source:
+    (path,) = paths(stem, facts)
+    with damage_at(path, *_RAISED), pa.memory_map(str(path)) as source:
         base = source.read_buffer(source.size()).address
         file = pa.ipc.open_file(source)
+        if not file.schema.equals(_schema(facts)) or file.num_record_batches > facts.rows:
+            found = f"{file.num_record_batches} batches of {_told(file.schema)}"
+            raise DamagedError(f"{path}: found {found}, expected {_told(_schema(facts))}")
         batches = [file.get_batch(number) for number in range(file.num_record_batches)]
         rows = [batch.num_rows for batch in batches]
         if sum(rows) != facts.rows or 0 in rows or not (facts.native or _equal(rows)):
@@ -54,7 +63,7 @@ def _column(path: Path, field: Field, batches: Sequence[Any], base: int) -> Colu
         values = batch.column(field.name).storage.values
         if values.null_count or values.offset:
             raise DamagedError(f"{path}: {field.name!r} has nulls or an offset")
-        starts.append(values.buffers()[1].address - base)
+        starts.append(_address(path, values) - base)
     return Column(path, _dtype(kind.value_type), tuple(kind.shape), np.array(starts, np.int64), batches[0].num_rows)
 
 
@@ -73,7 +82,7 @@ def _native_column(path: Path, field: Field, batches: Sequence[Any], base: int, 
     for batch in batches:
         rows = _plain(path, field.name, batch, kind)
         ends = rows.offsets.to_numpy() * np.dtype(field.dtype).itemsize
-        starts.append(rows.values.buffers()[1].address - base + ends[:-1])
+        starts.append(_address(path, rows.values) - base + ends[:-1])
         lengths.append(np.diff(ends))
     if not np.array_equal(np.concatenate(lengths), sizes.bytes(field)):
         raise DamagedError(f"{path}: the rows of {field.name!r} are not as long as their sizes give")
@@ -89,15 +98,38 @@ def _plain(path: Path, name: str, batch: Any, kind: pa.DataType) -> Any:
     return column
 
 
+def _address(path: Path, values: Any) -> int:
+    """Where the numbers of an array lie in memory; whether that is within the file, `Column` checks."""
+    buffer = values.buffers()[1]
+    if buffer is None:
+        raise DamagedError(f"{path}: a column has no buffer")
+    return int(buffer.address)
+
+
+def _schema(facts: ShardFacts) -> pa.Schema:
+    """The only columns that such a shard has. Others are refused before a batch, or a dictionary, is read."""
+    fields = [(field.name, _kind(field)) for field in facts.fields]
+    return pa.schema([*fields, *([(SIZE, SIZE_KIND)] if facts.native else []), (KEY, pa.string())])
+
+
+def _kind(field: Field) -> pa.DataType:
+    numbers = pa.from_numpy_dtype(np.dtype(field.dtype))
+    return pa.large_list(numbers) if field.native else pa.fixed_shape_tensor(numbers, field.shape)
+
+
+def _told(schema: pa.Schema) -> str:
+    return ", ".join(f"{one.name}: {one.type}" for one in schema)[:300]
+
+
 def _dtype(kind: pa.DataType) -> np.dtype[Any]:
     return np.dtype(_DTYPES.get(str(kind), "V1"))
 
 
 def _keys(path: Path) -> Keys:
     """Keys are text of any length in Arrow, so they are read rather than mapped; few ever ask for them."""
-    with damage_at(path, pa.ArrowException, KeyError), pa.memory_map(str(path)) as source:
+    with damage_at(path, *_RAISED), pa.memory_map(str(path)) as source:
         column = pa.ipc.open_file(source).read_all().column(KEY)
         column.validate(full=True)
         if column.type != pa.string() or column.null_count:
             raise DamagedError(f"{path}: the keys are {column.type}, expected text")
-        return np.array([key.encode() for key in column.to_pylist()], np.bytes_)
+        return [key.encode() for key in column.to_pylist()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
+
+_PLAIN = re.compile(r"[|<][ufS][1-9][0-9]{0,8}")
 
 
 @dataclass(frozen=True)
@@ -67,15 +70,25 @@ class Column:
     def check_bounds(self, rows: int, size: int) -> None:
         """No row may begin before the file or end after it: reading past a map kills the process."""
         lengths = self.lengths
-        if lengths is None:
+        needed = rows * self.row_bytes if lengths is None else int(lengths.sum())
+        if lengths is None and needed <= size:  # else the products below might run over
             runs = np.clip(rows - np.arange(len(self.starts)) * self.run_rows, 0, self.run_rows)
             lengths = runs * self.row_bytes
-        if (self.starts < 0).any() or (self.starts > size - lengths).any():
+        if lengths is None or needed > size or (self.starts < 0).any() or (self.starts > size - lengths).any():
             raise DamagedError(f"{self.path}: {size} bytes are too few for its {rows} rows; was it cut short?")
+
+
+def plain_dtype(text: str) -> np.dtype[Any]:
+    """The dtype of plain numbers or texts that is written like this; numpy would make objects of other words."""
+    if not _PLAIN.fullmatch(text):
+        raise ValueError(f"{text[:40]!r} is no dtype of plain numbers")
+    return np.dtype(text)
 
 
 def whole_column(path: Path, dtype: Any, shape: tuple[int, ...], start: int) -> Column:
     """A column whose rows all follow each other from `start`; `shape` counts the rows first."""
+    if not shape:
+        raise ValueError("a single number, where rows are expected")
     return Column(path, np.dtype(dtype), shape[1:], np.array([start], np.int64), max(1, shape[0]))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 import h5py
@@ -12,14 +14,21 @@ from readers.formats.native import rows_of, stored_names
 from readers.formats.shard import Shard
 
 SUFFIX = ".h5"
+_RAISED = LookupError, RuntimeError, ValueError, TypeError, OverflowError, NotImplementedError
+
+
+def paths(stem: Path, facts: ShardFacts) -> list[Path]:
+    """The files of the shard."""
+    return [stem.with_name(stem.name + SUFFIX)]
 
 
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """The shard whose file begins with `stem`."""
-    path = stem.with_name(stem.name + SUFFIX)
+    (path,) = paths(stem, facts)
     # Published files never change, so HDF5's lock only gets in the way (it fails on some network file systems).
-    with damage_at(path, KeyError, RuntimeError, ValueError, TypeError), h5py.File(path, "r", locking=False) as file:
+    with damage_at(path, *_RAISED), h5py.File(path, "r", locking=False) as file:
         stored = {name: _column(path, file, name) for name in stored_names(facts)}
+    _check_apart(path, stored.values())
     columns, sizes = rows_of(facts, stored)
     return Shard(path, facts, columns, sizes)
 
@@ -28,6 +37,15 @@ def _column(path: Path, file: h5py.File, name: str) -> Column:
     if not isinstance(file.get(name, getlink=True), h5py.HardLink):
         raise DamagedError(f"{path}: {name!r} is missing or leads out of the file")
     dataset = file[name]
-    if not isinstance(dataset, h5py.Dataset) or dataset.id.get_offset() is None or dataset.external:
+    if not isinstance(dataset, h5py.Dataset) or dataset.id.get_offset() is None:
         raise DamagedError(f"{path}: {name!r} is not one contiguous, uncompressed dataset")
+    if dataset.external or dataset.is_virtual or dataset.chunks is not None or dataset.dtype.hasobject:
+        raise DamagedError(f"{path}: {name!r} has its numbers elsewhere than in one place of this file")
     return whole_column(path, dataset.dtype, dataset.shape, dataset.id.get_offset())
+
+
+def _check_apart(path: Path, columns: Iterable[Column]) -> None:
+    """No two columns lie in the same place of the file."""
+    spans = sorted((int(one.starts[0]), one.run_rows * one.row_bytes) for one in columns)
+    if any(start + length > after for (start, length), (after, _) in pairwise(spans)):
+        raise DamagedError(f"{path}: its columns overlap")

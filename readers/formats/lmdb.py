@@ -11,7 +11,6 @@ import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from readers.contract.checked import Entry, Problem
 from readers.contract.errors import DamagedError
 from readers.contract.fields import IMAGE, KEY, LABEL, SIZE, Field
-from readers.formats.column import Column, ShardFacts, damage_at, load, map_file
+from readers.formats.column import Column, ShardFacts, damage_at, load, map_file, plain_dtype
 from readers.formats.native import SIZE_DTYPE, SIZE_SHAPE, Sizes, native_column
 from readers.formats.shard import Shard
 
@@ -29,6 +28,7 @@ SUFFIX = ".lmdb"
 LAYOUT_KEY = b"layout"
 ALIGNMENT = 64
 """Fields begin at multiples of this within a value."""
+MOST_LAYOUT_BYTES = 1 << 16
 
 _META = struct.Struct("<IIQQ")  # magic, version, address, map size; after the page header
 _TREE = struct.Struct("<IHHQQQQQ")  # page size (of the first tree), flags, depth, 3 page counts, entries, root
@@ -42,23 +42,40 @@ _MAGIC, _DATA_VERSION = 0xBEEFC0DE, 1
 _BRANCH, _LEAF, _BIG = 0x01, 0x02, 0x01
 
 
+def paths(stem: Path, facts: ShardFacts) -> list[Path]:
+    """The files of the shard."""
+    return [stem.with_name(stem.name + SUFFIX)]
+
+
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """The shard whose file begins with `stem`."""
-    path = stem.with_name(stem.name + SUFFIX)
+    (path,) = paths(stem, facts)
     with damage_at(path, struct.error, LookupError, ValueError, RecursionError, OverflowError, TypeError):
         data = map_file(path).data
-        nodes = list(islice(_nodes(path, data), facts.rows + 2))
-        if len(nodes) != facts.rows + 1 or [key for key, _, _ in nodes] != [
-            *(row_key(row) for row in range(facts.rows)),
-            LAYOUT_KEY,
-        ]:
-            raise DamagedError(f"{path}: expected {facts.rows} numbered rows and a layout, found {len(nodes)} entries")
-        *rows, (_, start, size) = nodes
+        *rows, (start, size) = _places(path, data, facts.rows)
+        if size > MOST_LAYOUT_BYTES:
+            raise DamagedError(f"{path}: a layout of {size} bytes is not possible")
         layout = _layout(path, data[start : start + size].tobytes())
-        starts, lengths = (np.array([row[part] for row in rows], np.int64) for part in (1, 2))
+        starts, lengths = (np.array([row[part] for row in rows], np.int64) for part in (0, 1))
+        if (lengths > len(data) - starts).any():
+            raise DamagedError(f"{path}: has values that end beyond it; was it cut short?")
         if facts.native:
             return Shard(path, facts, *_native_columns(path, facts, layout, starts, lengths))
         return Shard(path, facts, _columns(path, layout, starts, lengths), Sizes.fixed(facts))
+
+
+def _places(path: Path, data: memoryview, rows: int) -> list[tuple[int, int]]:
+    """Where the value of each row, and last the layout, begins, and its size. A wrong key ends the walk: a tree may
+    have entries without end."""
+    places: list[tuple[int, int]] = []
+    for key, start, size in _nodes(path, data):
+        expected = row_key(len(places)) if len(places) < rows else LAYOUT_KEY
+        if key != expected or len(places) > rows:
+            raise DamagedError(f"{path}: its entry {len(places)} is {key[:40]!r}, expected {rows} rows and a layout")
+        places.append((start, size))
+    if len(places) != rows + 1:
+        raise DamagedError(f"{path}: expected {rows} numbered rows and a layout, found {len(places)} entries")
+    return places
 
 
 @dataclass(frozen=True)
@@ -96,10 +113,18 @@ def _layout(path: Path, text: bytes) -> dict[str, Part]:
     for name in document:
         entry = Entry(document, "layout", problems).entry(name)
         offset, dtype = entry.maybe("offset", entry.whole), entry.text("dtype")
-        parts[name] = Part(offset, np.dtype(dtype), entry.shape("shape"))
+        parts[name] = Part(offset, _dtype(entry, dtype), entry.shape("shape"))
     if problems:
         raise DamagedError(f"{path}: " + "; ".join(str(problem) for problem in problems))
     return parts
+
+
+def _dtype(entry: Entry, text: str) -> np.dtype[Any]:
+    try:
+        return plain_dtype(text)
+    except (ValueError, TypeError) as error:
+        entry.problem("dtype", str(error))
+        return np.dtype("V1")
 
 
 def _columns(path: Path, layout: Mapping[str, Part], starts: Places, lengths: Places) -> dict[str, Column]:
@@ -113,6 +138,9 @@ def _columns(path: Path, layout: Mapping[str, Part], starts: Places, lengths: Pl
             raise DamagedError(f"{path}: layout.{name}: reaches past the end of a value")
     if set(columns) != {IMAGE, LABEL, KEY}:
         raise DamagedError(f"{path}: has not image, label and key")
+    begins = begins_and_end([np.array([columns[name].row_bytes]) for name in (IMAGE, LABEL, KEY)])
+    if [layout[name].offset for name in (IMAGE, LABEL, KEY)] != [int(begin[0]) for begin in begins[:-1]]:
+        raise DamagedError(f"{path}: layout: image, label and key do not follow each other")
     return columns
 
 
@@ -156,10 +184,14 @@ def _nodes(path: Path, data: memoryview) -> Iterator[Node]:
         raise DamagedError(f"{path}: a page size of {page_size} is not possible")
     metas = [meta for meta in (0, page_size) if _META.unpack_from(data, meta + header)[0] == _MAGIC]
     newest = max(metas, key=lambda meta: _transaction(data, meta + trees))
-    *_, depth, _, _, _, _, root = _TREE.unpack_from(data, newest + trees + _TREE.size)
+    _, flags, depth, _, _, _, _, root = _TREE.unpack_from(data, newest + trees + _TREE.size)
+    if flags:
+        raise DamagedError(
+            f"{path}: its tree has the flags {flags:#x}, expected none (such as several values of a key)"
+        )
     if not 1 <= depth <= 32:
         raise DamagedError(f"{path}: a tree {depth} levels deep is not possible")
-    yield from _walk(path, data, page_size, root, depth)
+    yield from _walk(path, data, page_size, root, depth, iter(range(len(data) // page_size)))
 
 
 def _transaction(data: memoryview, trees: int) -> int:
@@ -168,10 +200,13 @@ def _transaction(data: memoryview, trees: int) -> int:
     return number
 
 
-def _walk(path: Path, data: memoryview, page_size: int, page: int, depth: int) -> Iterator[tuple[bytes, int, int]]:
+def _walk(path: Path, data: memoryview, page_size: int, page: int, depth: int, left: Iterator[int]) -> Iterator[Node]:
+    """The entries below a page. `left` has one for each page of the file: a tree that needs more goes in circles."""
+    if next(left, None) is None:
+        raise DamagedError(f"{path}: its tree has more pages than the file")
     start = page * page_size
     _, _, flags, lower, _ = _PAGE.unpack_from(data, start)
-    if flags & (_BRANCH | _LEAF) != (_LEAF if depth == 1 else _BRANCH):
+    if flags != (_LEAF if depth == 1 else _BRANCH) or lower > page_size:
         raise DamagedError(f"{path}: page {page} is no {'leaf' if depth == 1 else 'branch'} of the tree")
     pointers = struct.unpack_from(f"<{(lower - _PAGE.size) // 2}H", data, start + _PAGE.size)
     if not pointers:  # an empty page that its parents name over and over would be walked for ever
@@ -181,8 +216,10 @@ def _walk(path: Path, data: memoryview, page_size: int, page: int, depth: int) -
         low, high, node_flags, key_size = _NODE.unpack_from(data, node)
         after_key = node + _NODE.size + key_size
         if depth > 1:
-            yield from _walk(path, data, page_size, low | high << 16 | node_flags << 32, depth - 1)
-        elif node_flags & _BIG:
+            yield from _walk(path, data, page_size, low | high << 16 | node_flags << 32, depth - 1, left)
+        elif node_flags not in (0, _BIG):
+            raise DamagedError(f"{path}: page {page} has an entry with the flags {node_flags:#x}")
+        elif node_flags:
             (first,) = struct.unpack_from("<Q", data, after_key)
             yield _key(data, node, key_size), first * page_size + _PAGE.size, low | high << 16
         else:

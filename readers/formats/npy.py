@@ -6,10 +6,8 @@ import re
 import struct
 from pathlib import Path
 
-import numpy as np
-
 from readers.contract.errors import DamagedError
-from readers.formats.column import Column, ShardFacts, damage_at, whole_column
+from readers.formats.column import Column, ShardFacts, damage_at, plain_dtype, whole_column
 from readers.formats.native import rows_of, stored_names
 from readers.formats.shard import Shard
 
@@ -21,6 +19,11 @@ def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """The shard whose files begin with `stem`."""
     columns, sizes = rows_of(facts, {name: _column(column_path(stem, name)) for name in stored_names(facts)})
     return Shard(stem, facts, columns, sizes)
+
+
+def paths(stem: Path, facts: ShardFacts) -> list[Path]:
+    """The files of the shard."""
+    return [column_path(stem, name) for name in stored_names(facts)]
 
 
 def column_path(stem: Path, name: str) -> Path:
@@ -36,6 +39,6 @@ def _column(path: Path) -> Column:
     found = _HEADER.fullmatch(header)
     if start[:8] != _START or found is None:
         raise DamagedError(f"{path}: its header is not that of a .npy file of plain numbers; run packer verify")
-    with damage_at(path, ValueError, TypeError):
+    with damage_at(path, ValueError, TypeError, OverflowError):
         shape = tuple(int(part) for part in found[2].decode().split(",") if part.strip())
-        return whole_column(path, np.dtype(found[1].decode()), shape, len(start) + len(header))
+        return whole_column(path, plain_dtype(found[1].decode()), shape, len(start) + len(header))

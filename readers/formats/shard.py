@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, Field
 from readers.formats.advice import let_go, want
-from readers.formats.column import Column, ShardFacts, map_file
+from readers.formats.column import Column, ShardFacts, damage_at, map_file
 from readers.formats.native import Sizes
 
 SMALL = 16 << 10
 """Rows of fewer bytes are copied together where they can be: the calls cost more than the copies."""
 
-Keys = NDArray[np.bytes_]
+Keys = Sequence[bytes]
 
 
 class Shard:
@@ -41,6 +41,9 @@ class Shard:
         self._maps: dict[Path, NDArray[np.uint8]] = {}
         for field in facts.fields:
             self._check(field)
+        for one in {column.path for column in columns.values()}:
+            with damage_at(one):
+                self._check_bounds(one, one.stat().st_size)
 
     def read(self, name: str, rows: Sequence[int], out: NDArray[Any], slots: Sequence[int]) -> None:
         """Copy rows of a column that is not native into `out`: the n-th of `rows` into `out[slots[n]]`."""
@@ -98,7 +101,7 @@ class Shard:
             if len(keys) != self.facts.rows:
                 raise DamagedError(f"{self.path}: {len(keys)} keys for {self.facts.rows} rows")
             self._keys = keys
-        return bytes(self._keys[row]).decode(errors="replace")
+        return self._keys[row].decode(errors="replace")
 
     def _stored_keys(self) -> Keys:
         column = self._columns[KEY]
@@ -108,7 +111,7 @@ class Shard:
         keys = np.empty(self.facts.rows, column.row_dtype)
         every = range(self.facts.rows)
         self.read(KEY, every, keys, every)
-        return keys
+        return cast(Keys, keys.tolist())
 
     def _check(self, field: Field) -> None:
         column = self._columns[field.name]
@@ -123,8 +126,12 @@ class Shard:
     def _map(self, path: Path) -> NDArray[np.uint8]:
         if path not in self._maps:
             data = map_file(path)
-            for column in self._columns.values():
-                if column.path == path:
-                    column.check_bounds(self.facts.rows, len(data))
+            self._check_bounds(path, len(data))
             self._maps[path] = data
         return self._maps[path]
+
+    def _check_bounds(self, path: Path, size: int) -> None:
+        """Before memory is taken for a row: it must be in the file."""
+        for column in self._columns.values():
+            if column.path == path:
+                column.check_bounds(self.facts.rows, size)

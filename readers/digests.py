@@ -1,0 +1,51 @@
+"""Checksums from the table down: a receipt by the table's, the files of its shard by the receipt's."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from readers.contract.errors import DamagedError
+from readers.contract.files import plain_file, sha256
+from readers.contract.receipt import SUFFIX, Receipt
+from readers.formats.column import damage_at
+
+MOST_RECEIPT_BYTES = 1 << 30
+"""A receipt has a few hundred bytes for each row of one shard."""
+
+
+def read_receipt(root: Path, stem: Path, digest: str) -> Receipt:
+    """The receipt of the shard with this stem, if its SHA-256 is the one that the shard table has."""
+    path = stem.with_name(stem.name + SUFFIX)
+    with damage_at(path, UnicodeDecodeError):
+        size = plain_file(root, path).stat().st_size
+        if size > MOST_RECEIPT_BYTES:
+            raise DamagedError(f"{path}: is over the limit of {MOST_RECEIPT_BYTES} bytes")
+        with path.open("rb") as file:
+            data = file.read(size)  # as much as one asks for is allocated, whatever is there
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise DamagedError(f"{path}: its SHA-256 is not the one in the shard table")
+        return Receipt.from_text(data.decode(), path)
+
+
+def damaged_files(root: Path, stem: Path, receipt: Receipt) -> Iterator[str]:
+    """What is wrong with each file of a shard."""
+    for file in receipt.files:
+        path = stem.with_name(stem.name + file.suffix)
+        try:
+            with damage_at(path):
+                size = plain_file(root, path).stat().st_size
+                if size != file.bytes:
+                    yield f"{path}: has {size} bytes, its receipt says {file.bytes}"
+                elif sha256(path) != file.sha256:
+                    yield f"{path}: its SHA-256 is not the one in its receipt"
+        except DamagedError as error:
+            yield str(error)
+
+
+def check_files(root: Path, stem: Path, receipt: Receipt) -> None:
+    """Refuse a shard of which any file is not what its receipt says."""
+    found = list(damaged_files(root, stem, receipt))
+    if found:
+        raise DamagedError("; ".join(found))

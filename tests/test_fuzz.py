@@ -1,0 +1,64 @@
+"""The short form of the fuzz drill: every parser takes whole files, and refuses changed ones with errors of ours."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from drills.damage import Worker
+from drills.targets import HEADROOM, Target, make_targets, mutated
+
+CHANGES = 250
+TARGETS = (
+    *("arrow", "hdf5", "lmdb", "npy"),
+    *("manifest", "table", "receipt"),
+    *("png", "jpeg", "tiff", "bmp", "webp"),
+    *("stamps", "classes", "config"),
+)
+
+
+def fuzzed(place: Path) -> str:
+    """What is wrong with how the target, by whose name the path ends, takes changed files; with little memory."""
+    target = make_targets(place.parent)[place.name]
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + HEADROOM, resource.RLIM_INFINITY))
+    try:
+        found = {wrong for data in mutated(target, CHANGES) if (wrong := target.judge(data)) is not None}
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    return "; ".join(sorted(found))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("targets")
+
+
+@pytest.fixture(scope="module")
+def targets(folder: Path) -> dict[str, Target]:
+    return make_targets(folder)
+
+
+@pytest.fixture(scope="module")
+def child(targets: dict[str, Target]) -> Iterator[Worker]:
+    worker = Worker(fuzzed)
+    yield worker
+    worker.close()
+
+
+def test_every_target_is_fuzzed(targets: dict[str, Target]) -> None:
+    assert sorted(TARGETS) == sorted(targets)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_whole_files_are_taken(name: str, targets: dict[str, Target]) -> None:
+    for seed in targets[name].seeds:
+        targets[name].parse(seed)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_changed_files_are_refused_in_our_words_or_harmless(name: str, folder: Path, child: Worker) -> None:
+    child.ask(folder / name)
+    assert child.answer() == ""

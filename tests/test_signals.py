@@ -1,0 +1,94 @@
+"""Builds that are told to end at random times: the drill in short; and what it has found."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import make_raw, run
+from drills.processes import orphans, start
+from drills.signals import drill
+
+from packer.__main__ import ENDING
+
+UNTIL_TOLD = """
+import os, signal, sys
+import packer.build
+commit = packer.build.commit
+def told(*arguments):
+    manifest = commit(*arguments)
+    os.kill(os.getpid(), signal.SIGTERM)
+    return manifest
+packer.build.commit = told
+from packer.__main__ import main
+main()
+"""
+"""A packer that is told to end the moment it has published."""
+
+
+def test_builds_told_to_end_at_any_time_end_in_order_and_are_gone_on_with() -> None:
+    tally = drill("npy", count=5, pairs=6, dice=random.Random(7))
+    assert tally.broken == []
+
+
+def test_one_told_to_end_as_it_publishes_says_that_it_did(tmp_path: Path) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 3})
+    build = start(("build", "--quiet", raw.path, tmp_path / "out"), ("-c", UNTIL_TOLD))
+    assert build.communicate(timeout=60)[1] == "packer: terminated; everything was published before\n"
+    assert build.returncode == 143
+    assert run("verify", tmp_path / "out").exit_code == 0
+    assert not orphans(build.pid, 5)
+    again = start(("build", "--quiet", raw.path, tmp_path / "out"), ("-c", UNTIL_TOLD))
+    assert again.communicate(timeout=60)[1] == "packer: terminated; nothing was published\n"
+
+
+@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_signal_before_and_after_the_command_makes_no_traceback(number: signal.Signals, when: str) -> None:
+    code = f"""
+import os, sys, types
+from packer import __main__ as packer
+def told():
+    if {when == "before"}:
+        os.kill(os.getpid(), {int(number)})
+packer._command = told
+packer.main()
+os.kill(os.getpid(), {int(number)})
+print("here")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: [signal.signal(one, signal.SIG_DFL) for one in ENDING],
+    )
+    ended = (128 + number, "", "") if when == "before" else (0, "here\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == ended
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    code = "from packer import __main__ as packer\npacker._command = lambda: __import__('os').kill(0, 1)\npacker.main()"
+    command = [sys.executable, "-c", code]
+    nohup = subprocess.run(
+        command, check=False, start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    )
+    assert nohup.returncode == 0
+
+
+def test_the_server_that_workers_are_forked_from_hears_no_signal() -> None:
+    code = """
+from multiprocessing import forkserver
+from pathlib import Path
+from packer.engines import warm_up
+warm_up()
+status = Path(f"/proc/{forkserver._forkserver._forkserver_pid}/status").read_text()
+print(next(line for line in status.splitlines() if line.startswith("SigBlk:")).split()[1])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    blocked = int(done.stdout, 16)
+    assert all(blocked >> (number - 1) & 1 for number in ENDING)

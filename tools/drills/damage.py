@@ -1,0 +1,232 @@
+"""Drill: damage packs by flipped bits, cuts, tails and swapped files; `verify` finds all, and readers do not crash.
+
+    python tools/drills/damage.py [--flips 10000] [--cuts 1000] [--tails 200] [--swaps 50] [--format npy]
+
+Every damage is verified and read, each in a process of its own with a time limit. A reader may give data where the
+damage is in pixels: only checksums see that. Exits 1 if `verify` misses a damage, or if anything crashes, hangs or
+raises what is no ReadError. The counts are of each format, half of them of native rows; half of the bits are in the
+first 1024 bytes of a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import multiprocessing
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from packer.cli import main as packer
+from packer.verify import verify
+from readers.contract.errors import ReadError
+from readers.contract.manifest import STORAGES
+from readers.pack import Pack
+
+SECONDS = 30.0
+FOUND, MISSED = "found by verify", "missed by verify"
+REFUSED, READ = "reader refused", "reader gave data"
+BROKEN = "crash, hang or other error"
+Damage = Callable[[Path, random.Random], list[Path]]
+
+
+@dataclass
+class Worker:
+    """A process that does one thing for many paths, and is replaced when it dies or takes too long."""
+
+    task: Callable[[Path], str]
+    process: multiprocessing.process.BaseProcess | None = None
+    pipe: Connection | None = None
+
+    def ask(self, path: Path) -> None:
+        """Have the process look at a pack; `answer` waits for what became of it."""
+        if self.process is None or self.pipe is None:
+            context = multiprocessing.get_context("forkserver")
+            self.pipe, theirs = context.Pipe()
+            self.process = context.Process(target=_serve, args=(theirs, self.task), daemon=True)
+            self.process.start()
+            theirs.close()
+        self.pipe.send(path)
+
+    def answer(self) -> str:
+        """What became of the pack; a word about the death of the process, if it died of it."""
+        assert self.process is not None
+        assert self.pipe is not None
+        try:
+            if self.pipe.poll(SECONDS):
+                return str(self.pipe.recv())
+        except (EOFError, OSError):
+            pass
+        process = self.process
+        self.close()
+        return f"{BROKEN}: the process ended or hung ({process.exitcode})"
+
+    def close(self) -> None:
+        if self.process is not None and self.pipe is not None:
+            self.process.kill()
+            self.process.join()
+            self.pipe.close()
+        self.process = self.pipe = None
+
+
+def _serve(pipe: Connection, task: Callable[[Path], str]) -> None:
+    while True:
+        try:
+            path = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer = task(path)
+        except Exception as error:  # noqa: BLE001 - to be counted, whatever it is
+            answer = f"{BROKEN}: {error!r}"
+        pipe.send(answer)
+
+
+def verified(out: Path) -> str:
+    try:
+        return FOUND if verify(out, 1, lambda _: None) else MISSED
+    except ReadError:
+        return FOUND
+
+
+def read(out: Path) -> str:
+    """Open a pack and read every row and key of it."""
+    try:
+        pack = Pack.open(out)
+        for shard in range(len(pack.table)):
+            for row in range(pack.table.rows(shard)):
+                for field in pack.manifest.fields:
+                    pack.shard(shard).row(field, row).sum()
+                pack.shard(shard).key(row)
+    except ReadError:
+        return REFUSED
+    return READ
+
+
+def flip(out: Path, dice: random.Random) -> list[Path]:
+    path = dice.choice(_files(out))
+    data = bytearray(path.read_bytes())
+    place = dice.randrange(8 * (len(data) if dice.random() < 0.5 else min(len(data), 1024)))  # headers are short
+    data[place // 8] ^= 1 << place % 8
+    path.write_bytes(data)
+    return [path]
+
+
+def cut(out: Path, dice: random.Random) -> list[Path]:
+    path = dice.choice(_files(out))
+    path.write_bytes(path.read_bytes()[: dice.randrange(path.stat().st_size)])
+    return [path]
+
+
+def tail(out: Path, dice: random.Random) -> list[Path]:
+    path = dice.choice(_files(out))
+    path.write_bytes(path.read_bytes() + dice.randbytes(dice.choice([1, 64, 4096])))
+    return [path]
+
+
+def swap(out: Path, dice: random.Random) -> list[Path]:
+    """Two files of the same kind change places."""
+    kinds: dict[str, list[Path]] = {}
+    for path in (out / "shards").iterdir():
+        kinds.setdefault(path.name.partition(".")[2], []).append(path)
+    first, second = dice.sample(sorted(dice.choice(sorted(kinds.values()))), 2)
+    data = first.read_bytes(), second.read_bytes()
+    first.write_bytes(data[1])
+    second.write_bytes(data[0])
+    return [first, second]
+
+
+DAMAGES: dict[str, Damage] = {"bit flipped": flip, "cut": cut, "tail": tail, "swapped": swap}
+
+
+def _files(out: Path) -> list[Path]:
+    return sorted(path for folder in (out, out / "generations", out / "shards") for path in _plain(folder))
+
+
+def _plain(folder: Path) -> Iterator[Path]:
+    return (
+        path for path in folder.iterdir() if path.is_file() and path.name not in (".segpack", ".lock", "packer.toml")
+    )
+
+
+def make_pack(folder: Path, storage: str, native: bool) -> Path:
+    """A pack of a dozen tiny pictures in a few shards."""
+    dice = np.random.default_rng(0)
+    for kind in ("images", "masks"):
+        (folder / "raw" / kind).mkdir(parents=True, exist_ok=True)
+    for number in range(12):
+        size = (4 + number % 3, 5 + number % 4) if native else (6, 7)
+        cv2.imwrite(f"{folder}/raw/images/{number:02d}.png", dice.integers(0, 256, (*size, 3), np.uint8))
+        cv2.imwrite(f"{folder}/raw/masks/{number:02d}.png", dice.integers(0, 3, size, np.uint8))
+    options = ["--classes", "3", "--format", storage, "--shard-size", "1000B", "--workers", "1", "--quiet"]
+    options += ["--size", "native"] if native else []
+    with redirect_stdout(io.StringIO()):
+        packer.main(["build", *options, f"{folder}/raw", f"{folder}/out"], standalone_mode=False)
+    return folder / "out"
+
+
+@contextmanager
+def workers() -> Iterator[tuple[Worker, Worker]]:
+    both = Worker(verified), Worker(read)
+    try:
+        yield both
+    finally:
+        for worker in both:
+            worker.close()
+
+
+def drill(out: Path, damage: str, count: int, pair: tuple[Worker, Worker]) -> Counter[str]:
+    """Damage a pack `count` times, the same way every time this is run, and mend it again."""
+    dice, found = random.Random(f"{out.name} {damage}"), Counter[str]()
+    whole = {path: path.read_bytes() for path in _files(out)}
+    for _ in range(count):
+        touched = DAMAGES[damage](out, dice)
+        for worker in pair:
+            worker.ask(out)
+        for worker in pair:
+            answer = worker.answer()
+            if answer.startswith(BROKEN) or answer == MISSED:
+                print(f"{out} {damage} of {', '.join(path.name for path in touched)}: {answer}", file=sys.stderr)
+            found[answer.partition(":")[0]] += 1
+        for path in touched:
+            path.write_bytes(whole[path])
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--flips", type=int, default=10_000, help="flipped bits of each format")
+    parser.add_argument("--cuts", type=int, default=1_000)
+    parser.add_argument("--tails", type=int, default=200)
+    parser.add_argument("--swaps", type=int, default=50)
+    parser.add_argument("--format", choices=STORAGES, help="only this one")
+    options = parser.parse_args()
+    counts = dict(zip(DAMAGES, (options.flips, options.cuts, options.tails, options.swaps), strict=True))
+    columns = (FOUND, MISSED, REFUSED, READ, BROKEN)
+    print(f"{'format':<15}{'damage':<13}{'cases':>6}", *(f"{column:>18}" for column in columns))
+    broken = 0
+    with tempfile.TemporaryDirectory() as folder, workers() as pair:
+        for storage in [options.format] if options.format else STORAGES:
+            for native in (False, True):
+                out = make_pack(Path(folder) / f"{storage}-{native}", storage, native)
+                for damage, whole in counts.items():
+                    count = (whole + native) // 2
+                    found = drill(out, damage, count, pair)
+                    name = f"{storage}, native" if native else storage
+                    told = (f"{found[column]:>{max(18, len(column))}}" for column in columns)
+                    print(f"{name:<15}{damage:<13}{count:>6}", *told, flush=True)
+                    broken += found[MISSED] + found[BROKEN]
+    sys.exit(1 if broken else 0)
+
+
+if __name__ == "__main__":
+    main()

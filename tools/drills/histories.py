@@ -1,0 +1,144 @@
+"""Drill: days of any kind happen to a raw folder, each with a build at night; it must give what a fresh build gives.
+
+    PYTHONPATH=tools python -m drills.histories [--count 300] [--seed N]
+
+A day adds, changes, removes, renames and touches pairs, and edits the class table; formats and --trust are drawn too.
+What is compared: every byte of shards, receipts and table, and the manifest but for its number and time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from drills.commands import must
+from drills.published import same
+from drills.tiny import CLASSES, SHARDS, add_pair, make_tiny, scene, write_classes, write_png
+from packer.reuse import TRUSTS
+from readers.contract.manifest import STORAGES
+
+PAIRS = 9
+DEEDS = ("add", "change", "remove", "rename", "touch", "mask", "class")
+Day: TypeAlias = Sequence[tuple[str, int]]
+"""What is done, and to which pair."""
+
+
+@dataclass(frozen=True)
+class History:
+    """Some days, and the options of the builds at their ends."""
+
+    days: Sequence[Day]
+    storage: str
+    trust: str
+
+
+_days = st.lists(
+    st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 30)), min_size=1, max_size=5), min_size=1, max_size=3
+)
+histories = st.builds(History, _days, st.sampled_from(STORAGES), st.sampled_from(TRUSTS))
+
+
+def differing_night(history: History, root: Path) -> int | None:
+    """Live through it below `root`: the first night whose build is not a fresh build's, byte for byte."""
+    raw, out = root / "raw", root / "out"
+    make_tiny(raw, {"train": PAIRS})
+    options = ("--quiet", "--workers", "1", "--format", history.storage, *SHARDS)
+    must("build", *options, raw, out)
+    for night, day in enumerate(history.days):
+        for what, which in day:
+            change(raw, what, which, 100 * night + which)
+        must("build", *options, "--trust", history.trust, raw, out)
+        must("build", *options, raw, root / f"fresh{night}")
+        if not same(out, root / f"fresh{night}"):
+            return night
+    return None
+
+
+def change(raw: Path, what: str, which: int, number: int) -> None:
+    """One thing that happens in a day."""
+    images = sorted((raw / "train/images").iterdir())
+    image = images[which % len(images)]
+    mask = raw / "train/masks" / image.name
+    pixels, colours = scene(number + 500)
+    if what == "add":
+        add_pair(raw, "train", f"street_{which:02}x", number + 500)
+    elif what == "change":
+        write_png(image, pixels)
+    elif what == "mask":
+        write_png(mask, colours)
+    elif what == "touch":
+        os.utime(image)
+    elif what == "class":
+        edit_classes(raw, which)
+    elif len(images) > 2:
+        for path in (image, mask):
+            if what == "remove":
+                path.unlink()
+            else:
+                path.rename(path.with_name(f"renamed_{which:02}.png"))
+
+
+def edit_classes(raw: Path, which: int) -> None:
+    """Another name, another order, one class more, or the table as it was at first."""
+    classes = list(CLASSES)
+    kind, which = which % 4, which // 4 % len(classes)
+    if kind == 0:
+        classes[which] = (f"{classes[which][0]}_{which}", classes[which][1])
+    elif kind == 1:
+        classes.append(classes.pop(which))
+    elif kind == 2:
+        classes.append((f"new_{which}", (1, 2, which)))
+    write_classes(raw, classes)
+
+
+def drill(count: int, number: int) -> Counter[str]:
+    """Live through so many histories, drawn with this seed. One that fails is told as it is."""
+    counts: Counter[str] = Counter()
+
+    @seed(number)
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(histories)
+    def all_nights_are_fresh(history: History) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            night = differing_night(history, Path(folder))
+        counts.update(["histories", history.storage, history.trust], nights=len(history.days))
+        counts.update(what for day in history.days for what, _ in day)
+        assert night is None, f"night {night} of {history} is not what a fresh build gives"
+
+    all_nights_are_fresh()
+    return counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=300, help="how many histories")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="which ones")
+    chosen = parser.parse_args()
+    print(f"seed {chosen.seed}", flush=True)
+    try:
+        counts = drill(chosen.count, chosen.seed)
+    except AssertionError as differs:
+        sys.exit(str(differs))
+    for what in ("histories", "nights", *STORAGES, *TRUSTS, *DEEDS):
+        print(f"{what:<10}{counts[what]:>7}")
+
+
+if __name__ == "__main__":
+    main()
