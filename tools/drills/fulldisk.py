@@ -13,13 +13,11 @@ do after that.
 
 from __future__ import annotations
 
-import argparse
 import errno
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,8 +25,7 @@ from pathlib import Path
 
 from drills.interposed import Action, Ended, Kind, interposed, run
 from drills.powerloss import recorded
-from drills.scenes import Scene, leftovers, scenes
-from readers.contract.manifest import STORAGES
+from drills.scenes import Scene, chosen, leftovers, options
 
 SPACE = {Kind.CREATE, Kind.WRITE, Kind.TRUNCATE, Kind.MKDIR}
 DELETING = {Kind.UNLINK, Kind.RMDIR}
@@ -117,31 +114,21 @@ def mounted(folder: Path, size: int) -> Iterator[None]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--every", type=int, default=1, help="only every n-th call")
     parser.add_argument("--step", type=int, default=8192, help="bytes by which the small disks grow")
-    parser.add_argument("--format", choices=STORAGES, help="only this one")
-    parser.add_argument("--scene", help="only this one")
     told = parser.parse_args()
     interposed()
     print(f"{'format':<7}{'command':<13}{'fault':<11}", *(f"{column:>9}" for column in COLUMNS))
     wrong = 0
-    with tempfile.TemporaryDirectory() as name:
-        for storage in [told.format] if told.format else STORAGES:
-            folder = Path(name) / storage
-            folder.mkdir()
-            for scene in scenes(folder, storage, run):
-                if told.scene not in (None, scene.name):
-                    continue
-                rows = {fault: drill(scene, folder, fault, told.every) for fault in FAULTS}
-                if os.geteuid() == 0 and scene.command == "build":
-                    rows["small disk"] = small_disks(scene, folder, told.step)
-                for fault, found in rows.items():
-                    wrong += found[WRONG]
-                    print(
-                        f"{storage:<7}{scene.name:<13}{fault:<11}", *(f"{found[one]:>9}" for one in COLUMNS), flush=True
-                    )
-            shutil.rmtree(folder)
+    for folder, scene in chosen(told):
+        rows = {fault: drill(scene, folder, fault, told.every) for fault in FAULTS}
+        if os.geteuid() == 0 and scene.command == "build":
+            rows["small disk"] = small_disks(scene, folder, told.step)
+        for fault, found in rows.items():
+            wrong += found[WRONG]
+            counts = (f"{found[one]:>9}" for one in COLUMNS)
+            print(f"{folder.name:<7}{scene.name:<13}{fault:<11}", *counts, flush=True)
     sys.exit(1 if wrong else 0)
 
 

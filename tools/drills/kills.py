@@ -13,14 +13,11 @@ must end as an unbroken one does, byte for byte. Exits 1 if any is not so.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -33,8 +30,8 @@ import packer.commit
 import packer.generations
 import packer.publish
 from drills.interposed import KILLED, Action, interposed, run
-from drills.scenes import Scene, leftovers, scenes
-from readers.contract.manifest import MANIFEST, STORAGES
+from drills.scenes import Scene, chosen, leftovers, options
+from readers.contract.manifest import MANIFEST
 
 STARTED = "from packer.cli import main\nprint(flush=True); main()"
 OLD, NEW, WRONG = "as before", "as after", "WRONG"
@@ -132,33 +129,23 @@ def sabotaged(how: str | None) -> Iterator[None]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--random", type=int, default=300, help="kills at random times, over the scenes of each format")
     parser.add_argument("--every", type=int, default=1, help="only every n-th call")
-    parser.add_argument("--format", choices=STORAGES, help="only this one")
-    parser.add_argument("--scene", help="only this one")
     parser.add_argument("--sabotage", choices=("in-place", "manifest-first"))
     told = parser.parse_args()
     interposed()
+    drills = {"every call": partial(at_every_call, every=told.every)}
+    drills["random times"] = partial(at_random, times=told.random // 5)
     print(f"{'format':<7}{'command':<13}{'killed at':<14}", *(f"{column:>9}" for column in COLUMNS))
     wrong = 0
-    with tempfile.TemporaryDirectory() as name, sabotaged(told.sabotage):
-        for storage in [told.format] if told.format else STORAGES:
-            folder = Path(name) / storage
-            folder.mkdir()
-            for scene in scenes(folder, storage, run):
-                if told.scene in (None, scene.name):
-                    drills = {"every call": partial(at_every_call, every=told.every)}
-                    drills["random times"] = partial(at_random, times=told.random // 5)
-                    for when, drill in drills.items():
-                        found = drill(scene, folder)
-                        wrong += found[WRONG]
-                        print(
-                            f"{storage:<7}{scene.name:<13}{when:<14}",
-                            *(f"{found[one]:>9}" for one in COLUMNS),
-                            flush=True,
-                        )
-            shutil.rmtree(folder)
+    with sabotaged(told.sabotage):
+        for folder, scene in chosen(told):
+            for when, drill in drills.items():
+                found = drill(scene, folder)
+                wrong += found[WRONG]
+                counts = (f"{found[one]:>9}" for one in COLUMNS)
+                print(f"{folder.name:<7}{scene.name:<13}{when:<14}", *counts, flush=True)
     sys.exit(1 if wrong else 0)
 
 

@@ -13,14 +13,12 @@ Exits 1 if any is not so.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import shutil
 import stat
 import struct
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,8 +28,7 @@ from unittest import mock
 
 from drills.interposed import Action, Kind, interposed, run
 from drills.kills import NEW, OLD, WRONG, judged
-from drills.scenes import Scene, scenes
-from readers.contract.manifest import STORAGES
+from drills.scenes import Scene, chosen, options
 
 ENTRY = struct.Struct("<qIIII")
 BLOCK = 512
@@ -221,26 +218,18 @@ def sabotaged(how: str | None) -> Iterator[None]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--states", type=int, default=1000, help="states of each format, over the commands")
-    parser.add_argument("--format", choices=STORAGES, help="only this one")
-    parser.add_argument("--scene", help="only this one")
     parser.add_argument("--sabotage", choices=("files", "folders"))
     told = parser.parse_args()
     interposed()
     print(f"{'format':<7}{'command':<13}", *(f"{column:>9}" for column in COLUMNS))
     wrong = 0
-    with tempfile.TemporaryDirectory() as name:
-        for storage in [told.format] if told.format else STORAGES:
-            folder = Path(name) / storage
-            folder.mkdir()
-            for scene in scenes(folder, storage, run):
-                if told.scene in (None, scene.name):
-                    with sabotaged(told.sabotage):
-                        found = drill(scene, folder, told.states // 5)
-                    wrong += found[WRONG]
-                    print(f"{storage:<7}{scene.name:<13}", *(f"{found[one]:>9}" for one in COLUMNS), flush=True)
-            shutil.rmtree(folder)
+    for folder, scene in chosen(told):
+        with sabotaged(told.sabotage):
+            found = drill(scene, folder, told.states // 5)
+        wrong += found[WRONG]
+        print(f"{folder.name:<7}{scene.name:<13}", *(f"{found[one]:>9}" for one in COLUMNS), flush=True)
     sys.exit(1 if wrong else 0)
 
 

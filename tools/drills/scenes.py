@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+import tempfile
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +14,13 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from drills.interposed import Ended
+from drills.interposed import run
 from packer.generations import generations, receipt_paths
 from packer.stamps import STAMPS
 from packer.verify import verify
 from readers.contract.errors import NoPackError, ReadError
-from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest
+from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, STORAGES, Manifest
 from readers.contract.receipt import SUFFIX
-
-Run = Callable[[list[str]], Ended]
-"""Runs the packer."""
 
 
 @dataclass(frozen=True)
@@ -103,23 +102,41 @@ def leftovers(out: Path) -> list[str]:
     return [str(path) for path in out.rglob(".partial-*")]
 
 
-def scenes(folder: Path, storage: str, run: Run) -> Iterator[Scene]:
+def options(words: str | None) -> ArgumentParser:
+    """The options that the drills of scenes share."""
+    parser = ArgumentParser(description=words, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--format", choices=STORAGES, help="only this one")
+    parser.add_argument("--scene", help="only this one")
+    return parser
+
+
+def chosen(told: Namespace) -> Iterator[tuple[Path, Scene]]:
+    """The scenes of each format, with the folder that they are set in, which has the format's name."""
+    with tempfile.TemporaryDirectory() as name:
+        for storage in [told.format] if told.format else STORAGES:
+            folder = Path(name) / storage
+            folder.mkdir()
+            yield from ((folder, one) for one in _scenes(folder, storage) if told.scene in (None, one.name))
+            shutil.rmtree(folder)
+
+
+def _scenes(folder: Path, storage: str) -> Iterator[Scene]:
     """A first build, the next night's, and what else changes a pack."""
     raw = folder / "raw"
     options = ("--quiet", "--format", storage, "--classes", "3", "--shard-size", "8KB", "--workers", "2")
     write_raw(raw, range(24))
     nothing, first, second = folder / "nothing", folder / "first", folder / "second"
-    yield _scene("first build", "build", options, raw, nothing, first, run)
+    yield _scene("first build", "build", options, raw, nothing, first)
     write_raw(raw, range(20, 28), seed=1)
-    yield _scene("next build", "build", options, raw, first, second, run)
-    yield _scene("rollback", "rollback", ("1",), None, second, folder / "back", run)
-    yield _scene("gc", "gc", ("--keep", "1", "--grace", "0s"), None, second, folder / "clean", run)
+    yield _scene("next build", "build", options, raw, first, second)
+    yield _scene("rollback", "rollback", ("1",), None, second, folder / "back")
+    yield _scene("gc", "gc", ("--keep", "1", "--grace", "0s"), None, second, folder / "clean")
     broken = folder / "broken"
     copy(second, broken)
     stem = next(iter(receipt_paths(broken, Manifest.load(broken)))).name.removesuffix(SUFFIX)
     file = next(path for path in (broken / SHARDS).glob(f"{stem}*") if not path.name.endswith(SUFFIX))
     file.write_bytes(file.read_bytes()[:-1])
-    yield _scene("repair", "repair", ("--quiet",), raw, broken, folder / "repaired", run)
+    yield _scene("repair", "repair", ("--quiet",), raw, broken, folder / "repaired")
 
 
 def write_raw(raw: Path, numbers: range, seed: int = 0) -> None:
@@ -132,9 +149,7 @@ def write_raw(raw: Path, numbers: range, seed: int = 0) -> None:
         cv2.imwrite(f"{raw}/labels/{number:03d}.png", dice.integers(0, 3, (16, 16), np.uint8))
 
 
-def _scene(
-    name: str, command: str, options: tuple[str, ...], raw: Path | None, before: Path, after: Path, run: Run
-) -> Scene:
+def _scene(name: str, command: str, options: tuple[str, ...], raw: Path | None, before: Path, after: Path) -> Scene:
     scene = Scene(name, command, options, raw, before, after)
     scene.set(after)
     ended = run(scene.arguments(after))

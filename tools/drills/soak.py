@@ -22,11 +22,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+import readers
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from drills.damage import BROKEN, Worker
 from packer.cli import main as packer
 from packer.stamps import STAMPS
-from readers import SegDataset, open_dataset
 from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest
 from readers.contract.table import table_path
 from readers.pack import Pack
@@ -69,10 +70,10 @@ class Report:
 class Reader:
     """Opens the pack and reads all of it, while it has the generations of earlier nights open, as trainings may."""
 
-    opened: deque[SegDataset] = field(default_factory=lambda: deque(maxlen=KEPT))
+    opened: deque[readers.SegDataset] = field(default_factory=lambda: deque(maxlen=KEPT))
 
     def __call__(self, out: Path) -> str:
-        dataset = open_dataset(out)
+        dataset = readers.open_dataset(out)  # torch comes now, and not with every worker, which imports this file
         rows = sum(1 for _ in dataset)
         self.opened.append(dataset)
         for other in self.opened:
