@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
@@ -141,13 +141,19 @@ class Loader:
         pool = ThreadPoolExecutor(self._ahead.workers, "segpack-loader")
         try:
             planned = self._planned(epoch, pool)
-            while True:
-                for rows in islice(planned, self._ahead.batches + 1 - len(waiting)):
+
+            def gather_up_to(many: int) -> None:
+                for rows in islice(planned, many - len(waiting)):
                     waiting.append((rows, pool.submit(self._gather, epoch, rows)))
-                if not waiting:
-                    break
-                received += len(waiting[0][0])
-                yield self._received(epoch, received, waiting.popleft()[1])
+
+            gather_up_to(1)  # the first is waited for: nothing else may slow it down
+            while waiting:
+                rows, gathered = waiting.popleft()
+                if not received:
+                    wait([gathered])
+                gather_up_to(self._ahead.batches)
+                received += len(rows)
+                yield self._received(epoch, received, gathered)
                 if os.getpid() != process:
                     raise ReadError("a pass through a loader does not go on in a forked process: begin a new one there")
             self.order.consumed = epoch.rows

@@ -69,13 +69,19 @@ class Column:
 
     def check_bounds(self, rows: int, size: int) -> None:
         """No row may begin before the file or end after it: reading past a map kills the process."""
+        if not self._is_within(rows, size):
+            raise DamagedError(f"{self.path}: {size} bytes are too few for its {rows} rows; was it cut short?")
+
+    def _is_within(self, rows: int, size: int) -> bool:
         lengths = self.lengths
         needed = rows * self.row_bytes if lengths is None else int(lengths.sum())
-        if lengths is None and needed <= size:  # else the products below might run over
-            runs = np.clip(rows - np.arange(len(self.starts)) * self.run_rows, 0, self.run_rows)
-            lengths = runs * self.row_bytes
-        if lengths is None or needed > size or (self.starts < 0).any() or (self.starts > size - lengths).any():
-            raise DamagedError(f"{self.path}: {size} bytes are too few for its {rows} rows; was it cut short?")
+        if needed > size:  # beyond it, the products below might run over
+            return False
+        if lengths is None:
+            if len(self.starts) == 1:
+                return 0 <= int(self.starts[0]) <= size - needed
+            lengths = np.clip(rows - np.arange(len(self.starts)) * self.run_rows, 0, self.run_rows) * self.row_bytes
+        return bool((self.starts >= 0).all() and (self.starts <= size - lengths).all())
 
 
 def plain_dtype(text: str) -> np.dtype[Any]:
