@@ -112,7 +112,8 @@ class SegDataset(Dataset[Any]):
         """One sample, or the list of samples of a slice."""
         if isinstance(index, slice):
             return self.__getitems__(range(*index.indices(len(self))))
-        return self.__getitems__([index])[0]
+        sample = self._sample(self._row(index))
+        return sample if self.transform is None else self.transform(*sample)
 
     def __iter__(self) -> Iterator[Any]:
         """Every sample in order."""
@@ -206,16 +207,17 @@ class SegDataset(Dataset[Any]):
     def _read(self, rows: list[int]) -> Sequence[Sample | NativeSample]:
         """The rows in memory of their own: one piece of it for all, or where they are native, for each."""
         if self._reader.native:
-            return [NativeSample(*(part[0] for part in self._tensors([row]))) for row in rows]
-        return Together(*self._tensors(rows)) if rows else []
+            return [self._sample(row) for row in rows]
+        return Together(*map(torch.from_numpy, self._reader.read(rows, self._slots.lease))) if rows else []
+
+    def _sample(self, row: int) -> Sample | NativeSample:
+        images, labels = self._reader.read([row], self._slots.lease)
+        kind = NativeSample if self._reader.native else Sample
+        return kind(torch.from_numpy(images[0]), torch.from_numpy(labels[0]))
 
     def gather(self, indices: Sequence[int], lease: Lease) -> Arrays:
         """Samples as one array of images and one of labels, in memory that `lease(shape, dtype)` gives."""
         return self._reader.read([self._row(index) for index in indices], lease)
-
-    def _tensors(self, rows: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        images, labels = self._reader.read(rows, self._slots.lease)
-        return torch.from_numpy(images), torch.from_numpy(labels)
 
 
 class ArrowSegDataset(SegDataset):

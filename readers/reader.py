@@ -29,6 +29,7 @@ class Reader:
         self._pack = pack
         self.image, self.label = pack.manifest.field(IMAGE), _delivered(pack, label)
         self._stored = pack.manifest.field(LABEL)
+        self._ignored = _ignored(self.label)
         self._put: Put = np.copyto
         if label != self._stored.encoding:
             self._put = _expand if label == "onehot" else _collapse
@@ -46,7 +47,7 @@ class Reader:
         labels = lease((len(rows), *self.label.row_shape(*size)), self.label.dtype)
         for group in groups:
             _fill(group, self.image, np.copyto, images, windows, windows.pad if windows else 0)
-            _fill(group, self._stored, self._put, labels, windows, _ignored(self.label))
+            _fill(group, self._stored, self._put, labels, windows, self._ignored)
         return images, labels
 
     def sizes(self, rows: Iterable[int]) -> NDArray[np.int64]:

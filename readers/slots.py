@@ -31,6 +31,7 @@ class Slots:
     def __init__(self, keep: int) -> None:
         self._keep = keep
         self._idle: list[mmap.mmap] = []
+        self._lent: dict[int, weakref.ref[NDArray[Any]]] = {}
 
     def lease(self, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
         kind = np.dtype(dtype)
@@ -40,8 +41,22 @@ class Slots:
         block = self._block(size)
         # An array over a buffer that is no array: all views of it, and tensors over these, keep this very object alive.
         owner = np.frombuffer(block, np.uint8, size)
-        weakref.finalize(owner, _give_back, self._idle, self._keep, block).atexit = False
+        self._take_back(owner, block)
         return owner.view(kind).reshape(shape)
+
+    def _take_back(self, owner: NDArray[Any], block: mmap.mmap) -> None:
+        """Have the block back when the owner is gone; `weakref.finalize` does so too, in four times the time."""
+        idle, lent, keep = self._idle, self._lent, self._keep
+
+        def gone(reference: weakref.ref[NDArray[Any]]) -> None:
+            # No lock: this runs whenever an array dies, perhaps while its own thread is about to lease.
+            del lent[id(reference)]
+            idle.append(block)
+            if len(idle) > keep:
+                idle.pop(0)
+
+        reference = weakref.ref(owner, gone)
+        lent[id(reference)] = reference
 
     def _block(self, size: int) -> mmap.mmap:
         """An idle block that is large enough and not much too large, or a new one."""
@@ -51,13 +66,6 @@ class Slots:
                     self._idle.remove(block)
                     return block
         return _new_block(size)
-
-
-def _give_back(idle: list[mmap.mmap], keep: int, block: mmap.mmap) -> None:
-    """No lock: this runs whenever an array dies, perhaps while its own thread is about to lease."""
-    idle.append(block)
-    if len(idle) > keep:
-        idle.pop(0)
 
 
 def _new_block(size: int) -> mmap.mmap:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,12 @@ class Column:
     run_rows: int
     lengths: NDArray[np.int64] | None = None
 
-    @property
+    @cached_property
+    def begin(self) -> int | None:
+        """Where the first row is, if all others follow it."""
+        return int(self.starts[0]) if len(self.starts) == 1 and self.lengths is None else None
+
+    @cached_property
     def row_bytes(self) -> int:
         """The bytes of every row of a column that is not native."""
         return self.row_dtype.itemsize * math.prod(side for side in self.row_shape if side is not None)
@@ -78,8 +84,8 @@ class Column:
         if needed > size:  # beyond it, the products below might run over
             return False
         if lengths is None:
-            if len(self.starts) == 1:
-                return 0 <= int(self.starts[0]) <= size - needed
+            if self.begin is not None:
+                return 0 <= self.begin <= size - needed
             lengths = np.clip(rows - np.arange(len(self.starts)) * self.run_rows, 0, self.run_rows) * self.row_bytes
         return bool((self.starts >= 0).all() and (self.starts <= size - lengths).all())
 

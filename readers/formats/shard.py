@@ -51,14 +51,17 @@ class Shard:
         data = self._map(column.path)
         size = column.row_bytes
         flat = out.reshape(len(out), -1).view(np.uint8)
-        places = np.asarray(rows, np.int64)
-        first = slots[0]
-        if size < SMALL and column.lengths is None and len(column.starts) == 1 and slots[-1] - first == len(slots) - 1:
-            begin = int(column.starts[0])
+        begin, first = column.begin, slots[0]
+        if size < SMALL and begin is not None and slots[-1] - first == len(slots) - 1:
             run = data[begin : begin + column.run_rows * size].reshape(column.run_rows, size)
+            places = np.asarray(rows, np.int64)
             np.take(run, places, 0, out=flat[first : first + len(slots)], mode="clip")  # "raise" would copy twice
             return
-        for slot, start in zip(slots, column.places(places).tolist(), strict=True):
+        if begin is not None:
+            starts = [begin + row * size for row in rows]
+        else:
+            starts = column.places(np.asarray(rows, np.int64)).tolist()
+        for slot, start in zip(slots, starts, strict=True):
             flat[slot] = data[start : start + size]
 
     def pixels(self, field: Field, row: int) -> NDArray[Any]:
