@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Control characters, and what Python makes of bytes that are no UTF-8: garbled in every list and log from here on."""
 
 
-@dataclass(frozen=True)
-class FoundPair:
-    """A pair as found: `place` is the line that names it, if one does; `captures` is what else is known of it."""
+class FoundPair(NamedTuple):
+    """A pair as found: `place` is the line that names it, if one does; `captures` is what else a table says of it."""
 
     split: str
     key: str

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from packer.errors import UsageError
-from packer.template import OTHER_PICTURES, PICTURES, SPLIT, Template
+from packer.template import KEY, OTHER_PICTURES, PICTURES, SPLIT, Template, composed
 
 IMAGE_FOLDERS = ("images", "image", "imgs", "img", "img_dir")
 LABEL_FOLDERS = ("labels", "label", "masks", "mask", "annotations", "annotation", "gts", "gt", "ann_dir")
@@ -56,6 +57,11 @@ class Layout:
     def has_splits(self) -> bool:
         return SPLIT in (*self.image.captures, *self.label.captures)
 
+    def places(self, path: str) -> tuple[Place | None, Place | None]:
+        """As an image and as a label."""
+        path = composed(path)
+        return self._place(self.image.pattern.fullmatch(path)), self._place(self.label.pattern.fullmatch(path))
+
     def image_place(self, path: str) -> Place | None:
         return self._place(self.image.match(path))
 
@@ -64,32 +70,47 @@ class Layout:
 
     def captures(self, image: str, label: str) -> dict[str, str]:
         """Everything that the paths of a pair say."""
-        return {**(self.label.match(label) or {}), **(self.image.match(image) or {})}
+        both = (self.label.match(label), self.image.match(image))
+        return {name: text for found in both if found for name, text in found.groupdict().items()}
+
+    def split(self, place: Place, image: str, label: str) -> str:
+        """Where one of both templates has the split alone, it is no part of the place."""
+        return self.captures(image, label)[SPLIT] if self._lone_split else place[0]
 
     @cached_property
-    def _shared(self) -> tuple[str, ...]:
-        return tuple(name for name in self.image.captures if name in self.label.captures)
+    def _lone_split(self) -> bool:
+        return (SPLIT in self.image.captures) != (SPLIT in self.label.captures)
 
-    def _place(self, captures: dict[str, str] | None) -> Place | None:
+    @cached_property
+    def _has_place_split(self) -> bool:
+        return self.has_splits and not self._lone_split
+
+    @cached_property
+    def _parts(self) -> tuple[str, ...]:
+        """The captures that make the key."""
+        return tuple(name for name in self.image.captures if name in self.label.captures and name != SPLIT)
+
+    def _place(self, found: re.Match[str] | None) -> Place | None:
         """The key is what the shared captures hold, in the order of the image's template."""
-        if captures is None:
+        if found is None:
             return None
-        split = captures[SPLIT] if SPLIT in self._shared else ""
-        return split, "/".join(captures[name] for name in self._shared if name != SPLIT)
+        key = found[KEY] if len(self._parts) == 1 else "/".join(map(found.__getitem__, self._parts))
+        return found[SPLIT] if self._has_place_split else "", key
 
 
 def find_layouts(files: Iterable[str]) -> list[Layout]:
     """Every known layout that the paths fit, so that one is right, none is unknown and several are ambiguous."""
-    files = list(files)
-    pictures = [path for path in files if path.lower().endswith((*PICTURES, *OTHER_PICTURES))]
-    folders = {parent for path in pictures for parent in _parents(path)}
+    suffixes = (*PICTURES, *OTHER_PICTURES)
+    pictures = [path for path in files if path.lower().endswith(suffixes)]
+    folders = {parent for folder in {path.rpartition("/")[0] for path in pictures} for parent in _with_parents(folder)}
     layouts = [*_voc(folders), *_flat(folders), *_split_first(folders)] or list(_split_beside(folders))
     return [_with_suffixes(layout, pictures) for layout in layouts]
 
 
-def _parents(path: str) -> Iterator[str]:
-    while path := path.rpartition("/")[0]:
-        yield path
+def _with_parents(folder: str) -> Iterator[str]:
+    while folder:
+        yield folder
+        folder = folder.rpartition("/")[0]
 
 
 def _below(folders: Iterable[str], parent: str, names: Iterable[str]) -> list[str]:
@@ -145,7 +166,12 @@ def _layout(name: str, image: str, label: str) -> Layout:
 def _with_suffixes(layout: Layout, files: list[str]) -> Layout:
     """Where no image and label share a key, a suffix that people give either may be why: `a.png` + `a_L.png`."""
     images = {place for path in files if (place := layout.image_place(path))}
-    labels = {place for path in files if (place := layout.label_place(path))}
+    labels = set()
+    for path in files:
+        if place := layout.label_place(path):
+            if place in images:
+                return layout
+            labels.add(place)
     label_keys = {suffix: _without(suffix, labels) for suffix in LABEL_SUFFIXES}
     for image_suffix in IMAGE_SUFFIXES:
         image_keys = _without(image_suffix, images)

@@ -43,9 +43,8 @@ class ListedPairs:
         if not image or not label:
             return None
         place = self._matches.layout.image_place(image) if self._matches else None
-        captures = self._matches.layout.image.match(image) if self._matches else None
         key = place[1] if place else stem(image)
-        return FoundPair(line.split, key, image, label, line.place, tuple((captures or {}).items()))
+        return FoundPair(line.split, key, image, label, line.place)
 
     def _file(self, line: ListedLine, text: str) -> str | None:
         """The one file that a path means."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from packer.errors import InputError
@@ -19,21 +18,30 @@ def list_files(raw: Path, leave_out: Path | None = None) -> list[str]:
     if not raw.is_dir():
         raise InputError(f"{raw}: " + ("is a file, not a folder" if raw.exists() else "there is no such folder"))
     left_out = _identity(leave_out) if leave_out is not None and leave_out.is_dir() else None
-    return sorted(_walk(str(raw), "", frozenset(), left_out))
+    files: list[str] = []
+    _walk(str(raw), "", frozenset(), left_out, files)
+    return sorted(files)
 
 
-def _walk(folder: str, prefix: str, above: frozenset[Identity], left_out: Identity | None) -> Iterator[str]:
+def _walk(folder: str, prefix: str, above: frozenset[Identity], left_out: Identity | None, files: list[str]) -> None:
+    folders = []
     try:
         above |= {_identity(folder)}
         with os.scandir(folder) as entries:
-            found = [entry for entry in entries if not entry.name.startswith(".")]
+            for entry in entries:
+                name = entry.name
+                if name.startswith("."):
+                    continue
+                if entry.is_dir():
+                    folders.append(name)
+                else:
+                    files.append(prefix + name)
     except OSError as error:
         raise InputError(f"{folder}: the folder cannot be listed ({error.strerror})") from error
-    for entry in found:
-        if not entry.is_dir():
-            yield prefix + entry.name
-        elif (identity := _identity(entry.path)) not in above and identity != left_out:
-            yield from _walk(entry.path, f"{prefix}{entry.name}/", above, left_out)
+    for name in folders:
+        path = f"{folder}/{name}"
+        if (identity := _identity(path)) not in above and identity != left_out:
+            _walk(path, f"{prefix}{name}/", above, left_out, files)
 
 
 def _identity(folder: str | Path) -> Identity:

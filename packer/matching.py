@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from packer.found import UNWRITABLE, Found, FoundPair
 from packer.layouts import Layout, Place
-from packer.template import OTHER_PICTURES, PICTURES, SPLIT, composed
+from packer.template import OTHER_PICTURES, PICTURES, composed
 
 
 @dataclass
@@ -24,13 +24,12 @@ class Matches:
     def pair(self, place: Place, line: str = "", split: str | None = None) -> FoundPair:
         """The pair of a place that has both."""
         image, label = self.images[place][0], self.labels[place][0]
-        captures = self.layout.captures(image, label)
-        split = captures.get(SPLIT, "") if split is None else split
-        return FoundPair(split, place[1], image, label, line, tuple(captures.items()))
+        split = self.layout.split(place, image, label) if split is None else split
+        return FoundPair(split, place[1], image, label, line)
 
     def found(self) -> Found:
         """All pairs, and all that have no partner."""
-        places = sorted(self.images.keys() & self.labels.keys())
+        places = sorted(place for place in self.images if place in self.labels)
         return Found([self.pair(place) for place in places], self.all_problems(), list(self._orphans()), self.notes())
 
     def all_problems(self) -> list[str]:
@@ -42,9 +41,9 @@ class Matches:
 
     def _duplicates(self) -> Iterator[str]:
         for what, matches in (("images", self.images), ("labels", self.labels)):
-            for (_, key), paths in sorted(matches.items()):
-                if len(paths) > 1:
-                    yield f"{', '.join(paths)}: {len(paths)} {what} for the key {key!r}"
+            for _, key in sorted(place for place, paths in matches.items() if len(paths) > 1):
+                paths = matches[_, key]
+                yield f"{', '.join(paths)}: {len(paths)} {what} for the key {key!r}"
 
     def _orphans(self) -> Iterator[str]:
         for place in sorted(self.images.keys() - self.labels.keys()):
@@ -56,22 +55,29 @@ class Matches:
 def match(files: Iterable[str], layout: Layout) -> Matches:
     """Sort the files into images, labels and what should be neither."""
     found = Matches(layout)
-    inside = (*layout.image.folders, *layout.label.folders)
+    closer = layout.label.literal - layout.image.literal
     for path in files:
-        image, label = layout.image_place(path), layout.label_place(path)
-        suffix = "." + path.rpartition(".")[2].lower()
-        if (image or label) and UNWRITABLE.search(path):
+        image, label = layout.places(path)
+        if not image and not label:
+            _match_neither(path, found)
+        elif not path.isprintable() and UNWRITABLE.search(path):
             found.problems.append(f"{path!r}: the name has control characters or is not UTF-8; rename the file")
-        elif image and label and layout.image.literal == layout.label.literal:
+        elif image and label and not closer:
             found.problems.append(f"{path}: fits --image and --label alike")
-        elif label and (not image or layout.label.literal > layout.image.literal):
+        elif label and (not image or closer > 0):
             found.labels.setdefault(label, []).append(path)  # a_mask.png beside a.png fits both: the closer one counts
         elif image:
             found.images.setdefault(image, []).append(path)
-        elif layout.exclusive and composed(path).startswith(inside) and suffix in OTHER_PICTURES:
-            found.problems.append(f"{path}: is of a kind that cannot be packed; convert it to PNG")
-        elif layout.exclusive and composed(path).startswith(inside) and suffix in PICTURES:
-            found.problems.append(f"{path}: fits neither {layout.image.text} nor {layout.label.text}")
-        else:
-            found.others += suffix in (*PICTURES, *OTHER_PICTURES)
     return found
+
+
+def _match_neither(path: str, found: Matches) -> None:
+    """A picture in the folders of an exclusive layout should have fitted; others are counted."""
+    layout, suffix = found.layout, "." + path.rpartition(".")[2].lower()
+    inside = layout.exclusive and composed(path).startswith((*layout.image.folders, *layout.label.folders))
+    if inside and suffix in OTHER_PICTURES:
+        found.problems.append(f"{path}: is of a kind that cannot be packed; convert it to PNG")
+    elif inside and suffix in PICTURES:
+        found.problems.append(f"{path}: fits neither {layout.image.text} nor {layout.label.text}")
+    else:
+        found.others += suffix in (*PICTURES, *OTHER_PICTURES)

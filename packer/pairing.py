@@ -1,11 +1,12 @@
-"""FoundPair the pairs of a raw folder: by key, never by position; everything that has no partner is named."""
+"""Pairing: the pairs of a raw folder: by key, never by position; everything that has no partner is named."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from packer.errors import InputError, UsageError
 from packer.found import UNWRITABLE, Found, FoundPair
@@ -21,9 +22,8 @@ from packer.template import OTHER_PICTURES, Template, composed
 from readers.contract.manifest import ALL, NAME
 
 
-@dataclass(frozen=True, order=True)
-class Pair:
-    """An image and its label, as found; the paths are below the raw folder."""
+class Pair(NamedTuple):
+    """An image and its label, as found; the paths are below the raw folder. Sorted by split and key."""
 
     split: str
     key: str
@@ -72,7 +72,7 @@ def find_pairs(raw: Path, rules: PairingRules | None = None, leave_out: Path | N
     files = list_files(raw, leave_out)
     layout, found = _search(raw, files, rules)
     if rules.split:
-        found.pairs = list(_drawn(found.pairs, rules.split, rules.split_by))
+        found.pairs = list(_drawn(found.pairs, rules.split, rules.split_by, layout))
     found.problems += _bad_splits({pair.split for pair in found.pairs})
     name = layout.name if layout else "given by " + ("--pairs" if rules.pairs else "--lists")
     if found.problems or not found.pairs or (found.missing and rules.missing == "error"):
@@ -183,7 +183,9 @@ def _contents(files: Iterable[str]) -> list[str]:
     return [*lines[:20], *([f"… and {len(lines) - 20} more folders"] if len(lines) > 20 else [])] or ["nothing"]
 
 
-def _drawn(pairs: Iterable[FoundPair], shares: Shares, split_by: str | None) -> Iterator[FoundPair]:
+def _drawn(
+    pairs: Iterable[FoundPair], shares: Shares, split_by: str | None, layout: Layout | None
+) -> Iterator[FoundPair]:
     """The pairs in the splits that their keys, or the groups they belong to, are drawn into."""
     for pair in pairs:
         if pair.split not in ("", ALL):
@@ -191,11 +193,14 @@ def _drawn(pairs: Iterable[FoundPair], shares: Shares, split_by: str | None) -> 
                 f"--split: there are splits already, such as {pair.split!r} of {pair.image}; leave --split out, "
                 "or give --image and --label without {split}, which passes over split lists as well"
             )
-        group = dict(pair.captures).get(split_by) if split_by else pair.key
-        if group is None:
-            known = ", ".join(name for name, _ in pair.captures) or "none"
-            raise UsageError(f"--split-by {split_by}: nothing is captured by this name, only {known}")
-        yield replace(pair, split=shares.split_of(composed(group)))
+        group = pair.key
+        if split_by:
+            captures = dict(pair.captures) or (layout.captures(pair.image, pair.label) if layout else {})
+            if split_by not in captures:
+                known = ", ".join(captures) or "none"
+                raise UsageError(f"--split-by {split_by}: nothing is captured by this name, only {known}")
+            group = captures[split_by]
+        yield pair._replace(split=shares.split_of(composed(group)))
 
 
 def _bad_splits(splits: set[str]) -> Iterator[str]:

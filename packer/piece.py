@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from packer.geometry import Geometry
 from packer.pairing import Pair
 from readers.contract.tiles import Origin, Size, Tile
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """A pair's files and, where the plan built on it, the pictures' size; for a tile, where it begins."""
 
     key: str

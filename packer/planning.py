@@ -11,6 +11,7 @@ from pathlib import Path
 
 from packer.audit import audit, no_classes
 from packer.class_table import class_table
+from packer.collecting import no_collecting
 from packer.errors import BadPair, InputError, UsageError
 from packer.eyes import Eyes
 from packer.formats import writer
@@ -37,6 +38,7 @@ CHECK_THREADS = 16
 """Reading headers waits for the disk more than for the processor."""
 
 
+@no_collecting()
 def make_plan(request: Request, distrusted: frozenset[str] = frozenset()) -> Plan:
     """Find the pairs, judge every header that is not known, and cut the shards. Distrusted ones are not reused."""
     _check_options(request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,15 +14,14 @@ from packer.shard import whole_shard
 from packer.spec import ShardSpec
 from packer.stamps import (
     RECORD,
-    FileState,
     RowStamp,
     ShardStamps,
     file_hashes,
     row_hashes,
-    state_of,
     state_to_keep,
     write_stamps,
 )
+from packer.states import States
 from readers.contract.files import sha256
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
@@ -39,7 +38,8 @@ class Known:
     def __init__(self, out: Path, raw: Path, stamps: Sequence[ShardStamps], trust: str = MTIME) -> None:
         self._out, self._raw, self._trust = out, raw, trust
         self._stamps = stamps
-        self._states: dict[str, FileState] = {}
+        self._states = States(raw)
+        self._hashed: tuple[Sequence[Pair], NDArray[np.uint64]] = ((), file_hashes(()))
         self._by_start: dict[tuple[str, int, int], ShardStamps] = {
             (one.recipe, len(one.records), int(one.records["row"][0, 0])): one for one in stamps if len(one.records)
         }
@@ -63,14 +63,20 @@ class Known:
         if self._trust == DIGEST:
             records = records[:1]
         order = np.argsort(records["files"][:, 0], kind="stable")
-        hashes = file_hashes((pair.image, pair.label) for pair in pairs)
+        hashes = self._hashes(pairs)
         places = np.searchsorted(records["files"][order, 0], hashes[:, 0], side="right") - 1
         found = records[order[np.maximum(places, 0)]]
         same = (found["files"] == hashes).all(1)
         stamped = np.flatnonzero(same)
-        now = self._now((pairs[place].image, pairs[place].label) for place in stamped.tolist())
+        now = self._states.of((pairs[place].image, pairs[place].label) for place in stamped.tolist())
         same[stamped] = (found["state"][stamped] == now).all(1)
         return same, found
+
+    def _hashes(self, pairs: Sequence[Pair]) -> NDArray[np.uint64]:
+        """Those of the last pairs are kept: the same are asked for by what judges them and by the recipe."""
+        if self._hashed[0] is not pairs:
+            self._hashed = (pairs, file_hashes((pair.image, pair.label) for pair in pairs))
+        return self._hashed[1]
 
     def receipt(self, spec: ShardSpec, recipe: str, retry_bad: bool) -> Receipt | None:
         """The receipt of the shard that this spec would become, if it is there already, whole."""
@@ -84,7 +90,7 @@ class Known:
             return None
         if (receipt.recipe, receipt.split, len(receipt.sources)) != (recipe, spec.split, len(pieces)):
             return None
-        now = self._now(piece.files for piece in pieces)
+        now = self._states.of(piece.files for piece in pieces)
         differing = np.flatnonzero((stamps.records["state"] != now).any(1))
         if self._trust == DIGEST:
             differing = np.arange(len(pieces))
@@ -121,14 +127,3 @@ class Known:
             return sha256(self._raw / path)
         except OSError:
             return None
-
-    def _now(self, files: Iterable[tuple[str, str]]) -> NDArray[np.int64]:
-        """(N,6): how these images and labels are now."""
-        states = [(*self._state(image), *self._state(label)) for image, label in files]
-        return np.array(states, np.int64).reshape(-1, 6)
-
-    def _state(self, path: str) -> FileState:
-        state = self._states.get(path)
-        if state is None:
-            state = self._states[path] = state_of(f"{self._raw}/{path}")
-        return state

@@ -51,8 +51,9 @@ def cut(pieces: Iterable[Piece], recipe: Recipe) -> Iterator[tuple[Piece, ...]]:
         weight, full = recipe.weight(piece)
         while waiting.pieces and waiting.weight + weight > 2 * full:  # without this one, or the shard is too heavy
             yield waiting.cut(full)
-        waiting.add(_Weighed(piece, weight, _hash(piece.key)), full)
-        if waiting.weight >= max(1, full // 2) and waiting.pieces[-1].hash < (weight << 64) // full:
+        digest = _hash(piece.key)
+        waiting.add((piece, weight, digest), full)
+        if waiting.weight >= max(1, full // 2) and digest < (weight << 64) // full:
             yield waiting.cut_all()
         elif waiting.weight >= 2 * full:
             yield waiting.cut(full)
@@ -60,11 +61,8 @@ def cut(pieces: Iterable[Piece], recipe: Recipe) -> Iterator[tuple[Piece, ...]]:
         yield waiting.cut_all()
 
 
-@dataclass(frozen=True)
-class _Weighed:
-    piece: Piece
-    weight: int
-    hash: int
+_Weighed = tuple[Piece, int, int]
+"""A piece, its weight and its hash."""
 
 
 class _Waiting:
@@ -79,10 +77,11 @@ class _Waiting:
         self.weight, self._end, self._lowest = 0, 0, 1 << 64
 
     def add(self, one: _Weighed, full: int) -> None:
+        _, weight, digest = one
         self.pieces.append(one)
-        self.weight += one.weight
-        if self.weight >= max(1, full // 2) and one.hash < self._lowest:
-            self._end, self._lowest = len(self.pieces), one.hash
+        self.weight += weight
+        if digest < self._lowest and self.weight >= max(1, full // 2):
+            self._end, self._lowest = len(self.pieces), digest
 
     def cut(self, full: int) -> tuple[Piece, ...]:
         """A shard up to the lowest hash; what comes after it waits on."""
@@ -91,11 +90,11 @@ class _Waiting:
         self._clear()
         for one in left:
             self.add(one, full)
-        return tuple(one.piece for one in shard)
+        return tuple(piece for piece, _, _ in shard)
 
     def cut_all(self) -> tuple[Piece, ...]:
         """A shard of everything."""
-        shard = tuple(one.piece for one in self.pieces)
+        shard = tuple(piece for piece, _, _ in self.pieces)
         self._clear()
         return shard
 

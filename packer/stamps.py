@@ -73,9 +73,9 @@ def state_to_keep(path: Path | str) -> FileState:
 def write_stamps(out: Path, stem: str, recipe: str, judged: str, split: str, rows: Sequence[RowStamp]) -> None:
     """Remember the rows of a shard. Where that fails, nothing is lost but time."""
     records = np.zeros(len(rows), RECORD)
+    records["row"] = row_hashes(split, ((row.key, row.image, row.label) for row in rows))
+    records["files"] = file_hashes((row.image, row.label) for row in rows)
     for record, row in zip(records, rows, strict=True):
-        record["row"] = _hash(split, row.key, row.image, row.label)
-        record["files"] = _hash(row.image, row.label)
         record["state"] = (*row.state[0], *row.state[1])
         record["size"] = row.size
     data = records.tobytes()
@@ -116,18 +116,15 @@ def _load(path: Path) -> ShardStamps | None:
 
 def row_hashes(split: str, rows: Iterable[tuple[str, str, str]]) -> NDArray[np.uint64]:
     """(N,2) hashes of key, image and label of rows."""
-    return _array([_hash(split, *row) for row in rows])
+    return _hashes((split, *row) for row in rows)
 
 
 def file_hashes(pairs: Iterable[tuple[str, str]]) -> NDArray[np.uint64]:
     """(N,2) hashes of images and labels."""
-    return _array([_hash(*pair) for pair in pairs])
+    return _hashes(pairs)
 
 
-def _array(hashes: list[tuple[int, int]]) -> NDArray[np.uint64]:
-    return np.array(hashes, np.uint64).reshape(-1, 2)
-
-
-def _hash(*texts: str) -> tuple[int, int]:
-    digest = blake2b("\0".join(texts).encode("utf-8", "surrogateescape"), digest_size=16).digest()
-    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
+def _hashes(rows: Iterable[tuple[str, ...]]) -> NDArray[np.uint64]:
+    texts = ("\0".join(row).encode("utf-8", "surrogateescape") for row in rows)
+    digests = b"".join([blake2b(text, digest_size=16).digest() for text in texts])
+    return np.frombuffer(digests, "<u8").reshape(-1, 2)

@@ -53,17 +53,17 @@ class Template:
         """How many characters are fixed: the more, the more a match says."""
         return sum(len(part["text"]) for part in _PART.finditer(self.text) if part["text"])
 
-    def match(self, path: str) -> dict[str, str] | None:
-        """What each capture stands for in a path, or None if the path does not fit."""
-        found = self._pattern.fullmatch(composed(path))
-        return None if found is None else found.groupdict()
+    def match(self, path: str) -> re.Match[str] | None:
+        """What each capture stands for in a path, by its name, or None if the path does not fit."""
+        return self.pattern.fullmatch(composed(path))
 
     @property
     def _plain(self) -> str:
         return composed(self.text.removeprefix("./"))
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str]:
+    def pattern(self) -> re.Pattern[str]:
+        """What composed paths match."""
         text = self._plain
         suffix = next((one for one in (*PICTURES, *OTHER_PICTURES) if text.lower().endswith(one)), "")
         pattern = "".join(_regex(part) for part in _PART.finditer(text[: len(text) - len(suffix)]))

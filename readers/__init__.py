@@ -20,6 +20,9 @@ if TYPE_CHECKING:
         SegDataset,
         open_dataset,
     )
+    from readers.loader import Loader
+    from readers.order import Order, Window
+    from readers.shared import SlotDataLoader
 
 __version__ = VERSION
 
@@ -29,15 +32,19 @@ __all__ = [
     "DamagedError",
     "Hdf5SegDataset",
     "LmdbSegDataset",
+    "Loader",
     "ManifestError",
     "NativeSample",
     "NoPackError",
     "NpySegDataset",
+    "Order",
     "RandomCrop",
     "ReadError",
     "RequestError",
     "SegDataset",
+    "SlotDataLoader",
     "Tile",
+    "Window",
     "__version__",
     "collate_lists",
     "open_dataset",
@@ -47,8 +54,12 @@ __all__ = [
 
 _PLACES = {
     "CenterCrop": "readers.crop",
+    "Loader": "readers.loader",
     "NativeSample": "readers.collate",
+    "Order": "readers.order",
     "RandomCrop": "readers.crop",
+    "SlotDataLoader": "readers.shared",
+    "Window": "readers.order",
     "collate_lists": "readers.collate",
 }
 

@@ -8,22 +8,30 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
-from readers.collate import NativeSample
+from readers.collate import NativeSample, Sample, Together
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError, RequestError
-from readers.contract.fields import IMAGE, LABEL
+from readers.contract.fields import LABEL, Field
 from readers.contract.manifest import ALL, Manifest
-from readers.contract.onehot import collapse, expand
+from readers.crop import CenterCrop, Size
+from readers.cut import Cut
+from readers.loader import Ahead, Batches, Loader, Output
+from readers.order import Order, Shuffle, Window
 from readers.pack import Pack
+from readers.reader import Arrays, Reader
+from readers.slots import Lease, Slots
 
 LabelForm = Literal["onehot", "index"]
 Verify = Literal["digest"]
-Sample = tuple[torch.Tensor, torch.Tensor]
+BLOCK_BYTES = 8 << 20
+"""With `shuffle="window"`, about so many bytes are read from one place of the disk."""
+
+IDLE = 4
+"""So many pieces of memory of samples that were let go of are kept for the next ones."""
+
 Transform = Callable[[torch.Tensor, torch.Tensor], Any]
 
 
@@ -64,6 +72,8 @@ class SegDataset(Dataset[Any]):
         self.root = root
         self.transform = transform
         self.label = _label_form(self._pack.manifest, label)
+        self._reader = Reader(self._pack, self.label)
+        self._slots = Slots(IDLE)
         if self.storage not in (None, self._pack.manifest.storage):
             right = DATASETS[self._pack.manifest.storage].__name__
             raise RequestError(
@@ -81,6 +91,16 @@ class SegDataset(Dataset[Any]):
         return self._pack.manifest.classes
 
     @property
+    def image_field(self) -> Field:
+        """What an image is."""
+        return self._reader.image
+
+    @property
+    def label_field(self) -> Field:
+        """What a label is, in the form in which it is delivered."""
+        return self._reader.label
+
+    @property
     def split(self) -> str:
         """The split's name; "all" for every row."""
         return self._split or self._pack.manifest.splits[0].name
@@ -92,15 +112,57 @@ class SegDataset(Dataset[Any]):
         """One sample, or the list of samples of a slice."""
         if isinstance(index, slice):
             return self.__getitems__(range(*index.indices(len(self))))
-        return self.__getitems__([index])[0]
+        sample = self._sample(self._row(index))
+        return sample if self.transform is None else self.transform(*sample)
 
     def __iter__(self) -> Iterator[Any]:
         """Every sample in order."""
         return (self[index] for index in range(len(self)))
 
-    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+    def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
         """Many samples at once; the stock DataLoader asks this way."""
-        return [self._deliver(sample) for sample in self._read([self._row(index) for index in indices])]
+        samples = self._read([self._row(index) for index in indices])
+        return samples if self.transform is None else [self.transform(*sample) for sample in samples]
+
+    def loader(
+        self,
+        batch_size: int,
+        *,
+        shuffle: Shuffle = False,
+        seed: int = 0,
+        crop: Size | CenterCrop | None = None,
+        flip: bool = False,
+        rank: int = 0,
+        world_size: int = 1,
+        drop_last: bool = False,
+        pad: bool | None = None,
+        labels: LabelForm | None = None,
+        output: Output = "torch",
+        pin_memory: bool | None = None,
+        threads: int | Literal["auto"] = "auto",
+        ahead: int = 3,
+        drop_behind: bool = False,
+    ) -> Loader:
+        """Whole batches (images, labels), gathered by threads `ahead` of use; the fast way to read.
+
+        `shuffle`, `seed`, `rank`, `world_size`, `drop_last`, `pad`: see `Order`. `crop` and `flip`: a window of each
+        picture, and half of them turned left to right, as (seed, epoch, row) decide. `labels`: the form they come in,
+        by default that of the data set. `output`: "torch" or "numpy". `pin_memory`: by default where there is CUDA.
+        `drop_behind`: rows leave memory once they were read, for data that is read once.
+        """
+        if self.transform is not None:
+            raise RequestError(
+                "loader() delivers whole batches, and this data set has a transform for samples: open it without, "
+                "crop with crop=, and transform the batches (on the GPU); or use a DataLoader"
+            )
+        reader = Reader(self._pack, _label_form(self.manifest, labels or self.label))
+        if shuffle == "window" and len(self):
+            shuffle = Window(max(1, BLOCK_BYTES // reader.row_bytes(self._rows[0])))
+        order = Order(
+            len(self), shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, drop_last=drop_last, pad=pad
+        )
+        batches = Batches(reader, self._rows.start, batch_size, drop_last, Cut.of(crop, flip))
+        return Loader(batches, order, Ahead(threads, ahead, drop_behind), output, pin_memory)
 
     def key(self, index: int) -> str:
         """The key of a sample: its name in the raw folder."""
@@ -142,48 +204,20 @@ class SegDataset(Dataset[Any]):
         except IndexError:
             raise IndexError(f"index {index} is out of range for {len(self)} samples in {self.root}") from None
 
-    def _read(self, rows: list[int]) -> list[Sample]:
+    def _read(self, rows: list[int]) -> Sequence[Sample | NativeSample]:
         """The rows in memory of their own: one piece of it for all, or where they are native, for each."""
-        image, label = self.manifest.fields
-        if image.size is None:
-            return [self._read_native(row) for row in rows]
-        groups = self._by_shard(rows)
-        for shard, _, _ in groups:  # no memory is taken for rows that their files cannot hold
-            self._pack.shard(shard)
-        images = np.empty((len(rows), *image.row_shape(*image.size)), image.dtype)
-        labels = np.empty((len(rows), *label.row_shape(*image.size)), label.dtype)
-        for shard, slots, places in groups:
-            opened = self._pack.shard(shard)
-            opened.read(IMAGE, places, images, slots)
-            opened.read(LABEL, places, labels, slots)
-        return list(zip(torch.from_numpy(images), torch.from_numpy(self._form(labels)), strict=True))
+        if self._reader.native:
+            return [self._sample(row) for row in rows]
+        return Together(*map(torch.from_numpy, self._reader.read(rows, self._slots.lease))) if rows else []
 
-    def _read_native(self, row: int) -> NativeSample:
-        shard, place = self._pack.table.locate(row)
-        image, label = (self._pack.shard(shard).row(field, place) for field in self.manifest.fields)
-        return NativeSample(torch.from_numpy(image), torch.from_numpy(self._form(label)))
+    def _sample(self, row: int) -> Sample | NativeSample:
+        images, labels = self._reader.read([row], self._slots.lease)
+        kind = NativeSample if self._reader.native else Sample
+        return kind(torch.from_numpy(images[0]), torch.from_numpy(labels[0]))
 
-    def _by_shard(self, rows: list[int]) -> list[tuple[int, list[int], list[int]]]:
-        """The rows grouped by shard: (shard, places in the batch, places in the shard)."""
-        groups: dict[int, tuple[list[int], list[int]]] = {}
-        for slot, row in enumerate(rows):
-            shard, place = self._pack.table.locate(row)
-            slots, places = groups.setdefault(shard, ([], []))
-            slots.append(slot)
-            places.append(place)
-        return [(shard, slots, places) for shard, (slots, places) in groups.items()]
-
-    def _form(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Stored labels in the form that was asked for."""
-        stored = self.manifest.field(LABEL).encoding
-        if self.label == stored:
-            return labels
-        if self.label == "onehot":
-            return expand(labels, len(self.classes))
-        return collapse(labels, self.classes.index_dtype)
-
-    def _deliver(self, sample: Sample) -> Any:
-        return sample if self.transform is None else self.transform(*sample)
+    def gather(self, indices: Sequence[int], lease: Lease) -> Arrays:
+        """Samples as one array of images and one of labels, in memory that `lease(shape, dtype)` gives."""
+        return self._reader.read([self._row(index) for index in indices], lease)
 
 
 class ArrowSegDataset(SegDataset):

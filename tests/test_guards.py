@@ -41,6 +41,10 @@ def test_importing_readers_is_light(statement: str) -> None:
     assert not heavy & loaded_by(statement)
 
 
+def test_an_order_needs_no_torch() -> None:
+    assert "torch" not in loaded_by("from readers import Order, Window")
+
+
 def test_naming_a_data_set_brings_torch_but_no_format_library() -> None:
     loaded = loaded_by("from readers import LmdbSegDataset")
     assert "torch" in loaded
@@ -58,7 +62,38 @@ LAYERS = {
     "readers/pack.py": ("readers.contract", "readers.digests", "readers.formats"),
     "readers/collate.py": ("readers.contract",),
     "readers/crop.py": ("readers.contract",),
-    "readers/dataset.py": ("readers.collate", "readers.contract", "readers.formats", "readers.pack"),
+    "readers/permutation.py": (),
+    "readers/order.py": ("readers.contract", "readers.permutation"),
+    "readers/slots.py": (),
+    "readers/cut.py": ("readers.contract", "readers.crop", "readers.permutation"),
+    "readers/reader.py": (
+        "readers.collate",
+        "readers.contract",
+        "readers.cut",
+        "readers.formats",
+        "readers.pack",
+        "readers.slots",
+    ),
+    "readers/loader.py": (
+        "readers.contract",
+        "readers.cut",
+        "readers.order",
+        "readers.permutation",
+        "readers.reader",
+        "readers.slots",
+    ),
+    "readers/dataset.py": (
+        "readers.collate",
+        "readers.contract",
+        "readers.crop",
+        "readers.cut",
+        "readers.loader",
+        "readers.order",
+        "readers.pack",
+        "readers.reader",
+        "readers.slots",
+    ),
+    "readers/shared.py": ("readers.contract", "readers.dataset"),
     "packer/errors.py": (),
     "packer/template.py": ("packer.errors",),
     "packer/direct.py": (),
@@ -115,7 +150,9 @@ def test_no_file_names_a_format_but_its_own() -> None:
 def test_every_format_has_both_sides() -> None:
     for side in (packer, readers):
         folder = Path(str(side.__file__)).parent / "formats"
-        assert {path.stem for path in folder.glob("*.py")} - {"__init__", "shard", "column", "native"} == set(STORAGES)
+        assert {path.stem for path in folder.glob("*.py")} - {"__init__", "shard", "column", "native", "advice"} == set(
+            STORAGES
+        )
 
 
 def commands() -> list[tuple[str, click.Command]]:

@@ -137,8 +137,8 @@ def test_a_preset_packs_a_tree_of_the_layout_that_it_draws(preset: Preset, tmp_p
             elif number < image_count:
                 write_picture(raw / path, np.full((24, 32, 3), len(path), np.uint8))
                 rows += 1
-                captures = Template(template).match(path) if template else None
-                splits.add((captures or {}).get(SPLIT, "train" if preset.name == "voc" else "all"))
+                found = Template(template).match(path) if template else None
+                splits.add((found.groupdict() if found else {}).get(SPLIT, "train" if preset.name == "voc" else "all"))
             else:
                 write_picture(raw / path, label)
     out = pack(raw, tmp_path / "out", "--preset", preset.name, "--labels", "index")

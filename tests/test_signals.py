@@ -14,16 +14,17 @@ from drills.processes import orphans, start
 from drills.signals import drill
 
 from packer.__main__ import ENDING
+from readers.contract.manifest import Manifest
 
 UNTIL_TOLD = """
 import os, signal, sys
-import packer.build
-commit = packer.build.commit
+import packer.{module} as module
+publish = module.{name}
 def told(*arguments):
-    manifest = commit(*arguments)
+    manifest = publish(*arguments)
     os.kill(os.getpid(), signal.SIGTERM)
     return manifest
-packer.build.commit = told
+module.{name} = told
 from packer.__main__ import main
 main()
 """
@@ -37,13 +38,24 @@ def test_builds_told_to_end_at_any_time_end_in_order_and_are_gone_on_with() -> N
 
 def test_one_told_to_end_as_it_publishes_says_that_it_did(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 3})
-    build = start(("build", "--quiet", raw.path, tmp_path / "out"), ("-c", UNTIL_TOLD))
+    until_told = ("-c", UNTIL_TOLD.format(module="build", name="commit"))
+    build = start(("build", "--quiet", raw.path, tmp_path / "out"), until_told)
     assert build.communicate(timeout=60)[1] == "packer: terminated; everything was published before\n"
     assert build.returncode == 143
     assert run("verify", tmp_path / "out").exit_code == 0
     assert not orphans(build.pid, 5)
-    again = start(("build", "--quiet", raw.path, tmp_path / "out"), ("-c", UNTIL_TOLD))
+    again = start(("build", "--quiet", raw.path, tmp_path / "out"), until_told)
     assert again.communicate(timeout=60)[1] == "packer: terminated; nothing was published\n"
+
+
+def test_a_rollback_told_to_end_as_it_publishes_says_that_it_did(tmp_path: Path) -> None:
+    raw, out = make_raw(tmp_path / "raw", {"train": 3}), tmp_path / "out"
+    for labels in ("index", "onehot"):
+        assert run("build", "--quiet", "--labels", labels, raw.path, out).exit_code == 0
+    until_told = ("-c", UNTIL_TOLD.format(module="cli.generations", name="rollback"))
+    for word in ("everything was published before", "nothing was published"):
+        assert start(("rollback", out, 1), until_told).communicate(timeout=60)[1] == f"packer: terminated; {word}\n"
+    assert Manifest.load(out).generation == 1
 
 
 @pytest.mark.parametrize("number", ENDING)

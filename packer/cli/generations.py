@@ -11,6 +11,7 @@ import click
 
 from packer.cli.log import LOG
 from packer.cli.values import TimeType, bytes_text
+from packer.commit import current_manifest
 from packer.generations import Generation, delete, garbage, generations, recipe_changes, rollback
 from packer.lock import locked
 from readers.contract.manifest import Manifest
@@ -45,11 +46,13 @@ def rollback_command(out: Path, number: int) -> None:
     Example:
       packer rollback out/ 41
     """
-    before = Manifest.load(out).generation
-    with locked(out):
-        manifest = rollback(out, number)
-    LOG.published = True
-    click.echo(f"{out}: generation {number} ({manifest.rows} rows) is current; it was {before}")
+    before = Manifest.load(out)
+    try:
+        with locked(out):
+            manifest = rollback(out, number)
+    finally:
+        LOG.published = current_manifest(out) != before  # a signal may come between the rename and the next line
+    click.echo(f"{out}: generation {number} ({manifest.rows} rows) is current; it was {before.generation}")
 
 
 @click.command("gc", short_help="Delete what old generations alone need.")

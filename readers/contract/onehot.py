@@ -18,13 +18,14 @@ def expand(index: Labels, classes: int, out: NDArray[np.uint8] | None = None) ->
     return out
 
 
-def collapse(planes: NDArray[np.uint8], dtype: str) -> Labels:
+def collapse(planes: NDArray[np.uint8], dtype: str, out: Labels | None = None) -> Labels:
     """(…, classes, H, W) planes -> (…, H, W) numbers; where no plane is 1, the largest number of the dtype.
 
     Each pixel has at most one 1, so the sum of (class + 1) * plane is the class and 1, or 0; less 1, that wraps around.
     """
     *batch, classes, height, width = planes.shape
-    index: Labels = np.zeros((*batch, height, width), dtype)
+    index: Labels = np.empty((*batch, height, width), dtype) if out is None else out
+    index[...] = 0
     part = np.empty_like(index)
     for number in range(classes):
         np.multiply(planes[..., number, :, :], index.dtype.type(number + 1), out=part, dtype=index.dtype)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,12 @@ class Column:
     run_rows: int
     lengths: NDArray[np.int64] | None = None
 
-    @property
+    @cached_property
+    def begin(self) -> int | None:
+        """Where the first row is, if all others follow it."""
+        return int(self.starts[0]) if len(self.starts) == 1 and self.lengths is None else None
+
+    @cached_property
     def row_bytes(self) -> int:
         """The bytes of every row of a column that is not native."""
         return self.row_dtype.itemsize * math.prod(side for side in self.row_shape if side is not None)
@@ -69,13 +75,19 @@ class Column:
 
     def check_bounds(self, rows: int, size: int) -> None:
         """No row may begin before the file or end after it: reading past a map kills the process."""
+        if not self._is_within(rows, size):
+            raise DamagedError(f"{self.path}: {size} bytes are too few for its {rows} rows; was it cut short?")
+
+    def _is_within(self, rows: int, size: int) -> bool:
         lengths = self.lengths
         needed = rows * self.row_bytes if lengths is None else int(lengths.sum())
-        if lengths is None and needed <= size:  # else the products below might run over
-            runs = np.clip(rows - np.arange(len(self.starts)) * self.run_rows, 0, self.run_rows)
-            lengths = runs * self.row_bytes
-        if lengths is None or needed > size or (self.starts < 0).any() or (self.starts > size - lengths).any():
-            raise DamagedError(f"{self.path}: {size} bytes are too few for its {rows} rows; was it cut short?")
+        if needed > size:  # beyond it, the products below might run over
+            return False
+        if lengths is None:
+            if self.begin is not None:
+                return 0 <= self.begin <= size - needed
+            lengths = np.clip(rows - np.arange(len(self.starts)) * self.run_rows, 0, self.run_rows) * self.row_bytes
+        return bool((self.starts >= 0).all() and (self.starts <= size - lengths).all())
 
 
 def plain_dtype(text: str) -> np.dtype[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -12,14 +11,18 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, Field
+from readers.formats.advice import let_go, want
 from readers.formats.column import Column, ShardFacts, damage_at, map_file
 from readers.formats.native import Sizes
+
+SMALL = 16 << 10
+"""Rows of fewer bytes are copied together where they can be: the calls cost more than the copies."""
 
 Keys = Sequence[bytes]
 
 
 class Shard:
-    """The columns of one shard. Files are mapped when first read; nothing that leaves here is a view of a map."""
+    """The columns of one shard. Files are mapped when first read; only `pixels` gives a view of a map away."""
 
     def __init__(
         self,
@@ -48,18 +51,47 @@ class Shard:
         data = self._map(column.path)
         size = column.row_bytes
         flat = out.reshape(len(out), -1).view(np.uint8)
-        starts = column.places(np.asarray(rows, np.int64)).tolist()
+        begin, first = column.begin, slots[0]
+        if size < SMALL and begin is not None and slots[-1] - first == len(slots) - 1:
+            run = data[begin : begin + column.run_rows * size].reshape(column.run_rows, size)
+            places = np.asarray(rows, np.int64)
+            np.take(run, places, 0, out=flat[first : first + len(slots)], mode="clip")  # "raise" would copy twice
+            return
+        if begin is not None:
+            starts = [begin + row * size for row in rows]
+        else:
+            starts = column.places(np.asarray(rows, np.int64)).tolist()
         for slot, start in zip(slots, starts, strict=True):
             flat[slot] = data[start : start + size]
 
+    def pixels(self, field: Field, row: int) -> NDArray[Any]:
+        """One row of a field, native or not, as it lies in the map: to be copied from, and not to be kept."""
+        column = self._columns[field.name]
+        shape = field.row_shape(*self.size(row))
+        ((start, stop),) = self._spans(field, [row])
+        return self._map(column.path)[start:stop].view(column.row_dtype).reshape(shape)
+
     def row(self, field: Field, row: int) -> NDArray[Any]:
         """One row of a field, native or not, in memory of its own."""
+        return self.pixels(field, row).copy()
+
+    def want(self, field: Field, rows: Sequence[int]) -> None:
+        """Have these rows read from the disk before they are needed."""
+        path = self._columns[field.name].path
+        want(path, self._map(path), self._spans(field, rows))
+
+    def let_go(self, field: Field, rows: Sequence[int]) -> None:
+        """These rows are not needed again soon."""
+        path = self._columns[field.name].path
+        let_go(path, self._map(path), self._spans(field, rows))
+
+    def _spans(self, field: Field, rows: Sequence[int]) -> list[tuple[int, int]]:
+        """Where in their file rows of a field begin and end."""
         column = self._columns[field.name]
-        data = self._map(column.path)
-        shape = field.row_shape(*self.size(row))
-        (start,) = column.places(np.array([row])).tolist()
-        value = data[start : start + column.row_dtype.itemsize * math.prod(shape)].copy()
-        return value.view(column.row_dtype).reshape(shape)
+        places = np.asarray(rows, np.int64)
+        starts = column.places(places)
+        lengths = column.row_bytes if column.lengths is None else column.lengths[places]
+        return list(zip(starts.tolist(), (starts + lengths).tolist(), strict=True))
 
     def size(self, row: int) -> tuple[int, int]:
         """Height and width of a row."""

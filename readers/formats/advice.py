@@ -1,0 +1,61 @@
+"""What the kernel is told of mapped bytes: that they will be needed, or that they are done with. It is only advice."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+Spans = Sequence[tuple[int, int]]
+"""Where bytes begin and end."""
+
+
+def want(path: Path, data: Bytes, spans: Spans) -> None:
+    """Have these spans of a mapped file read, unless their beginning is in memory; this does not wait for the disk."""
+    base = _address(data)
+    ask = not _tells_what_is_in_memory(path)
+    flag = ctypes.create_string_buffer(1)
+    for start, stop in spans:
+        page = (base + start) & -mmap.PAGESIZE
+        if ask or not (_libc().mincore(page, 1, flag) == 0 and flag.raw[0] & 1):
+            _libc().madvise(page, base + stop - page, mmap.MADV_WILLNEED)
+
+
+def let_go(path: Path, data: Bytes, spans: Spans) -> None:
+    """Take these spans out of this process and out of the page cache, but for pages that others use."""
+    base = _address(data)
+    file = os.open(path, os.O_RDONLY)
+    try:
+        for start, stop in spans:
+            page = (base + start) & -mmap.PAGESIZE
+            _libc().madvise(page, base + stop - page, mmap.MADV_DONTNEED)
+            os.posix_fadvise(file, start, stop - start, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(file)
+
+
+def _address(data: Bytes) -> int:
+    return int(data.__array_interface__["data"][0])
+
+
+@cache
+def _tells_what_is_in_memory(path: Path) -> bool:
+    """The kernel tells only those who may write the file; to others all of it seems to be in memory."""
+    return os.access(path, os.W_OK) or path.stat().st_uid == os.geteuid()
+
+
+@cache
+def _libc() -> Any:
+    """The C library, which is called without the GIL; `mmap.madvise` of Python holds it while the disk is busy."""
+    libc = ctypes.CDLL(None)
+    libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
+    return libc

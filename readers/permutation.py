@@ -1,0 +1,77 @@
+"""A keyed permutation of 0…n-1 that is computed, never stored, and the keyed numbers it is made of."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+ROUNDS = 8
+FEW = 256
+"""So few are sorted by random numbers: on a small grid the network has too few ways to go to be uniform."""
+MOST_ROWS = 2**62
+
+_STEP, _FIRST, _SECOND = (np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+def keys_of(*words: int | str) -> Words:
+    """Eight numbers that follow from the words, the same on every machine."""
+    text = "\0".join(map(str, words)).encode()
+    return np.frombuffer(hashlib.blake2b(text, digest_size=8 * ROUNDS).digest(), "<u8").astype(np.uint64)
+
+
+def mixed(values: Numbers | Words, key: np.uint64) -> Words:
+    """A number for each value that looks random: the finish of SplitMix64."""
+    out = values.astype(np.uint64)
+    out *= _STEP
+    out += key
+    out ^= out >> np.uint64(30)
+    out *= _FIRST
+    out ^= out >> np.uint64(27)
+    out *= _SECOND
+    out ^= out >> np.uint64(31)
+    return out
+
+
+@dataclass(frozen=True)
+class Permutation:
+    """`Permutation(n, keys_of(…))(positions)`: where each position goes; all of 0…n-1 go to all of 0…n-1.
+
+    A Feistel network on a grid of about sqrt(n) x sqrt(n) places: a place moves along its column by a number that
+    depends on the column, then along its row by one that depends on the row, and so on. The few places of the grid from
+    n on are passed through: who lands there moves on.
+    """
+
+    n: int
+    keys: Words
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.n <= MOST_ROWS:
+            raise ValueError(f"expected 1 to 2**62 rows, found {self.n}")
+
+    def __call__(self, positions: Numbers) -> Numbers:
+        if self.n <= FEW:
+            return np.argsort(mixed(np.arange(self.n), self.keys[0]), kind="stable")[positions]
+        out = self._moved(positions)
+        outside = np.flatnonzero(out >= self.n)
+        while len(outside):
+            out[outside] = self._moved(out[outside])
+            outside = outside[out[outside] >= self.n]
+        return out
+
+    def _moved(self, places: Numbers) -> Numbers:
+        height = math.isqrt(self.n - 1) + 1
+        width = -(-self.n // height)
+        rows, columns = (part.astype(np.uint64) for part in np.divmod(places, width))
+        for number, key in enumerate(self.keys):
+            if number % 2:
+                columns = (columns + mixed(rows, key) % np.uint64(width)) % np.uint64(width)
+            else:
+                rows = (rows + mixed(columns, key) % np.uint64(height)) % np.uint64(height)
+        return (rows * np.uint64(width) + columns).astype(np.int64)

@@ -1,0 +1,530 @@
+"""Loaders: batches are the rows in the order's order, the user's as long as he holds them, and exactly resumed."""
+
+from __future__ import annotations
+
+import gc
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import SMALL_SHARDS, RawFolder, pack
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader
+
+from readers import (
+    CenterCrop,
+    DamagedError,
+    Loader,
+    Order,
+    RandomCrop,
+    ReadError,
+    RequestError,
+    SegDataset,
+    Window,
+    open_dataset,
+)
+from readers import loader as loader_module
+from readers import slots as slots_module
+from readers.crop import _window
+from readers.cut import Cut, mirror
+from readers.formats import advice, shard
+from readers.loader import _tensor
+from readers.slots import Slots
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+
+Pair = tuple[torch.Tensor, torch.Tensor]
+same_pack = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+
+
+def stacked(dataset: SegDataset, rows: list[int]) -> Pair:
+    """What a batch of these rows must be."""
+    samples = [dataset[row] for row in rows]
+    return torch.stack([image for image, _ in samples]), torch.stack([label for _, label in samples])
+
+
+def equal(ours: Any, theirs: Any) -> bool:
+    return all(torch.equal(torch.as_tensor(a), torch.as_tensor(b)) for a, b in zip(ours, theirs, strict=True))
+
+
+def all_rows(loader: Loader) -> Pair:
+    """A whole pass as one batch."""
+    batches = [tuple(map(torch.clone, batch)) for batch in loader]
+    return torch.cat([batch[0] for batch in batches]), torch.cat([batch[1] for batch in batches])
+
+
+def in_batches(rows: list[int], size: int) -> list[list[int]]:
+    return [rows[first : first + size] for first in range(0, len(rows), size)]
+
+
+@pytest.mark.parametrize("form", ["onehot", "index"])
+@pytest.mark.parametrize("shuffle", [False, True, "window", Window(3, 2)])
+def test_batches_are_the_rows_in_the_orders_order(packed: Path, packed_index: Path, form: Any, shuffle: Any) -> None:
+    for out in (packed, packed_index):
+        dataset = open_dataset(out, "val")
+        wanted = open_dataset(out, "val", label=form)
+        loader = dataset.loader(4, shuffle=shuffle, seed=5, labels=form, threads=2)
+        for epoch in range(2):
+            loader.set_epoch(epoch)
+            rows = loader.order.coming().take(0, 100).tolist()
+            batches = list(loader)
+            assert sorted(rows) == list(range(9))
+            assert len(loader) == len(batches) == 3
+            for batch, part in zip(batches, in_batches(rows, 4), strict=True):
+                assert equal(batch, stacked(wanted, part))
+
+
+@pytest.mark.parametrize("split", ["train", "all"])
+def test_numpy_is_delivered_where_it_is_asked_for(packed_index: Path, split: str) -> None:
+    dataset = open_dataset(packed_index, split)
+    for (images, labels), batch in zip(dataset.loader(5, output="numpy"), dataset.loader(5), strict=True):
+        assert type(images) is type(labels) is np.ndarray
+        assert images.flags.writeable
+        assert equal((images, labels), batch)
+
+
+def test_native_rows_come_in_batches_where_they_are_of_one_size(native: Path) -> None:
+    dataset = open_dataset(native, "val")
+    (images, labels) = next(iter(dataset.loader(3)))
+    assert equal((images, labels), stacked(dataset, [0, 1, 2]))
+    assert [tuple(image.shape[2:]) for image, _ in dataset.loader(1)] == [dataset.size(row) for row in range(5)]
+    with pytest.raises(RequestError, match=r"different sizes \(16x24, 7x100.*crop=\(H, W\)"):
+        list(dataset.loader(4))
+
+
+@pytest.mark.parametrize("form", ["onehot", "index"])
+@pytest.mark.parametrize("crop", [(8, 16), (40, 5), RandomCrop((20, 20), pad=9), CenterCrop((9, 30), pad=7)])
+def test_crops_are_the_windows_of_the_rows(native: Path, packed: Path, form: Any, crop: Any) -> None:
+    for out, flip in ((native, False), (native, True), (packed, True)):
+        dataset = open_dataset(out, "train", label=form)
+        loader = dataset.loader(4, crop=crop, flip=flip, shuffle=True, seed=3)
+        cut = Cut.of(crop, flip)
+        assert cut is not None
+        rows = list(Order(dataset, seed=3))
+        got = all_rows(loader)
+        windows = cut.windows(3, 0, np.array(rows), np.array([dataset.size(row) for row in rows]))
+        for place, row in enumerate(rows):
+            image, label = dataset[row]
+            assert windows.size is not None
+            lies = windows.tops[place], windows.lefts[place], windows.size
+            ignored = 0 if form == "onehot" else 255
+            wanted = _window(image, *lies, windows.pad), _window(label, *lies, ignored)
+            if windows.flips[place]:
+                wanted = wanted[0].flip(-1), wanted[1].flip(-1)
+            assert equal((got[0][place], got[1][place]), wanted)
+
+
+def test_a_center_crop_is_that_of_the_transform(native: Path) -> None:
+    crop = CenterCrop((11, 17), pad=3)
+    dataset = open_dataset(native, "train", transform=crop)
+    assert equal(all_rows(open_dataset(native, "train").loader(3, crop=crop)), stacked(dataset, list(range(11))))
+
+
+def test_where_a_crop_lies_depends_on_seed_epoch_and_row_alone(native: Path) -> None:
+    dataset = open_dataset(native, "all")
+    options: dict[str, Any] = {"crop": (6, 6), "flip": True, "seed": 8}
+
+    def by_row(loader: Loader, rows: list[int]) -> dict[int, bytes]:
+        return {row: image.numpy().tobytes() for row, image in zip(rows, all_rows(loader)[0], strict=True)}
+
+    whole = by_row(dataset.loader(5, **options), list(range(16)))
+    shuffled = by_row(dataset.loader(3, shuffle=True, threads=1, **options), list(Order(dataset, seed=8)))
+    odd = by_row(dataset.loader(2, rank=1, world_size=2, ahead=1, **options), list(range(1, 16, 2)))
+    assert shuffled == whole
+    assert odd.items() <= whole.items()
+    later = dataset.loader(5, **options)
+    later.set_epoch(1)
+    assert sum(part != whole[row] for row, part in by_row(later, list(range(16))).items()) > 8
+
+
+def test_crops_reach_every_place_equally_often() -> None:
+    rows = np.arange(20_000)
+    sizes = np.broadcast_to([10, 6], (20_000, 2))
+    cut = Cut.of((7, 8), flip=True)
+    assert cut is not None
+    windows = cut.windows(1, 2, rows, sizes)
+    places = np.stack([np.array(windows.tops), np.array(windows.lefts), np.array(windows.flips)], 1)
+    found, counts = np.unique(places, axis=0, return_counts=True)
+    assert found.tolist() == [[top, left, flip] for top in range(4) for left in (-2, -1, 0) for flip in (0, 1)]
+    freedom, expected = len(counts) - 1, 20_000 / len(counts)
+    assert (((counts - expected) ** 2 / expected).sum() - freedom) / (2 * freedom) ** 0.5 < 4
+
+
+@given(st.integers(1, 5), st.integers(1, 40), st.sampled_from(["|u1", "<u2", "<f4"]), st.booleans())
+def test_mirrored_is_the_last_axis_turned_round(height: int, width: int, dtype: str, window: bool) -> None:
+    pixels = np.arange(2 * height * (width + 1)).reshape(2, height, width + 1).astype(dtype)
+    part = pixels[..., :-1] if window else pixels
+    wanted = part[..., ::-1].copy()
+    mirror(part)
+    assert np.array_equal(part, wanted)
+
+
+@same_pack
+@given(st.integers(1, 9), st.integers(1, 4), st.booleans(), st.booleans())
+def test_ranks_get_equally_many_batches_and_share_the_rows(
+    packed_index: Path, size: int, world_size: int, drop_last: bool, shuffle: bool
+) -> None:
+    dataset = open_dataset(packed_index, "train")
+    loaders = [
+        dataset.loader(size, shuffle=shuffle, seed=2, rank=rank, world_size=world_size, drop_last=drop_last, pad=True)
+        for rank in range(world_size)
+    ]
+    passes = [list(loader) for loader in loaders]
+    assert {len(one) for one in passes} == {len(loaders[0])}
+    whole = list(Order(dataset, shuffle=shuffle, seed=2))
+    for rank, batches in enumerate(passes):
+        rows = (whole * (world_size + 1))[rank : 23 + (-23 % world_size) : world_size]
+        wanted = in_batches(rows, size)[: 23 // (size * world_size) if drop_last else None]
+        for batch, part in zip(batches, wanted, strict=True):
+            assert equal(batch, stacked(dataset, part))
+    assert {loader.padding for loader in loaders} == {0 if drop_last else -23 % world_size}
+
+
+@same_pack
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(0, 3)), min_size=1, max_size=4), st.booleans()
+)
+def test_resuming_is_exact_twice_in_a_row_and_with_other_ranks_and_batches(
+    packed_index: Path, stops: list[tuple[int, int, int]], shuffle: bool
+) -> None:
+    """Each stop is a run of so large batches on so many ranks for so many steps."""
+    dataset = open_dataset(packed_index, "train")
+    options: dict[str, Any] = {"shuffle": shuffle, "crop": (5, 7), "seed": 6, "pad": False}
+    first = dataset.loader(4, **options)
+    first.set_epoch(3)
+    state = json.loads(json.dumps(first.state_dict()))
+    whole = all_rows(first)
+    received = 0
+    for size, world_size, steps in stops:
+        loaders = [dataset.loader(size, rank=rank, world_size=world_size, **options) for rank in range(world_size)]
+        for loader in loaders:
+            loader.load_state_dict(state)
+            loader.set_epoch(3)
+            assert loader.state_dict() == state
+        passes = [iter(loader) for loader in loaders]
+        for _ in range(min(steps, (23 - received) // (size * world_size))):
+            for rank, batches in enumerate(passes):
+                mine = slice(received + rank, received + size * world_size, world_size)
+                assert equal(next(batches), (whole[0][mine], whole[1][mine]))
+            received += size * world_size
+        (state,) = {json.dumps(loader.state_dict()) for loader in loaders}
+        state = json.loads(state)
+        assert state["consumed"] == received
+    last = dataset.loader(4, **options)
+    last.load_state_dict(state)
+    last.set_epoch(3)
+    if received == 23:
+        assert list(last) == []
+    else:
+        assert equal(all_rows(last), (whole[0][received:], whole[1][received:]))
+    assert (last.state_dict()["epoch"], last.state_dict()["consumed"]) == (3, 23)
+
+
+def test_the_state_counts_what_was_received_not_what_was_gathered(packed: Path) -> None:
+    loader = open_dataset(packed, "train").loader(2, shuffle=True, ahead=5)
+    batches = iter(loader)
+    assert loader.state_dict()["consumed"] == 0
+    next(batches)
+    time.sleep(0.05)
+    assert loader.state_dict()["consumed"] == 2
+    assert len(list(batches)) == 11
+    assert loader.state_dict()["consumed"] == 23
+
+
+def test_what_is_held_is_never_written_again(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold whole batches, single rows and arrays of them, and let go of others, while passes go on."""
+    monkeypatch.setattr(slots_module, "SMALL", 0)
+    dataset = open_dataset(packed, "train")
+    loader = dataset.loader(2, shuffle=True, threads=2)
+    held: list[tuple[Any, bytes]] = []
+    for epoch in range(12):
+        loader.set_epoch(epoch)
+        for number, (images, labels) in enumerate(loader):
+            parts = (images, labels[-1], images.numpy()[0], labels[:, 1], memoryview(images.numpy()))
+            part: Any = parts[number % len(parts)]
+            held.append((part, np.asarray(part).tobytes()))
+        del held[epoch % 3 :: 3]
+    assert len(held) > 10
+    assert all(np.asarray(part).tobytes() == data for part, data in held)
+
+
+def test_what_is_let_go_of_is_used_again(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots_module, "SMALL", 0)
+    dataset = open_dataset(packed, "train")
+    for output in ("torch", "numpy"):
+        loader = dataset.loader(2, ahead=2, output=output)
+        places = set()
+        for epoch in range(20):
+            loader.set_epoch(epoch)
+            for images, _ in loader:
+                places.add(images.__array__().__array_interface__["data"][0])
+        assert len(places) <= 8
+
+
+def test_memory_that_lies_idle_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots_module, "SMALL", 0)
+    slots = Slots(keep=2)
+    many = [slots.lease((10, 3), "<u2") for _ in range(6)]
+    many[3][...] = 7
+    assert all(not np.shares_memory(one, other) for one in many for other in many if one is not other)
+    kept = many[3][2:].view("|u1")
+    del many
+    gc.collect()
+    assert len(slots._idle) == 2
+    again = [slots.lease((60,), "|u1") for _ in range(3)]
+    for one in again:
+        one[...] = 1
+    assert set(kept.flatten().tolist()) == {7, 0}
+    del kept, again
+    gc.collect()
+    large = slots.lease((5 << 20,), "|u1")
+    assert large.ctypes.data % 4096 == 0
+    assert large.size == 5 << 20
+
+
+@pytest.fixture(scope="module")
+def city(raw_folder: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`raw_folder` in one format: how threads and programs end does not depend on it."""
+    return pack(raw_folder.path, tmp_path_factory.mktemp("city") / "npy", "--format", "npy", *SMALL_SHARDS)
+
+
+def loader_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("segpack-loader")]
+
+
+def no_more_threads_than(before: list[threading.Thread]) -> bool:
+    """Threads end when the batch that they are at is done. A test that failed may hold some."""
+    limit = time.monotonic() + 20
+    while set(loader_threads()) - set(before) and time.monotonic() < limit:
+        time.sleep(0.01)
+    return not set(loader_threads()) - set(before)
+
+
+def leave(batches: Iterator[Any]) -> None:
+    for _ in batches:
+        break
+
+
+def finish(batches: Iterator[Any]) -> None:
+    list(batches)
+
+
+def forget(batches: Iterator[Any]) -> None:
+    next(batches)
+    ring: list[Any] = [batches]
+    ring.append(ring)
+
+
+@pytest.mark.parametrize("how", [leave, finish, forget])
+def test_no_thread_is_left(city: Path, how: Callable[[Iterator[Any]], None]) -> None:
+    loader = open_dataset(city, "train").loader(2, threads=2)
+    before = loader_threads()
+    batches = iter(loader)
+    first = next(batches)
+    started = set(loader_threads()) - set(before)
+    assert 1 <= len(started) <= 2
+    assert not any(thread.daemon for thread in started)
+    how(batches)
+    del batches, first
+    gc.collect()
+    assert no_more_threads_than(before)
+
+
+def test_no_more_than_so_many_batches_are_ahead(city: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = open_dataset(city, "train").loader(1, ahead=4, threads=2)
+    gathered: list[int] = []
+    gather = loader._gather
+
+    def counted(epoch: Any, rows: Any) -> Any:
+        gathered.append(1)
+        return gather(epoch, rows)
+
+    monkeypatch.setattr(loader, "_gather", counted)
+    batches = iter(loader)
+    for number in range(1, 10):
+        next(batches)
+        time.sleep(0.02)
+        assert len(gathered) <= number + 4
+    assert len(gathered) > 9
+
+
+def test_what_goes_wrong_in_a_thread_reaches_the_caller_with_its_file(packed: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(packed, tmp_path / "out")
+    loader = open_dataset(out, "train").loader(2, threads=2)
+    victims = [path for path in (out / "shards").glob("train-*") if not path.name.endswith(".json")]
+    for path in victims:
+        os.truncate(path, 3000)
+    before = loader_threads()
+    with pytest.raises(DamagedError, match=r"shards/train-") as caught:
+        list(loader)
+    assert any(str(path) in str(caught.value) for path in victims)
+    assert no_more_threads_than(before)
+
+
+ENDINGS = {
+    "the end of the program": "",
+    "Ctrl-C": "import os, signal; os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(60)",
+    "an error": "raise ValueError('a model that does not learn')",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_program_ends_in_the_middle_of_a_pass(city: Path, ending: str) -> None:
+    program = f"""
+import sys
+from readers import open_dataset
+batches = iter(open_dataset(sys.argv[1], "train").loader(1, threads=2))
+next(batches)
+print("begun", flush=True)
+{ENDINGS[ending]}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(city)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.stdout == "begun\n"
+    words = {"the end of the program": "", "Ctrl-C": "KeyboardInterrupt", "an error": "does not learn"}[ending]
+    assert words in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert done.returncode == {"the end of the program": 0, "Ctrl-C": -signal.SIGINT, "an error": 1}[ending]
+
+
+def in_a_fork(loader: Loader, batches: Iterator[Any], wanted: list[bytes], results: Any) -> None:
+    """Without operations of torch: its threads do not survive a fork, whoever forks."""
+    try:
+        next(batches)
+        results.put("went on")
+    except ReadError as error:
+        results.put(str(error))
+    results.put([images.tobytes() for images, _ in loader] == wanted)
+
+
+def test_a_fork_begins_passes_of_its_own(city: Path) -> None:
+    loader = open_dataset(city, "train").loader(3, output="numpy")
+    wanted = [images.tobytes() for images, _ in loader]
+    loader.set_epoch(0)
+    batches = iter(loader)
+    next(batches)
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    child = context.Process(target=in_a_fork, args=(loader, batches, wanted, results))
+    child.start()
+    assert "does not go on in a forked process" in results.get(timeout=60)
+    assert results.get(timeout=60) is True
+    child.join(60)
+    assert child.exitcode == 0
+    assert len(list(batches)) == 7
+
+
+def test_data_that_is_not_in_memory_is_asked_for_ahead_and_dropped_behind(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the kernel is told covers each row, before it is read; what it then does is its own affair."""
+    out = shutil.copytree(packed, tmp_path / "out")
+    dataset = open_dataset(out, "train")
+    wanted = all_rows(dataset.loader(4))
+    calls: list[tuple[int, int, int]] = []
+    libc = advice._libc()
+
+    class Libc:
+        def mincore(self, page: int, size: int, flags: Any) -> int:
+            return -1
+
+        def madvise(self, page: int, size: int, what: int) -> int:
+            calls.append((page, size, what))
+            return int(libc.madvise(page, size, what))
+
+    monkeypatch.setattr(advice, "_libc", Libc)
+    monkeypatch.setattr(loader_module, "LEAST_ASKED", 0)
+    assert equal(all_rows(dataset.loader(4, ahead=1, drop_behind=True)), wanted)
+    for what, rows in ((3, 23 - 2 * 4), (4, 23)):
+        assert sum(size for _, size, kind in calls if kind == what) >= rows * (3 + 4) * 24 * 36
+        assert all(page % 4096 == 0 for page, _, kind in calls if kind == what)
+
+
+def test_the_kernel_tells_only_the_owner_what_is_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x")
+    assert advice._tells_what_is_in_memory(path)
+
+
+def test_a_transform_and_impossible_numbers_are_refused(packed: Path) -> None:
+    dataset = open_dataset(packed, "train")
+    for options in (
+        {"batch_size": 0},
+        {"batch_size": 2, "threads": 0},
+        {"batch_size": 2, "ahead": 0},
+        {"batch_size": 2, "crop": (0, 3)},
+        {"batch_size": 2, "crop": lambda: 3},
+        {"batch_size": 2, "rank": 1},
+        {"batch_size": 2, "labels": "planes"},
+        {"batch_size": 2, "output": "jax"},
+    ):
+        with pytest.raises((RequestError, TypeError)):
+            dataset.loader(**options)
+    cropped = open_dataset(packed, "train", transform=RandomCrop((2, 2)))
+    with pytest.raises(RequestError, match="crop with crop="):
+        cropped.loader(2)
+
+
+def test_small_rows_are_copied_together_or_one_by_one_alike(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = all_rows(open_dataset(packed, "all").loader(7))
+    monkeypatch.setattr(shard, "SMALL", 0)
+    assert equal(all_rows(open_dataset(packed, "all").loader(7)), wanted)
+
+
+def test_samples_that_are_held_stay_as_they_are(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots_module, "SMALL", 0)
+    dataset = open_dataset(packed, "train")
+    held = [dataset[row][part][0] for row in range(23) for part in (0, 1)]
+    copies = [one.clone() for one in held]
+    for row in range(23):
+        dataset[row][0].zero_()
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(held, copies, strict=True))
+
+
+def test_the_stock_loader_makes_no_second_copy(packed: Path) -> None:
+    dataset = open_dataset(packed, "val")
+    loader: DataLoader[Any] = DataLoader(dataset, batch_size=4)
+    for batch, rows in zip(loader, in_batches(list(range(9)), 4), strict=True):
+        assert equal(batch, stacked(dataset, rows))
+    samples = dataset.__getitems__([3, 1])
+    whole = torch.utils.data.default_collate(samples)  # type: ignore[arg-type]
+    assert whole[0].data_ptr() == samples[0][0].data_ptr()
+    assert equal(torch.utils.data.default_collate(list(samples[::-1])), stacked(dataset, [1, 3]))
+    assert equal(torch.utils.data.default_collate([dataset[2], dataset[0]]), stacked(dataset, [2, 0]))
+
+
+def test_memory_of_pytorch_is_delivered_as_the_storage_it_came_in() -> None:
+    """PyTorch waits for copies to the GPU that are under way before it gives a pinned tensor's memory out again."""
+    tensor = torch.zeros(4, dtype=torch.uint8)
+    again = _tensor(tensor.numpy())
+    assert again.untyped_storage()._cdata == tensor.untyped_storage()._cdata
+    assert again.equal(tensor)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_batches_are_pinned_where_there_is_a_gpu(packed: Path) -> None:
+    dataset = open_dataset(packed, "train")
+    wanted = all_rows(dataset.loader(3, pin_memory=False))
+    for _ in range(5):
+        loader = dataset.loader(3)
+        batches = [
+            (images.is_pinned(), images.cuda(non_blocking=True), labels.cuda(non_blocking=True))
+            for images, labels in loader
+        ]
+        assert all(pinned for pinned, _, _ in batches)
+        got = torch.cat([images.cpu() for _, images, _ in batches]), torch.cat([labels.cpu() for *_, labels in batches])
+        assert equal(got, wanted)
