@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         SegDataset,
         open_dataset,
     )
+    from readers.device import DeviceBatches, to_device
     from readers.loader import Loader
     from readers.order import Order, Window
     from readers.shared import SlotDataLoader
@@ -30,6 +31,7 @@ __all__ = [
     "ArrowSegDataset",
     "CenterCrop",
     "DamagedError",
+    "DeviceBatches",
     "Hdf5SegDataset",
     "LmdbSegDataset",
     "Loader",
@@ -49,11 +51,13 @@ __all__ = [
     "collate_lists",
     "open_dataset",
     "stitch",
+    "to_device",
 ]
 
 
 _PLACES = {
     "CenterCrop": "readers.crop",
+    "DeviceBatches": "readers.device",
     "Loader": "readers.loader",
     "NativeSample": "readers.collate",
     "Order": "readers.order",
@@ -61,6 +65,7 @@ _PLACES = {
     "SlotDataLoader": "readers.shared",
     "Window": "readers.order",
     "collate_lists": "readers.collate",
+    "to_device": "readers.device",
 }
 
 

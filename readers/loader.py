@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import ReadError, RequestError
 from readers.cut import Cut
+from readers.device import Augment, DeviceBatches, Finish, Moments
 from readers.order import Epoch, Order
-from readers.permutation import Numbers
+from readers.permutation import Numbers, keys_of
 from readers.reader import Arrays, Reader
 from readers.slots import Lease, Slots
 
@@ -107,6 +108,7 @@ class Loader:
         self._batches = batches
         self._ahead = ahead
         self._output = output
+        self._pin_memory = pin_memory
         pinned = pin_memory if pin_memory is not None else output == "torch" and torch.cuda.is_available()
         self._lease: Lease = _pinned if pinned else Slots(2 * (ahead.batches + 2)).lease
 
@@ -129,6 +131,34 @@ class Loader:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the state was taken, also with another number of ranks or another batch size."""
         self.order.load_state_dict(state)
+
+    def to(
+        self,
+        device: str | torch.device = "cuda",
+        *,
+        dtype: torch.dtype | None = None,
+        normalize: Moments | None = None,
+        channels_last: bool = False,
+        label_dtype: torch.dtype | None = None,
+        augment: Augment | None = None,
+        ahead: int = 1,
+    ) -> DeviceBatches:
+        """The same batches on a device; options as of `to_device`.
+
+        One-hot labels travel as indices where they are stored so. What `augment` draws at random with PyTorch follows
+        from seed, epoch and rank.
+        """
+        classes, batches = None, self._batches
+        if batches.reader.expands:
+            classes, batches = batches.reader.label.numbers, replace(batches, reader=batches.reader.as_stored())
+        finish = Finish(dtype, normalize, channels_last, classes, label_dtype, augment)
+        source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory)
+        return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)
+
+    def _batch_seed(self) -> int:
+        """A number that no other batch has."""
+        order = self.order
+        return int(keys_of(order.seed, order.epoch, "augment", order.consumed, order.rank)[0])
 
     def __iter__(self) -> Iterator[Batch]:
         return self._pass(self.order.begin())

@@ -39,6 +39,15 @@ class Reader:
         """Whether each row has a size of its own."""
         return self.image.native
 
+    @property
+    def expands(self) -> bool:
+        """Whether labels are stored as indices and delivered as planes."""
+        return self._put is _expand
+
+    def as_stored(self) -> Reader:
+        """The same rows, labels as they are stored."""
+        return Reader(self._pack, self._stored.encoding)
+
     def read(self, rows: Sequence[int], lease: Lease, windows: Windows | None = None) -> Arrays:
         """The rows, in this order; where they are native, all must be of one size, or have windows of one."""
         groups = self._groups(rows)

@@ -74,9 +74,11 @@ LAYERS = {
         "readers.pack",
         "readers.slots",
     ),
+    "readers/device.py": ("readers.contract",),
     "readers/loader.py": (
         "readers.contract",
         "readers.cut",
+        "readers.device",
         "readers.order",
         "readers.permutation",
         "readers.reader",
