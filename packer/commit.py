@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from packer.publish import partial, put, put_text, putting, sync_folder
 from packer.recipe import Recipe
 from readers.contract.errors import DamagedError, NoPackError
-from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest, Pixels, Split, generation_path
+from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest, Split, generation_path
+from readers.contract.pixels import Pixels
 from readers.contract.receipt import Receipt
 from readers.contract.table import RECORD, table_header, table_path
 
@@ -33,7 +34,6 @@ def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
         classes=recipe.classes,
         splits=_splits(receipts),
         bytes=sum(receipt.bytes for receipt in receipts),
-        pixels=functools.reduce(Pixels.__add__, (receipt.pixels for receipt in receipts)),
         table=digest,
         recipe=recipe.to_json(),
     )
@@ -77,7 +77,13 @@ def _splits(receipts: Sequence[Receipt]) -> tuple[Split, ...]:
     for receipt in receipts:
         members.setdefault(receipt.split, []).append(receipt)
     return tuple(
-        Split(name, sum(one.rows for one in shards), len(shards), sum(len(one.rejects) for one in shards))
+        Split(
+            name=name,
+            rows=sum(one.rows for one in shards),
+            shards=len(shards),
+            rejects=sum(len(one.rejects) for one in shards),
+            pixels=functools.reduce(Pixels.__add__, (one.pixels for one in shards)),
+        )
         for name, shards in members.items()
     )
 

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.moments import row_pixels
 from readers.contract.classes import ClassTable
-from readers.contract.fields import IMAGE, LABEL, Field
+from readers.contract.fields import Field
+from readers.contract.pixels import Pixels
 from readers.contract.receipt import Receipt
 from readers.formats.shard import Shard
 
@@ -25,31 +27,28 @@ def row_crc32(shard: Shard, row: int) -> int:
 
 def wrong_rows(shard: Shard, receipt: Receipt, classes: ClassTable) -> Iterator[str]:
     """What is wrong with each row, and with the label pixels of all, in a shard whose files are whole."""
-    counts = np.zeros(len(classes) + 1, np.int64)
+    found = Pixels.none(len(classes))
     for row, key in enumerate(receipt.keys):
-        for wrong in _wrong_row(shard, row, receipt, classes, counts):
+        for wrong in _wrong_row(shard, row, receipt):
             yield f"the sample {key!r} {wrong}"
-    if counts.tolist() != [*receipt.pixels.classes, receipt.pixels.ignored]:
-        yield "its label pixels are not as many of each class as its receipt says"
+        image, label = (shard.row(field, row) for field in shard.facts.fields)
+        counts = _label_counts(shard.facts.fields[1], label, classes)
+        if counts is None:
+            yield f"the sample {key!r} has numbers in its label that are none of {len(classes)} classes"
+        elif not _from_0_to_1(image):
+            yield f"the sample {key!r} has numbers in its image that are not from 0 to 1"
+        else:
+            *of_classes, ignored = counts.tolist()
+            found += row_pixels(image, of_classes, ignored)
+    if found != receipt.pixels:
+        yield "its pixels are not as many of each class, or not as bright, as its receipt says"
 
 
-def _wrong_row(
-    shard: Shard, row: int, receipt: Receipt, classes: ClassTable, counts: NDArray[np.int64]
-) -> Iterator[str]:
+def _wrong_row(shard: Shard, row: int, receipt: Receipt) -> Iterator[str]:
     if (key := shard.key(row)) != receipt.keys[row]:
         yield f"has the key {key!r}"
     if row_crc32(shard, row) != receipt.crc32[row]:
         yield "is not what its checksum says"
-    for field in shard.facts.fields:
-        numbers = shard.row(field, row)
-        if field.name == IMAGE and not _from_0_to_1(numbers):
-            yield "has numbers in its image that are not from 0 to 1"
-        if field.name == LABEL:
-            found = _label_counts(field, numbers, classes)
-            if found is None:
-                yield f"has numbers in its label that are none of {len(classes)} classes"
-            else:
-                counts += found
 
 
 def _from_0_to_1(image: NDArray[Any]) -> bool:

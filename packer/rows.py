@@ -20,6 +20,7 @@ from packer.errors import BadPair
 from packer.labels import LabelCodec
 from packer.looks import look
 from packer.lookup import Index
+from packer.moments import row_pixels
 from packer.pairing import Pair
 from packer.pictures.decode import check_image, check_label, decode_image
 from packer.pictures.header import Header
@@ -28,11 +29,11 @@ from packer.pictures.rules import ImageRules
 from packer.piece import Piece
 from packer.recipe import Recipe
 from packer.stamps import UNKNOWN, FileState, state_to_keep
-from readers.contract.manifest import Pixels
 from readers.contract.onehot import expand
+from readers.contract.pixels import Pixels
 from readers.contract.receipt import Source
 
-NO_PIXELS = Pixels((), 0)
+NO_PIXELS = Pixels.none(0)
 NOTHING = Source("", "", "")
 FEW_CLASSES = 32
 """To count so many one by one is quicker than all at once."""
@@ -137,7 +138,7 @@ class RowMaker:
             NOTHING,
             crc32(slot.label.data, crc),
             look(crc, fitted),
-            Pixels(tuple(counts), stored.size - sum(counts)),
+            row_pixels(slot.image, counts, stored.size - sum(counts)),
         )
 
 

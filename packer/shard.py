@@ -28,7 +28,8 @@ from readers.contract import VERSION
 from readers.contract.checked import fingerprint
 from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
-from readers.contract.manifest import SHARDS, Pixels
+from readers.contract.manifest import SHARDS
+from readers.contract.pixels import Pixels
 from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile, Source
 
 Watch = Callable[[int], AbstractContextManager[None]]
@@ -114,7 +115,7 @@ def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
     sources = tuple(row.source for row in rows)
     rejects = tuple(Reject(row.source.key, row.reject) for row in rows if row.reject is not None)
     packed = [row for row in rows if row.reject is None]
-    nothing = Pixels((0,) * len(spec.recipe.classes), 0)
+    nothing = Pixels.none(len(spec.recipe.classes))
     receipt = Receipt(
         split=spec.split,
         fingerprint="",

@@ -12,7 +12,8 @@ from packer.shard import content_fingerprint
 from readers.contract.checked import fingerprint
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.files import plain_file, sha256
-from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest, Pixels, generation_path
+from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest, generation_path
+from readers.contract.pixels import Pixels
 from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.table import table_path
 from readers.digests import damaged_files, read_receipt
@@ -120,10 +121,11 @@ def _wrong_sums(pack: Pack, receipts: Sequence[Receipt]) -> Iterator[str]:
         if found != (split.rows, split.rejects):
             told = f"{split.rows} rows and {split.rejects} rejects; its shards have {found[0]} and {found[1]}"
             yield f"{path}: split {split.name!r}: {told}"
+        nothing = Pixels.none(len(manifest.classes))
+        if split.pixels != functools.reduce(Pixels.__add__, (one.pixels for one in members), nothing):
+            yield f"{path}: split {split.name!r}: pixels: are not the sum of those of its shards"
     if manifest.bytes != sum(one.bytes for one in receipts):
         yield f"{path}: bytes: {manifest.bytes}; its shards have {sum(one.bytes for one in receipts)}"
-    if manifest.pixels != functools.reduce(Pixels.__add__, (one.pixels for one in receipts)):
-        yield f"{path}: pixels: are not the sum of those of its shards"
 
 
 def _name_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:

@@ -16,6 +16,7 @@ from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError, RequestError
 from readers.contract.fields import LABEL, Field
 from readers.contract.manifest import ALL, Manifest
+from readers.contract.pixels import Pixels
 from readers.crop import CenterCrop, Size
 from readers.cut import Cut
 from readers.loader import Ahead, Batches, Loader, Output
@@ -23,6 +24,7 @@ from readers.order import Order, Shuffle, Window
 from readers.pack import Pack
 from readers.reader import Arrays, Reader
 from readers.slots import Lease, Slots
+from readers.statistics import Weighting, class_weights, deviation, mean
 
 LabelForm = Literal["onehot", "index"]
 Verify = Literal["digest"]
@@ -105,6 +107,25 @@ class SegDataset(Dataset[Any]):
         """The split's name; "all" for every row."""
         return self._split or self._pack.manifest.splits[0].name
 
+    @property
+    def pixels(self) -> Pixels:
+        """What all pixels of the split together are."""
+        return _pixels(self.manifest, self.split)
+
+    @property
+    def mean(self) -> tuple[float, ...]:
+        """Of each channel of the split's images, as numbers from 0 to 1; exact."""
+        return mean(self.pixels)
+
+    @property
+    def std(self) -> tuple[float, ...]:
+        """The standard deviation of each channel, as numbers from 0 to 1; exact."""
+        return deviation(self.pixels)
+
+    def class_weights(self, weighting: Weighting = "median") -> tuple[float, ...]:
+        """For the split's classes: "median", "inverse" or "enet"; see `readers.statistics`."""
+        return class_weights(self.pixels, weighting)
+
     def __len__(self) -> int:
         return len(self._rows)
 
@@ -161,7 +182,9 @@ class SegDataset(Dataset[Any]):
         order = Order(
             len(self), shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, drop_last=drop_last, pad=pad
         )
-        batches = Batches(reader, self._rows.start, batch_size, drop_last, Cut.of(crop, flip))
+        batches = Batches(
+            reader, self._rows.start, batch_size, drop_last, Cut.of(crop, flip), moments=(self.mean, self.std)
+        )
         return Loader(batches, order, Ahead(threads, ahead, drop_behind), output, pin_memory)
 
     def key(self, index: int) -> str:
@@ -279,6 +302,10 @@ def _rows(pack: Pack, split: str | None) -> range:
             return rows
     found = f"there is no split {split!r}" if split else "has several splits, so say which"
     raise RequestError(f"{pack.root}: {found}: split= one of {', '.join(map(repr, [*names, ALL]))}")
+
+
+def _pixels(manifest: Manifest, split: str) -> Pixels:
+    return next((one.pixels for one in manifest.splits if one.name == split), manifest.pixels)
 
 
 def _label_form(manifest: Manifest, label: LabelForm | None) -> LabelForm:

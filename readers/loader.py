@@ -62,6 +62,8 @@ class Batches:
     size: int
     drop_last: bool
     cut: Cut | None
+    moments: Moments
+    """Of the split."""
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -137,7 +139,7 @@ class Loader:
         device: str | torch.device = "cuda",
         *,
         dtype: torch.dtype | None = None,
-        normalize: Moments | None = None,
+        normalize: Moments | bool = False,
         channels_last: bool = False,
         label_dtype: torch.dtype | None = None,
         augment: Augment | None = None,
@@ -145,13 +147,14 @@ class Loader:
     ) -> DeviceBatches:
         """The same batches on a device; options as of `to_device`.
 
-        One-hot labels travel as indices where they are stored so. What `augment` draws at random with PyTorch follows
-        from seed, epoch and rank.
+        `normalize=True`: by the mean and deviation of the split. One-hot labels travel as indices where they are stored
+        so. What `augment` draws at random with PyTorch follows from seed, epoch and rank.
         """
         classes, batches = None, self._batches
         if batches.reader.expands:
             classes, batches = batches.reader.label.numbers, replace(batches, reader=batches.reader.as_stored())
-        finish = Finish(dtype, normalize, channels_last, classes, label_dtype, augment)
+        moments = self._batches.moments if normalize is True else normalize or None
+        finish = Finish(dtype, moments, channels_last, classes, label_dtype, augment)
         source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory)
         return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)
 

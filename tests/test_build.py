@@ -482,9 +482,10 @@ def test_info_tells_what_is_in_a_pack(raw: RawFolder, tmp_path: Path) -> None:
     ):
         assert fact in text
     facts = json.loads(run("info", "--json", out).stdout)
-    assert facts["pixels"]["ignored"] == 0
+    counts = [split["pixels"] for split in facts["splits"]]
+    assert [one["ignored"] for one in counts] == [0, 0]
     pixels = np.bincount(np.concatenate([index.reshape(-1) for index in raw.labels.values()])).tolist()
-    assert facts["pixels"]["classes"] == pixels
+    assert np.sum([one["classes"] for one in counts], 0).tolist() == pixels
     assert facts["recipe"]["labels"] == "index"
 
 

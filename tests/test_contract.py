@@ -26,6 +26,12 @@ from readers.pack import Pack
 SCHEMA = json.loads((REPO / "docs" / "manifest.schema.json").read_text())
 
 
+def pixels(document: dict[str, Any]) -> dict[str, Any]:
+    """Of the first split."""
+    found: dict[str, Any] = document["splits"][0]["pixels"]
+    return found
+
+
 def sealed(document: dict[str, Any]) -> str:
     """A document as a manifest's text, with the checksum that fits."""
     document = {key: value for key, value in document.items() if key != "checksum"}
@@ -73,7 +79,9 @@ BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
     ("sizes differ", lambda d: d["fields"][1].update(shape=[4, 24, 37]), "differ in size"),
     ("bad colour", lambda d: d["classes"]["classes"][0].update(colour="red"), "classes.classes.0.colour: expected"),
     ("no classes", lambda d: d["classes"].update(classes=[]), "classes.classes: expected 1 to"),
-    ("pixel counts", lambda d: d["pixels"].update(classes=[1]), "pixels.classes: expected 4 counts"),
+    ("counts", lambda d: pixels(d).update(classes=[1], rows=[1], areas=[1]), "splits.0.pixels.classes: expected 4"),
+    ("areas", lambda d: pixels(d).update(areas=[1]), "splits.0.pixels.classes: expected as many counts"),
+    ("channels", lambda d: pixels(d).update(sums=[1]), "splits.0.pixels.sums: expected 3 numbers"),
     ("path as table", lambda d: d.update(table="../../etc/passwd"), "table: expected 64 hex digits"),
     ("other format", lambda d: d.update(format="zip"), "expected 'segpack' version 1, found 'zip'"),
     ("later version", lambda d: d.update(version=2), "expected 'segpack' version 1, found 'segpack' version 2"),

@@ -75,6 +75,7 @@ LAYERS = {
         "readers.slots",
     ),
     "readers/device.py": ("readers.contract",),
+    "readers/statistics.py": ("readers.contract",),
     "readers/loader.py": (
         "readers.contract",
         "readers.cut",
@@ -94,6 +95,7 @@ LAYERS = {
         "readers.pack",
         "readers.reader",
         "readers.slots",
+        "readers.statistics",
     ),
     "readers/shared.py": ("readers.contract", "readers.dataset"),
     "packer/errors.py": (),

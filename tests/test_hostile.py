@@ -570,7 +570,7 @@ LIES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "files": (lambda d: d["files"].pop(), "for its files"),
     "no files": (lambda d: d.update(files=[]), "for its files"),
     "bytes": (lambda d: d["files"].pop(), "for its bytes"),
-    "classes": (lambda d: d["pixels"]["classes"].append(1), "for its classes"),
+    "classes": (lambda d: [d["pixels"][key].append(1) for key in ("classes", "rows", "areas")], "for its classes"),
     "pixels": (lambda d: d["pixels"].update(ignored=10**6), "pixels: are not the sum"),
     "a file outside": (lambda d: d["files"][0].update(suffix=".x" * 3), "for its files"),
 }

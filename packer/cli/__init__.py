@@ -16,6 +16,7 @@ from packer.cli.presets import presets_command
 from packer.cli.probe import probe_command
 from packer.cli.repair import repair_command
 from packer.cli.signals import StoppedError, ended_by_signals
+from packer.cli.stats import stats_command
 from packer.cli.verify import verify_command
 from packer.errors import PackError
 from readers.contract import VERSION
@@ -102,6 +103,7 @@ for command in (
     probe_command,
     repair_command,
     rollback_command,
+    stats_command,
     verify_command,
 ):
     main.add_command(command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from readers.contract.classes import ClassTable
 from readers.contract.errors import ManifestError, NoPackError
 from readers.contract.fields import Field
 from readers.contract.files import plain_file
+from readers.contract.pixels import Pixels
 
 FORMAT = "segpack"
 FORMAT_VERSION = 1
@@ -39,38 +41,30 @@ class Split:
     rows: int
     shards: int
     rejects: int
+    pixels: Pixels
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "rows": self.rows, "shards": self.shards, "rejects": self.rejects}
+        return {
+            "name": self.name,
+            "rows": self.rows,
+            "shards": self.shards,
+            "rejects": self.rejects,
+            "pixels": self.pixels.to_json(),
+        }
 
     @classmethod
     def from_json(cls, entry: Entry) -> Split:
-        split = cls(entry.text("name"), entry.whole("rows"), entry.whole("shards"), entry.whole("rejects"))
+        split = cls(
+            name=entry.text("name"),
+            rows=entry.whole("rows"),
+            shards=entry.whole("shards"),
+            rejects=entry.whole("rejects"),
+            pixels=Pixels.from_json(entry.entry("pixels")),
+        )
         if not NAME.fullmatch(split.name):
             entry.problem("name", f"expected letters, digits and ._- only, found {split.name!r}")
         entry.close()
         return split
-
-
-@dataclass(frozen=True)
-class Pixels:
-    """How many label pixels are of each class, and how many of none."""
-
-    classes: tuple[int, ...]
-    ignored: int
-
-    def to_json(self) -> dict[str, Any]:
-        return {"classes": list(self.classes), "ignored": self.ignored}
-
-    @classmethod
-    def from_json(cls, entry: Entry) -> Pixels:
-        pixels = cls(entry.wholes("classes"), entry.whole("ignored"))
-        entry.close()
-        return pixels
-
-    def __add__(self, other: Pixels) -> Pixels:
-        sums = tuple(mine + theirs for mine, theirs in zip(self.classes, other.classes, strict=True))
-        return Pixels(sums, self.ignored + other.ignored)
 
 
 @dataclass(frozen=True)
@@ -84,7 +78,6 @@ class Manifest:
     classes: ClassTable
     splits: tuple[Split, ...]
     bytes: int
-    pixels: Pixels
     table: str
     recipe: Mapping[str, Any] = field(default_factory=dict)
 
@@ -95,6 +88,11 @@ class Manifest:
     @property
     def shards(self) -> int:
         return sum(split.shards for split in self.splits)
+
+    @property
+    def pixels(self) -> Pixels:
+        """Those of all splits."""
+        return functools.reduce(Pixels.__add__, (split.pixels for split in self.splits), Pixels.none(len(self.classes)))
 
     def field(self, name: str) -> Field:
         return next(one for one in self.fields if one.name == name)
@@ -114,7 +112,6 @@ class Manifest:
             "classes": self.classes.to_json(),
             "splits": [split.to_json() for split in self.splits],
             "bytes": self.bytes,
-            "pixels": self.pixels.to_json(),
             "table": self.table,
             "recipe": dict(self.recipe),
         }
@@ -201,7 +198,6 @@ def _manifest(entry: Entry) -> Manifest:
         classes=ClassTable.from_json(entry.entry("classes")),
         splits=tuple(Split.from_json(one) for one in entry.entries("splits")),
         bytes=entry.whole("bytes"),
-        pixels=Pixels.from_json(entry.entry("pixels")),
         table=entry.text("table"),
         recipe=entry.anything("recipe"),
     )
@@ -222,8 +218,9 @@ def _check_sums(manifest: Manifest, problems: list[Problem]) -> None:
         problems.append(Problem("fields.1.shape", f"{label.numbers} planes, {len(manifest.classes)} classes"))
     if label.encoding == "index" and label.dtype != manifest.classes.index_dtype:
         problems.append(Problem("fields.1.dtype", f"expected {manifest.classes.index_dtype}"))
-    if len(manifest.pixels.classes) != len(manifest.classes):
-        problems.append(Problem("pixels.classes", f"expected {len(manifest.classes)} counts"))
+    for number, split in enumerate(manifest.splits):
+        if len(split.pixels.classes) != len(manifest.classes):
+            problems.append(Problem(f"splits.{number}.pixels.classes", f"expected {len(manifest.classes)} counts"))
     if not manifest.shards:
         problems.append(Problem("splits", "expected at least one shard"))
     if max(manifest.rows, manifest.shards) >= 2**63:

@@ -11,7 +11,8 @@ from typing import Any
 
 from readers.contract.checked import Entry, Problem
 from readers.contract.errors import DamagedError
-from readers.contract.manifest import DIGEST, NAME, STORAGES, Pixels
+from readers.contract.manifest import DIGEST, NAME, STORAGES
+from readers.contract.pixels import Pixels
 
 SUFFIX = ".receipt.json"
 LOOK = re.compile(r"[0-9a-f]{8}([0-9a-f]{16}|flat)")

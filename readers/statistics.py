@@ -1,0 +1,49 @@
+"""Statistics of a split, out of the sums that the manifest has: nothing is read, and nothing is estimated."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Literal
+
+from readers.contract.errors import RequestError
+from readers.contract.pixels import Pixels
+
+Weighting = Literal["inverse", "median", "enet"]
+WEIGHTINGS: tuple[Weighting, ...] = ("inverse", "median", "enet")
+
+
+def mean(pixels: Pixels) -> tuple[float, ...]:
+    """Of each channel, of numbers from 0 to 1."""
+    return tuple(total / (255 * max(1, pixels.count)) for total in pixels.sums)
+
+
+def deviation(pixels: Pixels) -> tuple[float, ...]:
+    """The standard deviation of each channel, of numbers from 0 to 1."""
+    count = max(1, pixels.count)
+    return tuple(
+        math.sqrt(count * square - total * total) / (255 * count)
+        for total, square in zip(pixels.sums, pixels.squares, strict=True)
+    )
+
+
+def class_weights(pixels: Pixels, weighting: Weighting) -> tuple[float, ...]:
+    """How much a pixel of each class should count in a loss, so that rare classes are learnt as well; 0 for a class
+    that does not occur.
+
+    "inverse": one over the class's share of the labelled pixels and the number of classes that occur, so that all these
+    classes count alike. "median": the median of all classes' frequencies over the class's own, each the share of the
+    class in the pictures that have it (Eigen and Fergus). "enet": 1 / ln(1.02 + share) (Paszke et al.).
+    """
+    labelled = max(1, sum(pixels.classes))
+    shares = [count / labelled for count in pixels.classes]
+    if weighting == "inverse":
+        present = sum(count > 0 for count in pixels.classes)
+        return tuple(1 / (present * share) if share else 0.0 for share in shares)
+    if weighting == "enet":
+        return tuple(1 / math.log(1.02 + share) if share else 0.0 for share in shares)
+    if weighting == "median":
+        frequencies = [count / area if area else 0.0 for count, area in zip(pixels.classes, pixels.areas, strict=True)]
+        middle = statistics.median([one for one in frequencies if one] or [0.0])
+        return tuple(middle / one if one else 0.0 for one in frequencies)
+    raise RequestError(f"class weights {weighting!r}: expected one of {', '.join(map(repr, WEIGHTINGS))}")

@@ -1,0 +1,129 @@
+"""Statistics are those of the very pixels that readers deliver, and add up whatever the shards."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import SMALL_SHARDS, RawFolder, pack, run
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as of_numpy
+from numpy.typing import NDArray
+
+from packer.moments import row_pixels
+from readers import RequestError, SegDataset, open_dataset
+from readers.contract.manifest import Manifest
+from readers.contract.pixels import Pixels
+from readers.statistics import WEIGHTINGS, class_weights
+
+SMALL = Pixels((6, 2, 0), (2, 1, 0), (12, 4, 0), 4, (0, 0, 0), (0, 0, 0))
+"""Two rows of 2x2 and 2x4 pixels: the first class in both, the second in the smaller, the third in none."""
+
+
+def all_pixels(dataset: SegDataset) -> tuple[torch.Tensor, torch.Tensor]:
+    """Every image's numbers from 0 to 1 (3,N), every label's index (N)."""
+    scale = 255 if dataset.image_field.dtype == "|u1" else 1
+    images = torch.cat([image.double().reshape(3, -1) / scale for image, _ in dataset], 1)
+    return images, torch.cat([label.reshape(-1) for _, label in dataset])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
+def test_mean_and_deviation_are_those_of_all_pixels(raw_folder: RawFolder, tmp_path: Path, dtype: str) -> None:
+    out = pack(raw_folder.path, tmp_path / "out", "--labels", "index", "--image-dtype", dtype, *SMALL_SHARDS)
+    for split in ("train", "val", "all"):
+        dataset = open_dataset(out, split)
+        images, labels = all_pixels(dataset)
+        rounded = (images * 255).round() / 255
+        assert dataset.mean == pytest.approx(rounded.mean(1).tolist(), rel=1e-12)
+        assert dataset.std == pytest.approx(rounded.std(1, correction=0).tolist(), rel=1e-9)
+        assert dataset.pixels.classes == tuple((labels == index).sum() for index in range(len(dataset.classes)))
+        assert dataset.pixels.count == len(labels)
+
+
+def test_rows_and_areas_are_of_the_rows_that_have_a_class(native: Path) -> None:
+    dataset = open_dataset(native, "all", label="index")
+    rows, areas = np.zeros((2, len(dataset.classes)), np.int64)
+    for _, label in dataset:
+        present = [index for index in range(len(dataset.classes)) if (label == index).any()]
+        rows[present] += 1
+        areas[present] += label.numel()
+    assert dataset.pixels.rows == tuple(rows.tolist())
+    assert dataset.pixels.areas == tuple(areas.tolist())
+
+
+def test_statistics_do_not_depend_on_shards_and_formats(raw_folder: RawFolder, tmp_path: Path) -> None:
+    packs = [
+        pack(raw_folder.path, tmp_path / "one"),
+        pack(raw_folder.path, tmp_path / "many", *SMALL_SHARDS),
+        pack(raw_folder.path, tmp_path / "lmdb", "--format", "lmdb", "--labels", "index"),
+    ]
+    found = [[split.pixels for split in Manifest.load(out).splits] for out in packs]
+    assert found[0] == found[1] == found[2]
+
+
+@given(of_numpy.arrays(np.uint8, (3, 5, 7)))
+def test_sums_are_exact(image: NDArray[np.uint8]) -> None:
+    pixels = row_pixels(image, [35], 0)
+    wide = image.reshape(3, -1).astype(np.int64)
+    assert pixels.sums == tuple(wide.sum(1).tolist())
+    assert pixels.squares == tuple((wide**2).sum(1).tolist())
+    as_floats = [row_pixels((image / np.float32(255)).astype(kind), [35], 0) for kind in (np.float16, np.float32)]
+    assert as_floats == [pixels, pixels]
+
+
+def test_sums_of_the_brightest_picture_do_not_run_over() -> None:
+    pixels = row_pixels(np.full((3, 4096, 8192), 255, np.uint8), [4096 * 8192], 0)
+    assert pixels.sums == (255 * 4096 * 8192,) * 3
+    assert pixels.squares == (255**2 * 4096 * 8192,) * 3
+
+
+def test_weights_are_as_in_the_papers() -> None:
+    assert class_weights(SMALL, "inverse") == pytest.approx((8 / (2 * 6), 8 / (2 * 2), 0))
+    assert class_weights(SMALL, "median") == pytest.approx((1, 1, 0))  # 6/12 and 2/4, whose median is 1/2
+    assert class_weights(SMALL, "enet") == pytest.approx((1 / math.log(1.02 + 0.75), 1 / math.log(1.02 + 0.25), 0))
+    with pytest.raises(RequestError, match="'median'"):
+        class_weights(SMALL, "mean")  # type: ignore[arg-type]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=6))
+def test_no_class_that_occurs_counts_for_nothing(counts: list[tuple[int, int]]) -> None:
+    classes = tuple(count for count, _ in counts)
+    areas = tuple(count + more if count else 0 for count, more in counts)
+    pixels = Pixels(classes, tuple(map(bool, classes)), areas, 0, (0, 0, 0), (0, 0, 0))
+    for weighting in WEIGHTINGS:
+        weights = class_weights(pixels, weighting)
+        assert [weight > 0 for weight in weights] == [count > 0 for count in classes]
+
+
+def test_the_command_tells_each_split(raw_folder: RawFolder, tmp_path: Path) -> None:
+    out = pack(raw_folder.path, tmp_path / "out")
+    facts = json.loads(run("stats", "--json", out).stdout)
+    assert [(one["split"], one["rows"]) for one in facts] == [("train", 23), ("val", 9)]
+    train = open_dataset(out, "train")
+    assert facts[0]["mean"] == list(train.mean)
+    assert facts[0]["std"] == list(train.std)
+    assert facts[0]["sizes"] == {"24x36": 23}
+    assert [one["weights"]["median"] for one in facts[0]["classes"]] == list(train.class_weights("median"))
+    told = run("stats", out).stdout
+    assert told.startswith("train: 23 rows (23 of 24x36), 0.000 % ignored\nmean  0.")
+    assert "\nval: 9 rows" in told
+
+
+def test_the_command_counts_native_sizes(native: Path) -> None:
+    for facts in json.loads(run("stats", "--json", native).stdout):
+        dataset = open_dataset(native, facts["split"])
+        sizes = Counter("{}x{}".format(*dataset.size(row)) for row in range(len(dataset)))
+        assert facts["sizes"] == sizes
+
+
+def test_batches_are_normalised_by_their_split(raw_folder: RawFolder, tmp_path: Path) -> None:
+    dataset = open_dataset(pack(raw_folder.path, tmp_path / "out"), "train")
+    images = torch.cat([images for images, _ in dataset.loader(8).to("cpu", normalize=True)]).double()
+    assert images.mean((0, 2, 3)).tolist() == pytest.approx([0, 0, 0], abs=1e-5)
+    assert images.std((0, 2, 3), correction=0).tolist() == pytest.approx([1, 1, 1], rel=1e-5)
