@@ -32,6 +32,6 @@ def _bytes(image: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _sums(plane: NDArray[np.uint8]) -> tuple[int, int]:
-    """Of the numbers and of their squares, ten times as fast as numpy. The latter's sum comes as the square of its root,
+    """Of the numbers and their squares, ten times as fast as numpy. The latter's sum comes as the square of its root,
     which is off by far less than one for as many pixels as there may be."""
     return int(cv2.sumElems(plane)[0]), round(cv2.norm(plane, cv2.NORM_L2SQR))
