@@ -27,7 +27,13 @@ def test_the_bare_loop_makes_what_a_build_packs(
     command = [sys.executable, "-m", "bench.building", "--pairs", str(PAIRS), "--rounds", "1", "--keep", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(REPO / "tools")}
     done = subprocess.run(
-        [*command, "--formats", *formats, *options], cwd=REPO, env=environment, capture_output=True, text=True, check=False, timeout=300
+        [*command, "--formats", *formats, *options],
+        cwd=REPO,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     told = {line.split()[0] for line in done.stdout.splitlines() if line}
