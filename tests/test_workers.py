@@ -11,21 +11,26 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from conftest import RawFolder, make_raw, pack, run
 from drills.workers import drill
 
+from packer.engines import build_shards
 from packer.engines.board import Board, Watch
 from packer.engines.case import MOST_FAILURES
 from packer.engines.glance_case import GlanceCase
+from packer.engines.process import Worker
 from packer.engines.shard_case import ShardCase
+from packer.engines.supervisor import Supervisor
 from packer.errors import EngineError
 from packer.glance import Question
 from packer.plan import Request
 from packer.planning import make_plan
 from readers import open_dataset
+from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
 
 DEATHS = {
@@ -245,6 +250,27 @@ def test_a_worker_that_somebody_kills_is_replaced(tmp_path: Path, workers: int, 
     assert words.startswith("finding"), words
     assert receipts(tmp_path / "out") == receipts(pack(raw.path, tmp_path / "calm", *options[:-1]))
     assert not list((tmp_path / "out").glob("shards/.partial-*"))
+
+
+def test_while_one_writes_another_decodes_and_no_more_decode_than_were_asked_for(
+    raw: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, int]] = []
+    real = Supervisor._woken
+
+    def spy(self: Supervisor[Any]) -> list[Worker]:
+        decoding = [worker for worker in self._workers if worker.case is not None and not worker.settling]
+        seen.append((len(decoding), len(self._workers)))
+        return real(self)
+
+    monkeypatch.setattr(Supervisor, "_woken", spy)
+    plan = make_plan(Request(raw.path, tmp_path / "out", shard_bytes=40_000, workers=2))
+    assert len(plan.specs) > 4
+    (tmp_path / "out" / SHARDS).mkdir(parents=True)
+    receipts = dict(build_shards(plan.specs, raw.path, tmp_path / "out", workers=2, task_timeout=300))
+    assert sorted(receipts) == list(range(len(plan.specs)))
+    assert max(decoding for decoding, _ in seen) == 2
+    assert max(workers for _, workers in seen) <= 3
 
 
 def test_a_packer_whose_workers_cannot_start_says_so(raw: RawFolder, tmp_path: Path) -> None:

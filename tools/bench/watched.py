@@ -15,8 +15,8 @@ from typing import Any
 
 from drills.processes import session
 
-LOOK = 0.1
-"""Seconds from one look to the next."""
+LOOK, CLOSE_LOOK = 0.1, 0.01
+"""Seconds from one look to the next; memory comes and goes faster."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def watched(arguments: Sequence[object], memory: bool = False) -> Run:
 def _watch(process: subprocess.Popen[str], seen: _Seen, memory: bool) -> None:
     while process.poll() is None:
         seen.look(process.pid, memory)
-        time.sleep(LOOK)
+        time.sleep(CLOSE_LOOK if memory else LOOK)
 
 
 def _memory(number: int) -> int:
