@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from zlib_ng.zlib_ng import crc32
 
-from packer.checksum import crc32
 from packer.errors import BadPair
 from packer.labels import LabelCodec
 from packer.looks import look

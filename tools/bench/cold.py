@@ -1,6 +1,6 @@
 """Benchmark: random rows of a pack that is not in memory, next to the rate at which the disk gives its files in order.
 
-    python tools/bench/cold.py [--gib 4] [--rounds 3] [--format npy] [--keep FOLDER]
+    PYTHONPATH=tools python -m bench.cold [--gib 4] [--rounds 3] [--format npy] [--keep FOLDER]
 
 Before each pass the pack is taken out of the page cache, and what is left there is counted. The reference reads the
 files in order, past the page cache (O_DIRECT), with four requests under way. The rates are of the rows' bytes.
@@ -20,8 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import reading
 
+from bench import reading
 from readers import open_dataset
 from readers.contract.manifest import SHARDS, STORAGES
 

@@ -1,6 +1,6 @@
 """Benchmark: how long a night takes in which nothing changed, or one picture, in a data set of many small pictures.
 
-    python tools/bench/nights.py [--pairs 50000] [--keep FOLDER]
+    PYTHONPATH=tools python -m bench.nights [--pairs 50000] [--keep FOLDER]
 
 The pictures are 16x16, so that what is measured is the bookkeeping: finding, comparing, reusing.
 """

@@ -1,6 +1,6 @@
 """Benchmark: how fast rows come out of a pack, next to a loop that only copies them; every contender in turn.
 
-    python tools/bench/reading.py [--rounds 7] [--only loader] [--keep FOLDER]
+    PYTHONPATH=tools python -m bench.reading [--rounds 7] [--only loader] [--keep FOLDER]
 
 1,200 pairs of 512x512 (uint8 image, 12 classes), batches of 16, shuffled, page cache warm. The copy loop is
 `torch.index_select` of mapped rows into one reused buffer, on all cores: what memory gives. Its rate in the same round
