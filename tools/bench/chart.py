@@ -16,7 +16,9 @@ def draw(folder: Path, rows: Sequence[Row]) -> None:
     """Write peers.png and peers.svg. Bars are medians, whiskers go from the least round to the best."""
     from matplotlib.figure import Figure
 
-    shown = sorted((row for row in rows if row.rates and row.name != COPY), key=lambda row: statistics.median(row.of_copy))
+    shown = sorted(
+        (row for row in rows if not row.trouble and row.name != COPY), key=lambda row: statistics.median(row.of_copy)
+    )
     names = [row.name for row in shown]
     middles = [statistics.median(row.of_copy) for row in shown]
     whiskers = [
@@ -28,7 +30,9 @@ def draw(folder: Path, rows: Sequence[Row]) -> None:
     colours = [OURS if name.startswith("loader") else PLAIN for name in names]
     axes.barh(names, middles, xerr=whiskers, color=colours, error_kw={"lw": 1, "capsize": 2})
     for place, (middle, row) in enumerate(zip(middles, shown, strict=True)):
-        axes.annotate(f"{middle:.2g}", (max(row.of_copy), place), xytext=(5, 0), textcoords="offset points", va="center", size=8)
+        axes.annotate(
+            f"{middle:.2g}", (max(row.of_copy), place), xytext=(5, 0), textcoords="offset points", va="center", size=8
+        )
     axes.axvline(1, color="black", lw=1)
     axes.set_xlim(0, 1.1 * max(1, *(max(row.of_copy) for row in shown)))
     axes.set_xlabel("part of the copy loop's rate, in the same round (1: as fast as memory is copied)")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from contenders import Passes
+
+Outcome = TypeVar("Outcome")
 
 
 @dataclass
@@ -20,6 +23,12 @@ class Row:
     rates: list[float] = field(default_factory=list)
     copy: list[float] = field(default_factory=list)
     ours: list[float] = field(default_factory=list)
+
+    def note(self, mine: float, copy: float, ours: float) -> None:
+        """Another round."""
+        self.rates.append(mine)
+        self.copy.append(copy)
+        self.ours.append(ours)
 
     @property
     def of_copy(self) -> list[float]:
@@ -34,15 +43,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Turn:
-    """Whose turn it is: its row, and what makes a pass; nothing, where there was trouble before."""
+    """Whose turn it is: its row, and what makes a pass."""
 
     row: Row
-    passes: Passes | None
+    passes: Passes
 
 
 @dataclass(frozen=True)
 class Proof:
-    """How many pairs came, and a sum that is another one when a byte is, or when image and label do not belong together."""
+    """How many pairs came, and a sum that changes with any byte, and when images and labels change partners."""
 
     pairs: int
     total: int
@@ -51,49 +60,51 @@ class Proof:
 def take_turns(copy: Turn, ours: Turn, others: Sequence[Turn], rounds: int) -> None:
     """Fill the rows. The first pass of each warms up, and must deliver what the copy loop copies."""
     expected = proof(copy.passes)
-    ready = [turn for turn in (ours, *others) if turn.passes and proves(turn, expected)]
-    if ours not in ready:
+    if not proves(ours, expected):
         raise SystemExit(f"{ours.row.name}: {ours.row.trouble}")
+    ready = [turn for turn in others if not turn.row.trouble and proves(turn, expected)]
     for _ in range(rounds):
-        copying = rate(copy.passes)
-        copy.row.rates.append(copying)
-        copy.row.copy.append(copying)
-        ours_now = copying
+        copying, now = rate(copy.passes), rate(ours.passes)
+        copy.row.note(copying, copying, now)
+        ours.row.note(now, copying, now)
         for turn in ready:
-            now = rate(turn.passes)
-            ours_now = now if turn is ours else ours_now
-            turn.row.rates.append(now)
-            turn.row.copy.append(copying)
-            turn.row.ours.append(ours_now)
-        copy.row.ours.append(ours_now)
+            mine = attempt(turn, rate)
+            if mine is not None:
+                turn.row.note(mine, copying, now)
+        ready = [turn for turn in ready if not turn.row.trouble]
 
 
 def proves(turn: Turn, expected: Proof) -> bool:
     """Whether its pass is the right one; what is wrong is noted."""
-    try:
-        found = proof(turn.passes)
-    except Exception as error:  # noqa: BLE001 - what others raise is theirs to choose
-        turn.row.trouble = f"{type(error).__name__}: {error}"
-    else:
-        if found != expected:
-            turn.row.trouble = f"delivered {found}, expected {expected}"
+    found = attempt(turn, proof)
+    if found not in (None, expected):
+        turn.row.trouble = f"delivered {found}, expected {expected}"
     print(f"  {turn.row.name:40} {turn.row.trouble or f'{expected} as expected'}", file=sys.stderr, flush=True)
     return not turn.row.trouble
 
 
-def proof(passes: Passes | None) -> Proof:
+def attempt(turn: Turn, act: Callable[[Passes], Outcome]) -> Outcome | None:
+    """What comes of a pass; where it fails, nothing, and the trouble is noted."""
+    try:
+        return act(turn.passes)
+    except Exception as error:  # noqa: BLE001 - what others raise is theirs to choose
+        turn.row.trouble = f"{type(error).__name__}: {error}"
+        return None
+
+
+def proof(passes: Passes) -> Proof:
     pairs, total = 0, 0
-    for images, labels in passes() if passes else ():
+    for images, labels in passes():
         sums = [part.reshape(len(part), -1).sum(1).tolist() for part in (images, labels)]
         pairs += len(images)
         total += sum(image * (1 + label) for image, label in zip(*sums, strict=True))
     return Proof(pairs, total)
 
 
-def rate(passes: Passes | None) -> float:
+def rate(passes: Passes) -> float:
     """Samples per second of a pass."""
     started, samples = time.perf_counter(), 0
-    for images, labels in passes() if passes else ():
+    for images, labels in passes():
         samples += len(images)
         int(labels[-1, -1, -1])  # the batch is there
     return samples / (time.perf_counter() - started)

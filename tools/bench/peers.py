@@ -37,7 +37,7 @@ from contest import Row, Turn, take_turns
 from reading import copied
 from table import COPY, OURS, lines
 
-SEGPACK, *PEERS = CONTENDERS
+SEGPACK = CONTENDERS[0]
 AT_ONCE = 3
 
 
@@ -78,11 +78,12 @@ def named(only: str) -> list[Entry]:
 def header(entries: list[Entry], pairs: int, rounds: int) -> str:
     """What ran where: the machine, and the version of everything."""
     models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    packages = ", ".join(f"{name} {known_version(name)}" for name in ["torch", "numpy", *(e.package for e in entries)])
+    names = dict.fromkeys(["torch", "numpy", "segpack", *(entry.package for entry in entries)])
+    packages = ", ".join(f"{name} {known_version(name)}" for name in names)
     return "\n".join(
         [
             f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC; {pairs:,} pairs, rounds: {rounds}",
-            f"{models[0].partition(': ')[2] if models else platform.machine()}, {os.cpu_count()} cores, "
+            f"{models[0].partition(': ')[2] if models else platform.machine()}, {os.cpu_count()} cores",
             f"Linux {platform.release()}, Python {platform.python_version()}, {torch.get_num_threads()} threads of torch",
             packages,
             f"load at the start: {os.getloadavg()[0]:.1f}",
@@ -100,14 +101,9 @@ def known_version(package: str) -> str:
 def contest(entries: list[Entry], pairs: Pairs, root: Path, rounds: int, keep: bool) -> list[Row]:
     """All rows: the copy loop and ours, which run in every round, then the others, a few at a time."""
     prepare(SEGPACK, pairs, root)
-    packs = ways(SEGPACK, pairs, root)
     copy = Turn(Row(COPY), partial(copied, pairs.images, pairs.labels))
-    ours = Turn(Row(OURS), packs.pop(OURS))
+    ours = Turn(Row(OURS), ways(SEGPACK, pairs, root)["npy"])
     rows = [copy.row, ours.row]
-    if SEGPACK in entries:
-        turns = [Turn(Row(name), passes) for name, passes in packs.items()]
-        take_turns(copy, ours, turns, rounds)
-        rows += [turn.row for turn in turns]
     others = [entry for entry in entries if entry is not SEGPACK]
     for first in range(0, len(others), AT_ONCE):
         group = others[first : first + AT_ONCE]
@@ -129,7 +125,7 @@ def turns_of(entry: Entry, pairs: Pairs, root: Path) -> Iterator[Turn]:
             yield Turn(Row(f"{entry.title}, {way}", entry.goal), passes)
     except Exception as error:  # noqa: BLE001 - what others raise is theirs to choose
         print(f"{entry.title}: {type(error).__name__}: {error}", file=sys.stderr)
-        yield Turn(Row(entry.title, entry.goal, trouble=f"{type(error).__name__}: {error}"), None)
+        yield Turn(Row(entry.title, entry.goal, trouble=f"{type(error).__name__}: {error}"), tuple)
 
 
 def prepare(entry: Entry, pairs: Pairs, root: Path) -> None:

@@ -37,5 +37,7 @@ def cells(row: Row) -> tuple[str, ...]:
 
 def spread(ratios: Sequence[float]) -> str:
     """Median, least and most, in three digits."""
-    median, least, most = (f"{number:#.3g}".rstrip(".") for number in (statistics.median(ratios), min(ratios), max(ratios)))
+    median, least, most = (
+        f"{number:#.3g}".rstrip(".") for number in (statistics.median(ratios), min(ratios), max(ratios))
+    )
     return f"{median} ({least} to {most})"

@@ -6,8 +6,9 @@ and what makes a pass with each, over all pairs in shuffled batches of `BATCH`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -16,6 +17,18 @@ Tensors = tuple[torch.Tensor, torch.Tensor]
 """Images and labels of a batch: uint8, in either order of axes."""
 Passes = Callable[[], Iterable[Tensors]]
 Ways = dict[str, Passes]
+
+
+def forked(workers: int) -> dict[str, Any]:
+    """Options of a DataLoader whose workers stay. They are forked, whatever a contender that came before prefers."""
+    options: dict[str, Any] = {"num_workers": workers}
+    return options | {"persistent_workers": True, "multiprocessing_context": "fork"} if workers else options
+
+
+def shuffled(rows: int) -> Iterator[list[int]]:
+    """The rows of each batch, for those who bring no order of their own."""
+    order = torch.randperm(rows).tolist()
+    return (order[first : first + BATCH] for first in range(0, rows, BATCH))
 
 
 @dataclass(frozen=True)
@@ -30,7 +43,8 @@ class Entry:
 
 # Those that start processes come before those that leave threads behind: a fork takes no thread along.
 CONTENDERS = (
-    Entry("segpack", "segpack", "segpack"),
+    Entry("loader", "segpack", "segpack"),
+    Entry("loader", "formats", "segpack"),
     Entry("raw PNG, OpenCV", "opencv", "opencv-python", 80),
     Entry("raw PNG, Pillow", "pillow", "pillow"),
     Entry("TensorDict", "tensordict", "tensordict", 8),

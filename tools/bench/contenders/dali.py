@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from nvidia.dali import fn, pipeline_def
+from nvidia.dali import Pipeline, fn
 from nvidia.dali.plugin.base_iterator import LastBatchPolicy
 from nvidia.dali.plugin.pytorch import DALIGenericIterator
 
@@ -26,25 +26,19 @@ def write(pairs: Pairs, out: Path) -> None:
             np.save(out / name / f"{row:05}.npy", column[row])
 
 
-@pipeline_def(batch_size=BATCH, num_threads=WORKERS, device_id=None, prefetch_queue_depth=2)
-def columns(out: Path) -> tuple[Any, ...]:
-    """Both readers shuffle alike, as both are given the same seed."""
-    return tuple(
-        fn.readers.numpy(
-            file_root=str(out / name),
-            name=name,
-            shuffle_after_epoch=True,
-            cache_header_information=True,
-        )
-        for name in ("image", "label")
-    )
-
-
 def ways(out: Path) -> Ways:
-    iterator = DALIGenericIterator(
-        [columns(out)], ["image", "label"], reader_name="image", auto_reset=True, last_batch_policy=LastBatchPolicy.PARTIAL
-    )
-    return {f"{WORKERS} threads": partial(parts, iterator)}
+    names = ["image", "label"]
+    pipeline = Pipeline(batch_size=BATCH, num_threads=WORKERS, device_id=None, prefetch_queue_depth=2)
+    with pipeline:
+        pipeline.set_outputs(*(reader(out / name) for name in names))
+    options = {"reader_name": names[0], "auto_reset": True, "last_batch_policy": LastBatchPolicy.PARTIAL}
+    return {f"{WORKERS} threads": partial(parts, DALIGenericIterator([pipeline], names, **options))}
+
+
+def reader(folder: Path) -> Any:
+    """Both shuffle alike: what `shuffle_after_epoch` does depends on nothing but the epoch."""
+    options = {"shuffle_after_epoch": True, "cache_header_information": True}
+    return fn.readers.numpy(file_root=str(folder), name=folder.name, **options)
 
 
 def parts(iterator: Any) -> Iterable[Tensors]:

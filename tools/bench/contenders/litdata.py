@@ -13,12 +13,18 @@ from typing import Any
 import torch
 from litdata import StreamingDataLoader, StreamingDataset, optimize
 
-from contenders import BATCH, WORKERS, Tensors, Ways
+from contenders import BATCH, WORKERS, Tensors, Ways, forked
 from contenders.pairs import Pairs
 
 
 def write(pairs: Pairs, out: Path) -> None:
-    optimize(fn=partial(sample, pairs), inputs=list(range(len(pairs))), output_dir=str(out), chunk_bytes="64MB", num_workers=1)
+    optimize(
+        fn=partial(sample, pairs),
+        inputs=list(range(len(pairs))),
+        output_dir=str(out),
+        chunk_bytes="64MB",
+        num_workers=1,
+    )
 
 
 def sample(pairs: Pairs, row: int) -> dict[str, torch.Tensor]:
@@ -31,8 +37,7 @@ def ways(out: Path) -> Ways:
 
 def loaded(out: Path, workers: int) -> Callable[[], Iterable[Tensors]]:
     data = StreamingDataset(str(out), shuffle=True)
-    options: dict[str, Any] = {"num_workers": workers, "persistent_workers": bool(workers)}
-    return partial(parts, StreamingDataLoader(data, batch_size=BATCH, **options))
+    return partial(parts, StreamingDataLoader(data, batch_size=BATCH, **forked(workers)))
 
 
 def parts(loader: Any) -> Iterable[Tensors]:

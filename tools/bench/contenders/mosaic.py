@@ -14,7 +14,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from contenders import BATCH, WORKERS, Tensors, Ways
+from contenders import BATCH, WORKERS, Tensors, Ways, forked
 from contenders.pairs import SIDE, Pairs
 
 try:
@@ -40,8 +40,7 @@ def ways(out: Path) -> Ways:
 
 def loaded(out: Path, workers: int) -> Callable[[], Iterable[Tensors]]:
     data = StreamingDataset(local=str(out), shuffle=True, batch_size=BATCH)
-    options: dict[str, Any] = {"num_workers": workers, "persistent_workers": bool(workers)}
-    return partial(parts, DataLoader(data, BATCH, **options))
+    return partial(parts, DataLoader(data, BATCH, **forked(workers)))
 
 
 def parts(loader: DataLoader[Any]) -> Iterable[Tensors]:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from contenders import BATCH, WORKERS, Ways
+from contenders import BATCH, WORKERS, Ways, forked
 from contenders.pairs import Pairs
 
 
@@ -34,7 +34,5 @@ def link(pairs: Pairs, out: Path) -> None:
 
 
 def decoded(out: Path, decode: Callable[[Path], Any]) -> Ways:
-    loader: DataLoader[Any] = DataLoader(
-        RawFiles(out, decode), BATCH, shuffle=True, num_workers=WORKERS, persistent_workers=True
-    )
+    loader: DataLoader[Any] = DataLoader(RawFiles(out, decode), BATCH, shuffle=True, **forked(WORKERS))
     return {f"{WORKERS} workers": lambda: loader}

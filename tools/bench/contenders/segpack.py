@@ -1,26 +1,26 @@
-"""Ourselves: a pack in each format. `npy` is what all others are held against."""
+"""Ourselves: a pack in npy shards, which all others are held against."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+
+from reading import build
 
 from contenders import BATCH, Tensors, Ways
 from contenders.pairs import Pairs
-from readers import SegDataset, open_dataset
-from readers.contract.manifest import STORAGES
-from reading import build
+from readers import open_dataset
 
 
-def write(pairs: Pairs, out: Path) -> None:
-    for storage in STORAGES:
+def write(pairs: Pairs, out: Path, storages: Sequence[str] = ("npy",)) -> None:
+    for storage in storages:
         build(pairs.raw, out / storage, storage)
 
 
 def ways(out: Path) -> Ways:
-    return {f"loader, {storage}": passes(open_dataset(out / storage)) for storage in STORAGES}
+    return {pack.name: loaded(pack) for pack in sorted(out.iterdir())}
 
 
-def passes(dataset: SegDataset) -> Callable[[], Iterable[Tensors]]:
-    loader = dataset.loader(BATCH, shuffle=True)
+def loaded(pack: Path) -> Callable[[], Iterable[Tensors]]:
+    loader = open_dataset(pack).loader(BATCH, shuffle=True)
     return lambda: loader

@@ -1,21 +1,25 @@
 """Squirrel: msgpack shards, which it always compresses with gzip; shuffled by shard and in a buffer.
 
 Its docs: split the shards among the workers, batch in them, and let a DataLoader of `batch_size=None` pass that on.
+The shards are shuffled after they were split: before, each worker would do so its own way, and some be read twice.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from squirrel.driver import MessagepackDriver
+from squirrel.iterstream.iterators import shuffle_
+from squirrel.iterstream.torch_composables import SplitByWorker
 from squirrel.serialization import MessagepackSerializer
 from squirrel.store import SquirrelStore
 from torch.utils.data import DataLoader
 
-from contenders import BATCH, WORKERS, Ways
+from contenders import BATCH, WORKERS, Ways, forked
 from contenders.pairs import Pairs
 
 SHARD, BUFFER = 100, 100
@@ -35,13 +39,12 @@ def ways(out: Path) -> Ways:
     keys = sorted(driver.keys())
     stream = driver.get_iter(
         keys_iterable=keys,
-        shuffle_key_buffer=len(keys),
         shuffle_item_buffer=BUFFER,
-        key_hooks=["split_by_worker_pytorch"],
+        key_hooks=[SplitByWorker, partial(shuffle_, bufsize=len(keys))],
         max_workers=1,
     )
     data = stream.batched(BATCH, collation_fn=collated, drop_last_if_not_full=False).to_torch_iterable()
-    loader: DataLoader[Any] = DataLoader(data, batch_size=None, num_workers=WORKERS, persistent_workers=True)
+    loader: DataLoader[Any] = DataLoader(data, batch_size=None, **forked(WORKERS))
     return {f"{WORKERS} workers": lambda: loader}
 
 

@@ -15,7 +15,7 @@ import torch
 from tensordict import TensorDict
 from torch.utils.data import DataLoader
 
-from contenders import BATCH, WORKERS, Tensors, Ways
+from contenders import BATCH, WORKERS, Tensors, Ways, forked
 from contenders.pairs import Pairs
 
 
@@ -34,8 +34,7 @@ def ways(out: Path) -> Ways:
 
 
 def loaded(data: Any, workers: int) -> Callable[[], Iterable[Tensors]]:
-    options: dict[str, Any] = {"num_workers": workers, "persistent_workers": bool(workers)}
-    loader: DataLoader[Any] = DataLoader(data, BATCH, shuffle=True, collate_fn=as_it_is, **options)
+    loader: DataLoader[Any] = DataLoader(data, BATCH, shuffle=True, collate_fn=as_it_is, **forked(workers))
     return partial(parts, loader)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import webdataset as wds
 
-from contenders import BATCH, WORKERS, Ways
+from contenders import BATCH, WORKERS, Ways, forked
 from contenders.pairs import SIDE, Pairs
 
 SHARD_BYTES = 100 << 20
@@ -31,11 +31,17 @@ def write(pairs: Pairs, out: Path) -> None:
 
 def ways(out: Path) -> Ways:
     shards = [str(path) for path in sorted(out.glob("*.tar"))]
-    data = wds.WebDataset(shards, shardshuffle=len(shards)).shuffle(BUFFER).map(decoded).batched(BATCH)
-    loader = wds.WebLoader(data, batch_size=None, num_workers=WORKERS, persistent_workers=True)
+    data = wds.WebDataset(shards, shardshuffle=len(shards)).shuffle(BUFFER).map(decoded)
+    batches = data.batched(BATCH, collation_fn=collated)
+    loader = wds.WebLoader(batches, batch_size=None, **forked(WORKERS))
     return {f"{WORKERS} workers": lambda: loader}
 
 
-def decoded(sample: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
-    image, label = (np.frombuffer(bytearray(sample[name]), np.uint8) for name in ("image", "label"))
-    return torch.from_numpy(image.reshape(SIDE, SIDE, 3)), torch.from_numpy(label.reshape(SIDE, SIDE))
+def decoded(sample: dict[str, Any]) -> tuple[Any, Any]:
+    """Arrays over the bytes that were read."""
+    image, label = (np.frombuffer(sample[name], np.uint8) for name in ("image", "label"))
+    return image.reshape(SIDE, SIDE, 3), label.reshape(SIDE, SIDE)
+
+
+def collated(samples: list[tuple[Any, Any]]) -> tuple[torch.Tensor, ...]:
+    return tuple(torch.from_numpy(np.stack(parts)) for parts in zip(*samples, strict=True))
