@@ -84,7 +84,7 @@ def header(entries: list[Entry], pairs: int, rounds: int) -> str:
         [
             f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC; {pairs:,} pairs, rounds: {rounds}",
             f"{models[0].partition(': ')[2] if models else platform.machine()}, {os.cpu_count()} cores",
-            f"Linux {platform.release()}, Python {platform.python_version()}, {torch.get_num_threads()} threads of torch",
+            f"Linux {platform.release()}, Python {platform.python_version()}, torch on {torch.get_num_threads()} threads",
             packages,
             f"load at the start: {os.getloadavg()[0]:.1f}",
         ]
@@ -110,6 +110,7 @@ def contest(entries: list[Entry], pairs: Pairs, root: Path, rounds: int, keep: b
         turns = [turn for entry in group for turn in turns_of(entry, pairs, root)]
         take_turns(copy, ours, turns, rounds)
         rows += [turn.row for turn in turns]
+        print("\n".join(lines(rows)), file=sys.stderr, flush=True)  # so far
         del turns
         gc.collect()  # their workers end
         for entry in () if keep else group:
