@@ -84,7 +84,8 @@ def header(entries: list[Entry], pairs: int, rounds: int) -> str:
         [
             f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC; {pairs:,} pairs, rounds: {rounds}",
             f"{models[0].partition(': ')[2] if models else platform.machine()}, {os.cpu_count()} cores",
-            f"Linux {platform.release()}, Python {platform.python_version()}, torch on {torch.get_num_threads()} threads",
+            f"Linux {platform.release()}, Python {platform.python_version()}",
+            f"torch on {torch.get_num_threads()} threads",
             packages,
             f"load at the start: {os.getloadavg()[0]:.1f}",
         ]
