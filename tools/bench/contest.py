@@ -9,36 +9,56 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from contenders import Passes
+from cpu import TICK, cpu_seconds
 
 Outcome = TypeVar("Outcome")
+LEAST = 1 / TICK
+"""No pass is said to have taken less CPU time than can be told."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Of a pass: pairs in a second, and CPU time for each pair, in milliseconds."""
+
+    rate: float
+    cpu: float
 
 
 @dataclass
 class Row:
-    """What was measured: samples per second in each round, and those of the copy loop and of our loader in the same."""
+    """What was measured in each round, with the paces of the copy loop and of our loader in the same."""
 
     name: str
     goal: float | None = None
     trouble: str = ""
-    rates: list[float] = field(default_factory=list)
-    copy: list[float] = field(default_factory=list)
-    ours: list[float] = field(default_factory=list)
+    paces: list[Pace] = field(default_factory=list)
+    copy: list[Pace] = field(default_factory=list)
+    ours: list[Pace] = field(default_factory=list)
 
-    def note(self, mine: float, copy: float, ours: float) -> None:
+    def note(self, mine: Pace, copy: Pace, ours: Pace) -> None:
         """Another round."""
-        self.rates.append(mine)
+        self.paces.append(mine)
         self.copy.append(copy)
         self.ours.append(ours)
 
     @property
+    def rates(self) -> list[float]:
+        return [pace.rate for pace in self.paces]
+
+    @property
     def of_copy(self) -> list[float]:
         """Which part of the copy loop's rate it reached."""
-        return [mine / other for mine, other in zip(self.rates, self.copy, strict=True)]
+        return [mine.rate / other.rate for mine, other in zip(self.paces, self.copy, strict=True)]
 
     @property
     def behind(self) -> list[float]:
         """How many times as fast our loader was."""
-        return [other / mine for mine, other in zip(self.rates, self.ours, strict=True)]
+        return [other.rate / mine.rate for mine, other in zip(self.paces, self.ours, strict=True)]
+
+    @property
+    def costlier(self) -> list[float]:
+        """How many times the CPU time of our loader it took."""
+        return [mine.cpu / other.cpu for mine, other in zip(self.paces, self.ours, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -64,11 +84,11 @@ def take_turns(copy: Turn, ours: Turn, others: Sequence[Turn], rounds: int) -> N
         raise SystemExit(f"{ours.row.name}: {ours.row.trouble}")
     ready = [turn for turn in others if not turn.row.trouble and proves(turn, expected)]
     for _ in range(rounds):
-        copying, now = rate(copy.passes), rate(ours.passes)
+        copying, now = measured(copy.passes), measured(ours.passes)
         copy.row.note(copying, copying, now)
         ours.row.note(now, copying, now)
         for turn in ready:
-            mine = attempt(turn, rate)
+            mine = attempt(turn, measured)
             if mine is not None:
                 turn.row.note(mine, copying, now)
         ready = [turn for turn in ready if not turn.row.trouble]
@@ -101,10 +121,10 @@ def proof(passes: Passes) -> Proof:
     return Proof(pairs, total)
 
 
-def rate(passes: Passes) -> float:
-    """Samples per second of a pass."""
-    started, samples = time.perf_counter(), 0
+def measured(passes: Passes) -> Pace:
+    started, spent, pairs = time.perf_counter(), cpu_seconds(), 0
     for images, labels in passes():
-        samples += len(images)
+        pairs += len(images)
         int(labels[-1, -1, -1])  # the batch is there
-    return samples / (time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return Pace(pairs / seconds, max(cpu_seconds() - spent, LEAST) / pairs * 1e3)

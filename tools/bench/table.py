@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contest import Row
 
 COPY, OURS = "copy loop, all cores", "loader, npy"
-HEAD = ("", "samples/s", "of the copy loop", "loader is faster by", "goal", "faster")
+HEAD = ("", "pairs/s", "of the copy loop", "loader is faster by", "goal", "faster", "CPU ms/pair", "of the loader's")
 
 
 def lines(rows: Sequence[Row]) -> Iterator[str]:
@@ -26,13 +26,15 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
 
 def cells(row: Row) -> tuple[str, ...]:
     rates = f"{statistics.median(row.rates):.0f} ({min(row.rates):.0f} to {max(row.rates):.0f})"
+    cpu = f"{statistics.median(pace.cpu for pace in row.paces):.2f}"
     if row.name == COPY:
-        return row.name, rates, "1", "", "", ""
+        return row.name, rates, "1", "", "", "", cpu, spread(row.costlier)
     if row.name == OURS:
-        return row.name, rates, spread(row.of_copy), "1", "", ""
+        return row.name, rates, spread(row.of_copy), "1", "", "", cpu, "1"
     times = statistics.median(row.behind)
     goal = f"{row.goal:g}{'' if times >= row.goal else ', missed'}" if row.goal else ""
-    return row.name, rates, spread(row.of_copy), spread(row.behind), goal, "loader" if times > 1 else row.name
+    faster = "loader" if times > 1 else row.name
+    return row.name, rates, spread(row.of_copy), spread(row.behind), goal, faster, cpu, spread(row.costlier)
 
 
 def spread(ratios: Sequence[float]) -> str:
