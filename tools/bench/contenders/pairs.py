@@ -1,0 +1,73 @@
+"""The pairs that all contenders read: drawn streets, no two alike, as PNG files and as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.class_table import read_table
+from packer.labels import LabelCodec
+from packer.pairing import find_pairs
+from packer.pictures.decode import decode_image
+from packer.pictures.rules import ImageRules
+
+SIDE = 512
+DRAWN = Path(__file__).resolve().parents[3] / "data_samples" / "raw"
+Pixels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """`images` (N,512,512,3) and `labels` (N,512,512), mapped; `raw` is the folder of the same as PNG files."""
+
+    raw: Path
+    images: Any
+    labels: Any
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+
+def make_pairs(root: Path, count: int) -> Pairs:
+    """Draw them, where that was not done before."""
+    arrays = [root / f"{name}_{count}.npy" for name in ("images", "labels")]
+    raw = root / f"raw_{count}"
+    done = root / f"drawn_{count}"
+    if not done.is_file():
+        root.mkdir(parents=True, exist_ok=True)
+        shape = (count, SIDE, SIDE)
+        images = np.lib.format.open_memmap(arrays[0], "w+", np.uint8, (*shape, 3))
+        labels = np.lib.format.open_memmap(arrays[1], "w+", np.uint8, shape)
+        streets = drawn(count)
+        for row in range(count):
+            # Streets that were shifted are other pixels for each row, at the cost of a copy.
+            image, label = (np.roll(part, 7 * row, axis=1) for part in streets[row % len(streets)])
+            images[row], labels[row] = image, label
+            write_png(raw / "images" / f"{row:05}.png", image[..., ::-1])
+            write_png(raw / "labels" / f"{row:05}.png", label)
+        done.touch()
+    return Pairs(raw, *(np.load(path, mmap_mode="r") for path in arrays))
+
+
+def drawn(most: int) -> list[tuple[Pixels, Pixels]]:
+    """The sample scenes at 512x512, with the classes' numbers for labels."""
+    codec = LabelCodec(read_table(DRAWN / "class_dict.csv"))
+    streets = []
+    for pair in find_pairs(DRAWN).pairs[:most]:
+        image = decode_image((DRAWN / pair.image).read_bytes(), ImageRules())
+        label = codec.decode((DRAWN / pair.label).read_bytes()).astype(np.uint8)
+        pixels = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_CUBIC)
+        numbers = cv2.resize(label, (SIDE, SIDE), interpolation=cv2.INTER_NEAREST)
+        streets.append((np.asarray(pixels, np.uint8), np.asarray(numbers, np.uint8)))
+    return streets
+
+
+def write_png(path: Path, pixels: Pixels) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not cv2.imwrite(str(path), np.ascontiguousarray(pixels)):
+        raise OSError(f"{path}: cannot be written")
