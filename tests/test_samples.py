@@ -23,8 +23,11 @@ def test_the_samples_hold_what_their_page_says(tmp_path: Path) -> None:
     told = re.findall(r"^\| ([a-z_]+) \| ([\d,]+) \| ([\d,]+) \|", COUNTS, re.MULTILINE)
     per_class = {name: int(train.replace(",", "")) + int(val.replace(",", "")) for name, train, val in told}
     names = [one["name"] for one in facts["classes"]["classes"]]
-    assert [per_class[name] for name in names] == facts["pixels"]["classes"]
-    assert facts["pixels"]["ignored"] == 0
+    counts = [split["pixels"] for split in facts["splits"]]
+    assert [per_class[name] for name in names] == [
+        sum(column) for column in zip(*(one["classes"] for one in counts), strict=True)
+    ]
+    assert not any(one["ignored"] for one in counts)
     assert (len(open_dataset(out, "train")), len(open_dataset(out, "val"))) == (18, 6)
 
 
