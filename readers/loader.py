@@ -26,7 +26,7 @@ Output = Literal["torch", "numpy"]
 Batch = tuple[Any, Any]
 """Images and labels: tensors, or arrays of numpy."""
 
-AHEAD_BYTES = 256 << 20
+AHEAD_BYTES = 128 << 20
 """At most so many bytes are asked for ahead of use, where they are not in memory."""
 AHEAD_BATCHES = 32
 LEAST_ASKED = 16 << 10
@@ -172,8 +172,11 @@ class Loader:
         received = 0
         # An executor's threads end with the interpreter, whatever it is that holds this pass.
         pool = ThreadPoolExecutor(self._ahead.workers, "segpack-loader")
+        asker = ThreadPoolExecutor(
+            1, "segpack-loader-asks"
+        )  # it waits for the disk; not started where it is not asked
         try:
-            planned = self._planned(epoch, pool)
+            planned = self._planned(epoch, asker)
 
             def gather_up_to(many: int) -> None:
                 for rows in islice(planned, many - len(waiting)):
@@ -191,7 +194,8 @@ class Loader:
                     raise ReadError("a pass through a loader does not go on in a forked process: begin a new one there")
             self.order.consumed = epoch.rows
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for one in (pool, asker):
+                one.shutdown(wait=False, cancel_futures=True)
 
     def _received(self, epoch: Epoch, rows: int, gathered: Future[Batch]) -> Batch:
         """The batch, which from here on only the user holds."""
@@ -199,7 +203,7 @@ class Loader:
         self.order.consumed = epoch.consumed(rows)
         return batch
 
-    def _planned(self, epoch: Epoch, pool: ThreadPoolExecutor) -> Iterator[Numbers]:
+    def _planned(self, epoch: Epoch, asker: ThreadPoolExecutor) -> Iterator[Numbers]:
         """The rows of each batch; the rows of later ones are asked for ahead, about half of `AHEAD_BYTES` at a time."""
         batches = self._batches.rows(epoch)
         yield from islice(batches, self._ahead.batches + 1)  # these are read at once: nothing may come before them
@@ -211,7 +215,7 @@ class Loader:
         coming: deque[list[Numbers]] = deque()
         while True:
             while len(coming) < 2 and (group := list(islice(batches, many))):
-                pool.submit(self._batches.reader.want, self._batches.places(np.concatenate(group)))
+                asker.submit(self._batches.reader.want, self._batches.places(np.concatenate(group)))
                 coming.append(group)
             if not coming:
                 return
