@@ -172,9 +172,7 @@ class Loader:
         received = 0
         # An executor's threads end with the interpreter, whatever it is that holds this pass.
         pool = ThreadPoolExecutor(self._ahead.workers, "segpack-loader")
-        asker = ThreadPoolExecutor(
-            1, "segpack-loader-asks"
-        )  # it waits for the disk; not started where it is not asked
+        asker = ThreadPoolExecutor(1, "segpack-loader-asks")  # it waits for the disk; not started where it is not asked
         try:
             planned = self._planned(epoch, asker)
 
