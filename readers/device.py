@@ -14,7 +14,8 @@ import torch
 from readers.contract.errors import RequestError
 
 Augment = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
-"""Takes images as numbers from 0 to 1 and labels as indices, a whole batch of each, and gives both back."""
+"""Takes images as numbers from 0 to 1 and labels as they travel, indices or stored planes, a whole batch of each, and
+gives both back."""
 Moments = tuple[Sequence[float], Sequence[float]]
 """Mean and standard deviation of each channel, of pixels from 0 to 1."""
 Seed = Callable[[], int]
@@ -121,11 +122,10 @@ class DeviceBatches:
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         self._state = None
-        return self._pass()
+        return self._pass(iter(self._batches))
 
-    def _pass(self) -> Iterator[tuple[Any, ...]]:
+    def _pass(self, source: Iterator[Any]) -> Iterator[tuple[Any, ...]]:
         stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None  # type: ignore[no-untyped-call]
-        source = iter(self._batches)
         waiting: deque[_Sent] = deque()
         try:
             for batch in source:

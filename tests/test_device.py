@@ -90,6 +90,16 @@ def test_the_state_is_what_the_user_has_received(dataset: SegDataset, ahead: int
     assert all(ours.equal(theirs) for ours, (theirs, _) in zip(rest, wanted[received:], strict=True))
 
 
+def test_a_pass_that_was_left_does_not_count_in_the_next(dataset: SegDataset) -> None:
+    loader = dataset.loader(3, shuffle=True, seed=5).to("cpu")
+    untouched = loader.state_dict()
+    next(iter(loader))
+    assert loader.state_dict() != untouched
+    passing = iter(loader)
+    assert loader.state_dict() == untouched
+    next(passing)
+
+
 def test_the_next_epoch_follows_and_others_can_be_chosen(dataset: SegDataset) -> None:
     plain, batches = dataset.loader(4, shuffle=True, seed=1), dataset.loader(4, shuffle=True, seed=1).to("cpu")
     for _ in range(2):
