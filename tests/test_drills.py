@@ -27,17 +27,21 @@ def drill(name: str, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [(*KILLS, "--format", "npy"), (*POWER_LOSS, "--format", "lmdb"), (*FULL_DISK, "--format", "hdf5")],
-    ids=lambda options: options[0],
+    ("options", "struck"),
+    [
+        ((*KILLS, "--format", "npy"), -4),  # killed
+        ((*POWER_LOSS, "--format", "lmdb"), -4),  # states
+        ((*FULL_DISK, "--format", "hdf5"), -3),  # exit 1
+    ],
+    ids=["kills", "powerloss", "fulldisk"],
 )
-def test_a_pack_is_as_before_or_as_after(options: tuple[str, ...]) -> None:
+def test_a_pack_is_as_before_or_as_after(options: tuple[str, ...], struck: int) -> None:
     done = drill(*options)
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()[1:]]
     assert len(rows) >= 5, done.stdout
     assert {row[-1] for row in rows} == {"0"}, done.stdout
-    assert sum(int(row[-4]) for row in rows) > 10, done.stdout
+    assert sum(int(row[struck]) for row in rows) > 10, done.stdout
 
 
 @pytest.mark.parametrize(
