@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         open_dataset,
     )
     from readers.device import DeviceBatches, to_device
+    from readers.diagnosis.watch import Watch, watch
     from readers.loader import Loader
     from readers.order import Order, Window
     from readers.shared import SlotDataLoader
@@ -46,12 +47,14 @@ __all__ = [
     "SegDataset",
     "SlotDataLoader",
     "Tile",
+    "Watch",
     "Window",
     "__version__",
     "collate_lists",
     "open_dataset",
     "stitch",
     "to_device",
+    "watch",
 ]
 
 
@@ -63,9 +66,11 @@ _PLACES = {
     "Order": "readers.order",
     "RandomCrop": "readers.crop",
     "SlotDataLoader": "readers.shared",
+    "Watch": "readers.diagnosis.watch",
     "Window": "readers.order",
     "collate_lists": "readers.collate",
     "to_device": "readers.device",
+    "watch": "readers.diagnosis.watch",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -102,9 +103,16 @@ class DeviceBatches:
         self._ahead = ahead
         self._seed = seed
         self._state: Mapping[str, Any] | None = None
+        self.waited = 0.0
+        """Seconds in all for which batches were waited for; the rest of the time was spent on bringing them there."""
 
     def __len__(self) -> int:
         return len(self._batches)  # type: ignore[arg-type]
+
+    @property
+    def source(self) -> Iterable[Any]:
+        """Where the batches come from."""
+        return self._batches
 
     def set_epoch(self, epoch: int) -> None:
         """As of the source."""
@@ -128,7 +136,7 @@ class DeviceBatches:
         stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None  # type: ignore[no-untyped-call]
         waiting: deque[_Sent] = deque()
         try:
-            for batch in source:
+            for batch in self._timed(source):
                 waiting.append(self._sent(batch, stream))
                 if len(waiting) > self._ahead:
                     yield self._received(waiting.popleft())
@@ -138,6 +146,17 @@ class DeviceBatches:
         finally:
             if isinstance(source, Generator):
                 source.close()
+
+    def _timed(self, source: Iterator[Any]) -> Iterator[Any]:
+        while True:
+            asked = time.perf_counter()
+            try:
+                batch = next(source)
+            except StopIteration:
+                return
+            finally:
+                self.waited += time.perf_counter() - asked
+            yield batch
 
     def _sent(self, batch: Sequence[Any], stream: torch.cuda.Stream | None) -> _Sent:
         state = self._batches.state_dict() if hasattr(self._batches, "state_dict") else None

@@ -118,6 +118,11 @@ class Loader:
         return self._batches.count(self.order.coming())
 
     @property
+    def threads(self) -> int:
+        """How many gather batches."""
+        return self._ahead.workers
+
+    @property
     def padding(self) -> int:
         """How many rows come twice in the pass, all ranks together, so that all ranks get equally many."""
         return self.order.padding

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from packer.cli.build import build_command
+from packer.cli.diagnose import diagnose_command
 from packer.cli.diff import diff_command
 from packer.cli.generations import gc_command, log_command, rollback_command
 from packer.cli.info import info_command
@@ -95,6 +96,7 @@ def main() -> None:
 
 for command in (
     build_command,
+    diagnose_command,
     diff_command,
     gc_command,
     info_command,

@@ -1,0 +1,117 @@
+"""`Snapshot`: what the kernel has counted so far of CPUs, disks and memory, for this program and its children."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+PROC = Path("/proc")
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Counters that only grow, but for `available`; what this kernel does not tell is 0."""
+
+    time: float
+    busy: float
+    """Seconds of CPU that were used by anybody, on the cores that this program may use."""
+    own: Mapping[int, float]
+    """Those used by each of the program's processes."""
+    stalled: float
+    """Seconds in which some program of the machine waited for a disk."""
+    read: Mapping[int, float]
+    """Bytes that each of them had to fetch from a disk."""
+    available: int
+    """Bytes of memory."""
+
+
+def snapshot(processes: list[int]) -> Snapshot:
+    """Now; the processes are those that count as own."""
+    return Snapshot(
+        time=time.perf_counter(),
+        busy=_busy(),
+        own={one: _own(one) for one in processes},
+        stalled=_stalled(),
+        read={one: _read(one) for one in processes},
+        available=_available(),
+    )
+
+
+def grown(before: Mapping[int, float], now: Mapping[int, float]) -> float:
+    """By how much in all, of processes that were there all the time."""
+    return sum(max(0.0, now[one] - before[one]) for one in now.keys() & before.keys())
+
+
+@lru_cache(maxsize=8)
+def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> float:
+    """How many this program may use: those it is bound to, or what its container is given of them."""
+    allowed = float(len(os.sched_getaffinity(0)))
+    with suppress(OSError, ValueError):
+        quota, period = limit.read_text().split()
+        return min(allowed, int(quota) / int(period))  # "max" is no number
+    return allowed
+
+
+def family(root: int) -> list[int]:
+    """A process and all that come of it."""
+    children: dict[int, list[int]] = {}
+    for path in PROC.iterdir():
+        if path.name.isdigit() and (fields := _stat(int(path.name))):
+            children.setdefault(int(fields[1]), []).append(int(path.name))
+    found = [root]
+    for process in found:
+        found += children.get(process, [])
+    return found
+
+
+def _stat(process: int) -> list[str]:
+    """The fields after the name, which may hold anything."""
+    with suppress(OSError):
+        return (PROC / str(process) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    return []
+
+
+def _own(process: int) -> float:
+    fields = _stat(process)
+    return sum(map(int, fields[11:13])) / TICKS if fields else 0.0
+
+
+def _busy() -> float:
+    allowed = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    total = 0
+    with suppress(OSError):
+        for line in (PROC / "stat").read_text().splitlines():
+            name, *fields = line.split()
+            if name in allowed:
+                user, nice, system, _, _, *stolen = map(int, fields[:8])  # idle and waiting for a disk are not busy
+                total += user + nice + system + sum(stolen)
+    return total / TICKS
+
+
+def _stalled() -> float:
+    with suppress(OSError, ValueError, IndexError):
+        some = (PROC / "pressure" / "io").read_text().splitlines()[0]
+        return int(some.rpartition("total=")[2]) / 1e6
+    return 0.0
+
+
+def _read(process: int) -> float:
+    with suppress(OSError):
+        for line in (PROC / str(process) / "io").read_text().splitlines():
+            if line.startswith("read_bytes:"):
+                return float(line.split()[1])
+    return 0.0
+
+
+def _available() -> int:
+    with suppress(OSError):
+        for line in (PROC / "meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return 0

@@ -1,0 +1,126 @@
+"""The report of a diagnosis: a page with a timeline, or all numbers as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from readers.chart import Axis, Series, line_chart, stacked_chart
+from readers.contract.errors import RequestError
+from readers.diagnosis.put import put_text
+from readers.diagnosis.record import Record
+from readers.diagnosis.timeline import joined
+from readers.diagnosis.verdict import verdict
+from readers.page import page, table
+
+TITLE = "What this training waits for"
+MOST_BARS = 200
+SUFFIXES = (".html", ".json")
+
+
+def write_report(path: Path, records: Sequence[Record]) -> None:
+    """A page or JSON, as the file's name says; the first record is the one that counts."""
+    check_report(path)
+    text = to_html(records) if path.suffix == ".html" else json.dumps(to_json(records), indent=1) + "\n"
+    put_text(path, text)
+
+
+def check_report(path: Path) -> None:
+    """Whether a report can be written there, which is better known before than after a training."""
+    if path.suffix not in SUFFIXES:
+        raise RequestError(f"{path}: a report is a page or numbers: expected a name that ends in .html or .json")
+    if not path.absolute().parent.is_dir():
+        raise RequestError(f"{path}: there is no such folder: make it first")
+
+
+def to_json(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Verdict, parts of the time, use of the machine, and every number behind them, of each record."""
+    return [
+        {
+            "verdict": asdict(verdict(record)),
+            "parts": {name: record.part(seconds) for name, seconds in _seconds(record)} | {"waited": record.waited},
+            "use": asdict(record.use),
+            "record": record.to_json(),
+        }
+        for record in records
+    ]
+
+
+def to_html(records: Sequence[Record]) -> str:
+    """A page for people."""
+    record = records[0]
+    found = verdict(record)
+    parts = [f"<p><strong>{escape(found.headline)}</strong></p>", _list("ul", found.evidence)]
+    if found.advice:
+        advice = [f"{one.what} {one.why}" for one in found.advice]
+        parts += ["<h2>What to change, the largest gain first</h2>", _list("ol", advice)]
+    parts += ["<h2>Where the time of each step goes</h2>", _steps(record), _machine(record), _times(record)]
+    if len(records) > 1:
+        parts += ["<h2>All that gave batches</h2>", _others(records)]
+    return page(TITLE, "\n".join(parts))
+
+
+def _list(kind: str, lines: Sequence[str]) -> str:
+    return f"<{kind}>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</{kind}>"
+
+
+def _steps(record: Record) -> str:
+    rows = joined([list(row) for row in record.steps], -(-len(record.steps) // MOST_BARS) or 1)
+    begin = rows[0][0] if rows else 0.0
+    names = ("waiting for data", "copying and finishing", "computing")
+    series = [
+        Series(name, [(row[0] - begin, 1000 * row[2 + place] / row[1]) for row in rows])
+        for place, name in enumerate(names)
+    ]
+    return stacked_chart("Time of a step", Axis("seconds since the first step"), Axis("ms"), series)
+
+
+def _machine(record: Record) -> str:
+    begin = record.steps[0][0] if record.steps else 0.0
+    rows = [row for row in record.samples if row[2] > 0]
+
+    def line(name: str, column: int, of: float) -> Series:
+        return Series(name, [(row[0] - begin, min(100.0, 100 * row[column] / row[2] / of)) for row in rows])
+
+    lines = [line("CPU", 3, record.cores), line("CPU of this training", 4, record.cores), line("disk waited for", 5, 1)]
+    if any(row[9] for row in rows):
+        lines.append(Series("GPU", [(row[0] - begin, 100 * row[8] / row[9]) for row in rows if row[9]]))
+    shown = line_chart("Use of the machine", Axis("seconds since the first step"), Axis("%", most=100.0), lines)
+    read = [(row[0] - begin, row[6] / row[2] / 1e6) for row in rows]
+    if max((rate for _, rate in read), default=0.0) < 1:
+        return shown
+    return shown + line_chart(
+        "Read from disks", Axis("seconds since the first step"), Axis("MB/s"), [Series("this training", read)]
+    )
+
+
+def _seconds(record: Record) -> list[tuple[str, float]]:
+    totals = record.totals
+    return [(name, getattr(totals, name)) for name in ("waiting", "copying", "computing", "starting")]
+
+
+def _times(record: Record) -> str:
+    steps = max(1, record.totals.steps)
+    rows = [
+        [name, f"{seconds:.2f}", f"{1000 * seconds / steps:.2f}", f"{100 * record.part(seconds):.1f}"]
+        for name, seconds in _seconds(record)
+    ]
+    return table(["", "seconds", "ms a step", "% of the time"], rows)
+
+
+def _others(records: Sequence[Record]) -> str:
+    rows = [
+        [
+            one.source.name,
+            str(one.source.batch or ""),
+            str(one.totals.steps),
+            f"{one.seconds:.1f}",
+            f"{100 * one.waited:.1f}",
+        ]
+        for one in records
+    ]
+    return table(["", "batch", "steps", "seconds", "% waiting"], rows)

@@ -1,0 +1,106 @@
+"""`Steps`: when each step of a training waited for data, copied it, and computed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import torch
+
+from readers.diagnosis.gaps import Gaps
+from readers.diagnosis.timeline import Row, Timeline
+from readers.diagnosis.totals import Totals
+
+GPU_WAITED = 0.02
+"""A step in which the GPU had nothing to do for more than this part of it is one in which it waited."""
+
+
+class Steps:
+    """A step is from asking for a batch to asking for the next. A few microseconds of work for each."""
+
+    def __init__(self) -> None:
+        self.totals = Totals()
+        self._timeline = Timeline()
+        self._gaps: Gaps | None = None
+        self._asked = self._arrived = self._waited = 0.0
+        self._first = True
+
+    def of_pass(self, source: Any, begin: Callable[[Any], Iterator[Any]]) -> Iterator[Any]:
+        """The batches of one pass through `source`, which `begin` begins at once.
+
+        `source.waited`, where there is one, tells what of the time was not copying.
+        """
+        begun = time.perf_counter()
+        batches = begin(source)
+        self.totals.passes += 1
+        self.totals.starting += time.perf_counter() - begun
+        return self._batches(batches, source)
+
+    def _batches(self, batches: Iterator[Any], source: Any) -> Iterator[Any]:
+        self._first = True
+        try:
+            while True:
+                self._ask()
+                waited = getattr(source, "waited", None)
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    self.totals.starting += time.perf_counter() - self._asked
+                    return
+                self._arrive(None if waited is None else source.waited - waited)
+                try:
+                    yield batch
+                finally:  # also of the step in which the pass was left
+                    self._computed()
+        finally:
+            if self._gaps is not None:
+                self._gaps.left()
+            if isinstance(batches, Generator):
+                batches.close()
+
+    def rows(self) -> list[Row]:
+        """Begin (of `time.perf_counter`), steps, and seconds of waiting, copying, computing and of an idle GPU."""
+        return self._timeline.rows()
+
+    def _ask(self) -> None:
+        if self._gaps is None and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            self._gaps = Gaps()
+        if self._gaps is not None:
+            self._gaps.ended()
+        self._asked = time.perf_counter()
+
+    def _arrive(self, waited: float | None) -> None:
+        """`waited` is how much of the time was spent on waiting, if something else was."""
+        if self._gaps is not None:
+            if self._first:
+                self._gaps.left()
+            self._gaps.began()
+        self._arrived = time.perf_counter()
+        self._waited = self._arrived - self._asked if waited is None else waited
+
+    def _computed(self) -> None:
+        now, totals = time.perf_counter(), self.totals
+        copying = max(0.0, self._arrived - self._asked - self._waited)
+        computing = now - self._arrived
+        totals.steps += 1
+        totals.copying += copying
+        totals.computing += computing
+        if self._first:
+            totals.starting += self._waited
+        else:
+            totals.waiting += self._waited
+        self._timeline.add(self._asked, 0.0 if self._first else self._waited, copying, computing, self._measured())
+        self._first = False
+
+    def _measured(self) -> float:
+        """Seconds the GPU waited, of steps that it has come past by now."""
+        if self._gaps is None:
+            return 0.0
+        found = self._gaps.measured()
+        totals = self.totals
+        step = (totals.waiting + totals.copying + totals.computing) / max(1, totals.steps)
+        totals.gaps += len(found)
+        totals.idle += sum(found)
+        totals.idle_steps += sum(gap > GPU_WAITED * step for gap in found)
+        return sum(found)
