@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -119,14 +120,17 @@ def load(column: Column, rows: int, dtype: str, shape: tuple[int, ...]) -> NDArr
 
 def map_file(path: Path) -> NDArray[np.uint8]:
     """The bytes of a file, mapped read-only; the map lives as long as the array."""
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(file).st_size
         if size == 0:
             return np.empty(0, np.uint8)
         if sys.version_info >= (3, 13):
-            mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ, trackfd=False)
+            mapped = mmap.mmap(file, size, access=mmap.ACCESS_READ, trackfd=False)
         else:
-            mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+            mapped = mmap.mmap(file, size, access=mmap.ACCESS_READ)
+    finally:
+        os.close(file)
     return np.frombuffer(mapped, np.uint8)
 
 
