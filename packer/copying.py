@@ -12,11 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.pack import Pack
+from readers.slots import Slots
 
 MOST_SHARDS, MOST_ROWS = 64, 16384
 """Rows of no more shards are copied: each open map costs a descriptor."""
 ROOM = 16
 """The memory is a batch of so many rows, of all threads together."""
+
+Row = list[NDArray[Any]]
+"""Its image and its label."""
 
 
 class CopyLoop:
@@ -24,18 +28,26 @@ class CopyLoop:
     of larger pictures only a window in the middle, where loaders crop."""
 
     def __init__(self, pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None, threads: int) -> None:
-        self._threads = threads
-        self._rows = _views(pack, rows, crop)
+        views = _views(pack, rows, crop)
+        self._shares = [views[number::threads] or views for number in range(threads)]
+        self._rooms = [_room(views, max(1, ROOM // threads)) for _ in range(threads)]
 
     def rate(self, seconds: float) -> float:
         """Samples a second, of all threads together."""
-        with ThreadPoolExecutor(self._threads) as pool:
-            shares = [self._rows[number :: self._threads] or self._rows for number in range(self._threads)]
-            room = max(1, ROOM // self._threads)
-            return sum(pool.map(lambda share: _rate(share, room, seconds), shares))
+        with ThreadPoolExecutor(len(self._shares)) as pool:
+            return sum(pool.map(lambda share, room: _rate(share, room, seconds), self._shares, self._rooms))
 
 
-def _views(pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None) -> list[list[NDArray[Any]]]:
+def _room(views: Sequence[Row], rows: int) -> list[Row]:
+    """Memory for so many rows, each as large as the largest."""
+    sizes = [max(part.size for part in parts) for parts in zip(*views, strict=True)]
+    slots = Slots(0)
+    return [
+        [slots.lease((size,), part.dtype.str) for size, part in zip(sizes, views[0], strict=True)] for _ in range(rows)
+    ]
+
+
+def _views(pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None) -> list[Row]:
     """What is copied of each row, as it lies in the map."""
     places = [pack.table.locate(row) for row in rows[:MOST_ROWS]]
     numbers = set(list(dict.fromkeys(number for number, _ in places))[:MOST_SHARDS])
@@ -54,16 +66,13 @@ def _middle(pixels: NDArray[Any], size: tuple[int, int] | None) -> NDArray[Any]:
     return pixels[..., top : top + size[0], left : left + size[1]]
 
 
-def _rate(rows: Sequence[Sequence[NDArray[Any]]], room: int, seconds: float) -> float:
-    """Of one thread. Where rows have many sizes, there is memory for the largest."""
-    sizes = [max(part.size for part in parts) for parts in zip(*rows, strict=True)]
-    rooms = cycle(
-        [[np.empty(size, part.dtype) for size, part in zip(sizes, rows[0], strict=True)] for _ in range(room)]
-    )
-    started = time.perf_counter()
-    for done, (parts, memory) in enumerate(zip(cycle(rows), rooms, strict=False), 1):  # noqa: B007 - it is used
+def _rate(rows: Sequence[Row], room: Sequence[Row], seconds: float) -> float:
+    """Of one thread."""
+    started, done = time.perf_counter(), 0
+    for parts, memory in zip(cycle(rows), cycle(room), strict=False):
         for part, there in zip(parts, memory, strict=True):
             np.copyto(there[: part.size].reshape(part.shape), part)
+        done += 1
         if (now := time.perf_counter()) >= started + seconds:
             break
     return done / (now - started)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from itertools import cycle, islice
 from pathlib import Path
@@ -84,7 +84,7 @@ class Ground:
         """Samples a second, of a loader that has come into its stride."""
         try:
             with closing(self._looped(setting) if setting.kind == LOADER else self._worked(setting)) as batches:
-                return _rate(batches, setting, seconds)
+                return _rate(batches, setting, len(self.rows), seconds)
         except RuntimeError as error:  # what PyTorch says of worker processes that fail
             raise EngineError(f"{setting.kind} with {setting.workers} workers failed: {error}") from error
         finally:
@@ -100,14 +100,14 @@ class Ground:
             ahead=setting.ahead,
         )
 
-    def _looped(self, setting: Setting) -> Iterator[Any]:
+    def _looped(self, setting: Setting) -> Generator[Any, None, None]:
         """Passes of a loader; one that does not read all rows is left early, and begins again with the same."""
         loader = self._loader(setting)
         many = len(loader) if self.every else len(self.rows) // setting.batch
         while True:
             yield from islice(loader, many)
 
-    def _worked(self, setting: Setting) -> Iterator[Any]:
+    def _worked(self, setting: Setting) -> Generator[Any, None, None]:
         """One pass without end: what starting the workers takes is not what is measured."""
         kind = SlotDataLoader if setting.kind == SLOTS else DataLoader
         options: dict[str, Any] = {"batch_size": min(setting.batch, len(self.rows)), "num_workers": setting.workers}
@@ -120,18 +120,20 @@ def _default_split(manifest: Manifest) -> str:
     return "train" if "train" in names or not names else names[0]
 
 
-def _rate(batches: Iterator[Any], setting: Setting, seconds: float) -> float:
+def _rate(batches: Iterator[Any], setting: Setting, rows: int, seconds: float) -> float:
+    """New processes have yet to map all rows, which costs them once in a training: they warm up longer."""
+    warm_up = max(setting.warm_up, -(-rows // setting.batch) if setting.processes else 0)
     started = time.perf_counter()
-    for _ in islice(batches, setting.warm_up):
+    for _ in islice(batches, warm_up):
         if time.perf_counter() - started >= seconds:
             break
-    started, rows = time.perf_counter(), 0
+    started, done = time.perf_counter(), 0
     for number, (images, _) in enumerate(batches, 1):
-        rows += len(images)
+        done += len(images)
         now = time.perf_counter()
         if number >= setting.least_batches and now - started >= seconds:
             break
-    return rows / (now - started)
+    return done / (now - started)
 
 
 def _settle() -> None:

@@ -63,8 +63,8 @@ class FirstPass:
 class Answer:
     """What was found out. `bytes` are those of the split as it is stored, `copy` the copy loop's rate in each round."""
 
+    question: Question
     dataset: SegDataset
-    crop: tuple[int, int] | None
     bytes: int
     machine: Machine
     first: FirstPass
@@ -102,12 +102,13 @@ def answer(question: Question, machine: Machine, begin: Begin) -> Answer:
         first = FirstPass(len(ground.rows), taken, cached)
         row_seconds = 1 / ground.rate(Setting(LOADER, smallest, 1), PACE * question.seconds)
         load = Load(len(ground.rows), ground.every, ground.row_bytes, row_seconds)
-        sweep = Sweep.plan(settings, load, machine, end - time.perf_counter())
-        advance = begin(first, sweep)
-        trials, copy = _run(sweep, ground, ground.copy_loop(machine.cores), end, advance)
+        sweep = Sweep.plan(settings, load, machine, end - time.perf_counter() - PACE * question.seconds)
+        loop = ground.copy_loop(machine.cores)
+        loop.rate(PACE * question.seconds)
+        trials, copy = _run(sweep, ground, loop, end, begin(first, sweep))
     manifest = ground.dataset.manifest
     size = manifest.bytes * len(ground.dataset) // manifest.rows
-    return Answer(ground.dataset, question.crop, size, machine, first, load, sweep, trials, copy)
+    return Answer(question, ground.dataset, size, machine, first, load, sweep, trials, copy)
 
 
 def _run(

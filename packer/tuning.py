@@ -130,9 +130,9 @@ class Sweep:
         kept = [setting for setting in settings if setting not in refused]
         while True:
             lost = sum(map(load.lost, kept))
-            turn = lost + GOOD_SECONDS * (len(kept) + 1)
-            rounds = max(LEAST_ROUNDS, min(MOST_ROUNDS, int(budget / turn)))
-            each = (budget / rounds - lost) / (len(kept) + 1)
+            times = 1 + sum(2 if one.processes else 1 for one in kept)  # worker processes also warm up for as long
+            rounds = max(LEAST_ROUNDS, min(MOST_ROUNDS, int(budget / (lost + GOOD_SECONDS * times))))
+            each = (budget / rounds - lost) / times
             if each >= LEAST_SECONDS or len(kept) <= 1:
                 seconds = max(LEAST_SECONDS, min(each, MOST_SECONDS))
                 return cls(tuple(kept), tuple(refused[one] for one in settings if one in refused), rounds, seconds)

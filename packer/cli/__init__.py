@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from packer.cli.bench import bench_command
 from packer.cli.build import build_command
 from packer.cli.diff import diff_command
 from packer.cli.generations import gc_command, log_command, rollback_command
@@ -94,6 +95,7 @@ def main() -> None:
 
 
 for command in (
+    bench_command,
     build_command,
     diff_command,
     gc_command,
