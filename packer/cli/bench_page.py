@@ -41,14 +41,14 @@ def _charts(found: Answer, best: Trial) -> Iterator[str]:
     """Over the sizes of batches, and at the recommended size over the number of threads, where there are several."""
     sizes = sorted({one.setting.batch for one in found.trials})
     if len(sizes) > 1:
-        yield _chart(found, "Size of batches", "samples in a batch", sizes, list(_by_size(found)))
+        yield _chart(found, "by the size of batches", "samples in a batch", sizes, list(_by_size(found)))
     batch = best.setting.batch
     there = [one for one in found.trials if one.setting.batch == batch]
     many = sorted({one.setting.workers for one in there if one.setting.workers})
     if len(many) > 1 or len(sizes) == 1:
         kinds = {kind: [one for one in there if one.setting.kind == kind and one.setting.workers] for kind in NAMES}
         series = [_series(NAMES[kind], [(one.setting.workers, one) for one in of]) for kind, of in kinds.items() if of]
-        yield _chart(found, f"Batches of {batch}", "threads, or worker processes", many or [1], series)
+        yield _chart(found, f"in batches of {batch}", "threads, or worker processes", many or [1], series)
 
 
 def _by_size(found: Answer) -> Iterator[Series]:
@@ -69,6 +69,4 @@ def _chart(found: Answer, title: str, label: str, places: list[int], series: lis
     copy = statistics.median(found.copy)
     limit = Series(f"copy loop, {found.machine.cores} cores", [(at, copy) for at in places], dashed=True)
     axis = Axis(label, ticks=places, doubling=True)
-    return line_chart(
-        f"{title}: samples a second of {found.dataset.root.name}", axis, Axis("samples/s"), [*series, limit]
-    )
+    return line_chart(f"How fast {found.dataset.root.name} reads, {title}", axis, Axis("samples/s"), [*series, limit])
