@@ -22,7 +22,7 @@ BATCHES = (4, 8, 16, 32, 64)
 LEAST_ROUNDS, MOST_ROUNDS = 3, 15
 LEAST_SECONDS, GOOD_SECONDS, MOST_SECONDS = 0.02, 0.25, 1.0
 """Of a trial."""
-STARTING, STARTING_WORKER = 0.005, 0.05
+STARTING, STARTING_WORKER = 0.005, 0.1
 """About how many seconds it takes to start and end a trial, and each of its worker processes."""
 
 MEMORY, SHARED, ROWS, TIME = REASONS = ("memory", "shared memory", "rows", "time")

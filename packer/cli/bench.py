@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from packer.errors import InputError, TargetError, UsageError
 from packer.publish import put_text
 from packer.recipe import LABEL_FORMS
 from packer.tuning import Sweep, cheapest
+from readers.contract.manifest import Manifest
 from readers.machine import Machine
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def bench_command(
       packer bench --json out/ | jq .recommended
     """
     started = time.perf_counter()
+    Manifest.load(out)
     if report is not None:
         _check_report(report)
     # PyTorch takes a second to import, which no other command needs.
@@ -72,7 +74,7 @@ def bench_command(
     from packer.cli.bench_text import not_tried, text
     from packer.trials import Question, answer
 
-    question = Question(out, **{name: _flat(name, value) for name, value in asked.items()})
+    question = Question(out, **(asked | {name: _flat(asked[name]) for name in ("batches", "threads", "workers")}))
     with ExitStack() as stack:
 
         def begin(first: FirstPass, sweep: Sweep) -> Callable[[int], None]:
@@ -100,6 +102,6 @@ def _check_report(report: Path) -> None:
         raise TargetError(f"{report.parent}: there is no such folder for the report")
 
 
-def _flat(name: str, value: Any) -> Any:
-    """Numbers that are given in several lists are one."""
-    return tuple(sorted({number for some in value for number in some})) if isinstance(value, tuple) else value
+def _flat(lists: Iterable[Iterable[int]]) -> tuple[int, ...]:
+    """All numbers of some lists, in order."""
+    return tuple(sorted({number for some in lists for number in some}))

@@ -43,8 +43,8 @@ def about(found: Answer) -> list[str]:
         f"{machine.affinity} cores{quota}; {bytes_text(machine.available)} of {bytes_text(machine.memory)} of memory "
         f"and {bytes_text(machine.shared)} of /dev/shm free",
         f"first pass, {_warmth(first.cached)}: {first.rows} rows at {_rates(found, first.rate)}",
-        f"then, warm, {'these' if found.load.every else f'these {first.rows} of'} rows, "
-        f"{found.sweep.seconds:.2f} s a trial, {len(found.copy)} rounds:",
+        f"then{'' if found.load.every else ' only these rows'}, warm, each for {found.sweep.seconds:.2f} s in "
+        f"{len(found.copy)} rounds:",
     ]
 
 
@@ -121,7 +121,7 @@ def why(found: Answer, best: Trial, target: float | None) -> str:
     fastest = max(found.trials, key=lambda one: one.rate)
     reason = f"it is the fastest of {len(found.trials)}"
     if target is not None and best.rate >= target:
-        reason = f"it is the least that delivers {_number(target)}"
+        reason = f"it is the least that delivers {_number(target)} samples/s"
     elif best is not fastest:
         reason = f"nothing cheaper is within {100 - 100 * NEAR:.0f} % of the best, {words(fastest.setting)} at "
         reason += _number(fastest.rate)
