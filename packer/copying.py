@@ -39,12 +39,10 @@ class CopyLoop:
 
 
 def _room(views: Sequence[Row], rows: int) -> list[Row]:
-    """Memory for so many rows, each as large as the largest."""
-    sizes = [max(part.size for part in parts) for parts in zip(*views, strict=True)]
-    slots = Slots(0)
-    return [
-        [slots.lease((size,), part.dtype.str) for size, part in zip(sizes, views[0], strict=True)] for _ in range(rows)
-    ]
+    """Memory for so many rows, each as large as the largest: a batch's, as a loader has it."""
+    slots, parts = Slots(0), list(zip(*views, strict=True))
+    batch = [slots.lease((rows, max(one.size for one in of)), of[0].dtype.str) for of in parts]
+    return [list(row) for row in zip(*batch, strict=True)]
 
 
 def _views(pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None) -> list[Row]:

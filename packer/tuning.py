@@ -125,7 +125,7 @@ class Sweep:
 
     @classmethod
     def plan(cls, settings: Sequence[Setting], load: Load, machine: Machine, budget: float) -> Sweep:
-        """What fits into memory, and in so many seconds into the time; if not all does, what takes longest is left."""
+        """What fits into memory, and into so many seconds; if not all does, what is only compared gives way first."""
         refused = {setting: left for setting in settings if (left := _refused(setting, load, machine))}
         kept = [setting for setting in settings if setting not in refused]
         while True:
@@ -136,7 +136,7 @@ class Sweep:
             if each >= LEAST_SECONDS or len(kept) <= 1:
                 seconds = max(LEAST_SECONDS, min(each, MOST_SECONDS))
                 return cls(tuple(kept), tuple(refused[one] for one in settings if one in refused), rounds, seconds)
-            longest = max(kept, key=load.lost)
+            longest = max(kept, key=lambda one: (one.kind != LOADER, load.lost(one)))
             kept.remove(longest)
             refused[longest] = LeftOut(longest, TIME, LEAST_ROUNDS * load.lost(longest), budget)
 

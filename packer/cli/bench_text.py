@@ -15,6 +15,8 @@ from packer.tuning import LOADER, MEMORY, NEAR, ROWS, SHARED, SLOTS, STOCK, Left
 GIB, WIDTH = 1 << 30, 120
 WARM, COLD = 0.9, 0.1
 """What is called so, by the part that is in memory."""
+UNSTEADY = 1.3
+"""A machine whose copy loop varies by so much does something else as well."""
 HEAD = ("", "batch", "threads", "workers", "samples/s", "least", "most", "MB/s", "of copy", "ms/batch", "memory", "")
 
 
@@ -119,7 +121,7 @@ def _lines(table: Sequence[Sequence[str]]) -> list[str]:
 def why(found: Answer, best: Trial, target: float | None) -> str:
     """What is recommended, in words."""
     fastest = max(found.trials, key=lambda one: one.rate)
-    reason = f"it is the fastest of {len(found.trials)}"
+    reason = "nothing is faster" if len(found.trials) > 1 else "nothing else was tried"
     if target is not None and best.rate >= target:
         reason = f"it is the least that delivers {_number(target)} samples/s"
     elif best is not fastest:
@@ -145,6 +147,11 @@ def warnings(found: Answer, target: float | None) -> list[str]:
         told.append(
             f"Nothing here delivers the {_number(target)} samples/s that are wanted: the best is "
             f"{100 * rate / target:.0f} % of that. Smaller pictures, labels as index, or more cores would help."
+        )
+    if max(found.copy) > UNSTEADY * min(found.copy):
+        told.append(
+            f"The copy loop itself ran at {_number(min(found.copy))} to {_number(max(found.copy))} samples/s: others "
+            "use this machine as well, and smaller differences say little. Measure again when it is quiet."
         )
     if found.larger_than_memory:
         sizes = f"{bytes_text(found.bytes)} of {bytes_text(found.machine.memory)}"
