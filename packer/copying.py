@@ -16,21 +16,19 @@ from readers.slots import Slots
 
 MOST_SHARDS, MOST_ROWS = 64, 16384
 """Rows of no more shards are copied: each open map costs a descriptor."""
-ROOM = 16
-"""The memory is a batch of so many rows, of all threads together."""
 
 Row = list[NDArray[Any]]
 """Its image and its label."""
 
 
 class CopyLoop:
-    """Each thread copies rows of its own, image and label as they are stored, into memory that it uses again and again;
-    of larger pictures only a window in the middle, where loaders crop."""
+    """Each thread copies rows of its own, image and label as they are stored, into memory that it uses again and again:
+    a batch, of all threads together. Of larger pictures it copies a window in the middle, where loaders crop."""
 
-    def __init__(self, pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None, threads: int) -> None:
+    def __init__(self, pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None, threads: int, batch: int) -> None:
         views = _views(pack, rows, crop)
         self._shares = [views[number::threads] or views for number in range(threads)]
-        self._rooms = [_room(views, max(1, ROOM // threads)) for _ in range(threads)]
+        self._rooms = [_room(views, max(1, batch // threads)) for _ in range(threads)]
 
     def rate(self, seconds: float) -> float:
         """Samples a second, of all threads together."""

@@ -72,13 +72,14 @@ class Ground:
             if time.perf_counter() - started >= seconds:
                 break
         taken = time.perf_counter() - started
+        _settle()
         self.rows = list(islice(Order(len(self.dataset), seed=self._seed), rows))
         return taken
 
-    def copy_loop(self, threads: int) -> CopyLoop:
-        """Over the same rows."""
+    def copy_loop(self, threads: int, batch: int) -> CopyLoop:
+        """Over the same rows, into the memory of such a batch."""
         first = self.pack_rows.start
-        return CopyLoop(self.pack, [first + row for row in self.rows], self.crop, threads)
+        return CopyLoop(self.pack, [first + row for row in self.rows], self.crop, threads, batch)
 
     def rate(self, setting: Setting, seconds: float) -> float:
         """Samples a second, of a loader that has come into its stride."""

@@ -17,6 +17,8 @@ from readers.machine import Machine
 
 FIRST_PASS, PACE = 0.2, 0.03
 """Parts of the time: for reading rows that may not be in memory yet, and for finding out how long a row takes."""
+FIRST_BATCH = 4
+"""Few, so that a slow disk and large pictures are soon known as such: what fits into memory is not known yet."""
 REST = 0.1
 """The part that is kept for the end."""
 MOST_WORKERS = 4
@@ -94,16 +96,15 @@ def answer(question: Question, machine: Machine, begin: Begin) -> Answer:
     end = time.perf_counter() + (1 - REST) * question.seconds
     ground = Ground(question.out, question.split, question.labels, question.crop)
     settings = question.settings(len(ground.dataset), machine.cores, ground.slots)
-    smallest = min(setting.batch for setting in settings)
     cached = cached_share(ground.pack, ground.pack_rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch's, of more workers than cores and of forks: they are what is tried
-        taken = ground.first_pass(smallest, min(machine.cores, MOST_WORKERS), FIRST_PASS * question.seconds)
+        taken = ground.first_pass(FIRST_BATCH, min(machine.cores, MOST_WORKERS), FIRST_PASS * question.seconds)
         first = FirstPass(len(ground.rows), taken, cached)
-        row_seconds = 1 / ground.rate(Setting(LOADER, smallest, 1), PACE * question.seconds)
+        row_seconds = 1 / ground.rate(Setting(LOADER, FIRST_BATCH, 1), PACE * question.seconds)
         load = Load(len(ground.rows), ground.every, ground.row_bytes, row_seconds)
         sweep = Sweep.plan(settings, load, machine, end - time.perf_counter() - PACE * question.seconds)
-        loop = ground.copy_loop(machine.cores)
+        loop = ground.copy_loop(machine.cores, min(setting.batch for setting in settings))
         loop.rate(PACE * question.seconds)
         trials, copy = _run(sweep, ground, loop, end, begin(first, sweep))
     manifest = ground.dataset.manifest

@@ -18,7 +18,7 @@ from drills.processes import orphans, start
 from test_chart import Tags
 
 from packer.cached import cached_share
-from packer.cli.bench_text import code, text
+from packer.cli.bench_text import code, not_tried, text
 from packer.copying import CopyLoop
 from packer.ground import Ground
 from packer.trials import Answer, Question, answer
@@ -177,10 +177,12 @@ def test_what_shared_memory_is_too_small_for_is_not_tried(city: Path) -> None:
 
 
 def test_where_nothing_fits_it_says_why(city: Path) -> None:
-    done = run("bench", "--seconds", 1, "--batch", 900_000, "--threads", 1, "--workers", 0, "--split", "all", city)
-    assert done.exit_code == 0  # a batch is no larger than the split
-    machine = replace(MACHINE, available=1 << 10)
-    assert asked(Question(city, batches=(4,), seconds=1), machine).trials == ()
+    found = asked(Question(city, batches=(4,), threads=(1,), workers=(0,), seconds=1), replace(MACHINE, available=1024))
+    assert found.trials == ()
+    assert not_tried(found) == [
+        "DataLoader, batches of 4, workers 0: up to 47.2 KiB of memory; half of what is free is 512 B",
+        "loader(), batches of 4, threads 1: up to 118.1 KiB of memory; half of what is free is 512 B",
+    ]
 
 
 def test_a_pack_larger_than_memory_has_no_warm_rates(city: Path) -> None:
@@ -260,7 +262,7 @@ def test_trials_read_the_rows_that_the_first_pass_has_read(index: Path) -> None:
 
 def test_the_copy_loop_copies_the_rows(packed: Path) -> None:
     opened, dataset = Pack.open(packed), open_dataset(packed, "all")
-    loop = CopyLoop(opened, [5, 30], None, 2)
+    loop = CopyLoop(opened, [5, 30], None, 2, 2)
     assert loop.rate(0.02) > 0
     for row, (room,) in zip((5, 30), ([one[0]] for one in loop._rooms), strict=True):
         for copied, part in zip(room, dataset[row], strict=True):

@@ -6,13 +6,11 @@ import statistics
 from collections.abc import Iterator
 from html import escape
 
-from packer.cli.bench_text import HEAD, about, code, not_tried, rows, warnings, why
+from packer.cli.bench_text import HEAD, NAMES, about, code, not_tried, rows, warnings, why
 from packer.trials import Answer
-from packer.tuning import LOADER, SLOTS, STOCK, Trial
+from packer.tuning import LOADER, Trial
 from readers.chart import Axis, Series, line_chart
 from readers.page import page, table
-
-NAMES = {LOADER: "loader(), by threads", SLOTS: "SlotDataLoader, by workers", STOCK: "DataLoader, by workers"}
 
 
 def html(found: Answer, best: Trial, target: float | None) -> str:
@@ -47,17 +45,23 @@ def _charts(found: Answer, best: Trial) -> Iterator[str]:
     many = sorted({one.setting.workers for one in there if one.setting.workers})
     if len(many) > 1 or len(sizes) == 1:
         kinds = {kind: [one for one in there if one.setting.kind == kind and one.setting.workers] for kind in NAMES}
-        series = [_series(NAMES[kind], [(one.setting.workers, one) for one in of]) for kind, of in kinds.items() if of]
+        series = [
+            _series(f"{NAMES[kind]}, by {_many(kind, 2)}", [(one.setting.workers, one) for one in of])
+            for kind, of in kinds.items()
+            if of
+        ]
         yield _chart(found, f"in batches of {batch}", "threads, or worker processes", many or [1], series)
 
 
 def _by_size(found: Answer) -> Iterator[Series]:
     """A line for each loader and number of threads or workers."""
     for kind, many in dict.fromkeys((one.setting.kind, one.setting.workers) for one in found.trials):
-        what = f"thread{'s' * (many != 1)}" if kind == LOADER else f"worker{'s' * (many != 1)}"
-        name = f"{'loader()' if kind == LOADER else kind}, {many} {what}"
         some = [one for one in found.trials if (one.setting.kind, one.setting.workers) == (kind, many)]
-        yield _series(name, [(one.setting.batch, one) for one in some])
+        yield _series(f"{NAMES[kind]}, {many} {_many(kind, many)}", [(one.setting.batch, one) for one in some])
+
+
+def _many(kind: str, count: int) -> str:
+    return ("thread" if kind == LOADER else "worker") + "s" * (count != 1)
 
 
 def _series(name: str, trials: list[tuple[int, Trial]]) -> Series:

@@ -12,6 +12,7 @@ from packer.cli.values import bytes_text
 from packer.trials import Answer
 from packer.tuning import LOADER, MEMORY, NEAR, ROWS, SHARED, SLOTS, STOCK, LeftOut, Setting, Trial, by_batch
 
+NAMES = {LOADER: "loader()", SLOTS: "SlotDataLoader", STOCK: "DataLoader"}
 GIB, WIDTH = 1 << 30, 120
 WARM, COLD = 0.9, 0.1
 """What is called so, by the part that is in memory."""
@@ -78,7 +79,7 @@ def rows(found: Answer, best: Trial, target: float | None) -> list[tuple[str, ..
         many = (str(setting.workers), "") if setting.kind == LOADER else ("", str(setting.workers))
         table.append(
             (
-                "loader()" if setting.kind == LOADER else setting.kind,
+                NAMES[setting.kind],
                 str(setting.batch),
                 *many,
                 *_spread(one.rates),
@@ -174,7 +175,8 @@ def not_tried(found: Answer) -> list[str]:
     for (_, kind, batch), group in groupby(sorted(found.sweep.left_out, key=same), same):
         some = list(group)
         many = ", ".join(str(one.setting.workers) for one in some)
-        told.append(f"{kind}, batches of {batch}, {'threads' if kind == LOADER else 'workers'} {many}: {_reason(some)}")
+        what = "threads" if kind == LOADER else "workers"
+        told.append(f"{NAMES[kind]}, batches of {batch}, {what} {many}: {_reason(some)}")
     return told
 
 
