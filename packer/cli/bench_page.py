@@ -73,4 +73,9 @@ def _chart(found: Answer, title: str, label: str, places: list[int], series: lis
     copy = statistics.median(found.copy)
     limit = Series(f"copy loop, {found.machine.cores} cores", [(at, copy) for at in places], dashed=True)
     axis = Axis(label, ticks=places, doubling=True)
-    return line_chart(f"How fast {found.dataset.root.name} reads, {title}", axis, Axis("samples/s"), [*series, limit])
+    return line_chart(
+        f"How fast {found.dataset.root.name}/{found.dataset.split} reads, {title}",
+        axis,
+        Axis("samples/s"),
+        [*series, limit],
+    )
