@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from itertools import pairwise
+from itertools import cycle, pairwise
 
 WIDTH, HEIGHT = 720, 300
 """A chart's width; the height of what is between its axes."""
@@ -15,7 +15,8 @@ TITLE, KEY, LETTER = 38, 22, 6.6
 """Heights of the title and of a line of the key; about how wide a letter is."""
 MARKED = 60
 """A line of more points goes without marks."""
-COLOURS = ("#2f74d0", "#e07b1f", "#2a9d74", "#c8456b", "#8a6bd1", "#a08a2e", "#3aa5b8", "#7c8794")
+COLOURS = ("#2f74d0", "#e07b1f", "#2a9d74", "#c8456b", "#8a6bd1", "#a08a2e", "#3aa5b8")
+REFERENCE = "#8792a0"
 STYLE = """
 .chart{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;fill:#5b6673}
 .chart .ground{fill:#fff}.chart .title{font-size:15px;font-weight:600;fill:#1c2530}.chart .name{fill:#333d49}
@@ -52,9 +53,10 @@ class Axis:
 
 def line_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
     """Lines from point to point, which have marks, and tell their numbers to the mouse, where there are not many."""
-    drawn = [point for one in series for point in (*one.points, *((0.0, high) for _, high in one.whiskers))]
-    frame = _Frame.around(x, y, [at for one in series for at, _ in one.points], [high for _, high in drawn])
-    return _chart(title, frame, series, [_line(frame, one, _colour(number)) for number, one in enumerate(series)])
+    highest = [high for one in series for _, high in (*one.points, *one.whiskers)]
+    frame = _Frame.around(x, y, [at for one in series for at, _ in one.points], highest)
+    drawn = [draw(frame, *each) for draw in (_whiskers, _line) for each in _coloured(series)]
+    return _chart(title, frame, series, drawn)
 
 
 def stacked_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
@@ -68,9 +70,9 @@ def stacked_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str
     frame = _Frame.around(x, y, edges, [sum(column) for column in zip(*heights, strict=True)])
     below = [0.0] * len(places)
     drawn = []
-    for number, (one, height) in enumerate(zip(series, heights, strict=True)):
+    for (one, colour), height in zip(_coloured(series), heights, strict=True):
         above = [low + more for low, more in zip(below, height, strict=True)]
-        drawn.append(f'<path fill="{_colour(number)}" d="{_bars(frame, edges, below, above)}">{_tip(one.name)}</path>')
+        drawn.append(f'<path fill="{colour}" d="{_bars(frame, edges, below, above)}">{_tip(one.name)}</path>')
         below = above
     return _chart(title, frame, series, drawn)
 
@@ -122,7 +124,7 @@ def _chart(title: str, frame: _Frame, series: Sequence[Series], drawn: Sequence[
     names = list(_names([one.name for one in series]))
     above = TITLE + KEY * (1 + max((line for line, _ in names), default=-1))
     height = above + TOP + HEIGHT + BOTTOM
-    keys = [_key(*where, one, _colour(number)) for number, (where, one) in enumerate(zip(names, series, strict=True))]
+    keys = [_key(*where, *each) for where, each in zip(names, _coloured(series), strict=True)]
     return (
         f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
         f'height="{height}" role="img">{_tip(title)}<style>{STYLE}</style>'
@@ -164,16 +166,22 @@ def _line(frame: _Frame, one: Series, colour: str) -> str:
     )
     dashes = ' stroke-dasharray="6 4"' if one.dashed else ""
     parts = [f'<path fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"{dashes} d="{path}"/>']
-    for place, (low, high) in zip(places, one.whiskers, strict=False):
-        if place:
-            ends = f"M{place[0]:.1f} {frame.up(low):.1f}V{frame.up(high):.1f}"
-            parts.append(f'<path stroke="{colour}" stroke-width="5" stroke-linecap="round" opacity=".25" d="{ends}"/>')
     for place, (at, high) in zip(places, one.points, strict=True):
         if place and len(places) <= MARKED and not one.dashed:
             tip = _tip(f"{one.name}: {high:,.6g} at {at:,.6g}")
             mark = f'<circle class="mark" cx="{place[0]:.1f}" cy="{place[1]:.1f}" r="4" fill="{colour}">{tip}</circle>'
             parts.append(mark)
     return "".join(parts)
+
+
+def _whiskers(frame: _Frame, one: Series, colour: str) -> str:
+    """They lie below all lines."""
+    ends = "".join(
+        f"M{frame.across(at):.1f} {frame.up(low):.1f}V{frame.up(high):.1f}"
+        for (at, _), (low, high) in zip(one.points, one.whiskers, strict=False)
+        if math.isfinite(low) and math.isfinite(high)
+    )
+    return f'<path stroke="{colour}" stroke-width="4" stroke-linecap="round" opacity=".3" d="{ends}"/>' if ends else ""
 
 
 def _edges(places: Sequence[float]) -> list[float]:
@@ -225,8 +233,10 @@ def _same(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-12)
 
 
-def _colour(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]
+def _coloured(series: Sequence[Series]) -> Iterator[tuple[Series, str]]:
+    colours = cycle(COLOURS)
+    for one in series:
+        yield one, REFERENCE if one.dashed else next(colours)
 
 
 def _tip(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from packer.cli.bench import bench_command
 from packer.cli.build import build_command
 from packer.cli.diagnose import diagnose_command
 from packer.cli.diff import diff_command
@@ -95,6 +96,7 @@ def main() -> None:
 
 
 for command in (
+    bench_command,
     build_command,
     diagnose_command,
     diff_command,

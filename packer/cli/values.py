@@ -31,6 +31,34 @@ class SizeType(click.ParamType[Any]):
         return size
 
 
+class CropType(SizeType):
+    """`512x512` is a height and a width."""
+
+    name = "HxW"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == NATIVE:
+            self.fail(f"{value!r}: expected height x width, such as 512x512", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class NumbersType(click.ParamType[Any]):
+    """`8,16` are numbers, from `least` on."""
+
+    name = "N,N"
+
+    def __init__(self, least: int) -> None:
+        self._least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        words = [word.strip() for word in str(value).split(",")]
+        if not all(re.fullmatch(r"\d{1,6}", word) and int(word) >= self._least for word in words):
+            self.fail(f"{value!r}: expected numbers from {self._least} on, such as 8,16", param, ctx)
+        return tuple(sorted({int(word) for word in words}))
+
+
 class ClassesType(click.ParamType[Any]):
     """The name of a class table or a text of values, for others to read; or the classes that a configuration tells."""
 

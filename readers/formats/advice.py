@@ -1,4 +1,4 @@
-"""What the kernel is told of mapped bytes: that they will be needed, or that they are done with. It is only advice."""
+"""What the kernel is told of mapped bytes, that they will be needed or are done with, and what it tells of them."""
 
 from __future__ import annotations
 
@@ -27,6 +27,21 @@ def want(path: Path, data: Bytes, spans: Spans) -> None:
         page = (base + start) & -mmap.PAGESIZE
         if ask or not (_libc().mincore(page, 1, flag) == 0 and flag.raw[0] & 1):
             _libc().madvise(page, base + stop - page, mmap.MADV_WILLNEED)
+
+
+def resident(path: Path, data: Bytes, spans: Spans) -> tuple[int, int] | None:
+    """How many pages of these spans are in memory, and how many there are; None where the kernel does not tell."""
+    if not _tells_what_is_in_memory(path):
+        return None
+    base, there, pages = _address(data), 0, 0
+    for start, stop in spans:
+        page = (base + start) & -mmap.PAGESIZE
+        flags = np.zeros(-(-(base + stop - page) // mmap.PAGESIZE), np.uint8)
+        if _libc().mincore(page, base + stop - page, flags.ctypes.data_as(ctypes.c_char_p)):
+            return None
+        there += int((flags & 1).sum())
+        pages += len(flags)
+    return there, pages
 
 
 def let_go(path: Path, data: Bytes, spans: Spans) -> None:

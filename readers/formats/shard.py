@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, Field
-from readers.formats.advice import let_go, want
+from readers.formats.advice import let_go, resident, want
 from readers.formats.column import Column, ShardFacts, damage_at, map_file
 from readers.formats.native import Sizes
 
@@ -79,6 +79,11 @@ class Shard:
         """Have these rows read from the disk before they are needed."""
         path = self._columns[field.name].path
         want(path, self._map(path), self._spans(field, rows))
+
+    def resident(self, field: Field, rows: Sequence[int]) -> tuple[int, int] | None:
+        """How many pages of these rows are in memory, and how many there are; None where the kernel does not tell."""
+        path = self._columns[field.name].path
+        return resident(path, self._map(path), self._spans(field, rows))
 
     def let_go(self, field: Field, rows: Sequence[int]) -> None:
         """These rows are not needed again soon."""

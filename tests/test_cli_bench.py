@@ -1,0 +1,275 @@
+"""`packer bench` measures real loaders, ends in time, and what it recommends can be pasted."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import signal
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import NATIVE, SMALL_SHARDS, RawFolder, make_raw, pack, run
+from drills.processes import orphans, start
+from test_chart import Tags
+
+from packer.cached import cached_share
+from packer.cli.bench_text import code, not_tried, text
+from packer.copying import CopyLoop
+from packer.ground import Ground
+from packer.trials import Answer, Question, answer
+from packer.tuning import LOADER, SHARED, SLOTS, STOCK, Setting, cheapest
+from readers import open_dataset
+from readers.machine import Machine
+from readers.pack import Pack
+
+MACHINE = Machine.look()
+KEYS = {
+    "": "pack machine first_pass warm_rates_apply copy_loop trials left_out cheapest_by_batch target recommended "
+    "warnings",
+    "pack": "path split format rows bytes labels crop sample_bytes",
+    "machine": "cores cpu_quota memory memory_free shared_memory_free",
+    "first_pass": "rows seconds samples_per_second in_memory_before",
+    "copy_loop": "threads samples_per_second",
+}
+TRIAL = (
+    "loader batch threads ahead workers samples_per_second bytes_per_second of_copy_loop milliseconds_per_batch memory "
+    "shared_memory rounds"
+)
+
+
+@pytest.fixture(scope="module")
+def city(raw_folder: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One pack for what does not depend on the format."""
+    return pack(raw_folder.path, tmp_path_factory.mktemp("bench") / "city", *SMALL_SHARDS)
+
+
+@pytest.fixture(scope="module")
+def index(raw_folder: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with labels as numbers."""
+    return pack(raw_folder.path, tmp_path_factory.mktemp("bench") / "index", "--labels", "index", *SMALL_SHARDS)
+
+
+def bench(*arguments: object) -> dict[str, Any]:
+    done = run("bench", "--json", "--quiet", *arguments)
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr == ""
+    facts: dict[str, Any] = json.loads(done.stdout)
+    return facts
+
+
+def asked(question: Question, machine: Machine) -> Answer:
+    return answer(question, machine, lambda first, sweep: lambda done: None)
+
+
+def pasted(text: str, folder: Path) -> Any:
+    """The loader that a program of this text makes."""
+    program = folder / "pasted.py"
+    program.write_text(text)
+    return runpy.run_path(str(program))["loader"]
+
+
+def test_every_format_is_measured(packed: Path, storage: str) -> None:
+    facts = bench("--seconds", 1, "--batch", "4,8", "--threads", 1, packed)
+    for place, keys in KEYS.items():
+        assert set(facts[place] if place else facts) == set(keys.split())
+    assert facts["pack"] | {"bytes": 0} == {
+        "path": str(packed),
+        "split": "train",
+        "format": storage,
+        "rows": 23,
+        "bytes": 0,
+        "labels": "onehot",
+        "crop": None,
+        "sample_bytes": 24 * 36 * 7,
+    }
+    assert 0 < facts["pack"]["bytes"] < sum(path.stat().st_size for path in packed.rglob("*") if path.is_file())
+    assert facts["first_pass"]["rows"] == 23
+    assert facts["trials"]
+    for one in facts["trials"]:
+        assert set(one) == set(TRIAL.split())
+        spread = one["samples_per_second"]
+        assert 0 < spread["least"] <= spread["median"] <= spread["most"]
+        assert one["milliseconds_per_batch"] == pytest.approx(1000 * one["batch"] / spread["median"])
+    best = facts["recommended"]
+    assert {key: best[key] for key in TRIAL.split()} in facts["trials"]
+    assert all(one in facts["trials"] for one in facts["cheapest_by_batch"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--threads", 2),
+        ("--threads", 1, "--labels", "index", "--crop", "16x20"),
+        ("--threads", 1, "--split", "val"),
+        ("--threads", 1, "--split", "all"),
+    ],
+)
+def test_what_is_recommended_can_be_pasted(city: Path, options: tuple[object, ...], tmp_path: Path) -> None:
+    facts = bench("--seconds", 1, "--batch", 4, *options, city)
+    images, labels = next(iter(pasted(facts["recommended"]["code"], tmp_path)))
+    size = (16, 20) if "--crop" in options else (24, 36)
+    assert tuple(images.shape) == (4, 3, *size)
+    assert tuple(labels.shape) == ((4, *size) if "index" in options else (4, 4, *size))
+    sample = images[0].nbytes + labels[0].nbytes
+    assert facts["pack"]["sample_bytes"] == sample
+
+
+@pytest.mark.parametrize(("kind", "crop"), [(SLOTS, None), (STOCK, None), (STOCK, (8, 8))])
+def test_worker_processes_can_be_pasted_too(
+    index: Path, kind: str, crop: tuple[int, int] | None, tmp_path: Path
+) -> None:
+    found = asked(Question(index, batches=(4,), threads=(1,), crop=crop, seconds=1), MACHINE)
+    loader = pasted("\n".join(code(found, Setting(kind, 4, 1))), tmp_path)
+    assert type(loader).__name__ == kind
+    assert loader.num_workers == 1
+    images, _ = next(iter(loader))
+    assert tuple(images.shape) == (4, 3, *(crop or (24, 36)))
+
+
+def test_worker_processes_are_tried_where_they_are_asked_for(index: Path) -> None:
+    facts = bench("--seconds", 3, "--batch", 4, "--threads", 1, "--workers", "0,1", index)
+    tried = {(one["loader"], one["threads"], one["workers"]) for one in (*facts["trials"], *facts["left_out"])}
+    assert tried == {(LOADER, 1, None), (SLOTS, None, 1), (STOCK, None, 0), (STOCK, None, 1)}
+
+
+def test_native_packs_want_a_crop(varied_raw: RawFolder, tmp_path: Path) -> None:
+    native = pack(varied_raw.path, tmp_path / "native", "--labels", "index", *NATIVE)
+    refused = run("bench", "--seconds", 1, native)
+    assert refused.exit_code == 2
+    assert "--crop 512x512" in refused.stderr
+    facts = bench("--seconds", 1, "--batch", 4, "--threads", 1, "--crop", "16x16", native)
+    assert facts["pack"]["crop"] == [16, 16]
+    assert facts["recommended"]["samples_per_second"]["median"] > 0
+    assert not any(one["loader"] == SLOTS for one in facts["trials"])
+
+
+def test_a_pack_of_fewer_rows_than_a_batch_is_measured(tmp_path: Path) -> None:
+    out = pack(make_raw(tmp_path / "raw", {"train": 3}).path, tmp_path / "out")
+    facts = bench("--seconds", 1, "--batch", 8, "--threads", 1, out)
+    best = facts["recommended"]
+    assert best["milliseconds_per_batch"] == pytest.approx(3000 / best["samples_per_second"]["median"])
+    assert {one["batch"] for one in bench("--seconds", 1, out)["trials"]} == {4}
+
+
+def test_a_target_that_nothing_reaches_is_told(city: Path) -> None:
+    options = ("--seconds", 1, "--batch", 4, "--threads", 1)
+    facts = bench(*options, "--target", 1e12, city)
+    assert facts["target"] == {"samples_per_second": 1e12, "met": False}
+    assert "Nothing here delivers the 1,000,000,000,000 samples/s" in facts["warnings"][0]
+    easy = bench(*options, "--target", 0.1, city)
+    assert easy["target"]["met"]
+    assert "the least that delivers 0.1 samples/s" in easy["recommended"]["why"]
+
+
+def test_what_shared_memory_is_too_small_for_is_not_tried(city: Path) -> None:
+    question = Question(city, batches=(4,), threads=(1,), workers=(0, 1), seconds=1)
+    found = asked(question, replace(MACHINE, shared=80 << 10))
+    assert {(left.setting.kind, left.why) for left in found.sweep.left_out} == {(SLOTS, SHARED)}
+    assert SLOTS not in {one.setting.kind for one in found.trials}
+    told = text(found, cheapest(found.trials), None)
+    assert f"{SLOTS}, batches of 4, workers 1: up to 94.5 KiB of /dev/shm, which has 80.0 KiB" in told
+    assert "--shm-size=1g" in told
+
+
+def test_where_nothing_fits_it_says_why(city: Path) -> None:
+    found = asked(Question(city, batches=(4,), threads=(1,), workers=(0,), seconds=1), replace(MACHINE, available=1024))
+    assert found.trials == ()
+    assert not_tried(found) == [
+        "DataLoader, batches of 4, workers 0: up to 47.2 KiB of memory; half of what is free is 512 B",
+        "loader(), batches of 4, threads 1: up to 118.1 KiB of memory; half of what is free is 512 B",
+    ]
+
+
+def test_a_pack_larger_than_memory_has_no_warm_rates(city: Path) -> None:
+    question = Question(city, batches=(4,), threads=(1,), seconds=1)
+    found = asked(question, replace(MACHINE, memory=1 << 10))
+    assert found.larger_than_memory
+    assert "larger than memory" in text(found, cheapest(found.trials), None)
+    assert not asked(question, MACHINE).larger_than_memory
+
+
+def test_the_report_is_a_page_or_a_plot(city: Path, tmp_path: Path) -> None:
+    options = ("bench", "--seconds", 2, "--batch", "4,8", "--threads", "1,2", "--report")
+    told = run(*options, tmp_path / "bench.html", city)
+    assert told.exit_code == 0, told.stderr
+    page = (tmp_path / "bench.html").read_text()
+    seen = Tags()
+    seen.feed(page)
+    seen.close()
+    assert not seen.open
+    assert {"svg", "table", "pre", "h1"} <= seen.names
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert run(*options, tmp_path / "bench.svg", city).exit_code == 0
+    plot = ET.parse(tmp_path / "bench.svg").getroot()
+    assert any("copy loop" in (one.text or "") for one in plot.iter("{http://www.w3.org/2000/svg}text"))
+
+
+def test_a_report_that_cannot_be_is_told_before_anything_is_measured(city: Path, tmp_path: Path) -> None:
+    for report, exit_code, words in (
+        (tmp_path / "a.pdf", 2, ".html or .svg"),
+        (tmp_path / "no/a.html", 1, "no such folder"),
+    ):
+        started = time.monotonic()
+        done = run("bench", "--seconds", 60, "--report", report, city)
+        assert done.exit_code == exit_code
+        assert words in done.stderr
+        assert time.monotonic() - started < 30
+
+
+def test_the_table_and_the_plan_are_told(city: Path) -> None:
+    done = run("bench", "--seconds", 1, "--batch", "4", "--threads", "1", city)
+    assert done.stdout.startswith(f"{city}, train: 23 rows of 24x36, labels as onehot")
+    assert "\ncopy loop " in done.stdout
+    assert "\nRecommended: batches of 4 by " in done.stdout
+    assert done.stderr.startswith("first pass: 23 rows at ")
+
+
+def test_it_ends_in_time(city: Path) -> None:
+    started = time.monotonic()
+    bench("--seconds", 2, city)
+    assert time.monotonic() - started < 30  # machines are shared; it is 2 s where nobody else is
+
+
+def test_told_to_end_it_leaves_no_process(city: Path) -> None:
+    process = start(("bench", "--seconds", "60", "--batch", "4", "--workers", "2", city))
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("first pass: ")
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60)[1] == "packer: interrupted\n"
+    assert process.returncode == 130
+    assert not orphans(process.pid, 10)
+
+
+def test_trials_read_the_rows_that_the_first_pass_has_read(index: Path) -> None:
+    ground = Ground(index, "train", None, None)
+    ground.first_pass(4, 1, 0)
+    assert len(ground.rows) == 4
+    assert not ground.every
+    setting = Setting(LOADER, 2, 1)
+    wanted = {ground.dataset[row][0].numpy().tobytes() for row in ground.rows}
+    for batches in (ground._looped(setting), ground._worked(Setting(STOCK, 2, 0))):
+        for _ in range(5):
+            images, _ = next(batches)
+            assert {image.numpy().tobytes() for image in images} <= wanted
+    assert ground.rate(setting, 0.01) > 0
+
+
+def test_the_copy_loop_copies_the_rows(packed: Path) -> None:
+    opened, dataset = Pack.open(packed), open_dataset(packed, "all")
+    loop = CopyLoop(opened, [5, 30], None, 2, 2)
+    assert loop.rate(0.02) > 0
+    for row, (room,) in zip((5, 30), ([one[0]] for one in loop._rooms), strict=True):
+        for copied, part in zip(room, dataset[row], strict=True):
+            assert np.array_equal(copied.reshape(part.shape), part.numpy())
+
+
+def test_what_was_read_is_in_memory(city: Path) -> None:
+    for path in (city / "shards").iterdir():
+        path.read_bytes()
+    assert cached_share(Pack.open(city), range(32)) in (None, 1.0)
