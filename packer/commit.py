@@ -43,11 +43,16 @@ def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
         if not kept.is_file() or kept.read_bytes() != current.to_text().encode():
             put_text(current.to_text(), kept)
         return current
+    publish(out, manifest)
+    return manifest
+
+
+def publish(out: Path, manifest: Manifest) -> None:
+    """Make a generation the current one, whose shards and table are there."""
     text = manifest.to_text()
     Manifest.from_text(text, "the new manifest")  # what readers would refuse is not published
     put_text(text, generation_path(out, manifest.generation))
     put_text(text, out / MANIFEST)
-    return manifest
 
 
 def _records(receipts: Sequence[Receipt]) -> NDArray[Any]:
