@@ -27,7 +27,7 @@ def open_pack(root: Path, generation: int | None = None, digests: bool = False, 
 
 def reopen(copy: Path, generation: int, identity: str, digests: bool) -> Pack | None:
     """A copy that was open before, perhaps in another process; None where it is no longer what it was."""
-    if not is_private(copy.parent):
+    if copy not in copies(copy.parent.parent):
         return None
     try:
         manifest = Manifest.load(copy, generation)
