@@ -80,6 +80,7 @@ def _remember(place: Path) -> None:
     registry.parent.mkdir(parents=True, exist_ok=True)
     with (registry.parent / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
+        sweep(registry.parent)
         known = staged.registered()
         places = [place, *(one for one in known if one != place and one.is_dir())]
         if places != known:
