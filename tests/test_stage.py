@@ -229,6 +229,39 @@ def test_after_a_rollback_the_older_generation_is_staged(raw: Path, out: Path, d
     assert run("verify", copy).exit_code == 0
 
 
+READING = """
+import hashlib, pickle, sys
+from readers import open_dataset
+rows, near = {}, 0
+for turn in range(60):
+    data = open_dataset(sys.argv[1], "all")
+    data = pickle.loads(pickle.dumps(data)) if turn % 2 else data
+    digest = hashlib.sha256(b"".join(part.numpy().tobytes() for sample in data for part in sample)).hexdigest()
+    assert rows.setdefault(data.manifest.generation, digest) == digest
+    near += str(data.root) != sys.argv[1]
+print(near, *rows)
+"""
+
+
+def test_who_reads_while_others_stage_and_drop_reads_the_right_rows(raw: Path, out: Path, disk: Path) -> None:
+    next_night(raw, out)
+    stage(out, disk)
+    command = [sys.executable, "-c", READING, str(out)]
+    reader = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    turn = 0
+    while reader.poll() is None:
+        assert run("rollback", out, turn % 2 + 1).exit_code == 0
+        assert run("stage", "--quiet", out, disk).exit_code == 0
+        if turn % 5 == 4:
+            assert run("stage", "--drop", out).exit_code in (0, 75)
+        turn += 1
+    told, _ = reader.communicate()
+    assert reader.returncode == 0
+    near, *generations = map(int, told.split())
+    assert near > 5
+    assert sorted(generations) == [1, 2]
+
+
 # --- damage, and what others do meanwhile ---
 
 
