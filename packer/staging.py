@@ -14,7 +14,7 @@ from pathlib import Path
 from packer.commit import publish
 from packer.copies import check_place, copy_folder, make_private_folder, note_source, unread
 from packer.direct import DirectFile
-from packer.errors import TargetError
+from packer.errors import BusyError, TargetError
 from packer.generations import delete, garbage
 from packer.lock import locked
 from packer.plan import SHARD_SLACK
@@ -24,7 +24,7 @@ from packer.target import make_target, prepare_target, tidy
 from packer.verify import contradictions
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.files import plain_file, sha256
-from readers.contract.manifest import Manifest
+from readers.contract.manifest import Manifest, generation_path
 from readers.contract.receipt import SUFFIX
 from readers.contract.table import table_path
 from readers.digests import read_receipt
@@ -61,6 +61,7 @@ def stage(out: Path, place: Path, workers: int, progress: Callable[[int], None])
     with locked(copy):
         prepare_target(copy)
         tidy(copy)
+        _check_number(copy, pack.manifest)
         note_source(copy, out)
         missing = copying.missing(workers)
         copying.check_room(missing, place)
@@ -70,6 +71,15 @@ def stage(out: Path, place: Path, workers: int, progress: Callable[[int], None])
         with unread(copy, pack.manifest.generation) as read:
             delete(copy, garbage(copy, keep=0, grace=0, also=read))
     return Staged(copy, pack.manifest, len(missing), sum(map(pack.table.bytes, missing)))
+
+
+def _check_number(copy: Path, manifest: Manifest) -> None:
+    """A pack that was made anew counts from 1 again; a generation of the same number that is still read stays."""
+    number, path = manifest.generation, generation_path(copy, manifest.generation)
+    if path.is_file() and path.read_bytes() != manifest.to_text().encode():
+        with unread(copy, None) as read:
+            if number in read:
+                raise BusyError(f"{copy}: another generation {number} is being read by a data set; end that first")
 
 
 def _is_current(copy: Path, manifest: Manifest) -> bool:

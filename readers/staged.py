@@ -22,7 +22,8 @@ MOST_REGISTRY_BYTES = 1 << 20
 def open_pack(root: Path, generation: int | None = None, digests: bool = False, staged: bool = True) -> Pack:
     """The pack at `root`; of `staged` copies the first that is of the same generation, if there is one."""
     manifest = Manifest.load(root, generation)
-    return (staged and _staged(manifest, digests)) or Pack(root, manifest, digests)
+    near = _staged(manifest, digests) if staged else None
+    return near or Pack(root, manifest, digests)
 
 
 def reopen(copy: Path, generation: int, identity: str, digests: bool) -> Pack | None:
@@ -132,8 +133,8 @@ class Hold:
         self._file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._file)
         fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        if not os.fstat(self._file).st_nlink:  # it went away before it was held
-            raise FileNotFoundError(path)
+        if not os.path.samestat(os.fstat(self._file), os.lstat(path)):
+            raise FileNotFoundError(path)  # it went away before it was held, and another came
 
     def begins(self, count: int) -> bytes:
         """The first `count` bytes of the manifest."""

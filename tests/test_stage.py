@@ -208,6 +208,34 @@ def test_a_generation_that_is_read_stays_until_it_is_not(raw: Path, out: Path, d
     assert run("verify", copy).exit_code == 0
 
 
+def test_what_is_read_stays_through_any_number_of_generations(raw: Path, out: Path, disk: Path) -> None:
+    stage(out, disk)
+    reader = open_dataset(out, "all")
+    expected = rows(open_dataset(out, "all", staged=False))
+    next_night(raw, out)
+    for generation in (2, 1, 2, 2):
+        assert run("rollback", out, generation).exit_code == 0
+        assert stage(out, disk)["generation"] == generation
+    assert rows(reader) == expected
+
+
+def test_a_pack_made_anew_does_not_drive_out_what_is_read(raw: Path, out: Path, disk: Path) -> None:
+    """Its generations have the numbers of the old one's."""
+    stage(out, disk)
+    reader = open_dataset(out, "all")
+    expected = rows(open_dataset(out, "all", staged=False))
+    shutil.rmtree(out)
+    built(raw, out, "--labels", "index")
+    assert open_dataset(out, "all").root == out
+    assert "another generation 1 is being read" in refused(75, out, disk)
+    assert rows(reader) == expected
+    del reader
+    gc.collect()
+    copy = Path(stage(out, disk)["path"])
+    assert published(copy) == published(out)
+    assert run("verify", copy).exit_code == 0
+
+
 def test_a_copy_that_is_read_is_not_dropped(out: Path, disk: Path) -> None:
     stage(out, disk)
     loader = open_dataset(out, "train").loader(4)
