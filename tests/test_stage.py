@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -397,11 +398,14 @@ main()
 """
 
 
+def default_sigint() -> None:
+    """Pytest itself may run in the background of a script."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(("number", "word"), [(signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted")])
 def test_one_told_to_end_ends_soon_and_in_order(out: Path, disk: Path, number: signal.Signals, word: str) -> None:
-    process = start(
-        ("stage", "--quiet", out, disk), ("-c", SLOWLY), lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
-    )
+    process = start(("stage", "--quiet", out, disk), ("-c", SLOWLY), default_sigint)
     copy = copy_folder(out, disk)
     deadline = time.monotonic() + 30
     while not list(copy.rglob(".partial-*/new")) and time.monotonic() < deadline:
@@ -434,7 +438,7 @@ def test_a_shard_that_lost_a_file_is_copied_again(out: Path, disk: Path) -> None
 # --- which copies count ---
 
 
-def broken_table(copy: Path) -> None:
+def cut_table(copy: Path) -> None:
     table = next(copy.glob("generations/shards-*"))
     table.write_bytes(table.read_bytes()[:-1])
 
@@ -444,22 +448,28 @@ def other_manifest(copy: Path) -> None:
     path.write_text(path.read_text().replace('"created": "2', '"created": "3'))
 
 
-BROKEN = {
+def folder_for_manifest(copy: Path) -> None:
+    path = copy / "generations/000001.json"
+    path.unlink()
+    path.mkdir()
+
+
+def moved(folder: Path) -> None:
+    """Another name, and a link to it."""
+    folder.rename(folder.parent.parent / "moved")
+    folder.symlink_to(folder.parent.parent / "moved")
+
+
+BROKEN: dict[str, Callable[[Path], None]] = {
     "no manifest": lambda copy: (copy / "generations/000001.json").unlink(),
     "another manifest": other_manifest,
-    "a manifest that is a folder": lambda copy: (
-        (copy / "generations/000001.json").unlink(),
-        (copy / "generations/000001.json").mkdir(),
-    ),
-    "a table that is cut": broken_table,
+    "a manifest that is a folder": folder_for_manifest,
+    "a table that is cut": cut_table,
     "no table": lambda copy: next(copy.glob("generations/shards-*")).unlink(),
     "open to a group": lambda copy: copy.parent.chmod(0o770),
     "open to all": lambda copy: copy.parent.chmod(0o707),
-    "a link to it": lambda copy: (copy.rename(copy.parent.parent / "moved"), copy.symlink_to("../moved")),
-    "a link to all": lambda copy: (
-        copy.parent.rename(copy.parent.parent / "moved"),
-        copy.parent.symlink_to(copy.parent.parent / "moved"),
-    ),
+    "a link to it": moved,
+    "a link to all": lambda copy: moved(copy.parent),
 }
 
 
