@@ -39,15 +39,25 @@ def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
     )
     _put_table(out, digest, table)
     if current is not None and current.same_data(manifest):
-        kept = generation_path(out, current.generation)
-        if not kept.is_file() or kept.read_bytes() != current.to_text().encode():
-            put_text(current.to_text(), kept)
+        _keep(out, current)
         return current
+    publish(out, manifest)
+    return manifest
+
+
+def publish(out: Path, manifest: Manifest) -> None:
+    """Make a generation the current one, whose shards and table are there."""
     text = manifest.to_text()
     Manifest.from_text(text, "the new manifest")  # what readers would refuse is not published
-    put_text(text, generation_path(out, manifest.generation))
+    _keep(out, manifest)
     put_text(text, out / MANIFEST)
-    return manifest
+
+
+def _keep(out: Path, manifest: Manifest) -> None:
+    """Have the manifest among the generations. One that is there stays the file that it is: somebody may hold it."""
+    text, kept = manifest.to_text(), generation_path(out, manifest.generation)
+    if not kept.is_file() or kept.read_bytes() != text.encode():
+        put_text(text, kept)
 
 
 def _records(receipts: Sequence[Receipt]) -> NDArray[Any]:

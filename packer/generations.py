@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -84,8 +84,9 @@ def rollback(out: Path, number: int) -> Manifest:
     return manifest
 
 
-def garbage(out: Path, keep: int, grace: float) -> Garbage:
-    """What the last `keep` generations, the current one and those that were current within `grace` seconds do not name.
+def garbage(out: Path, keep: int, grace: float, also: Container[int] = ()) -> Garbage:
+    """What the last `keep` generations, the current one, those that were current within `grace` seconds and those that
+    are `also` to be kept do not name.
 
     Only files with names that we give, and that are older than `grace` themselves: a build that was killed goes on with
     what it has made.
@@ -95,7 +96,7 @@ def garbage(out: Path, keep: int, grace: float) -> Garbage:
     kept = [
         one
         for place, one in enumerate(known)
-        if place < keep or one.current or now - superseded.get(one.number, now) < grace
+        if place < keep or one.current or one.number in also or now - superseded.get(one.number, now) < grace
     ]
     for one in kept:
         if one.manifest is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from packer.piece import Piece, pieces
 from packer.plan import Plan, Request
 from packer.recipe import Recipe
 from packer.reuse import Known
+from packer.room import room
 from packer.rows import check_pair
 from packer.shard import judged_by
 from packer.spec import ShardSpec, cut
@@ -176,12 +176,9 @@ def _shown(size: Size) -> str:
 
 
 def _target(out: Path) -> tuple[int, Manifest | None]:
-    """Free bytes on the disk that `out` is or will be on, and what is packed there now."""
-    place = out.absolute()
-    while not place.exists():
-        place = place.parent
+    """Free bytes for files in `out`, and what is packed there now."""
     try:
         current = Manifest.load(out)
     except (NoPackError, DamagedError):
         current = None
-    return shutil.disk_usage(place).free, current
+    return room(out), current

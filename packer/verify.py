@@ -38,7 +38,7 @@ def verify(root: Path, workers: int, progress: Callable[[int], None], deep: bool
     def check(shard: int) -> tuple[Receipt | None, list[str]]:
         try:
             receipt = read_receipt(root, pack.stem(shard), pack.table.receipt(shard))
-            lies = list(_contradictions(pack, shard, receipt))
+            lies = list(contradictions(pack, shard, receipt))
             damage = list(_check_shard(pack, shard, receipt))
             if deep and receipt.rows and not lies and not damage:
                 damage = list(_check_rows(pack, shard, receipt))
@@ -91,7 +91,7 @@ def _check_shard(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
         yield from _name_rows(pack, shard, receipt)
 
 
-def _contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
+def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
     """Where a receipt says otherwise than the shard table, the manifest or itself: each may be whole, and lie."""
     stem, manifest = pack.stem(shard), pack.manifest
     facts = ShardFacts(receipt.rows, manifest.fields)

@@ -24,6 +24,7 @@ from readers.order import Order, Shuffle, Window
 from readers.pack import Pack
 from readers.reader import Arrays, Reader
 from readers.slots import Lease, Slots
+from readers.staged import open_pack, reopen
 from readers.statistics import Weighting, class_weights, deviation, mean
 
 LabelForm = Literal["onehot", "index"]
@@ -42,6 +43,7 @@ class SegDataset(Dataset[Any]):
 
     `label` is "onehot" (C,H,W) or "index" (H,W), by default as stored; `transform(image, label)` is applied to each
     sample and what it returns is delivered. Rows that were packed with `--size native` have each a size of their own.
+    `root` is where the rows are read: OUT, or a copy of the same generation that `packer stage` has brought near.
     """
 
     storage: ClassVar[str | None] = None
@@ -53,33 +55,26 @@ class SegDataset(Dataset[Any]):
         label: LabelForm | None = None,
         transform: Transform | None = None,
         verify: Verify | None = None,
-    ) -> None:
-        self._open(Path(root).absolute(), None, split, label, transform, verify)
-
-    def _open(
-        self,
-        root: Path,
-        generation: int | None,
-        split: str | None,
-        label: LabelForm | None,
-        transform: Transform | None,
-        verify: Verify | None,
+        staged: bool = True,
     ) -> None:
         if verify not in (None, "digest"):
             raise RequestError(f'verify={verify!r} is neither None nor "digest"')
-        self._pack = Pack.open(root, generation, digests=verify == "digest")
-        self._verify = verify
+        self._asked, self._staged, self._verify = Path(root).absolute(), staged, verify
+        self._show(open_pack(self._asked, None, verify == "digest", staged), split, label, transform)
+
+    def _show(self, pack: Pack, split: str | None, label: LabelForm | None, transform: Transform | None) -> None:
+        self._pack = pack
         self._split = split
-        self._rows = _rows(self._pack, split)
-        self.root = root
+        self._rows = _rows(pack, split)
+        self.root = pack.root
         self.transform = transform
         self.label = _label_form(self._pack.manifest, label)
         self._reader = Reader(self._pack, self.label)
         self._slots = Slots(IDLE)
-        if self.storage not in (None, self._pack.manifest.storage):
-            right = DATASETS[self._pack.manifest.storage].__name__
+        if self.storage not in (None, pack.manifest.storage):
+            right = DATASETS[pack.manifest.storage].__name__
             raise RequestError(
-                f"{root}: is stored as {self._pack.manifest.storage}, not {self.storage}; use {right} or open_dataset"
+                f"{self._asked}: is stored as {pack.manifest.storage}, not {self.storage}; use {right} or open_dataset"
             )
 
     @property
@@ -205,20 +200,25 @@ class SegDataset(Dataset[Any]):
     def __getstate__(self) -> dict[str, Any]:
         """Path and identity only; the copy opens the same generation again, also when a newer one is out."""
         return {
-            "root": self.root,
+            "root": self._asked,
+            "copy": self.root,
             "generation": self.manifest.generation,
             "identity": self.manifest.identity,
             "split": self._split,
             "label": self.label,
             "transform": self.transform,
             "verify": self._verify,
+            "staged": self._staged,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        identity = state.pop("identity")
-        self._open(**state)
-        if self.manifest.identity != identity:
-            raise DamagedError(f"{self.root}: generation {self.manifest.generation} is not the one that was pickled")
+        self._asked, self._staged, self._verify = state["root"], state["staged"], state["verify"]
+        which = state["generation"], state["identity"], self._verify == "digest"
+        copy = reopen(state["copy"], *which) if state["copy"] != self._asked else None
+        pack = copy or open_pack(self._asked, state["generation"], self._verify == "digest", self._staged)
+        if pack.manifest.identity != state["identity"]:
+            raise DamagedError(f"{self._asked}: generation {pack.manifest.generation} is not the one that was pickled")
+        self._show(pack, state["split"], state["label"], state["transform"])
 
     def _row(self, index: int) -> int:
         """The pack's row of a sample; negative indices count from the end."""
@@ -281,14 +281,16 @@ def open_dataset(
     label: LabelForm | None = None,
     transform: Transform | None = None,
     verify: Verify | None = None,
+    staged: bool = True,
 ) -> SegDataset:
     """The data set packed at `root`, whatever its format.
 
     `split`: its name, or "all" for every row; may be left out where there is only one. `label`: "onehot" (C,H,W) or
     "index" (H,W), by default as stored. `transform(image, label)`: applied to each sample; its result is delivered.
     `verify`: "digest" holds the files of each shard against their SHA-256 before it is first opened.
+    `staged`: whether to look for a copy of the same generation that `packer stage` has brought near, and read that.
     """
-    return DATASETS[Manifest.load(Path(root)).storage](root, split, label, transform, verify)
+    return DATASETS[Manifest.load(Path(root)).storage](root, split, label, transform, verify, staged)
 
 
 def _rows(pack: Pack, split: str | None) -> range:

@@ -27,8 +27,9 @@ MOST_OPEN_SHARDS = 4096 if sys.version_info >= (3, 13) else 128
 class Pack:
     """One generation of a packed data set. Opening reads one small file and maps another; shards open on first use."""
 
-    def __init__(self, root: Path, manifest: Manifest, digests: bool = False) -> None:
+    def __init__(self, root: Path, manifest: Manifest, digests: bool = False, hold: object = None) -> None:
         self.root = root
+        self._hold = hold  # kept as long as this is: it keeps the files in their place
         self.manifest = manifest
         self.table = ShardTable.open(root, manifest)
         self._split_ends = list(accumulate(split.shards for split in manifest.splits))

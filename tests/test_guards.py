@@ -60,6 +60,7 @@ LAYERS = {
     "readers/formats": ("readers.contract", "readers.formats"),
     "readers/digests.py": ("readers.contract", "readers.formats"),
     "readers/pack.py": ("readers.contract", "readers.digests", "readers.formats"),
+    "readers/staged.py": ("readers.contract", "readers.pack"),
     "readers/collate.py": ("readers.contract",),
     "readers/chart.py": (),
     "readers/crop.py": ("readers.contract",),
@@ -98,6 +99,7 @@ LAYERS = {
         "readers.pack",
         "readers.reader",
         "readers.slots",
+        "readers.staged",
         "readers.statistics",
     ),
     "readers/diagnosis": (

@@ -18,6 +18,7 @@ from packer.cli.presets import presets_command
 from packer.cli.probe import probe_command
 from packer.cli.repair import repair_command
 from packer.cli.signals import StoppedError, ended_by_signals
+from packer.cli.stage import stage_command
 from packer.cli.stats import stats_command
 from packer.cli.verify import verify_command
 from packer.errors import PackError
@@ -25,7 +26,7 @@ from readers.contract import VERSION
 from readers.contract.errors import DamagedError, ReadError
 
 DAMAGED = 4
-PUBLISHING = ("build", "repair", "rollback")
+PUBLISHING = ("build", "repair", "rollback", "stage")
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
 MOST_LINES = 20
 """Of an error, beyond which its first line is told again at the end: the top has scrolled away."""
@@ -107,6 +108,7 @@ for command in (
     probe_command,
     repair_command,
     rollback_command,
+    stage_command,
     stats_command,
     verify_command,
 ):

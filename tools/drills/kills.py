@@ -2,10 +2,10 @@
 
     PYTHONPATH=tools python -m drills.kills [--random 300] [--format npy]
 
-For every format, and for a first build, the next night's build, rollback, gc and repair: SIGKILL to the command and its
-workers before each call, in the middle of each write and after each call; and to builds started as users start them, at
-random times. Each time the pack must be whole, as before or as after; nothing temporary may outlive the next run, which
-must end as an unbroken one does, byte for byte. Exits 1 if any is not so.
+For every format, and for a first build, the next night's build, rollback, gc, repair and stage: SIGKILL to the command
+and its workers before each call, in the middle of each write and after each call; and to builds started as users start
+them, at random times. Each time the pack must be whole, as before or as after; nothing temporary may outlive the next
+run, which must end as an unbroken one does, byte for byte. Exits 1 if any is not so.
 
 --sabotage takes a safeguard away, to show that the drill finds it: `in-place` writes files in their final place, and
 `manifest-first` publishes before the shard table is there.
@@ -130,7 +130,7 @@ def sabotaged(how: str | None) -> Iterator[None]:
 
 def main() -> None:
     parser = options(__doc__)
-    parser.add_argument("--random", type=int, default=300, help="kills at random times, over the scenes of each format")
+    parser.add_argument("--random", type=int, default=300, help="kills at random times; a fifth for each command")
     parser.add_argument("--every", type=int, default=1, help="only every n-th call")
     parser.add_argument("--sabotage", choices=("in-place", "manifest-first"))
     told = parser.parse_args()

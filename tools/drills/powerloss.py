@@ -219,7 +219,7 @@ def sabotaged(how: str | None) -> Iterator[None]:
 
 def main() -> None:
     parser = options(__doc__)
-    parser.add_argument("--states", type=int, default=1000, help="states of each format, over the commands")
+    parser.add_argument("--states", type=int, default=1000, help="states of each format; a fifth for each command")
     parser.add_argument("--sabotage", choices=("files", "folders"))
     told = parser.parse_args()
     interposed()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
@@ -15,6 +16,7 @@ import cv2
 import numpy as np
 
 from drills.interposed import run
+from packer.copies import copy_folder
 from packer.generations import generations, receipt_paths
 from packer.stamps import STAMPS
 from packer.verify import verify
@@ -25,7 +27,8 @@ from readers.contract.receipt import SUFFIX
 
 @dataclass(frozen=True)
 class Scene:
-    """A command for a pack, as it was before and as it is afterwards."""
+    """A command for a pack, as it was before and as it is afterwards. Of `stage`, `raw` is the pack that is staged, and
+    the others are folders in which its copy lies."""
 
     name: str
     command: str
@@ -36,39 +39,44 @@ class Scene:
 
     def arguments(self, out: Path) -> list[str]:
         """The command line that does it to `out`."""
-        if self.command == "build":
-            return ["build", *self.options, str(self.raw), str(out)]
+        if self.command in ("build", "stage"):
+            return [self.command, *self.options, str(self.raw), str(out)]
         return [self.command, str(out), *self.options, *([] if self.raw is None else [str(self.raw)])]
 
     def set(self, out: Path) -> None:
         """Have `out` be as it was before."""
         copy(self.before, out)
 
+    def pack(self, out: Path) -> Path:
+        """The pack that is changed."""
+        return copy_folder(self.raw, out) if self.command == "stage" and self.raw else out
+
     def fault(self, out: Path) -> str | None:
         """What is wrong with a pack that was left alone half-way: neither as before nor as after, or not whole."""
+        pack = self.pack(out)
         try:
-            damage = [*verify(out, 1, lambda _: None), *_incomplete(out)]
+            damage = [*verify(pack, 1, lambda _: None), *_incomplete(pack)]
         except NoPackError:
             damage = []
         except ReadError as error:
             return str(error)
-        if _current(out) not in (_current(self.before), _current(self.after)):
-            return f"{out / MANIFEST} is neither as before nor as after"
-        known = _damaged_shard(self.before)  # repair takes its receipt away before it builds it again
+        if not self.is_before(out) and not self.is_after(out):
+            return f"{pack / MANIFEST} is neither as before nor as after"
+        known = _damaged_shard(self.pack(self.before))  # repair takes its receipt away before it builds it again
         damage = [line for line in damage if known is None or known not in line]
         return f"damaged: {damage}" if damage else None
 
     def is_before(self, out: Path) -> bool:
         """Whether its current generation is the one that was there."""
-        return _current(out) == _current(self.before)
+        return _current(self.pack(out)) == _current(self.pack(self.before))
 
     def is_after(self, out: Path) -> bool:
         """Whether its current generation is the one that the command makes."""
-        return _current(out) == _current(self.after)
+        return _current(self.pack(out)) == _current(self.pack(self.after))
 
     def difference(self, out: Path) -> str | None:
         """Where a pack differs from what the unbroken command makes."""
-        left, right = content(out), content(self.after)
+        left, right = content(self.pack(out)), content(self.pack(self.after))
         names = sorted(name for name in left.keys() | right.keys() if left.get(name) != right.get(name))
         return f"differs from an unbroken run in {', '.join(names)}" if names else None
 
@@ -113,6 +121,8 @@ def options(words: str | None) -> ArgumentParser:
 def chosen(told: Namespace) -> Iterator[tuple[Path, Scene]]:
     """The scenes of each format, with the folder that they are set in, which has the format's name."""
     with tempfile.TemporaryDirectory() as name:
+        os.environ["XDG_CACHE_HOME"] = f"{name}/cache"
+        os.umask(0o077)  # a folder of copies is closed to others, also where a drill makes it again
         for storage in [told.format] if told.format else STORAGES:
             folder = Path(name) / storage
             folder.mkdir()
@@ -137,6 +147,17 @@ def _scenes(folder: Path, storage: str) -> Iterator[Scene]:
     file = next(path for path in (broken / SHARDS).glob(f"{stem}*") if not path.name.endswith(SUFFIX))
     file.write_bytes(file.read_bytes()[:-1])
     yield _scene("repair", "repair", ("--quiet",), raw, broken, folder / "repaired")
+    yield from _stage_scenes(folder, first, second)
+
+
+def _stage_scenes(folder: Path, first: Path, second: Path) -> Iterator[Scene]:
+    """A first copy of a pack, and the next generation of it."""
+    source, place, options = folder / "source", folder / "place", ("--quiet", "--workers", "2")
+    place.mkdir()
+    copy(first, source)
+    yield _scene("first copy", "stage", options, source, place, folder / "staged")
+    copy(second, source)
+    yield _scene("next copy", "stage", options, source, folder / "staged", folder / "again")
 
 
 def write_raw(raw: Path, numbers: range, seed: int = 0) -> None:
