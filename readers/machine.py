@@ -25,9 +25,14 @@ class Machine:
     shared: int
 
     @property
+    def power(self) -> float:
+        """Cores' worth of processor time."""
+        return float(self.affinity) if self.quota is None else min(float(self.affinity), self.quota)
+
+    @property
     def cores(self) -> int:
         """How many threads can be at work at a time."""
-        return self.affinity if self.quota is None else max(1, min(self.affinity, math.ceil(self.quota)))
+        return max(1, math.ceil(self.power))
 
     @classmethod
     def look(cls, root: Path = Path("/")) -> Machine:
@@ -37,10 +42,15 @@ class Machine:
         memory, available = total, told.get("MemAvailable", 0) << 10 or total
         for folder in _groups(root, "memory"):
             limit = _number(folder / "memory.max", _number(folder / "memory.limit_in_bytes", NO_LIMIT))
-            used = _fields(folder / "memory.stat")
-            memory = min(memory, limit)
-            available = min(available, max(0, limit - used.get("anon", used.get("rss", 0))))
+            memory, available = min(memory, limit), min(available, max(0, limit - _used(folder)))
         return cls(len(os.sched_getaffinity(0)), _quota(root), memory, available, _free(root / "dev/shm"))
+
+
+def _used(group: Path) -> int:
+    """What cannot make way for other things, as what is cached of files can; a file in /dev/shm cannot."""
+    facts = _fields(group / "memory.stat")
+    used = _number(group / "memory.current", _number(group / "memory.usage_in_bytes", 0))
+    return used - sum(facts.get(f"total_{name}", facts.get(name, 0)) for name in ("inactive_file", "active_file"))
 
 
 def _quota(root: Path) -> float | None:

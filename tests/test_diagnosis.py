@@ -20,8 +20,8 @@ from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from readers import RequestError, open_dataset, to_device, watch
 from readers.contract.errors import DamagedError
+from readers.diagnosis.counters import family, grown, snapshot
 from readers.diagnosis.gaps import Gaps
-from readers.diagnosis.machine import cores, family, grown, snapshot
 from readers.diagnosis.record import Record, Source
 from readers.diagnosis.report import to_html
 from readers.diagnosis.source import source_of
@@ -283,19 +283,6 @@ def test_the_machine_is_seen() -> None:
     finally:
         child.kill()
         child.join()
-
-
-def test_a_containers_share_of_cpus_counts(tmp_path: Path) -> None:
-    allowed = len(os.sched_getaffinity(0))
-    for text, expected in (
-        ("50000 100000", 0.5),
-        ("max 100000", allowed),
-        ("900000000 100000", allowed),
-        ("", allowed),
-    ):
-        limit = tmp_path / str(len(text))
-        limit.write_text(text)
-        assert cores(limit) == expected
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -109,6 +109,7 @@ LAYERS = {
         "readers.device",
         "readers.diagnosis",
         "readers.loader",
+        "readers.machine",
         "readers.page",
     ),
     "readers/shared.py": ("readers.contract", "readers.dataset"),

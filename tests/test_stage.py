@@ -617,34 +617,6 @@ def test_what_there_is_no_room_for_is_refused_before_anything_is_made(
     assert stage(out, disk)["copied_shards"] == 0, "what is there needs no room"
 
 
-@pytest.mark.parametrize(
-    ("groups", "files", "left"),
-    [
-        ("0::/job/step\n", {"job/memory.max": "max"}, 1 << 30),
-        ("0::/job/step\n", {"job/memory.max": str(3 << 20), "job/memory.current": str(1 << 20)}, 2 << 20),
-        ("0::/\n", {"memory.max": "5000", "memory.current": "4000", "memory.stat": "inactive_file 500\nx 1"}, 1500),
-        ("4:cpu,memory:/a\n0::/\n", {"memory/a/memory.limit_in_bytes": "900"}, 900),
-        ("4:memory:/a\n", {"memory/memory.limit_in_bytes": "10", "memory/memory.usage_in_bytes": "20"}, 0),
-    ],
-)
-def test_room_in_memory_is_what_the_machine_and_the_job_leave(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: str, files: dict[str, str], left: int
-) -> None:
-    device = tmp_path.stat().st_dev
-    proc = {
-        "meminfo": "MemTotal:  9999999 kB\nMemAvailable:   1048576 kB\n",
-        "self/cgroup": groups,
-        "self/mountinfo": f"1 0 {os.major(device)}:{os.minor(device)} / {tmp_path} rw - tmpfs tmpfs rw\n",
-    }
-    for base, contents in (("proc", proc), ("groups", files)):
-        for name, text in contents.items():
-            (tmp_path / base / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / base / name).write_text(text)
-    monkeypatch.setattr(room, "PROC", tmp_path / "proc")
-    monkeypatch.setattr(room, "CGROUPS", tmp_path / "groups")
-    assert room.room(tmp_path / "not" / "there") == int(0.9 * left)
-
-
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="there is no memory that is a folder")
 def test_memory_is_told_from_a_disk(tmp_path: Path) -> None:
     assert room.in_memory(Path("/dev/shm"))

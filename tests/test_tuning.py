@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
@@ -156,45 +155,3 @@ def test_a_long_time_is_used() -> None:
     short, long = (Sweep.plan(settings, LOAD, MACHINE, budget) for budget in (5, 60))
     assert long.rounds > short.rounds >= 3
     assert long.seconds >= short.seconds
-
-
-FILES_2 = {
-    "proc/self/cgroup": "0::/pod/one\n",
-    "sys/fs/cgroup/pod/cpu.max": "150000 100000\n",
-    "sys/fs/cgroup/pod/one/cpu.max": "max 100000\n",
-    "sys/fs/cgroup/pod/one/memory.max": f"{4 * GIB}\n",
-    "sys/fs/cgroup/pod/one/memory.stat": f"anon {GIB}\nfile {2 * GIB}\n",
-}
-FILES_1 = {
-    "proc/self/cgroup": "4:memory:/docker/a\n2:cpu,cpuacct:/docker/a\n0::/\n",
-    "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "150000\n",
-    "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
-    "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{4 * GIB}\n",
-    "sys/fs/cgroup/memory/memory.stat": f"cache {2 * GIB}\nrss {GIB}\n",
-}
-MEMINFO = f"MemTotal:       {64 << 20} kB\nMemAvailable:   {32 << 20} kB\nHugePages_Total:       0\n"
-
-
-@pytest.mark.parametrize("files", [FILES_1, FILES_2], ids=["version 1", "version 2"])
-def test_a_container_has_what_its_groups_grant(files: dict[str, str], tmp_path: Path) -> None:
-    for name, text in {**files, "proc/meminfo": MEMINFO}.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    machine = Machine.look(tmp_path)
-    assert (machine.quota, machine.memory, machine.available, machine.shared) == (1.5, 4 * GIB, 3 * GIB, 0)
-    assert replace(machine, affinity=8).cores == 2
-    assert replace(machine, affinity=1).cores == 1
-
-
-def test_without_groups_all_is_there(tmp_path: Path) -> None:
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc/meminfo").write_text(MEMINFO)
-    machine = Machine.look(tmp_path)
-    assert (machine.quota, machine.memory, machine.available) == (None, 64 * GIB, 32 * GIB)
-    assert machine.cores == machine.affinity
-
-
-def test_this_machine_is_looked_at() -> None:
-    machine = Machine.look()
-    assert 1 <= machine.cores <= machine.affinity
-    assert 0 < machine.available <= machine.memory

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from readers.diagnosis.counters import Snapshot, family, grown, snapshot
 from readers.diagnosis.gpu import Gpu
-from readers.diagnosis.machine import Snapshot, family, grown, snapshot
 from readers.diagnosis.timeline import Row, Timeline
 
 INTERVAL = 0.25

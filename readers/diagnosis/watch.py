@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import torch
 
 from readers.contract.errors import RequestError
-from readers.diagnosis.machine import cores
 from readers.diagnosis.record import Record, Source
 from readers.diagnosis.report import check_report, write_report
 from readers.diagnosis.samples import Samples
@@ -20,6 +19,7 @@ from readers.diagnosis.source import source_of
 from readers.diagnosis.steps import Steps
 from readers.diagnosis.totals import Totals
 from readers.diagnosis.verdict import Verdict, verdict
+from readers.machine import Machine
 
 
 class Writer(Protocol):
@@ -125,4 +125,6 @@ def record_of(source: Source, steps: Steps, samples: Samples | None) -> Record:
     """As of now, while steps and samples go on."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
     totals = Totals(**asdict(steps.totals))
-    return Record(source, cores(), gpu, totals, steps.rows(), samples.rows() if samples is not None else ())
+    return Record(
+        source, Machine.look().power, gpu, totals, steps.rows(), samples.rows() if samples is not None else ()
+    )

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import torch
 
 from readers import watch
-from readers.diagnosis.machine import family, snapshot
+from readers.diagnosis.counters import family, snapshot
 from readers.diagnosis.samples import INTERVAL
 
 

@@ -1,4 +1,4 @@
-"""`Snapshot`: what the kernel has counted so far of CPUs, disks and memory, for this program and its children."""
+"""`Snapshot`: what the kernel has counted so far of CPUs and disks, for this program and its children."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -46,16 +45,6 @@ def snapshot(processes: list[int]) -> Snapshot:
 def grown(before: Mapping[int, float], now: Mapping[int, float]) -> float:
     """By how much in all, of processes that were there all the time."""
     return sum(max(0.0, now[one] - before[one]) for one in now.keys() & before.keys())
-
-
-@lru_cache(maxsize=8)
-def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> float:
-    """How many this program may use: those it is bound to, or what its container is given of them."""
-    allowed = float(len(os.sched_getaffinity(0)))
-    with suppress(OSError, ValueError):
-        quota, period = limit.read_text().split()
-        return min(allowed, int(quota) / int(period))  # "max" is no number
-    return allowed
 
 
 def family(root: int) -> list[int]:
