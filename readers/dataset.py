@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -38,6 +39,27 @@ IDLE = 4
 Transform = Callable[[torch.Tensor, torch.Tensor], Any]
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """Which pack was asked for, and how it is opened."""
+
+    root: Path
+    verify: Verify | None
+    staged: bool
+
+    def __post_init__(self) -> None:
+        if self.verify not in (None, "digest"):
+            raise RequestError(f'verify={self.verify!r} is neither None nor "digest"')
+
+    @property
+    def digests(self) -> bool:
+        return self.verify == "digest"
+
+    def pack(self, generation: int | None = None) -> Pack:
+        """There, or in a copy."""
+        return open_pack(self.root, generation, self.digests, self.staged)
+
+
 class SegDataset(Dataset[Any]):
     """Rows of one split as (image, label) tensors of their own memory.
 
@@ -57,12 +79,13 @@ class SegDataset(Dataset[Any]):
         verify: Verify | None = None,
         staged: bool = True,
     ) -> None:
-        if verify not in (None, "digest"):
-            raise RequestError(f'verify={verify!r} is neither None nor "digest"')
-        self._asked, self._staged, self._verify = Path(root).absolute(), staged, verify
-        self._show(open_pack(self._asked, None, verify == "digest", staged), split, label, transform)
+        asked = _Asked(Path(root).absolute(), verify, staged)
+        self._show(asked, asked.pack(), split, label, transform)
 
-    def _show(self, pack: Pack, split: str | None, label: LabelForm | None, transform: Transform | None) -> None:
+    def _show(
+        self, asked: _Asked, pack: Pack, split: str | None, label: LabelForm | None, transform: Transform | None
+    ) -> None:
+        self._asked = asked
         self._pack = pack
         self._split = split
         self._rows = _rows(pack, split)
@@ -74,7 +97,7 @@ class SegDataset(Dataset[Any]):
         if self.storage not in (None, pack.manifest.storage):
             right = DATASETS[pack.manifest.storage].__name__
             raise RequestError(
-                f"{self._asked}: is stored as {pack.manifest.storage}, not {self.storage}; use {right} or open_dataset"
+                f"{asked.root}: is stored as {pack.manifest.storage}, not {self.storage}; use {right} or open_dataset"
             )
 
     @property
@@ -200,25 +223,23 @@ class SegDataset(Dataset[Any]):
     def __getstate__(self) -> dict[str, Any]:
         """Path and identity only; the copy opens the same generation again, also when a newer one is out."""
         return {
-            "root": self._asked,
+            "asked": self._asked,
             "copy": self.root,
             "generation": self.manifest.generation,
             "identity": self.manifest.identity,
             "split": self._split,
             "label": self.label,
             "transform": self.transform,
-            "verify": self._verify,
-            "staged": self._staged,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._asked, self._staged, self._verify = state["root"], state["staged"], state["verify"]
-        which = state["generation"], state["identity"], self._verify == "digest"
-        copy = reopen(state["copy"], *which) if state["copy"] != self._asked else None
-        pack = copy or open_pack(self._asked, state["generation"], self._verify == "digest", self._staged)
-        if pack.manifest.identity != state["identity"]:
-            raise DamagedError(f"{self._asked}: generation {pack.manifest.generation} is not the one that was pickled")
-        self._show(pack, state["split"], state["label"], state["transform"])
+        asked: _Asked = state["asked"]
+        generation, identity = state["generation"], state["identity"]
+        near = state["copy"] != asked.root
+        pack = (near and reopen(state["copy"], generation, identity, asked.digests)) or asked.pack(generation)
+        if pack.manifest.identity != identity:
+            raise DamagedError(f"{asked.root}: generation {generation} is not the one that was pickled")
+        self._show(asked, pack, state["split"], state["label"], state["transform"])
 
     def _row(self, index: int) -> int:
         """The pack's row of a sample; negative indices count from the end."""
@@ -290,7 +311,11 @@ def open_dataset(
     `verify`: "digest" holds the files of each shard against their SHA-256 before it is first opened.
     `staged`: whether to look for a copy of the same generation that `packer stage` has brought near, and read that.
     """
-    return DATASETS[Manifest.load(Path(root)).storage](root, split, label, transform, verify, staged)
+    asked = _Asked(Path(root).absolute(), verify, staged)
+    pack = asked.pack()
+    dataset = object.__new__(DATASETS[pack.manifest.storage])  # its __init__ would open the pack once more
+    dataset._show(asked, pack, split, label, transform)
+    return dataset
 
 
 def _rows(pack: Pack, split: str | None) -> range:
