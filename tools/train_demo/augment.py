@@ -21,6 +21,8 @@ class Augment:
         """Half of the pictures mirrored with their labels; brighter or darker, with more or less contrast."""
         drawn = torch.rand(3, len(images), 1, 1, 1, generator=self._dice, device=self._device)
         mirrored, gain, shift = drawn[0] < 0.5, 0.75 + drawn[1] / 2, (drawn[2] - 0.5) / 4
+        if labels.dtype == torch.uint16:  # which PyTorch cannot mirror
+            labels = labels.long()
         images = torch.where(mirrored, images.flip(3), images)
         labels = torch.where(mirrored[:, 0], labels.flip(2), labels)
         return (images * gain + shift).clamp_(0, 1).to(images.dtype), labels

@@ -98,4 +98,6 @@ def same_batches(contenders: Iterable[Contender]) -> int:
             if not all(first.equal(other) for other in others):
                 raise SystemExit(f"batch {number} of epoch 0: the {name} differ, so no training would be the same")
         count = number + 1
+    if not count:
+        raise SystemExit("there are fewer pairs than one batch needs: choose a smaller --batch")
     return count

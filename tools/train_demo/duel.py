@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import sys
 from collections.abc import Sequence
@@ -31,8 +32,9 @@ class Duel:
 
     @property
     def difference(self) -> float:
-        """The largest between the losses of a step."""
-        return max(abs(mine - theirs) for mine, theirs in zip(curve(self.raw), curve(self.pack), strict=True))
+        """The largest between the losses of a step; infinite where one is no number."""
+        gaps = [abs(mine - theirs) for mine, theirs in zip(curve(self.raw), curve(self.pack), strict=True)]
+        return max(math.inf if math.isnan(gap) else gap for gap in gaps)
 
     @property
     def gain(self) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from train_demo.duel import Duel, curve
+from train_demo.duel import Duel, curve, median_seconds
 from train_demo.table import PARTS, middle
 
 COLOURS = {"waiting": "#d1495b", "finishing": "#edae49", "computing": "#1f6feb"}
@@ -22,12 +22,15 @@ def draw(folder: Path, duels: Sequence[Duel], title: str) -> list[Path]:
     except ImportError:
         return []
     rcParams["svg.hashsalt"] = "segpack"  # the same bytes for the same figures
-    figure = Figure(figsize=(11, 3.9), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))
-    _curves(left, duels)
-    _bars(right, duels)
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.15))
+    _curves(left.subplots(), duels)
+    bars = right.subplots(len(duels), squeeze=False)[:, 0]
+    for axes, duel in zip(bars, duels, strict=True):
+        _bars(axes, duel)
+    right.legend(*bars[0].get_legend_handles_labels(), frameon=False, fontsize=9, ncols=3, loc="outside lower center")
     figure.suptitle(title, size=9, color="#57606a")
-    for axes in (left, right):
+    for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"train_demo.{suffix}" for suffix in ("png", "svg")]
@@ -51,17 +54,15 @@ def _curves(axes: Any, duels: Sequence[Duel]) -> None:
     axes.legend(frameon=False, fontsize=9)
 
 
-def _bars(axes: Any, duels: Sequence[Duel]) -> None:
-    rows = [row for duel in reversed(duels) for row in ((duel, "pack", duel.pack), (duel, "raw files", duel.raw))]
-    names = [f"width {duel.width}\n{who}" for duel, who, _ in rows]
-    ends = [0.0] * len(rows)
+def _bars(axes: Any, duel: Duel) -> None:
+    rows = {"pack": duel.pack, "raw files": duel.raw}
+    ends = [0.0, 0.0]
     for part in PARTS:
-        wide = [middle(epochs, part) for _, _, epochs in rows]
-        axes.barh(names, wide, left=ends, color=COLOURS[part], label=MEANS[part], height=0.66)
+        wide = [middle(epochs, part) for epochs in rows.values()]
+        axes.barh(list(rows), wide, left=ends, color=COLOURS[part], label=MEANS[part], height=0.66)
         ends = [end + more for end, more in zip(ends, wide, strict=True)]
-    for place, ((duel, who, _), end) in enumerate(zip(rows, ends, strict=True)):
-        told = f"{end:.1f} s" + (f", {duel.gain:.2f}x" if who == "pack" else "")
+    for place, (epochs, end) in enumerate(zip(rows.values(), ends, strict=True)):
+        told = f"{median_seconds(epochs):.2f} s" + (f", {duel.gain:.2f}x as fast" if epochs is duel.pack else "")
         axes.annotate(told, (end, place), xytext=(5, 0), textcoords="offset points", va="center", size=9)
-    axes.set_xlim(0, 1.18 * max(ends))
-    axes.set_title("seconds of an epoch", size=10)
-    axes.legend(frameon=False, fontsize=9, ncols=3, loc="upper center", bbox_to_anchor=(0.45, -0.08))
+    axes.set_xlim(0, 1.35 * max(ends))
+    axes.set_title(f"seconds of an epoch, width {duel.width}, {duel.workers} workers for the raw files", size=10)

@@ -23,6 +23,7 @@ HEAD = (
     "epoch, s",
     *(f"{part}, s" for part in PARTS),
     "steps that waited",
+    "CPU, s",
     "last loss",
     "faster",
 )
@@ -86,6 +87,7 @@ def _rows(duel: Duel) -> Iterator[tuple[str, ...]]:
             f"{statistics.median(seconds):.2f} ({seconds[0]:.2f} to {seconds[-1]:.2f})",
             *(f"{middle(epochs, part):.2f}" for part in PARTS),
             f"{statistics.median(epoch.waited for epoch in epochs):.0%}",
+            f"{statistics.median(epoch.cpu for epoch in epochs):.1f}",
             f"{epochs[-1].losses[-1]:.4f}",
             f"{duel.gain:.2f}x" if epochs is duel.pack else "",
         )
@@ -117,9 +119,10 @@ def _contender(epochs: Sequence[Epoch]) -> dict[str, Any]:
     return {
         "seconds": median_seconds(epochs),
         **{part: middle(epochs, part) for part in PARTS},
+        "cpu": statistics.median(epoch.cpu for epoch in epochs),
         "waited": statistics.median(epoch.waited for epoch in epochs),
         "epochs": [
-            {"seconds": one.seconds, **{part: one.spent(part) for part in PARTS}, "losses": one.losses}
+            {"seconds": one.seconds, "cpu": one.cpu, **{part: one.spent(part) for part in PARTS}, "losses": one.losses}
             for one in epochs
         ],
     }

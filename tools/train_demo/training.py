@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 
 import torch
+from bench.cpu import cpu_seconds
 from torch.nn.functional import cross_entropy
 
 from train_demo.contenders import Contender, Setting
@@ -18,10 +19,12 @@ RATE = 2e-3
 
 @dataclass(frozen=True)
 class Epoch:
-    """The loss and the times of each step; the seconds of all, from the asking for the first batch on."""
+    """The loss and the times of each step; seconds from the asking for the first batch to the last result, on the clock
+    and of all processors together, those of workers included."""
 
     losses: tuple[float, ...]
     seconds: float
+    cpu: float
     steps: tuple[Step, ...]
 
     def spent(self, part: str) -> float:
@@ -56,11 +59,12 @@ class Training:
         device = self._setting.device
         if device.type == "cuda":
             torch.cuda.synchronize(device)  # nothing of the epoch before is left to be waited for
-        started = time.perf_counter()
+        started, spent = time.perf_counter(), cpu_seconds()
         watch = Watch(contender.epoch(number), contender.source, device)
         losses = [self._step(images, labels) for images, labels in watch]
         numbers = torch.stack(losses).tolist()  # once the device is done
-        return Epoch(tuple(numbers), time.perf_counter() - started, watch.steps())
+        seconds = time.perf_counter() - started
+        return Epoch(tuple(numbers), seconds, cpu_seconds() - spent, watch.steps())
 
     def _step(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         device = self._setting.device.type
