@@ -14,6 +14,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 # Threads of torch that spin while they wait take the cores from the workers that they wait for.
@@ -31,7 +32,8 @@ from train_demo.table import decoded_text, document, head, lines
 
 TOLERANCE = {"cpu": 0.0, "cuda": 2**-8}
 """The largest difference of losses: none, and on a GPU, whose kernels may add in any order, a step of bfloat16."""
-WIDTHS = {"cpu": (16, 64), "cuda": (32, 256)}
+WIDTHS = {"cpu": (8, 32), "cuda": (32, 512)}
+"""The channels of a light model, which is fed slower than it learns, and of a heavy one."""
 
 
 def main() -> None:
@@ -46,8 +48,8 @@ def main() -> None:
     packed = pack(raw, asked.out / "pack", "{}x{}".format(*asked.size), given[cut + 1 :], asked.split)
     setting = Setting(packed, device, asked.batch, asked.seed)
     decoded = decoding(packed)
-    duels = [fight(setting, width, asked.epochs, asked.workers) for width in asked.width or WIDTHS[device.type]]
     told = head(setting, asked.epochs)
+    duels = [fight(setting, width, asked.epochs, asked.workers) for width in asked.width or WIDTHS[device.type]]
     if asked.json:
         print(json.dumps({**told, "decoding_ms": vars(decoded), "duels": document(duels)}, indent=1))
     else:
@@ -74,8 +76,14 @@ def _arguments(given: Sequence[str]) -> argparse.Namespace:
     more("--batch", type=_whole, default=8)
     more("--size", type=_size, default=(240, 320), metavar="HxW", help="Of the rows. Default: 240x320.")
     more("--width", type=_whole, nargs="+", help=f"Channels of each U-Net. Default: {WIDTHS}.")
-    more("--workers", type=int, nargs="+", default=tried, help="To be tried for raw files. Default: up to all cores.")
-    more("--pictures", type=_whole, default=320, help="Scenes to make. Default: 320.")
+    more(
+        "--workers",
+        type=partial(_whole, least=0),
+        nargs="+",
+        default=tried,
+        help="To be tried for raw files. Default: up to all cores.",
+    )
+    more("--pictures", type=_whole, default=240, help="Scenes to make. Default: 240.")
     more("--split", help="What is trained on. Default: the split with most rows.")
     more("--seed", type=int, default=7)
     more("--json", action="store_true", help="Everything on stdout as JSON, with every loss.")
@@ -83,9 +91,9 @@ def _arguments(given: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(given)
 
 
-def _whole(text: str) -> int:
-    if not text.isdigit() or text == "0":
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from 1 on")
+def _whole(text: str, least: int = 1) -> int:
+    if not text.isdigit() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from {least} on")
     return int(text)
 
 

@@ -34,13 +34,16 @@ def head(setting: Setting, epochs: int) -> dict[str, str]:
     packed, dataset = setting.packed, setting.packed.dataset
     files = {packed.raw / file for piece in packed.pieces for file in piece.files}
     mb = sum(file.stat().st_size for file in files) / 1e6
-    _, height, width = dataset.image_field.shape
+    height, width = dataset.size(0)
+    rows = (
+        len(dataset) * sum(one.row_bytes_at(height, width) for one in (dataset.image_field, dataset.label_field)) / 1e6
+    )
     built = "which was there already" if packed.seconds is None else f"built in {packed.seconds:.1f} s"
     return {
         "data": f"{len(dataset)} pairs at {height}x{width}, {len(dataset.classes)} classes, batches of {setting.batch}",
         "machine": f"{_processor(setting.device)}, torch {torch.__version__}, Python {platform.python_version()}",
-        "epochs": f"{epochs} epochs, raw files and pack in turns; medians",
-        "pack": f"{mb:.0f} MB of raw files, a pack of {dataset.manifest.bytes / 1e6:.0f} MB, {built}",
+        "epochs": f"{epochs} epochs, raw files and pack in turns; medians; load at the start {os.getloadavg()[0]:.1f}",
+        "pack": f"{mb:.0f} MB of raw files, packed into {rows:.0f} MB, {built}",
     }
 
 
