@@ -1,0 +1,148 @@
+"""The training before and after, in short: the same batches, the same losses bit for bit, and every row told."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import REPO, make_raw, write_png
+from train_demo.contenders import Setting, pack_as_told, raw_files, same_batches
+from train_demo.duel import Duel
+from train_demo.packed import Packed, pack
+from train_demo.raw import RawPairs
+from train_demo.timing import Source, Step, Watch
+from train_demo.training import Epoch
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are watched in /proc")
+SHORT = ("--size", "32x48", "--batch", "4", "--device", "cpu", "--pictures", "8")
+
+
+def demo(*options: object) -> subprocess.CompletedProcess[str]:
+    """Run it as a user would, with the code of this checkout."""
+    command = [sys.executable, "-m", "train_demo", *map(str, options)]
+    environment = {**os.environ, "PYTHONPATH": f"{REPO / 'tools'}:{REPO}"}
+    return subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("train_demo")
+
+
+def test_both_trainings_have_the_same_losses_bit_for_bit(out: Path) -> None:
+    done = demo("--out", out, *SHORT, "--epochs", 2, "--width", 2, 3, "--workers", 0, 1, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["decoding_ms"]["same"] == 1
+    assert [duel["width"] for duel in told["duels"]] == [2, 3]
+    for duel in told["duels"]:
+        raw, packed = ([epoch["losses"] for epoch in duel[who]["epochs"]] for who in ("raw", "pack"))
+        assert [len(losses) for losses in raw] == [2, 2]
+        assert raw == packed
+        assert raw[0] != raw[1]
+        assert set(duel["tried"]) == {"0", "1"}
+        assert duel["difference"] == 0
+        for who in ("raw", "pack"):
+            for epoch in duel[who]["epochs"]:
+                assert 0 < epoch["waiting"] + epoch["finishing"] + epoch["computing"] <= epoch["seconds"]
+    if find_spec("matplotlib"):
+        assert (out / "train_demo.png").stat().st_size > 10_000
+    else:
+        assert "no picture: pip install matplotlib" in done.stderr
+
+
+def test_the_table_has_a_row_for_each_and_any_pack_will_do(out: Path) -> None:
+    options = ("--out", out / "lmdb", *SHORT, "--epochs", 1, "--width", 2, "--workers", 0)
+    done = demo(out / "raw", *options, "--", "--format", "lmdb")
+    assert done.returncode == 0, done.stderr
+    for row in (r"raw files, 0 workers", r"pack"):
+        assert re.search(rf"^\| width 2, \S+ M weights +\| {row} +\| \d+\.\d+ \(", done.stdout, re.MULTILINE), (
+            done.stdout
+        )
+    assert "largest difference between losses in 2 steps: 0\n" in done.stdout
+    assert re.search(r"a pair in one thread: [\d.]+ ms, [\d.]+ ms with plain OpenCV \(100% ", done.stdout)
+
+
+def test_a_size_that_the_model_cannot_halve_is_refused(tmp_path: Path) -> None:
+    done = demo("--out", tmp_path, "--size", "100x100")
+    assert done.returncode == 2
+    assert "'100x100': expected HEIGHTxWIDTH, both divisible by 16" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def colours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_raw(tmp_path_factory.mktemp("colours") / "raw", {"train": 5, "val": 9}, 40, 60).path
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = make_raw(tmp_path_factory.mktemp("numbers") / "raw", {"train": 6}, 40, 60)
+    for (split, key), index in made.labels.items():
+        write_png(made.path / split / "masks" / f"{key}.png", index)
+    (made.path / "class_dict.csv").unlink()
+    return made.path
+
+
+WAYS = [(), ("--fit", "letterbox"), ("--fit", "tile")]
+
+
+@pytest.mark.parametrize("options", WAYS, ids=lambda options: options[-1] if options else "stretch")
+@pytest.mark.parametrize("kind", ["colours", "numbers"])
+def test_raw_files_are_loaded_as_they_are_packed(
+    kind: str, options: tuple[str, ...], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    classes = ("--classes", "4", "--ignore", "2") if kind == "numbers" else ()
+    packed = pack(request.getfixturevalue(kind), tmp_path / "out", "16x32", (*options, *classes), None)
+    assert packed.dataset.split == ("val" if kind == "colours" else "train")
+    loaded = RawPairs(packed)
+    assert len(loaded) == len(packed.dataset) >= 6
+    for row in range(len(loaded)):
+        assert all(mine.equal(theirs) for mine, theirs in zip(loaded[row], packed.dataset[row], strict=True))
+
+
+def test_batches_that_differ_are_found_out(colours: Path, tmp_path: Path) -> None:
+    packed = pack(colours, tmp_path / "out", "16x32", (), "train")
+    setting = Setting(packed, torch.device("cpu"), 2, 1)
+    assert same_batches([raw_files(setting, 0), pack_as_told(setting)]) == 2
+    first, second, *rest = packed.pieces
+    swapped = Packed(packed.raw, packed.recipe, (second, first, *rest), packed.dataset, None)
+    with pytest.raises(SystemExit, match="the images differ"):
+        same_batches([raw_files(Setting(swapped, setting.device, 2, 1), 0), pack_as_told(setting)])
+    with pytest.raises(SystemExit, match="choose a smaller --batch"):
+        same_batches([pack_as_told(Setting(packed, setting.device, 6, 1))])
+
+
+@pytest.mark.parametrize(("loss", "difference"), [(1.0, 0), (1.5, 0.5), (math.nan, math.inf)])
+def test_the_largest_difference_of_losses_is_told(loss: float, difference: float) -> None:
+    step = Step(0, 0, 1)
+    first, second = (Epoch(losses, 1, 1, (step, step)) for losses in ((1.0, 1.0), (1.0, loss)))
+    assert Duel(8, 1, {0: 1}, (first,), (second,)).difference == difference
+
+
+def test_waiting_finishing_and_computing_are_told_apart() -> None:
+    def slow(batches: Any, seconds: float) -> Iterator[Any]:
+        for batch in batches:
+            time.sleep(seconds)
+            yield batch
+
+    source = Source(slow(range(3), 0.03))
+    watch = Watch(slow(source, 0.02), source, torch.device("cpu"))
+    started = time.perf_counter()
+    for _ in watch:
+        time.sleep(0.01)
+    seconds = time.perf_counter() - started
+    steps = watch.steps()
+    assert len(steps) == 3
+    assert all(one.waiting >= 0.03 and one.finishing >= 0.02 and one.computing >= 0.01 for one in steps)
+    assert sum(one.waiting + one.finishing + one.computing for one in steps) <= seconds

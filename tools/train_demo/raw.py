@@ -1,0 +1,77 @@
+"""The raw files as a good engineer loads them: a Dataset that decodes, resizes and maps to classes, in workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import DataLoader, Dataset
+
+from packer.geometry import nearest_source
+from packer.labels import COLOUR, INDEX, LabelCodec
+from packer.lookup import Lookup
+from packer.pictures.decode import decode_image, decode_label
+from readers import Order
+from train_demo.packed import Packed
+
+PREFETCH = 4
+
+
+class RawPairs(Dataset[Any]):
+    """The rows of a pack, each made of its raw files anew: the very same pixels, by the packer's own decoders.
+
+    For the training this is faster than the packer: nothing is hashed or counted, and where labels are only
+    stretched, they are shrunk before their pixels are looked up.
+    """
+
+    def __init__(self, packed: Packed) -> None:
+        self._packed = packed
+        self._lookup: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+        rules, table = packed.recipe.label_rules, packed.recipe.classes
+        self._codec = LabelCodec(table, rules, packed.recipe.image_rules.max_pixels)
+        self._as_index = rules.codec == INDEX
+        if packed.recipe.geometry.fit == "stretch" and rules.codec in (INDEX, COLOUR) and rules.unknown == "error":
+            self._lookup = Lookup(table).values if self._as_index else Lookup(table).colours
+
+    def __len__(self) -> int:
+        return len(self._packed.pieces)
+
+    def __getitem__(self, row: int) -> tuple[torch.Tensor, torch.Tensor]:
+        piece, recipe = self._packed.pieces[row], self._packed.recipe
+        image = decode_image((self._packed.raw / piece.image).read_bytes(), recipe.image_rules)
+        planes = np.ascontiguousarray(recipe.geometry.image(image, piece.origin).transpose(2, 0, 1))
+        label = self._shrunk((self._packed.raw / piece.label).read_bytes())
+        if label is None:
+            label = self._codec.decode((self._packed.raw / piece.label).read_bytes())
+        index = recipe.geometry.label(label, piece.origin).astype(recipe.classes.index_dtype)
+        return torch.from_numpy(planes), torch.from_numpy(index)
+
+    def _shrunk(self, data: bytes) -> NDArray[Any] | None:
+        """The classes of those pixels that are kept."""
+        size = self._packed.recipe.geometry.size
+        if self._lookup is None or size is None:
+            return None
+        pixels = decode_label(data, self._as_index)
+        if pixels.ndim == 3 and self._as_index:  # gray that was saved as RGB
+            return None
+        rows, columns = (nearest_source(pixels.shape[side], size[side]) for side in (0, 1))
+        return self._lookup(pixels.take(rows, axis=0).take(columns, axis=1))
+
+
+def raw_loader(packed: Packed, batch: int, workers: int, order: Order, pinned: bool) -> DataLoader[Any]:
+    """The stock DataLoader, set up for speed."""
+    more: dict[str, Any] = {}
+    if workers:
+        more = {"persistent_workers": True, "prefetch_factor": PREFETCH, "worker_init_fn": _alone}
+    return DataLoader(
+        RawPairs(packed), batch, sampler=order, num_workers=workers, drop_last=True, pin_memory=pinned, **more
+    )
+
+
+def _alone(worker: int) -> None:
+    """A thread for each worker: more would only wait for each other."""
+    cv2.setNumThreads(0)
