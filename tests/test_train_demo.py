@@ -17,12 +17,15 @@ from typing import Any
 import pytest
 import torch
 from conftest import REPO, make_raw, write_png
-from train_demo.contenders import Setting, pack_as_told, raw_files, same_batches
+from train_demo.contenders import Setting, raw_files, same_batches
+from train_demo.contenders import pack as packed_rows
 from train_demo.duel import Duel
 from train_demo.packed import Packed, pack
 from train_demo.raw import RawPairs
-from train_demo.timing import Source, Step, Watch
+from train_demo.timing import Step, Watch
 from train_demo.training import Epoch
+
+from readers import to_device
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are watched in /proc")
 SHORT = ("--size", "32x48", "--batch", "4", "--device", "cpu", "--pictures", "8")
@@ -114,13 +117,13 @@ def test_raw_files_are_loaded_as_they_are_packed(
 def test_batches_that_differ_are_found_out(colours: Path, tmp_path: Path) -> None:
     packed = pack(colours, tmp_path / "out", "16x32", (), "train")
     setting = Setting(packed, torch.device("cpu"), 2, 1)
-    assert same_batches([raw_files(setting, 0), pack_as_told(setting)]) == 2
+    assert same_batches([raw_files(setting, 0), packed_rows(setting)]) == 2
     first, second, *rest = packed.pieces
     swapped = Packed(packed.raw, packed.recipe, (second, first, *rest), packed.dataset, None)
     with pytest.raises(SystemExit, match="the images differ"):
-        same_batches([raw_files(Setting(swapped, setting.device, 2, 1), 0), pack_as_told(setting)])
+        same_batches([raw_files(Setting(swapped, setting.device, 2, 1), 0), packed_rows(setting)])
     with pytest.raises(SystemExit, match="choose a smaller --batch"):
-        same_batches([pack_as_told(Setting(packed, setting.device, 6, 1))])
+        same_batches([packed_rows(Setting(packed, setting.device, 6, 1))])
 
 
 @pytest.mark.parametrize(("loss", "difference"), [(1.0, 0), (1.5, 0.5), (math.nan, math.inf)])
@@ -131,18 +134,22 @@ def test_the_largest_difference_of_losses_is_told(loss: float, difference: float
 
 
 def test_waiting_finishing_and_computing_are_told_apart() -> None:
-    def slow(batches: Any, seconds: float) -> Iterator[Any]:
-        for batch in batches:
-            time.sleep(seconds)
-            yield batch
+    def slow() -> Iterator[Any]:
+        for _ in range(3):
+            time.sleep(0.03)
+            yield torch.zeros(1, 3, 4, 4), torch.zeros(1, 4, 4)
 
-    source = Source(slow(range(3), 0.03))
-    watch = Watch(slow(source, 0.02), source, torch.device("cpu"))
+    def augment(images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        time.sleep(0.02)
+        return images, labels
+
+    watch = Watch(to_device(slow(), "cpu", augment=augment), torch.device("cpu"))
     started = time.perf_counter()
     for _ in watch:
         time.sleep(0.01)
     seconds = time.perf_counter() - started
     steps = watch.steps()
     assert len(steps) == 3
-    assert all(one.waiting >= 0.03 and one.finishing >= 0.02 and one.computing >= 0.01 for one in steps)
+    for part, least in (("waiting", 0.09), ("finishing", 0.06), ("computing", 0.03)):
+        assert sum(getattr(step, part) for step in steps) >= least
     assert sum(one.waiting + one.finishing + one.computing for one in steps) <= seconds

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -13,7 +12,6 @@ from readers import DeviceBatches, Order, to_device
 from train_demo.augment import Augment
 from train_demo.packed import Packed
 from train_demo.raw import raw_loader
-from train_demo.timing import Source
 
 
 class Epochs(Protocol):
@@ -39,58 +37,49 @@ class Setting:
 
 @dataclass(frozen=True)
 class Contender:
-    """Batches on the device, and the source that they are waited for."""
+    """Finished batches on the device, and what is told which epoch comes."""
 
     batches: DeviceBatches
-    source: Source
     order: Epochs
     augment: Augment
 
-    def epoch(self, number: int) -> Iterator[Any]:
-        """Finished batches of an epoch, as they come."""
+    def epoch(self, number: int) -> DeviceBatches:
+        """The batches of an epoch, which begins when they are iterated."""
         self.order.set_epoch(number)
         self.augment.begin(number)
-        return iter(self.batches)
+        return self.batches
 
 
 def raw_files(setting: Setting, workers: int) -> Contender:
     """Decoded in every epoch."""
+    dataset, augment = setting.packed.dataset, Augment(setting.device, setting.seed)
     order = Order(len(setting.packed.pieces), shuffle=True, seed=setting.seed)
     loader = raw_loader(setting.packed, setting.batch, workers, order, setting.device.type == "cuda")
-    return _contender(setting, loader, order)
+    moments = dataset.mean, dataset.std
+    return Contender(to_device(loader, normalize=moments, **_finish(setting, augment)), order, augment)
 
 
 def pack(setting: Setting) -> Contender:
     """Decoded once; nothing is there to be tuned."""
-    loader = setting.packed.dataset.loader(setting.batch, shuffle=True, seed=setting.seed, drop_last=True)
-    return _contender(setting, loader, loader)
-
-
-def pack_as_told(setting: Setting) -> Contender:
-    """The same in one call, as the README has it; there is no place in it for a clock."""
-    loader = setting.packed.dataset.loader(setting.batch, shuffle=True, seed=setting.seed, drop_last=True)
     augment = Augment(setting.device, setting.seed)
-    batches = loader.to(
-        setting.device,
-        dtype=setting.dtype,
-        normalize=True,
-        channels_last=True,
-        label_dtype=torch.long,
-        augment=augment,
-    )
-    return Contender(batches, Source(()), loader, augment)
+    loader = setting.packed.dataset.loader(setting.batch, shuffle=True, seed=setting.seed, drop_last=True)
+    return Contender(loader.to(normalize=True, **_finish(setting, augment)), loader, augment)
 
 
-def _contender(setting: Setting, batches: Iterable[Any], order: Epochs) -> Contender:
-    dataset, source = setting.packed.dataset, Source(batches)
-    augment = Augment(setting.device, setting.seed)
-    finished = partial(to_device, normalize=(dataset.mean, dataset.std), channels_last=True, label_dtype=torch.long)
-    return Contender(finished(source, setting.device, dtype=setting.dtype, augment=augment), source, order, augment)
+def _finish(setting: Setting, augment: Augment) -> dict[str, Any]:
+    """What becomes of the batches of both."""
+    return {
+        "device": setting.device,
+        "dtype": setting.dtype,
+        "channels_last": True,
+        "label_dtype": torch.long,
+        "augment": augment,
+    }
 
 
 def same_batches(contenders: Iterable[Contender]) -> int:
     """How many batches an epoch has, once all contenders have delivered the same bits; SystemExit where they differ."""
-    passes = [contender.epoch(0) for contender in contenders]
+    passes = [iter(contender.epoch(0)) for contender in contenders]
     count = 0
     for number, batches in enumerate(zip(*passes, strict=True)):
         for part, name in enumerate(("images", "labels")):

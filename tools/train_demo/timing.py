@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from readers import DeviceBatches
 
 Moment = float | torch.cuda.Event
 LATE = 1e-3
@@ -26,39 +28,23 @@ class Step:
     computing: float
 
 
-class Source:
-    """Batches, and how long whoever takes them has waited for them, all together."""
-
-    def __init__(self, batches: Iterable[Any]) -> None:
-        self._batches = batches
-        self.seconds = 0.0
-
-    def __iter__(self) -> Iterator[Any]:
-        started = time.perf_counter()
-        for batch in self._batches:
-            self.seconds += time.perf_counter() - started
-            yield batch
-            started = time.perf_counter()
-        self.seconds += time.perf_counter() - started
-
-
 class Watch:
     """Iterate finished batches through it; the steps are told when the pass is over and the device is done."""
 
-    def __init__(self, batches: Iterable[Any], source: Source, device: torch.device) -> None:
-        self._batches, self._source, self._device = batches, source, device
+    def __init__(self, batches: DeviceBatches, device: torch.device) -> None:
+        self._batches, self._device = batches, device
         self._marks: list[tuple[Moment, Moment, Moment, float]] = []
 
     def __iter__(self) -> Iterator[Any]:
-        ended, waited = self._now(), self._source.seconds
+        ended, waited = self._now(), self._batches.waited
         for batch in self._batches:
-            begun, waiting = self._now(), self._source.seconds - waited
+            begun, waiting = self._now(), self._batches.waited - waited
             yield batch
-            before, ended, waited = ended, self._now(), self._source.seconds
+            before, ended, waited = ended, self._now(), self._batches.waited
             self._marks.append((before, begun, ended, waiting))
 
     def steps(self) -> tuple[Step, ...]:
-        """Of a gap no more is waiting than the process stood still for its source; the rest is copying, finishing."""
+        """Of a gap no more is waiting than the process stood still for the source; the rest is copying, finishing."""
         gaps = [(_between(before, begun), _between(begun, ended), wait) for before, begun, ended, wait in self._marks]
         return tuple(Step(min(gap, wait), gap - min(gap, wait), computing) for gap, computing, wait in gaps)
 

@@ -60,7 +60,7 @@ class Training:
         if device.type == "cuda":
             torch.cuda.synchronize(device)  # nothing of the epoch before is left to be waited for
         started, spent = time.perf_counter(), cpu_seconds()
-        watch = Watch(contender.epoch(number), contender.source, device)
+        watch = Watch(contender.epoch(number), device)
         losses = [self._step(images, labels) for images, labels in watch]
         numbers = torch.stack(losses).tolist()  # once the device is done
         seconds = time.perf_counter() - started
