@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import mmap
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -66,6 +67,17 @@ class DirectFile:
                 self._stage(view[start : start + STAGED])
             self.size += len(view)
             return len(view)
+
+    def fill(self, read: Callable[[memoryview], int]) -> int:
+        """Take what `read` puts into memory that it is given, with no copy between; how many bytes it was."""
+        count = read(self._staged[self._filled :])
+        self._digest.update(self._staged[self._filled : self._filled + count])
+        self._filled += count
+        self.size += count
+        if self._filled == STAGED:
+            self._put(STAGED)
+            self._filled = 0
+        return count
 
     def tell(self) -> int:
         return self.size

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,8 +31,6 @@ from readers.contract.table import table_path
 from readers.digests import read_receipt
 from readers.formats.column import damage_at
 from readers.pack import Pack
-
-BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -176,20 +175,25 @@ class _Copying:
     ) -> None:
         """Copy a file, if it has this SHA-256."""
         with putting(target), partial(target.parent) as path:
-            with DirectFile(path) as file:
-                for block in _blocks(self._pack.root, source):
+            with _reading(self._pack.root, source) as read, DirectFile(path) as file:
+                while count := file.fill(read):
                     if self._stopped.is_set():
                         raise CancelledError
-                    file.write(block)
-                    progress(len(block))
+                    progress(count)
             if file.digest != digest:
                 raise DamagedError(f"{source}: its SHA-256 is not {digest}, which the pack says it is")
             put(path, target)
 
 
-def _blocks(root: Path, path: Path) -> Iterator[memoryview]:
-    """What is in a file of a pack, in memory that is written again for each block."""
-    buffer = memoryview(bytearray(BLOCK))
-    with damage_at(path), plain_file(root, path).open("rb", buffering=0) as file:
-        while count := file.readinto(buffer):
-            yield buffer[:count]
+@contextmanager
+def _reading(root: Path, path: Path) -> Iterator[Callable[[memoryview], int]]:
+    """What reads on in a file of a pack, into memory that it is given."""
+    with damage_at(path):
+        file = plain_file(root, path).open("rb", buffering=0)
+
+    def read(memory: memoryview) -> int:
+        with damage_at(path):
+            return file.readinto(memory) or 0
+
+    with file:
+        yield read

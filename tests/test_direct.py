@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 from pathlib import Path
 
@@ -31,6 +32,21 @@ def test_any_bytes_in_any_parts_are_written_and_hashed(sizes: tuple[int, ...], t
     assert (tmp_path / "file").read_bytes() == whole
     assert file.size == len(whole)
     assert file.digest == hashlib.sha256(whole).hexdigest()
+
+
+@pytest.mark.parametrize("size", [0, 1, BLOCK + 1, STAGED, 2 * STAGED + 7])
+@pytest.mark.parametrize("most", [1000, STAGED, 4 * STAGED])
+def test_what_is_read_into_its_memory_is_written_and_hashed(size: int, most: int, tmp_path: Path) -> None:
+    whole = np.random.default_rng(size).bytes(size)
+    source = io.BytesIO(whole)
+    with DirectFile(tmp_path / "file") as file:
+        file.write(b"before")
+        while file.fill(lambda memory: source.readinto(memory[:most])):
+            pass
+        file.write(b"after")
+    whole = b"before" + whole + b"after"
+    assert (tmp_path / "file").read_bytes() == whole
+    assert (file.size, file.digest) == (len(whole), hashlib.sha256(whole).hexdigest())
 
 
 def test_arrays_are_bytes_too(tmp_path: Path) -> None:

@@ -384,15 +384,14 @@ def test_what_was_cut_short_is_gone_on_with(out: Path, disk: Path) -> None:
 
 
 SLOWLY = """
-import time
+import contextlib, time
 import packer.staging as staging
-blocks = staging._blocks
+reading = staging._reading
+@contextlib.contextmanager
 def slowly(*arguments):
-    for _ in range(600):
-        time.sleep(0.1)
-        yield memoryview(b"")
-    yield from blocks(*arguments)
-staging._blocks = slowly
+    with reading(*arguments) as read:
+        yield lambda memory: time.sleep(0.5) or read(memory[:1000])
+staging._reading = slowly
 from packer.__main__ import main
 main()
 """
