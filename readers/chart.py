@@ -97,7 +97,7 @@ class _Frame:
         first, last = min(places), max(*places, x.most or min(places))
         top = max([high for high in (*heights, y.most or 0.0) if math.isfinite(high)], default=0.0)
         y_ticks = y.ticks or round_ticks(0.0, top if top > 0 else 1.0, beyond=True)
-        x_ticks = x.ticks or round_ticks(first, last, 8)
+        x_ticks = x.ticks or (_doublings(first, last) if x.doubling else round_ticks(first, last, 8))
         return cls(x, y, first, last, max(top, *y_ticks), x_ticks, y_ticks, bool(heights))
 
     def across(self, value: float) -> float:
@@ -118,6 +118,12 @@ def round_ticks(first: float, last: float, most: int = 6, beyond: bool = False) 
     step = next(size * times for times in (1, 2, 5, 10) if size * times >= least * (1 - 1e-9))
     end = math.ceil(last / step - 1e-9) if beyond else math.floor(last / step + 1e-9)
     return [number * step for number in range(math.ceil(first / step - 1e-9), end + 1)]
+
+
+def _doublings(first: float, last: float) -> list[float]:
+    """Powers of two between two numbers, every so many of them; the first number where there is none."""
+    powers = range(math.ceil(math.log2(first)), math.floor(math.log2(last)) + 1)
+    return [2.0**power for power in powers[:: max(1, len(powers) // 8)]] or [first]
 
 
 def _chart(title: str, frame: _Frame, series: Sequence[Series], drawn: Sequence[str]) -> str:
