@@ -15,6 +15,8 @@ TITLE, KEY, LETTER = 38, 22, 6.6
 """Heights of the title and of a line of the key; about how wide a letter is."""
 MARKED = 60
 """A line of more points goes without marks."""
+LEAST_STEP = 1e-290
+"""Numbers that lie closer are the same."""
 COLOURS = ("#2f74d0", "#e07b1f", "#2a9d74", "#c8456b", "#8a6bd1", "#a08a2e", "#3aa5b8")
 REFERENCE = "#8792a0"
 STYLE = """
@@ -111,9 +113,9 @@ class _Frame:
 
 def round_ticks(first: float, last: float, most: int = 6, beyond: bool = False) -> list[float]:
     """Round numbers, 1, 2 or 5 times a power of ten apart: between the two, or from `first` to just beyond `last`."""
-    if not last > first:
-        return [first]
     least = (last - first) / most
+    if not least > LEAST_STEP:
+        return [first]
     size = 10.0 ** math.floor(math.log10(least))
     step = next(size * times for times in (1, 2, 5, 10) if size * times >= least * (1 - 1e-9))
     end = math.ceil(last / step - 1e-9) if beyond else math.floor(last / step + 1e-9)
