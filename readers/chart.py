@@ -13,10 +13,8 @@ WIDTH, HEIGHT = 720, 300
 LEFT, RIGHT, TOP, BOTTOM = 68, 20, 26, 46
 TITLE, KEY, LETTER = 38, 22, 6.6
 """Heights of the title and of a line of the key; about how wide a letter is."""
-MARKED = 60
-"""A line of more points goes without marks."""
-LEAST_STEP = 1e-290
-"""Numbers that lie closer are the same."""
+MARKED, LEAST_STEP = 60, 1e-290
+"""A line of more points goes without marks; numbers that lie closer are the same."""
 COLOURS = ("#2f74d0", "#e07b1f", "#2a9d74", "#c8456b", "#8a6bd1", "#a08a2e", "#3aa5b8")
 REFERENCE = "#8792a0"
 STYLE = """
