@@ -7,13 +7,14 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from itertools import cycle, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from torch.utils.data import DataLoader
 
 from packer.copying import CopyLoop
+from packer.deferred import deferred
 from packer.errors import EngineError, UsageError
 from packer.tuning import LOADER, SLOTS, Setting
 from readers import Order, RandomCrop, SlotDataLoader, open_dataset
@@ -85,11 +86,11 @@ class Ground:
         """Samples a second, of a loader that has come into its stride."""
         try:
             with closing(self._looped(setting) if setting.kind == LOADER else self._worked(setting)) as batches:
-                return _rate(batches, setting, len(self.rows), seconds)
+                rate = _rate(batches, setting, len(self.rows), seconds)
         except RuntimeError as error:  # what PyTorch says of worker processes that fail
             raise EngineError(f"{setting.kind} with {setting.workers} workers failed: {error}") from error
-        finally:
-            _settle()
+        _settle()
+        return rate
 
     def _loader(self, setting: Setting) -> Any:
         return self.dataset.loader(
@@ -109,11 +110,19 @@ class Ground:
             yield from islice(loader, many)
 
     def _worked(self, setting: Setting) -> Generator[Any, None, None]:
-        """One pass without end: what starting the workers takes is not what is measured."""
+        """Passes of a DataLoader over the same rows, whose workers stay: what starting them takes is not measured."""
         kind = SlotDataLoader if setting.kind == SLOTS else DataLoader
         options: dict[str, Any] = {"batch_size": min(setting.batch, len(self.rows)), "num_workers": setting.workers}
-        loader = kind(self._for_workers, sampler=cycle(self.rows), persistent_workers=bool(setting.workers), **options)
-        yield from loader
+        batches: Any = None
+        loader: Any = kind(self._for_workers, sampler=self.rows, persistent_workers=bool(setting.workers), **options)
+        try:
+            while True:
+                with deferred():  # an interrupt would leave processes half started, …
+                    batches = iter(loader)
+                yield from batches
+        finally:
+            with deferred():  # … or get lost where they are ended, which is as the last reference goes
+                batches = loader = None
 
 
 def _default_split(manifest: Manifest) -> str:
@@ -140,5 +149,5 @@ def _rate(batches: Iterator[Any], setting: Setting, rows: int, seconds: float) -
 def _settle() -> None:
     """Let threads that were left at a batch end, so that they do not slow down the next trial."""
     for thread in threading.enumerate():
-        if thread.name.startswith(THREADS):
+        if thread.name.startswith(THREADS) and thread.is_alive():
             thread.join()

@@ -13,8 +13,8 @@ WIDTH, HEIGHT = 720, 300
 LEFT, RIGHT, TOP, BOTTOM = 68, 20, 26, 46
 TITLE, KEY, LETTER = 38, 22, 6.6
 """Heights of the title and of a line of the key; about how wide a letter is."""
-MARKED = 60
-"""A line of more points goes without marks."""
+MARKED, LEAST_STEP = 60, 1e-290
+"""A line of more points goes without marks; numbers that lie closer are the same."""
 COLOURS = ("#2f74d0", "#e07b1f", "#2a9d74", "#c8456b", "#8a6bd1", "#a08a2e", "#3aa5b8")
 REFERENCE = "#8792a0"
 STYLE = """
@@ -97,7 +97,7 @@ class _Frame:
         first, last = min(places), max(*places, x.most or min(places))
         top = max([high for high in (*heights, y.most or 0.0) if math.isfinite(high)], default=0.0)
         y_ticks = y.ticks or round_ticks(0.0, top if top > 0 else 1.0, beyond=True)
-        x_ticks = x.ticks or round_ticks(first, last, 8)
+        x_ticks = x.ticks or (_doublings(first, last) if x.doubling else round_ticks(first, last, 8))
         return cls(x, y, first, last, max(top, *y_ticks), x_ticks, y_ticks, bool(heights))
 
     def across(self, value: float) -> float:
@@ -111,13 +111,19 @@ class _Frame:
 
 def round_ticks(first: float, last: float, most: int = 6, beyond: bool = False) -> list[float]:
     """Round numbers, 1, 2 or 5 times a power of ten apart: between the two, or from `first` to just beyond `last`."""
-    if not last > first:
-        return [first]
     least = (last - first) / most
+    if not least > LEAST_STEP:
+        return [first]
     size = 10.0 ** math.floor(math.log10(least))
     step = next(size * times for times in (1, 2, 5, 10) if size * times >= least * (1 - 1e-9))
     end = math.ceil(last / step - 1e-9) if beyond else math.floor(last / step + 1e-9)
     return [number * step for number in range(math.ceil(first / step - 1e-9), end + 1)]
+
+
+def _doublings(first: float, last: float) -> list[float]:
+    """Powers of two between two numbers, every so many of them; the first number where there is none."""
+    powers = range(math.ceil(math.log2(first)), math.floor(math.log2(last)) + 1)
+    return [2.0**power for power in powers[:: max(1, len(powers) // 8)]] or [first]
 
 
 def _chart(title: str, frame: _Frame, series: Sequence[Series], drawn: Sequence[str]) -> str:

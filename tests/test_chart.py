@@ -43,6 +43,12 @@ def test_on_a_doubling_axis_steps_are_equal() -> None:
     assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.11)
 
 
+def test_a_doubling_axis_has_its_numbers_at_powers_of_two() -> None:
+    svg = line_chart("", Axis("batch", doubling=True), Axis(""), [Series("", [(3, 1), (40, 1)])])
+    assert {"4", "8", "16", "32"} <= set(texts(svg))
+    assert "64" not in texts(svg)
+
+
 def test_a_number_that_is_none_is_a_gap() -> None:
     svg = line_chart("", X, Y, [Series("", [(1, 1), (2, math.nan), (3, 1), (4, 1)])])
     (path,) = (one.attrib["d"] for one in ET.fromstring(svg).iter(f"{SVG}path"))
