@@ -66,6 +66,7 @@ class Row:
 def main() -> None:
     chosen = arguments()
     names = named(chosen.only)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # and so end who is at work
     with tempfile.TemporaryDirectory(dir=chosen.out) as folder:
         raw = (chosen.raw or Path(folder) / "raw").resolve()
         if not raw.is_dir():
@@ -159,9 +160,11 @@ def run(act: str, job: Job) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         answer, log = Path(folder) / "answer", Path(folder) / "log"
         command = [sys.executable, "-m", "bench.writing", act, job.to_text(), str(answer)]
+        # Our modules are compiled once, as those of installed packages are.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         with (
             log.open("wb") as words,
-            subprocess.Popen(command, stdout=words, stderr=words, start_new_session=True) as process,
+            subprocess.Popen(command, stdout=words, stderr=words, start_new_session=True, env=environment) as process,
         ):
             try:
                 code = process.wait(PATIENCE)
