@@ -104,12 +104,12 @@ def glance(question: Question, raw: Path) -> Glance:
 def _label(data: bytes, question: Question) -> Glance:
     """Both readings of a palette, the numbers of gray, the colours of RGB."""
     lossy = question.classes is None or question.rules.lossy  # without rules, whatever can be seen
-    shown = decode_label(data, as_index=False, lossy=lossy, max_pixels=question.max_pixels)
     index = _as_gray(decode_label(data, as_index=True, lossy=lossy, max_pixels=question.max_pixels))
     values = _counts(index) if index.ndim == 2 else {}
     entries = decode_palette(data, question.max_pixels) if values else None
-    if entries is None:  # a palette's grays are colours of its own choosing, other gray is a number
-        shown = _as_gray(shown)
+    shown = index
+    if entries is not None:  # a palette's grays are colours of its own choosing, other gray is a number
+        shown = decode_label(data, as_index=False, lossy=lossy, max_pixels=question.max_pixels)
     if shown.ndim == 2:
         return Glance(values)
     codes = colour_codes(shown) ^ OPAQUE if shown.shape[2] == 4 else colour_codes(shown)
@@ -139,7 +139,12 @@ def _as_gray(pixels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _counts(numbers: NDArray[Any]) -> dict[int, int]:
-    found, pixels = np.unique(numbers, return_counts=True)
+    if numbers.itemsize <= 2:
+        every = np.bincount(numbers.reshape(-1))  # a fifth of the time of sorting them
+        found = np.flatnonzero(every)
+        pixels = every[found]
+    else:
+        found, pixels = np.unique(numbers, return_counts=True)
     commonest = np.argsort(-pixels, kind="stable")[:MOST_COUNTS]
     return dict(zip(found[commonest].tolist(), pixels[commonest].tolist(), strict=True))
 

@@ -37,10 +37,12 @@ class Bare:
     checksums: tuple[int, ...]
 
 
-def bare_loop(raw: Path, pairs: int, workers: int, colours: bool = False, checked: bool = False) -> Bare:
+def bare_loop(
+    raw: Path, pairs: int, workers: int, colours: bool = False, checked: bool = False, side: int = SIZE
+) -> Bare:
     """Run over the pairs of a folder once the processes are warm."""
     context = multiprocessing.get_context("spawn")
-    with context.Pool(workers, _start, (str(raw), colours, checked)) as pool:
+    with context.Pool(workers, _start, (str(raw), colours, checked, side)) as pool:
         pool.map(_pair, [0] * 8 * workers, chunksize=1)
         started = time.perf_counter()
         done: Sequence[tuple[float, int]] = list(pool.imap(_pair, range(pairs), CHUNK))
@@ -51,8 +53,8 @@ def bare_loop(raw: Path, pairs: int, workers: int, colours: bool = False, checke
 class Loop:
     """What a process keeps between pairs."""
 
-    def __init__(self, raw: Path, colours: bool, checked: bool) -> None:
-        self._raw, self._colours, self._checked = raw, colours, checked
+    def __init__(self, raw: Path, colours: bool, checked: bool, side: int) -> None:
+        self._raw, self._colours, self._checked, self._side = raw, colours, checked, side
         self._class_of = np.full(1 << 24 if colours else 256, 255, np.uint8)
         for number, (red, green, blue) in enumerate(CLASSES.values()):
             self._class_of[blue << 16 | green << 8 | red if colours else number] = number
@@ -60,9 +62,9 @@ class Loop:
     def pair(self, number: int) -> int:
         """Decode a pair; its CRC as a shard's receipt has it, or 0."""
         image = simplejpeg.decode_jpeg(image_path(self._raw, number).read_bytes(), "RGB")
-        fitted = cv2.resize(image, (SIZE, SIZE), interpolation=cv2.INTER_AREA)
+        fitted = cv2.resize(image, (self._side, self._side), interpolation=cv2.INTER_AREA)
         label = self._classes(np.frombuffer(label_path(self._raw, number).read_bytes(), np.uint8))
-        rows, columns = (nearest_source(side, SIZE) for side in label.shape)
+        rows, columns = (nearest_source(side, self._side) for side in label.shape)
         label = label.take(rows, axis=0).take(columns, axis=1)
         if not self._checked:
             return 0
@@ -81,11 +83,11 @@ class Loop:
 _loops: list[Loop] = []
 
 
-def _start(raw: str, colours: bool, checked: bool) -> None:
+def _start(raw: str, colours: bool, checked: bool, side: int) -> None:
     """In a new process: one thread, and memory that is kept once it was taken."""
     cv2.setNumThreads(0)
     keep_memory()
-    _loops.append(Loop(Path(raw), colours, checked))
+    _loops.append(Loop(Path(raw), colours, checked, side))
 
 
 def _pair(number: int) -> tuple[float, int]:

@@ -109,15 +109,20 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 def header(job: Job) -> list[str]:
     """What was measured on what."""
-    model = [line.partition(": ")[2] for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
     what = "colours" if job.colours else "numbers"
     return [
         f"{job.pairs} pairs of {WIDTH}x{HEIGHT}, JPEG and PNG of {what}, to {SIZE}x{SIZE}, labels as {job.labels}, "
         f"shards of {SHARD // MIB} MiB",
-        f"{len(model)} x {model[0]}, {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / (1 << 30):.0f} GiB, "
-        f"{platform.system()} {platform.release()}",
+        machine(),
         f"python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in LIBRARIES),
     ]
+
+
+def machine() -> str:
+    """What ran it."""
+    model = [line.partition(": ")[2] for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    return f"{len(model)} x {model[0]}, {memory:.0f} GiB, {platform.system()} {platform.release()}"
 
 
 def compare(job: Job, rounds: int, formats: Sequence[str], workers: int) -> None:

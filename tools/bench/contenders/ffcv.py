@@ -1,12 +1,12 @@
 """FFCV: a .beton file with raw pixels, read by compiled threads into memory that it uses again.
 
-Its tuning guide, for a data set that fits in memory: `os_cache=True`, `OrderOption.RANDOM`, raw rather than JPEG.
+Its tuning guide, for a data set that fits in memory: `os_cache=True`, `OrderOption.RANDOM`, raw rather than JPEG. Its
+writer shares an indexable data set out among `num_workers` processes.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from ffcv.fields import NDArrayField, RGBImageField
@@ -16,27 +16,18 @@ from ffcv.transforms import ToTensor
 from ffcv.writer import DatasetWriter
 
 from bench.contenders import BATCH, WORKERS, Ways
-from bench.contenders.pairs import SIDE, Pairs
+from bench.contenders.pairs import Rows
+
+CHUNK = 100
+"""Rows that a worker of the writer takes at a time, by default: of few rows it takes less, so that all have work."""
 
 
-class Rows:
-    """What its writer takes."""
-
-    def __init__(self, pairs: Pairs) -> None:
-        self.pairs = pairs
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __getitem__(self, row: int) -> tuple[Any, Any]:
-        return np.array(self.pairs.images[row]), np.array(self.pairs.labels[row])
-
-
-def write(pairs: Pairs, out: Path) -> None:
+def write(rows: Rows, out: Path, workers: int = 1) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
-    label = NDArrayField(dtype=np.dtype(np.uint8), shape=(SIDE, SIDE))
+    label = NDArrayField(dtype=np.dtype(np.uint8), shape=(rows.side, rows.side))
     fields = {"image": RGBImageField(write_mode="raw"), "label": label}
-    DatasetWriter(str(out), fields, num_workers=1).from_indexed_dataset(Rows(pairs))
+    chunk = max(1, min(CHUNK, len(rows) // (8 * workers)))
+    DatasetWriter(str(out), fields, num_workers=workers).from_indexed_dataset(rows, chunksize=chunk)
 
 
 def ways(out: Path) -> Ways:

@@ -14,21 +14,23 @@ import torch
 from litdata import StreamingDataLoader, StreamingDataset, optimize
 
 from bench.contenders import BATCH, WORKERS, Tensors, Ways, forked
-from bench.contenders.pairs import Pairs
+from bench.contenders.pairs import Rows
 
 
-def write(pairs: Pairs, out: Path) -> None:
+def write(rows: Rows, out: Path, workers: int = 1) -> None:
     optimize(
-        fn=partial(sample, pairs),
-        inputs=list(range(len(pairs))),
+        fn=partial(sample, rows),
+        inputs=list(range(len(rows))),
         output_dir=str(out),
         chunk_bytes="64MB",
-        num_workers=1,
+        num_workers=workers,
+        start_method="fork",  # else each worker imports PyTorch anew
     )
 
 
-def sample(pairs: Pairs, row: int) -> dict[str, torch.Tensor]:
-    return {"image": torch.from_numpy(pairs.images[row].copy()), "label": torch.from_numpy(pairs.labels[row].copy())}
+def sample(rows: Rows, row: int) -> dict[str, torch.Tensor]:
+    image, label = rows[row]
+    return {"image": torch.from_numpy(image), "label": torch.from_numpy(label)}
 
 
 def ways(out: Path) -> Ways:

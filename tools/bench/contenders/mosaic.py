@@ -1,10 +1,12 @@
 """MosaicML Streaming: MDS shards on the local disk.
 
 Its docs: arrays of a known shape are the most compact encoding; a local folder without a remote one is read in place.
+To write in parallel, a writer in each process makes a folder of its own, and `merge_index` makes one data set of them.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -15,22 +17,29 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from bench.contenders import BATCH, WORKERS, Tensors, Ways, forked
-from bench.contenders.pairs import SIDE, Pairs
+from bench.contenders.pairs import Rows, parted
 
 try:
     import torchvision  # noqa: F401
 except RuntimeError:  # one built for CUDA beside a PyTorch that is not: only data sets that nobody asks for need it
     sys.modules["streaming.vision"] = ModuleType("streaming.vision")
 from streaming import MDSWriter, StreamingDataset
-from streaming.base.util import clean_stale_shared_memory
-
-COLUMNS = {"image": f"ndarray:uint8:{SIDE},{SIDE},3", "label": f"ndarray:uint8:{SIDE},{SIDE}"}
+from streaming.base.util import clean_stale_shared_memory, merge_index
 
 
-def write(pairs: Pairs, out: Path) -> None:
-    with MDSWriter(out=str(out), columns=COLUMNS) as writer:
-        for row in range(len(pairs)):
-            writer.write({"image": pairs.images[row], "label": pairs.labels[row]})
+def write(rows: Rows, out: Path, workers: int = 1) -> None:
+    parts = list(enumerate(parted(len(rows), workers)))
+    with multiprocessing.get_context("fork").Pool(workers) as pool:
+        pool.starmap(partial(write_part, rows, out), parts, chunksize=1)
+    merge_index(str(out), keep_local=True)
+
+
+def write_part(rows: Rows, out: Path, part: int, numbers: list[int]) -> None:
+    columns = {"image": f"ndarray:uint8:{rows.side},{rows.side},3", "label": f"ndarray:uint8:{rows.side},{rows.side}"}
+    with MDSWriter(out=str(out / f"{part:02}"), columns=columns) as writer:
+        for row in numbers:
+            image, label = rows[row]
+            writer.write({"image": image, "label": label})
 
 
 def ways(out: Path) -> Ways:

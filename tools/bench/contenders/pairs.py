@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import cv2
 import numpy as np
@@ -21,6 +21,23 @@ DRAWN = Path(__file__).resolve().parents[3] / "data_samples" / "raw"
 Pixels = NDArray[np.uint8]
 
 
+class Rows(Protocol):
+    """What a writer takes: pairs by their numbers, as arrays (side,side,3) and (side,side) that are its to keep."""
+
+    @property
+    def side(self) -> int:
+        """Height and width of all pictures."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int) -> tuple[Pixels, Pixels]: ...
+
+
+def parted(rows: int, parts: int) -> list[list[int]]:
+    """The numbers of all rows, in so many runs that are about as long, for the workers of a writer."""
+    return [part.tolist() for part in np.array_split(np.arange(rows), min(parts, rows))]
+
+
 @dataclass(frozen=True)
 class Pairs:
     """`images` (N,512,512,3) and `labels` (N,512,512), mapped; `raw` is the folder of the same as PNG files."""
@@ -29,8 +46,15 @@ class Pairs:
     images: Any
     labels: Any
 
+    @property
+    def side(self) -> int:
+        return SIDE
+
     def __len__(self) -> int:
         return len(self.images)
+
+    def __getitem__(self, row: int) -> tuple[Pixels, Pixels]:
+        return np.array(self.images[row]), np.array(self.labels[row])
 
 
 def make_pairs(root: Path, count: int) -> Pairs:

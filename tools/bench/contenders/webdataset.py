@@ -1,11 +1,15 @@
 """WebDataset: tar files, read from front to back, shuffled in a buffer.
 
 Its docs: decode and batch in the workers, `WebLoader` with `batch_size=None`. The pixels are stored as they are, and
-decoded with `np.frombuffer`, which is less work than `.npy` in the tar.
+decoded with `np.frombuffer`, which is less work than `.npy` in the tar. Shards know nothing of each other: to write in
+parallel, each process has a writer of its own.
 """
 
 from __future__ import annotations
 
+import math
+import multiprocessing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +18,25 @@ import torch
 import webdataset as wds
 
 from bench.contenders import BATCH, WORKERS, Ways, forked
-from bench.contenders.pairs import SIDE, Pairs
+from bench.contenders.pairs import Rows, parted
 
 SHARD_BYTES = 100 << 20
 BUFFER = 100
 
 
-def write(pairs: Pairs, out: Path) -> None:
+def write(rows: Rows, out: Path, workers: int = 1) -> None:
     out.mkdir(parents=True)
-    shard = max(1, min(SHARD_BYTES // pairs.images[0].nbytes, len(pairs) // (2 * WORKERS)))
-    with wds.ShardWriter(str(out / "%05d.tar"), maxcount=shard, verbose=0) as writer:
-        for row in range(len(pairs)):
-            parts = {"image": pairs.images[row].tobytes(), "label": pairs.labels[row].tobytes()}
-            writer.write({"__key__": f"{row:05}", **parts})
+    parts = list(enumerate(parted(len(rows), workers)))
+    with multiprocessing.get_context("fork").Pool(workers) as pool:
+        pool.starmap(partial(write_part, rows, out), parts, chunksize=1)
+
+
+def write_part(rows: Rows, out: Path, part: int, numbers: list[int]) -> None:
+    shard = max(1, min(SHARD_BYTES // (3 * rows.side**2), len(rows) // (2 * WORKERS)))
+    with wds.ShardWriter(str(out / f"{part:02}-%05d.tar"), maxcount=shard, verbose=0) as writer:
+        for row in numbers:
+            image, label = rows[row]
+            writer.write({"__key__": f"{row:05}", "image": image.tobytes(), "label": label.tobytes()})
 
 
 def ways(out: Path) -> Ways:
@@ -40,7 +50,8 @@ def ways(out: Path) -> Ways:
 def decoded(sample: dict[str, Any]) -> tuple[Any, Any]:
     """Arrays over the bytes that were read."""
     image, label = (np.frombuffer(sample[name], np.uint8) for name in ("image", "label"))
-    return image.reshape(SIDE, SIDE, 3), label.reshape(SIDE, SIDE)
+    side = math.isqrt(len(label))
+    return image.reshape(side, side, 3), label.reshape(side, side)
 
 
 def collated(samples: list[tuple[Any, Any]]) -> tuple[torch.Tensor, ...]:

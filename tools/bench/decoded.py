@@ -1,0 +1,50 @@
+"""The pairs of a raw folder, decoded as the packer decodes them, one at a time: what all writers are fed with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import cv2
+import numpy as np
+from street import CLASSES
+
+from bench.contenders.pairs import Pixels
+from bench.streets import image_path, label_path
+from packer.class_table import numbered_classes
+from packer.engines.memory import keep_memory
+from packer.geometry import Geometry
+from packer.labels import LabelCodec
+from packer.pictures.decode import decode_image
+from packer.pictures.rules import ImageRules
+from packer.rows import load_picture
+from readers.contract.classes import ClassTable
+
+RULES = ImageRules()
+
+
+@dataclass(frozen=True)
+class DecodedPairs:
+    """An image (side,side,3) and the class of each of its pixels (side,side), both uint8."""
+
+    raw: Path
+    count: int
+    side: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, row: int) -> tuple[Pixels, Pixels]:
+        codec, geometry = _codec(), Geometry((self.side, self.side))
+        image = decode_image(load_picture(image_path(self.raw, row)), RULES)
+        label = codec.decode(load_picture(label_path(self.raw, row)))
+        return geometry.image(image).astype(np.uint8, copy=False), geometry.label(label).astype(np.uint8)
+
+
+@cache
+def _codec() -> LabelCodec:
+    """Made once in each process, which is then as the packer's workers are: one thread, and memory that is kept."""
+    cv2.setNumThreads(0)
+    keep_memory()
+    return LabelCodec(ClassTable(numbered_classes(range(len(CLASSES)))))
