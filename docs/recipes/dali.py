@@ -25,20 +25,20 @@ class Source:
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for images, labels in self.loader:
-            state = self.loader.state_dict()
-            draw = np.random.default_rng([state["seed"], state["epoch"], state["consumed"], self.loader.order.rank])
-            self.states.append(state)  # DALI is batches ahead: where the loader was after this one
+            self.states.append(self.loader.state_dict())  # DALI is batches ahead: this is where it was after this one
+            place = [self.states[-1][name] for name in ("seed", "epoch", "consumed")]
+            draw = np.random.default_rng([*place, self.loader.order.rank])
             yield images, labels, *draw.random((3, len(images)), np.float32), draw.integers(0, 2, len(images), np.int32)
 
 
 @pipeline_def(num_threads=2)
-def augmented(source: Source, device: str, mean: list[float], std: list[float]) -> tuple[Any, ...]:
-    layouts = ["CHW", "HW", "", "", "", ""]
-    images, labels, x, y, light, flip = fn.external_source(source, num_outputs=6, layout=layouts, cycle="raise")
+def augmented(source: Source, device: str, mean: tuple[float, ...], std: tuple[float, ...]) -> tuple[Any, ...]:
+    images, labels, x, y, light, flip = fn.external_source(source, 6, layout=["CHW", "HW", *[""] * 4], cycle="raise")
     images, labels = (part.gpu() if device == "gpu" else part for part in (images, labels))
     window = {"crop": (48, 48), "crop_pos_x": x, "crop_pos_y": y}
     images = fn.color_twist(fn.transpose(images, perm=[1, 2, 0]), brightness=0.7 + 0.6 * light)
-    images = fn.crop_mirror_normalize(images, mean=mean, std=std, mirror=flip, **window)
+    moments = {"mean": [255 * one for one in mean], "std": [255 * one for one in std]}
+    images = fn.crop_mirror_normalize(images, mirror=flip, **moments, **window)
     return images, fn.flip(fn.crop(fn.expand_dims(labels, axes=2, new_axis_names="C"), **window), horizontal=flip)
 
 
@@ -53,12 +53,12 @@ def one_epoch(pipeline: Any) -> Iterator[tuple[torch.Tensor, ...]]:
 if __name__ == "__main__":
     data, device = open_dataset(sys.argv[1], split="train", label="index"), (*sys.argv[2:], "cpu")[0]
     source = Source(data.loader(3, shuffle=True, seed=7, output="numpy"))
-    moments = [255 * one for one in data.mean], [255 * one for one in data.std]
-    pipeline = augmented(source, device, *moments, batch_size=3, device_id=0 if device == "gpu" else None)
+    gpu = None if device == "cpu" else 0
+    pipeline = augmented(source, device, data.mean, data.std, batch_size=3, device_id=gpu)
     torch.manual_seed(0)
     model = torch.nn.Conv2d(3, len(data.classes), 3, padding=1).to("cuda" if device == "gpu" else "cpu")
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    for epoch in range(4):
+    for _ in range(4):
         losses = []
         for images, labels in one_epoch(pipeline):
             state = source.states.popleft()  # for a checkpoint: what `loader.load_state_dict` takes

@@ -3,8 +3,8 @@
 torchrun --nproc-per-node 2 docs/recipes/ddp.py PACK [CHECKPOINT] [STEPS]    # stops early after so many steps, if told
 """
 
-import os
 import sys
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -22,11 +22,11 @@ model = DistributedDataParallel(torch.nn.Conv2d(3, len(data.classes), 3, padding
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 loader = data.loader(3, shuffle=True, seed=7, rank=rank, world_size=world_size)
 batches = loader.to("cpu", normalize=True, label_dtype=torch.long)
-if os.path.exists(checkpoint):
+if Path(checkpoint).is_file():
     state = torch.load(checkpoint)  # one for all ranks, of any number of ranks
     model.load_state_dict(state["model"]), optimizer.load_state_dict(state["optimizer"])
     batches.load_state_dict(state["loader"])
-seen = torch.zeros(256, dtype=torch.long)  # how often each class was trained on; `packer stats` says how often it occurs
+seen = torch.zeros(256, dtype=torch.long)  # pixels of each class; `packer stats` says how many there are
 for step, (images, labels) in enumerate(batches, 1):
     loss = cross_entropy(model(images), labels, ignore_index=data.classes.ignore_index)
     optimizer.zero_grad(), loss.backward(), optimizer.step()
@@ -35,6 +35,7 @@ for step, (images, labels) in enumerate(batches, 1):
         break
 dist.all_reduce(seen)
 if rank == 0:
-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "loader": batches.state_dict()}, checkpoint or "last.pt")
+    parts = {"model": model, "optimizer": optimizer, "loader": batches}
+    torch.save({name: part.state_dict() for name, part in parts.items()}, checkpoint or "last.pt")
     print(f"padding {loader.padding} loss {loss:.4f} state {batches.state_dict()} seen {seen[seen > 0].tolist()}")
 dist.destroy_process_group()

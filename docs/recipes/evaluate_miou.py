@@ -23,7 +23,10 @@ def confusion(model: torch.nn.Module, pack: str, device: str) -> torch.Tensor:
     counts = torch.zeros(classes**2, dtype=torch.long, device=device)
     loader = val.loader(4, rank=RANK, world_size=WORLD)  # neither drop_last nor pad: each row comes once
     for images, labels in loader.to(device, normalize=(val.mean, val.std), label_dtype=torch.long):
-        found, known = model.eval()(images).argmax(1), labels < classes  # what is ignored has a number above all classes
+        found, known = (
+            model.eval()(images).argmax(1),
+            labels < classes,
+        )  # what is ignored has a number above all classes
         counts += torch.bincount(labels[known] * classes + found[known], minlength=classes**2)
     if WORLD > 1:
         dist.all_reduce(counts)  # once, at the end: no rank waits for another between batches

@@ -1,6 +1,6 @@
 """Hugging Face Trainer: batches from a data set, a collator that names their parts, and our `Order`, resumed exactly.
 
-python docs/recipes/hf_trainer.py PACK [OUT [CHECKPOINT]]    # the Trainer shares the rows out among its processes itself
+python docs/recipes/hf_trainer.py PACK [OUT [CHECKPOINT]]    # the Trainer shares the rows out among processes itself
 """
 
 import sys

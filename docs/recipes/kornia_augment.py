@@ -23,7 +23,7 @@ chain = augmentation.AugmentationSequential(
 
 
 def augment(images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """As `augment=` of `.to()`. What comes from outside a picture is 0 to Kornia: for a moment that is what we ignore."""
+    """As `augment=` of `.to()`. What comes from outside a picture is 0 to Kornia: meanwhile 0 is what we ignore."""
     images, masks = chain(images, (labels + 1).unsqueeze(1).float())  # uint8: 255 + 1 is 0, and 0 - 1 is 255
     return images, masks.squeeze(1).to(labels.dtype) - 1
 

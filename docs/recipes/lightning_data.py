@@ -18,7 +18,9 @@ class PackData(LightningDataModule):
         self.train, self.val = (open_dataset(pack, split=split, label="index") for split in ("train", "val"))
 
     def train_dataloader(self) -> DeviceBatches:
-        loader = self.train.loader(3, shuffle=True, seed=7, rank=self.trainer.global_rank, world_size=self.trainer.world_size)
+        loader = self.train.loader(
+            3, shuffle=True, seed=7, rank=self.trainer.global_rank, world_size=self.trainer.world_size
+        )
         loader.set_epoch(self.trainer.current_epoch)  # not 0 after a checkpoint between epochs
         return loader.to(self.trainer.strategy.root_device, normalize=True, label_dtype=torch.long)
 
@@ -53,6 +55,8 @@ if __name__ == "__main__":
     seed_everything(0)
     data = PackData(pack)
     keep = ModelCheckpoint(every_n_train_steps=4, save_top_k=-1, filename="{step}")
-    trainer = Trainer(devices=int(devices or 1), max_epochs=3, callbacks=[keep], logger=False, enable_progress_bar=False)
+    trainer = Trainer(
+        devices=int(devices or 1), max_epochs=3, callbacks=[keep], logger=False, enable_progress_bar=False
+    )
     trainer.fit(Model(len(data.train.classes)), data, ckpt_path=checkpoint or None)
     print(f"val_loss {trainer.callback_metrics['val_loss']:.6f}")

@@ -26,12 +26,18 @@ if __name__ == "__main__":
         optimizer.load_state_dict(state["optimizer"])
         loader.load_state_dict(state["loader"])
     for epoch in range(state["epoch"] if saved and Path(saved).exists() else 0, 3):
-        for step, (images, labels) in enumerate(loader):  # an epoch that was received to its end is followed by the next
+        for step, (images, labels) in enumerate(
+            loader
+        ):  # an epoch that was received to its end is followed by the next
             loss = cross_entropy(model(images / 255), labels.long(), ignore_index=data.classes.ignore_index)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             print(f"epoch {epoch} loss {loss:.6f}")
             if saved and (epoch, step) == (1, 1):
-                state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "loader": loader.state_dict()}
+                state = {
+                    "model": model.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "loader": loader.state_dict(),
+                }
                 torch.save({**state, "epoch": epoch}, saved)
