@@ -19,7 +19,7 @@ test: $(VENV)/test.installed
 
 recipes: $(VENV)/recipes.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
-	SEGPACK_REQUIRE_RECIPES=1 $(VENV)/bin/python -m pytest tests/test_recipes.py
+	SEGPACK_REQUIRE_RECIPES=1 $(VENV)/bin/python -m pytest --numprocesses 2 tests/test_recipes.py
 
 samples picture: $(VENV)/demo.installed
 	$(VENV)/bin/python tools/$(if $(filter samples,$@),make_samples,readme_picture).py

@@ -88,7 +88,7 @@ def main(name: str, pack: str) -> None:
         "again": same(first, again),
         "other": same(first, other),
         "resumed": same(first, [*begun, *rest]),
-        "values": torch.cat([labels for _, labels in first]).unique().tolist(),
+        "values": sorted({value for _, labels in first for value in labels.flatten().tolist()}),
         "contrast": contrast(first),
     }
     print(json.dumps(found))

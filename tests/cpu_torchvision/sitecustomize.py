@@ -5,31 +5,34 @@ them; they are declared without code, so whatever calls one fails. On the path o
 """
 
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib import import_module
+from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
+
+KEPT: list[Any] = []
+"""Declarations last as long as the object that made them."""
 
 
 class _Declares:
-    """Asked before anybody else when a module is imported for the first time."""
+    """Asked before anybody else when a module is looked for: torch is loaded only where torchvision is."""
 
-    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+    def find_spec(self, name: str, *_: object) -> None:
         if name == "torchvision":
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
-            return _declared(PathFinder.find_spec(name))
-        return None
+            sys.meta_path.remove(self)
+            _declare(PathFinder.find_spec(name))
 
 
-def _declared(found: ModuleSpec | None) -> ModuleSpec | None:
-    import torch
+def _declare(torchvision: Any) -> None:
+    torch: Any = import_module("torch")
 
-    if found is not None and found.origin is not None:
+    if torchvision is not None:
         try:
-            torch.ops.load_library(Path(found.origin).with_name("_C.so"))
+            torch.ops.load_library(Path(torchvision.origin).with_name("_C.so"))
         except OSError:
-            found.declared = torch.library.Library("torchvision", "DEF")  # type: ignore[attr-defined]  # kept alive
+            KEPT.append(torch.library.Library("torchvision", "DEF"))
             for operator in ("nms", "qnms"):
-                found.declared.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")  # type: ignore[attr-defined]
-    return found
+                KEPT[0].define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 
-sys.meta_path.insert(0, _Declares())  # type: ignore[arg-type]
+sys.meta_path.insert(0, _Declares())
