@@ -25,9 +25,8 @@ class Source:
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for images, labels in self.loader:
-            self.states.append(self.loader.state_dict())  # DALI is batches ahead: this is where it was after this one
-            place = [self.states[-1][name] for name in ("seed", "epoch", "consumed")]
-            draw = np.random.default_rng([*place, self.loader.order.rank])
+            self.states.append(state := self.loader.state_dict())  # DALI is batches ahead: so it was after this one
+            draw = np.random.default_rng([state["seed"], state["epoch"], state["consumed"], self.loader.order.rank])
             yield images, labels, *draw.random((3, len(images)), np.float32), draw.integers(0, 2, len(images), np.int32)
 
 
@@ -36,9 +35,8 @@ def augmented(source: Source, device: str, mean: tuple[float, ...], std: tuple[f
     images, labels, x, y, light, flip = fn.external_source(source, 6, layout=["CHW", "HW", *[""] * 4], cycle="raise")
     images, labels = (part.gpu() if device == "gpu" else part for part in (images, labels))
     window = {"crop": (48, 48), "crop_pos_x": x, "crop_pos_y": y}
-    images = fn.color_twist(fn.transpose(images, perm=[1, 2, 0]), brightness=0.7 + 0.6 * light)
-    moments = {"mean": [255 * one for one in mean], "std": [255 * one for one in std]}
-    images = fn.crop_mirror_normalize(images, mirror=flip, **moments, **window)
+    images = fn.brightness(fn.transpose(images, perm=[1, 2, 0]) / 255, brightness=0.7 + 0.6 * light)
+    images = fn.crop_mirror_normalize(images, mean=[*mean], std=[*std], mirror=flip, **window)
     return images, fn.flip(fn.crop(fn.expand_dims(labels, axes=2, new_axis_names="C"), **window), horizontal=flip)
 
 
@@ -53,8 +51,7 @@ def one_epoch(pipeline: Any) -> Iterator[tuple[torch.Tensor, ...]]:
 if __name__ == "__main__":
     data, device = open_dataset(sys.argv[1], split="train", label="index"), (*sys.argv[2:], "cpu")[0]
     source = Source(data.loader(3, shuffle=True, seed=7, output="numpy"))
-    gpu = None if device == "cpu" else 0
-    pipeline = augmented(source, device, data.mean, data.std, batch_size=3, device_id=gpu)
+    pipeline = augmented(source, device, data.mean, data.std, batch_size=3, device_id=0 if device == "gpu" else None)
     torch.manual_seed(0)
     model = torch.nn.Conv2d(3, len(data.classes), 3, padding=1).to("cuda" if device == "gpu" else "cpu")
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
