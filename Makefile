@@ -1,12 +1,13 @@
 # make demo   pack the sample scenes in all four formats, verify, read, and compare with reading the raw files
 # make test   everything CI runs: lint, types, tests
+# make recipes  the recipes of docs/recipes, with everything that they need beside what we need
 # make samples, make picture   draw data_samples/raw and docs/road.png anew
 # Each needs Python >= 3.10 and make only; the rest goes into $(VENV).
 
 PYTHON ?= python3
 VENV ?= .venv
 
-.PHONY: demo test samples picture clean
+.PHONY: demo test recipes samples picture clean
 
 demo: $(VENV)/demo.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps .
@@ -15,6 +16,10 @@ demo: $(VENV)/demo.installed
 test: $(VENV)/test.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/check
+
+recipes: $(VENV)/recipes.installed
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	SEGPACK_REQUIRE_RECIPES=1 $(VENV)/bin/python -m pytest --numprocesses 2 tests/test_recipes.py
 
 samples picture: $(VENV)/demo.installed
 	$(VENV)/bin/python tools/$(if $(filter samples,$@),make_samples,readme_picture).py
@@ -25,6 +30,11 @@ $(VENV)/demo.installed: setup.cfg constraints.txt tools/make_venv
 
 $(VENV)/test.installed: setup.cfg constraints.txt tools/make_venv
 	tools/make_venv $(PYTHON) $(VENV) ".[dev]"
+	touch $@
+
+# After the others: pip takes what is there, so `make test` keeps its versions.
+$(VENV)/recipes.installed: $(VENV)/test.installed
+	tools/make_venv $(PYTHON) $(VENV) ".[dev,recipes]"
 	touch $@
 
 clean:

@@ -99,7 +99,8 @@ class Loader:
     """Iterate it once for each epoch; `SegDataset.loader` makes it, and explains its options.
 
     A batch is the user's as long as anything of it is left. `state_dict` tells what the user has received, not what was
-    gathered; `len` is the number of batches of the pass that is under way, or else of the coming one.
+    gathered; `len` is the number of batches of a whole epoch, which schedules and trainers count with, also when the
+    coming pass brings only the rest of one.
     """
 
     def __init__(self, batches: Batches, order: Order, ahead: Ahead, output: Output, pin_memory: bool | None) -> None:
@@ -115,7 +116,7 @@ class Loader:
         self._lease: Lease = _pinned if pinned else Slots(2 * (ahead.batches + 2)).lease
 
     def __len__(self) -> int:
-        return self._batches.count(self.order.coming())
+        return self._batches.count(self.order.whole())
 
     @property
     def threads(self) -> int:

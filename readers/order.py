@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -152,12 +152,14 @@ class Order:
             raise RequestError(f"rank={rank} of world_size={world_size}: expected 0 to {world_size - 1}")
 
     def __len__(self) -> int:
-        """How many rows this rank gets in the pass that is under way, or else in the coming one."""
-        return self.coming().count
+        """How many rows this rank gets in a whole epoch; a pass that was resumed brings the rest of one."""
+        return self.whole().count
 
     @property
     def padding(self) -> int:
-        """How many rows come twice in that pass, all ranks together: at most one for each rank, its last."""
+        """How many rows come twice in the pass that is under way, or else in the coming one, all ranks together: at
+        most one for each rank, its last.
+        """
         return self.coming().padding
 
     def __iter__(self) -> Iterator[int]:
@@ -205,6 +207,10 @@ class Order:
     def coming(self) -> Epoch:
         """The pass that is under way, or else would begin now."""
         return Epoch(self.rows, self.seed, self.epoch, self.shuffle, self._start, self.rank, self.world_size, self.end)
+
+    def whole(self) -> Epoch:
+        """The same from its first row on."""
+        return replace(self.coming(), start=0)
 
     def begin(self) -> Epoch:
         """Begin a pass; who delivers its rows keeps `consumed` up to date."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import tracemalloc
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def test_resuming_is_the_rest_also_twice_and_with_other_ranks(
     for world_size, steps in stops:
         orders = ranks(state, world_size, shuffle=shuffle, pad=False)
         passes = [iter(order) for order in orders]
-        for _ in range(min(steps, min(map(len, orders)))):
+        for _ in range(min(steps, min(order.coming().count for order in orders))):
             got += [next(rows) for rows in passes]
         states = [order.state_dict() for order in orders]
         state = json.loads(json.dumps(states[0]))
@@ -89,6 +90,17 @@ def test_resuming_is_the_rest_also_twice_and_with_other_ranks(
     assert got == whole[: len(got)]
     (last,) = ranks(state, 1, shuffle=shuffle)
     assert got + list(last) == whole
+
+
+def test_the_length_is_that_of_an_epoch_also_when_one_is_resumed() -> None:
+    """Schedules and trainers count with it: a resumed run must see what the first one saw."""
+    order = Order(23, rank=1, world_size=2, pad=True)
+    list(islice(order, 4))
+    assert (len(order), order.coming().count) == (12, 12)
+    resumed = Order(23, rank=1, world_size=2, pad=True)
+    resumed.load_state_dict(order.state_dict())
+    assert (len(resumed), resumed.coming().count) == (12, 8)
+    assert (len(list(resumed)), len(resumed)) == (8, 12)
 
 
 @given(st.integers(1, 10**12), st.integers(0, 10**6))

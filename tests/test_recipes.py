@@ -1,0 +1,200 @@
+"""The recipes of docs/recipes: each is run as a user would, and what it prints is held against what must be true."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import COLOURS, REPO, pack, write_png, write_table
+
+from readers import open_dataset
+
+RECIPES = REPO / "docs" / "recipes"
+REQUIRE = "SEGPACK_REQUIRE_RECIPES"
+NEEDS = {
+    "accelerate_loop": "accelerate",
+    "albumentations_transform": "albumentations",
+    "compile_amp": "torch",
+    "dali": "nvidia.dali",
+    "ddp": "torch",
+    "evaluate_miou": "torch",
+    "hf_trainer": "transformers",
+    "jax_numpy": "jax",
+    "kornia_augment": "kornia",
+    "lightning_data": "lightning",
+    "stateful_dataloader": "torchdata",
+    "tv_tensors": "torchvision",
+}
+"""What each recipe needs beside what we need ourselves."""
+LINES = 40
+
+
+def absent(what: str) -> None:
+    """Skip, where nobody has said that everything is there."""
+    if os.environ.get(REQUIRE):
+        pytest.fail(f"{what} is missing, and {REQUIRE} says that it is there")
+    pytest.skip(f"needs {what}")
+
+
+def called(command: list[str], cwd: Path) -> str:
+    """What a command of the recipes' environment prints."""
+    quiet = {"HF_HUB_OFFLINE": "1", "NO_ALBUMENTATIONS_UPDATE": "1", "OMP_NUM_THREADS": "1"}
+    path = os.pathsep.join(map(str, (REPO, RECIPES, REPO / "tests" / "cpu_torchvision")))
+    environment = {**os.environ, **quiet, "PYTHONPATH": path}
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
+    return done.stdout
+
+
+def run(name: str, *arguments: object, cwd: Path, processes: int = 0) -> str:
+    """Run a recipe, in so many processes if told, and give what it prints."""
+    package = NEEDS[name].partition(".")[0]
+    if find_spec(package) is None:
+        absent(NEEDS[name])
+    launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"] if processes else []
+    return called([sys.executable, *launch, str(RECIPES / f"{name}.py"), *map(str, arguments)], cwd)
+
+
+def losses(printed: str) -> list[float]:
+    """All losses that were printed, in order; each is a number."""
+    found = [float(loss) for loss in re.findall(r"\bloss ([\d.naif]+)", printed)]
+    assert found
+    assert all(map(math.isfinite, found))
+    return found
+
+
+@pytest.fixture(scope="module")
+def streets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample scenes, small: 18 rows to train with, 6 to evaluate."""
+    out = tmp_path_factory.mktemp("recipes") / "streets"
+    return pack(REPO / "data_samples" / "raw", out, "--labels", "index", "--ignore", "void", "--size", "64x96")
+
+
+@pytest.fixture(scope="module")
+def painted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pictures whose every pixel has the colour of its class."""
+    raw = tmp_path_factory.mktemp("recipes") / "painted"
+    for number in range(11):
+        coarse = np.random.default_rng(number).integers(0, len(COLOURS), (4, 6), dtype=np.uint8)
+        pixels = COLOURS[coarse.repeat(16, 0).repeat(16, 1)]
+        for folder in ("images", "masks"):
+            write_png(raw / "train" / folder / f"{number}.png", pixels)
+    write_table(raw / "class_dict.csv")
+    return pack(raw, raw.parent / "packed", "--labels", "index")
+
+
+def seen_in(out: Path, split: str) -> list[int]:
+    """How many pixels each class has, and then how many are ignored."""
+    data = open_dataset(out, split, "index")
+    counts: Any = sum(torch.bincount(label.flatten(), minlength=256) for _, label in data)
+    return [int(count) for count in counts if count]
+
+
+def test_every_recipe_is_listed_tested_and_short() -> None:
+    listed = re.findall(r"\]\((\w+)\.py\)", (RECIPES / "README.md").read_text())
+    assert sorted(listed) == sorted(NEEDS) == sorted(path.stem for path in RECIPES.glob("*.py"))
+    for name in NEEDS:
+        text = (RECIPES / f"{name}.py").read_text()
+        assert f"docs/recipes/{name}.py PACK" in (ast.get_docstring(ast.parse(text)) or "")
+        words = re.compile(r'^ *""".*?"""$|^(import|from) .*?$|^ *#.*?$', re.MULTILINE | re.DOTALL)
+        lines = [line for line in words.sub("", text).splitlines() if line.strip()]
+        assert len(lines) < LINES, f"{name}: {len(lines)} lines of code"
+
+
+@pytest.mark.parametrize("name", ["albumentations_transform", "dali", "jax_numpy", "kornia_augment", "tv_tensors"])
+def test_a_model_learns(name: str, streets: Path, tmp_path: Path) -> None:
+    found = losses(run(name, streets, cwd=tmp_path))
+    assert len(found) == 4
+    assert found[-1] < found[0]
+
+
+@pytest.mark.parametrize("name", ["albumentations_transform", "dali", "kornia_augment", "tv_tensors"])
+def test_images_and_labels_move_alike_and_the_same_way_again(name: str, painted: Path, tmp_path: Path) -> None:
+    """Pixels follow from seed, epoch and batch, also when an epoch is resumed; labels are never mixed."""
+    if find_spec(NEEDS[name].partition(".")[0]) is None:
+        absent(NEEDS[name])
+    found = json.loads(called([sys.executable, str(REPO / "tests" / "recipe_checks.py"), name, str(painted)], tmp_path))
+    assert (found["batches"], found["again"], found["other"], found["resumed"]) == (4, True, False, True)
+    assert set(found["values"]) <= {0, 1, 2, 3, 255}
+    assert found["contrast"] > 0.45
+
+
+@pytest.mark.parametrize("name", ["accelerate_loop", "stateful_dataloader"])
+def test_a_run_goes_on_exactly_where_it_was_saved(name: str, streets: Path, tmp_path: Path) -> None:
+    whole = run(name, streets, "saved", cwd=tmp_path)
+    assert len(losses(whole)) == 18
+    assert losses(whole)[-1] < losses(whole)[0]
+    assert run(name, streets, "saved", cwd=tmp_path).splitlines() == whole.splitlines()[8:]
+
+
+def test_the_trainer_goes_on_exactly_where_it_was_saved(streets: Path, tmp_path: Path) -> None:
+    whole = run("hf_trainer", streets, "out", cwd=tmp_path).splitlines()[-1]
+    numbers = list(map(float, whole.split()[1:]))
+    assert len(numbers) == 18
+    assert numbers[-1] < numbers[0]
+    assert run("hf_trainer", streets, "again", "out/checkpoint-8", cwd=tmp_path).splitlines()[-1] == whole
+
+
+def test_lightning_goes_on_exactly_where_it_was_saved(streets: Path, tmp_path: Path) -> None:
+    def told(*arguments: object) -> list[str]:
+        printed = run("lightning_data", streets, *arguments, cwd=tmp_path).splitlines()
+        return [line for line in printed if re.match(r"rank|val_loss", line)]
+
+    whole = told()
+    assert len(losses("\n".join(whole))) == 18
+    assert whole[-1].startswith("val_loss")
+    for saved in (8, 12):  # in the middle of an epoch, and between two
+        assert told(1, f"checkpoints/step={saved}.ckpt") == whole[saved:]
+
+
+def test_lightning_shares_the_rows_out_among_devices(streets: Path, tmp_path: Path) -> None:
+    steps = re.findall(r"rank (\d) step (\d+)", run("lightning_data", streets, 2, cwd=tmp_path))
+    assert sorted(steps) == sorted((str(rank), str(step)) for rank in range(2) for step in range(9))
+
+
+def test_ranks_train_on_each_row_once_also_when_their_number_changes(streets: Path, tmp_path: Path) -> None:
+    def seen(printed: str) -> list[int]:
+        assert "padding 0" in printed
+        losses(printed)
+        return [int(number) for number in re.findall(r"\d+", printed.partition("seen")[2])]
+
+    begun = seen(run("ddp", streets, "saved.pt", 2, cwd=tmp_path, processes=2))
+    rest = seen(run("ddp", streets, "saved.pt", cwd=tmp_path, processes=3))
+    assert [one + other for one, other in zip(begun, rest, strict=True)] == seen_in(streets, "train")
+
+
+def test_evaluation_counts_every_row_once_on_any_number_of_ranks(streets: Path, tmp_path: Path) -> None:
+    alone = run("evaluate_miou", streets, cwd=tmp_path)
+    assert alone == run("evaluate_miou", streets, cwd=tmp_path, processes=2)
+    assert json.loads(alone.partition("class ")[2]) == seen_in(streets, "val")[:-1]
+    assert 0 < float(alone.split()[1]) < 1
+
+
+def test_a_compiled_model_learns_in_bfloat16(streets: Path, tmp_path: Path) -> None:
+    if not any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++"))):
+        absent("a C++ compiler")
+    found = list(map(float, run("compile_amp", streets, cwd=tmp_path).split()[1:]))
+    assert len(found) == 6
+    assert all(map(math.isfinite, found))
+    assert found[-1] < found[0]
