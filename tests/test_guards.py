@@ -212,10 +212,10 @@ def test_nothing_is_evaluated_or_unpickled() -> None:
 
 
 def test_the_links_in_the_docs_lead_somewhere() -> None:
-    for path in [REPO / "README.md", REPO / "CONTRIBUTING.md", *(REPO / "docs").glob("*.md")]:
+    for path in [REPO / "README.md", REPO / "CONTRIBUTING.md", *(REPO / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#\s]+)", path.read_text()):
             if "://" not in target:
-                assert (path.parent / target).exists(), f"{path.name}: {target}"
+                assert (path.parent / target).exists(), f"{path}: {target}"
 
 
 def test_a_decoder_that_does_not_load_is_a_word_of_advice(tmp_path: Path) -> None:
