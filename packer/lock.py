@@ -48,33 +48,43 @@ def _open(path: Path) -> int:
 
 
 def _take(file: int, path: Path) -> None:
+    """Who has just taken it has no name in it yet, and who is about to end has none any more: then wait a moment."""
+    tries = 100
+    while not _taken(file, path):
+        owner = _owner(file)
+        if owner or not tries:
+            raise BusyError(f"{path.parent}: is being changed by {owner or 'another process'}")
+        tries -= 1
+        time.sleep(0.01)
+    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    mine = {"host": socket.gethostname(), "process": os.getpid(), "since": started}
+    os.ftruncate(file, 0)
+    os.pwrite(file, json.dumps(mine).encode() + b"\n", 0)
+
+
+def _taken(file: int, path: Path) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise BusyError(f"{path.parent}: is being changed by {_owner(file)}") from error
+    except BlockingIOError:
+        return False
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
         raise TargetError(
             f"{path}: this file system has no locks ({error.strerror}); pack to another one, or mount it with locks"
         ) from error
-    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    owner = {"host": socket.gethostname(), "process": os.getpid(), "since": started}
-    os.ftruncate(file, 0)
-    os.pwrite(file, json.dumps(owner).encode() + b"\n", 0)
+    return True
 
 
-def _owner(file: int) -> str:
-    """Who wrote into the lock. One that was just taken may have no name yet, or that of an owner who was killed."""
-    for _ in range(20):
-        try:
-            owner = json.loads(os.pread(file, 4096, 0))
-            if owner["host"] != socket.gethostname() or _lives(int(owner["process"])):
-                return f"process {owner['process']} on {owner['host']}, since {owner['since']}"
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-        time.sleep(0.01)
-    return "another process"
+def _owner(file: int) -> str | None:
+    """Who wrote into the lock; None where nobody has, or somebody who is dead."""
+    try:
+        owner = json.loads(os.pread(file, 4096, 0))
+        if owner["host"] != socket.gethostname() or _lives(int(owner["process"])):
+            return f"process {owner['process']} on {owner['host']}, since {owner['since']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return None
 
 
 def _lives(process: int) -> bool:

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -103,6 +104,16 @@ def test_the_owner_is_written_and_held_twice_is_held_once(tmp_path: Path) -> Non
         (tmp_path / NAME).write_text("rubbish")
         with pytest.raises(BusyError, match="another process"), locked(tmp_path):
             pass
+
+
+def test_an_owner_without_a_name_is_waited_for_a_moment(tmp_path: Path) -> None:
+    with (tmp_path / NAME).open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        ending = threading.Timer(0.1, fcntl.flock, (other, fcntl.LOCK_UN))
+        ending.start()
+        with locked(tmp_path):
+            assert json.loads((tmp_path / NAME).read_text())["process"] == os.getpid()
+        ending.join()
 
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL])

@@ -162,6 +162,7 @@ def run(act: str, job: Job) -> Any:
         command = [sys.executable, "-m", "bench.writing", act, job.to_text(), str(answer)]
         # Our modules are compiled once, as those of installed packages are.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        environment["PYTHONPATH"] = os.pathsep.join(sys.path)  # wherever this program found its modules
         with (
             log.open("wb") as words,
             subprocess.Popen(command, stdout=words, stderr=words, start_new_session=True, env=environment) as process,
