@@ -207,6 +207,7 @@ def record(source: Source, use: tuple[float, float, float, float] = (0.3, 0.3, 0
     ("seen", "bottleneck", "first"),
     [
         (record(WORKERS, computing=9.9, waiting=0.1), "model", "Make the model's step cheaper"),
+        (record(WORKERS, (1.0, 0.9, 0, 0), computing=9.9, waiting=0.1), "model", "Pack the data"),
         (record(WORKERS, (1.0, 0.9, 0, 0), computing=4, waiting=6), "cpu", "Pack the data"),
         (record(WORKERS, computing=4, waiting=6), "data", "Pack the data"),
         (record(WORKERS, (0.4, 0.4, 0.5, 90), computing=4, waiting=6), "disk", "Bring the data nearer"),

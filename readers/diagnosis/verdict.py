@@ -129,6 +129,9 @@ def _advice(record: Record, bottleneck: str, lost: dict[str, float]) -> Iterator
 
 def _of_model(record: Record) -> Iterator[Advice]:
     gpu = record.use.gpu
+    if record.gpu is None and record.use.cpu >= FULL and not record.source.packed:
+        what = "Pack the data: packer build RAW OUT. Decoding takes cores from the model, which has no GPU."
+        yield Advice(2 * LITTLE, what, "Who decodes beside it makes it slower, and no waiting shows that.")
     if gpu is not None and gpu < FULL:
         what = "Give the GPU more at once: a larger batch, torch.compile or CUDA graphs, no .item() in each step."
         yield Advice(1 - gpu, what, f"It is busy {_percent(gpu)} of the time, though batches are there.")
