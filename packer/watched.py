@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -70,8 +69,3 @@ def _records(path: Path) -> list[Record]:
     except ValueError as error:
         raise DamagedError(f"{path}: is not a diagnosis ({error})") from error
     return [Record.from_json(one, path) for one in texts]
-
-
-def to_stderr() -> int:
-    """Where words go."""
-    return sys.stderr.fileno()

@@ -100,7 +100,7 @@ def test_the_scripts_exit_code_is_passed_on(tmp_path: Path) -> None:
     code, _, words = diagnose("--", tmp_path / "nothing")
     assert code == 2
     assert "nothing: No such file or directory: expected a command" in words
-    assert diagnose("--report", tmp_path / "x.pdf", "--", "true")[0] == 1
+    assert diagnose("--report", tmp_path / "x.pdf", "--", "true")[0] == 2, "wrong usage"
 
 
 def test_a_script_without_end_has_its_seconds(tmp_path: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
 
-from packer.watched import Watched, to_stderr
+from packer.errors import UsageError
+from packer.watched import Watched
+from readers.contract.errors import RequestError
 from readers.diagnosis.record import Record
 from readers.diagnosis.report import check_report, to_json, write_report
 from readers.diagnosis.verdict import verdict
@@ -43,9 +46,12 @@ def diagnose_command(
       packer diagnose --seconds 120 -- torchrun --nproc-per-node 4 train.py --epochs 100
     """
     if report is not None:
-        check_report(report)
+        try:
+            check_report(report)
+        except RequestError as error:
+            raise UsageError(f"--report {error}") from error
     with TemporaryDirectory(prefix="segpack-diagnose-") as folder:
-        watched = Watched.start(command, Path(folder), to_stderr() if as_json else None)
+        watched = Watched.start(command, Path(folder), sys.stderr.fileno() if as_json else None)
         try:
             code = watched.wait(seconds)
         except KeyboardInterrupt:

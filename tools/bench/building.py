@@ -75,12 +75,13 @@ def main() -> None:
     parser.add_argument(
         "--memory", action="store_true", help="Measure memory, of these pairs and of ten times as many."
     )
+    parser.add_argument("--large", action="store_true", help="With --memory: of pictures of 960x720, not small ones.")
     parser.add_argument("--scaling", action="store_true", help="Compare one worker with as many as there are cores.")
     parser.add_argument("--keep", type=Path, help="Where to work, and to leave everything.")
     chosen = parser.parse_args()
     with _folder(chosen.keep) as root:
         if chosen.memory:
-            memory(root, chosen.pairs, chosen.formats)
+            memory(root, chosen.pairs, chosen.formats, (HEIGHT, WIDTH) if chosen.large else SMALL)
             return
         job = Job(
             root / ("colours" if chosen.colours else "numbers"),
@@ -191,12 +192,12 @@ def _seconds(job: Job, storage: str, workers: int) -> float:
     return job.build(storage, "--workers", workers).build_seconds
 
 
-def memory(root: Path, pairs: int, formats: Sequence[str]) -> None:
+def memory(root: Path, pairs: int, formats: Sequence[str], size: tuple[int, int]) -> None:
     """The most memory of all processes together, for some pairs and for ten times as many."""
-    jobs = [Job(root / f"small-{count}", root / "out", count, False) for count in (pairs, 10 * pairs)]
+    jobs = [Job(root / f"{size[0]}x{size[1]}-{count}", root / "out", count, False) for count in (pairs, 10 * pairs)]
     for job in jobs:
         if not job.raw.is_dir():
-            make_streets(job.raw, job.pairs, False, *SMALL)
+            make_streets(job.raw, job.pairs, False, *size)
     print(f"{'':12}{pairs:>10} pairs{10 * pairs:>10} pairs{'times':>8}   peak MiB of all processes")
     for storage in formats:
         first, second = (job.build(storage, memory=True).memory / MIB for job in jobs)
