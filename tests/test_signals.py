@@ -29,6 +29,19 @@ from packer.__main__ import main
 main()
 """
 """A packer that is told to end the moment it has published."""
+AT_THE_END = """
+import os, signal
+from packer.engines.process import Worker
+end = Worker.end
+def told(worker):
+    Worker.end = end
+    os.kill(os.getpid(), signal.SIGHUP)
+    end(worker)
+Worker.end = told
+from packer.__main__ import main
+main()
+"""
+"""A packer that is told to end as it dismisses its workers, all work done."""
 
 
 def test_builds_told_to_end_at_any_time_end_in_order_and_are_gone_on_with() -> None:
@@ -46,6 +59,14 @@ def test_one_told_to_end_as_it_publishes_says_that_it_did(tmp_path: Path) -> Non
     assert not orphans(build.pid, 5)
     again = start(("build", "--quiet", raw.path, tmp_path / "out"), until_told)
     assert again.communicate(timeout=60)[1] == "packer: terminated; nothing was published\n"
+
+
+def test_one_told_to_end_as_its_workers_go_home_ends_in_order(tmp_path: Path) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 3})
+    build = start(("build", "--quiet", "--workers", "2", raw.path, tmp_path / "out"), ("-c", AT_THE_END))
+    assert build.communicate(timeout=60)[1] == "packer: hung up; nothing was published\n"
+    assert build.returncode == 129
+    assert not orphans(build.pid, 5)
 
 
 def test_a_rollback_told_to_end_as_it_publishes_says_that_it_did(tmp_path: Path) -> None:

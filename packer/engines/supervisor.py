@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
@@ -116,10 +115,15 @@ class Supervisor(Generic[Answer]):
                 raise EngineError("worker processes die as they start, perhaps for want of memory; try fewer --workers")
 
     def _dismiss(self) -> None:
+        """End all workers, also when a signal comes meanwhile."""
         try:
-            for worker in self._workers:
-                worker.kill()
-            for worker in self._workers:
-                worker.end()
-        except KeyboardInterrupt:  # the second Ctrl-C: leave at once; the workers see that their parent is gone
-            os._exit(130)
+            self._end_all()
+        except KeyboardInterrupt:
+            self._end_all()
+            raise
+
+    def _end_all(self) -> None:
+        for worker in self._workers:
+            worker.kill()
+        for worker in self._workers:
+            worker.end()
