@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
+from packer.blas import no_blas_threads
+
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -23,7 +25,8 @@ def main() -> None:
 def _command() -> None:
     """Import the commands here, so that a decoder that does not load is a word of advice and not a traceback."""
     try:
-        from packer.cli import main as command
+        with no_blas_threads():
+            from packer.cli import main as command
     except ImportError as error:
         if ".so" not in str(error):
             raise

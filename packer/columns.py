@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,17 +13,22 @@ from numpy.typing import NDArray
 from packer.formats import Arrays
 from packer.piece import Piece
 from packer.recipe import Recipe
+from packer.scratch import Memory, fresh
 from readers.contract.fields import KEY, SIZE, START, Field
+
+ALIGNED = 4096
 
 
 class Columns:
     """Memory for every row of a shard, taken at once; rejected rows are closed up at the end."""
 
-    def __init__(self, recipe: Recipe, pieces: Sequence[Piece]) -> None:
+    def __init__(self, recipe: Recipe, pieces: Sequence[Piece], memory: Memory = fresh) -> None:
         self._pieces = pieces
         self._size = recipe.geometry.size
         self._sizes = [self._size or piece.source or (0, 0) for piece in pieces]
-        self._flat = {field: self._allocate(field) for field in recipe.fields}
+        starts = {field: self._starts(field) for field in recipe.fields}
+        arrays = _cut(memory, [(field.dtype, ends[-1]) for field, ends in starts.items()])
+        self._flat = {field: (flat, starts[field]) for field, flat in zip(starts, arrays, strict=True)}
 
     @property
     def nbytes(self) -> int:
@@ -51,11 +57,22 @@ class Columns:
         columns[KEY] = np.array([self._pieces[place].key.encode() for place in places], np.bytes_)
         return columns
 
-    def _allocate(self, field: Field) -> tuple[NDArray[Any], list[int]]:
+    def _starts(self, field: Field) -> list[int]:
+        """Where each row begins, and where the last one ends."""
         starts = [0]
         for size in self._sizes:
             starts.append(starts[-1] + math.prod(field.row_shape(*size)))
-        return np.empty(starts[-1], field.dtype), starts
+        return starts
+
+
+def _cut(memory: Memory, kinds: Sequence[tuple[str, int]]) -> list[NDArray[Any]]:
+    """Arrays of these dtypes and lengths out of one piece of memory, each at a boundary of ALIGNED bytes."""
+    sizes = [np.dtype(dtype).itemsize * count for dtype, count in kinds]
+    begins = [0, *itertools.accumulate(-(-size // ALIGNED) * ALIGNED for size in sizes)]
+    block = memory(begins[-1])
+    return [
+        block[begin : begin + size].view(dtype) for begin, size, (dtype, _) in zip(begins, sizes, kinds, strict=False)
+    ]
 
 
 def _closed_up(flat: NDArray[Any], starts: Sequence[int], places: Sequence[int]) -> list[int]:

@@ -182,6 +182,8 @@ class LabelCodec:
 
     def _judged(self, index: Index, pixels: NDArray[Any]) -> Index:
         """Name what is in no class, or turn it into what the rules say."""
+        if index.max() < UNKNOWN:  # a third of the time of looking for it, where nothing is ignored either
+            return index
         unknown = index == UNKNOWN
         if not unknown.any():
             return index

@@ -22,6 +22,7 @@ from packer.pictures.rules import ImageRules
 from packer.piece import Piece
 from packer.publish import partial, put, put_text, sync_folder
 from packer.rows import Row, RowMaker, Slot
+from packer.scratch import Memory, fresh
 from packer.spec import ShardSpec
 from packer.stamps import RowStamp, state_to_keep, write_stamps
 from readers.contract import VERSION
@@ -54,6 +55,7 @@ def build_shard(
     condemned: Mapping[int, str] = NOBODY,
     watch: Watch = unwatched,
     settling: Callable[[], None] = nothing,
+    memory: Memory = fresh,
 ) -> Receipt:
     """Decode the pieces of a shard and put its files and its receipt below `out`. The same bytes for any `threads`.
 
@@ -61,7 +63,7 @@ def build_shard(
     when all is decoded, and the disk is to be waited for.
     """
     places = [place for place in range(len(spec.pieces)) if place not in condemned]
-    columns, decoded = decode_pieces(spec, raw, places, threads, watch)
+    columns, decoded = decode_pieces(spec, raw, places, threads, watch, memory)
     made = dict(zip(places, decoded, strict=True))
     made |= {place: _condemned(spec.pieces[place], raw, why) for place, why in condemned.items()}
     rows = [made[place] for place in range(len(spec.pieces))]
@@ -92,10 +94,10 @@ def _condemned(piece: Piece, raw: Path, why: str) -> Row:
 
 
 def decode_pieces(
-    spec: ShardSpec, raw: Path, places: Sequence[int], threads: int, watch: Watch
+    spec: ShardSpec, raw: Path, places: Sequence[int], threads: int, watch: Watch, memory: Memory = fresh
 ) -> tuple[Columns, list[Row]]:
     """The columns of a shard, filled at these places, and a row for each of them."""
-    columns = Columns(spec.recipe, spec.pieces)
+    columns = Columns(spec.recipe, spec.pieces, memory)
     maker = RowMaker(spec.recipe, raw)
 
     def fill(group: Sequence[int]) -> list[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,11 +59,11 @@ class Reader:
             _fill(group, self._stored, self._put, labels, windows, self._ignored)
         return images, labels
 
-    def sizes(self, rows: Iterable[int]) -> NDArray[np.int64]:
+    def sizes(self, rows: Sequence[int]) -> NDArray[np.int64]:
         """Height and width of each row."""
         if self.image.size is not None:
-            return np.broadcast_to(np.array(self.image.size), (len(list(rows)), 2))
-        found = ((self._pack.shard(shard), place) for shard, place in map(self._pack.table.locate, rows))
+            return np.broadcast_to(np.array(self.image.size), (len(rows), 2))
+        found = ((self._pack.shard(shard), place) for shard, place in self._pack.table.locate_all(rows))
         return np.array([shard.size(place) for shard, place in found], np.int64)
 
     def row_bytes(self, row: int) -> int:
@@ -73,22 +73,18 @@ class Reader:
 
     def want(self, rows: Iterable[int]) -> None:
         """Have the rows read from the disk before they are needed, in the order in which they lie there."""
-        self._advise(rows, Shard.want)
+        for shard, _, places in self._groups(sorted(rows)):
+            shard.want((self.image, self._stored), places)
 
     def let_go(self, rows: Iterable[int]) -> None:
         """The rows are not needed again soon."""
-        self._advise(rows, Shard.let_go)
-
-    def _advise(self, rows: Iterable[int], advise: Callable[[Shard, Field, list[int]], None]) -> None:
         for shard, _, places in self._groups(sorted(rows)):
-            for field in (self.image, self._stored):
-                advise(shard, field, places)
+            shard.let_go((self.image, self._stored), places)
 
-    def _groups(self, rows: Iterable[int]) -> list[Group]:
+    def _groups(self, rows: Sequence[int]) -> list[Group]:
         """The rows by shard."""
         groups: dict[int, tuple[list[int], list[int]]] = {}
-        for slot, row in enumerate(rows):
-            shard, place = self._pack.table.locate(row)
+        for slot, (shard, place) in enumerate(self._pack.table.locate_all(rows)):
             slots, places = groups.setdefault(shard, ([], []))
             slots.append(slot)
             places.append(place)

@@ -123,10 +123,12 @@ LAYERS = {
     "packer/pictures": ("packer.pictures", "packer.errors", "readers.contract"),
     "packer/geometry.py": ("packer.lookup", "readers.contract"),
     "packer/engines": (
+        "packer.blas",
         "packer.engines",
         "packer.errors",
         "packer.glance",
         "packer.publish",
+        "packer.scratch",
         "packer.shard",
         "packer.spec",
         "packer.stamps",

@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from packer.blas import no_blas_threads
 from packer.engines.board import Watch
 from packer.engines.case import Case
 from packer.engines.worker import OUT_OF_MEMORY, SETTLING, work
@@ -29,7 +30,7 @@ def warm_up() -> None:
     """
     multiprocessing.set_forkserver_preload(["packer.engines.worker"])
     resource_tracker.ensure_running()  # when it starts it lets signals through again, and the server would hear them
-    with signals_held_back():
+    with signals_held_back(), no_blas_threads():
         forkserver.ensure_running()
 
 

@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -21,6 +22,7 @@ from packer.engines.board import Board, Cells, Pulse
 from packer.engines.memory import keep_memory
 from packer.engines.task import GlanceTask, ShardTask, error_answer, glance_answer, read_task, receipt_answer
 from packer.glance import Glance, glance
+from packer.scratch import Scratch
 from packer.shard import build_shard, decode_pieces
 
 READY = ""
@@ -34,6 +36,18 @@ BEAT = 0.5
 """Seconds from one sign of life to the next."""
 
 
+@dataclass(frozen=True)
+class _Kit:
+    """What a worker works with, from one task to the next."""
+
+    raw: Path
+    out: Path | None
+    threads: int
+    board: Board
+    settling: Callable[[], None]
+    memory: Scratch
+
+
 def work(pipe: Connection, cells: Cells, pulse: Pulse, raw: Path, out: Path | None) -> None:
     """Do the tasks that come through the pipe, with a thread per cell of the board."""
     threading.Thread(target=_live_with_parent, args=(pulse,), daemon=True).start()
@@ -41,12 +55,12 @@ def work(pipe: Connection, cells: Cells, pulse: Pulse, raw: Path, out: Path | No
     faulthandler.disable()  # a decoder's crash is the parent's to tell, in words and without a core file
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     keep_memory()
-    board, settling = Board(cells), partial(pipe.send_bytes, SETTLING.encode())
+    kit = _Kit(raw, out, len(cells), Board(cells), partial(pipe.send_bytes, SETTLING.encode()), Scratch())
     with suppress(EOFError, OSError):  # of the pipe alone: the parent has no use for this worker any more
         pipe.send_bytes(READY.encode())
         while True:
             text = pipe.recv_bytes().decode()
-            pipe.send_bytes(_answer(text, raw, out, len(cells), board, settling).encode())
+            pipe.send_bytes(_answer(text, kit).encode())
 
 
 def _live_with_parent(pulse: Pulse) -> None:
@@ -74,28 +88,24 @@ def _at(board: Board, place: int) -> Iterator[None]:
             raise
 
 
-def _answer(text: str, raw: Path, out: Path | None, threads: int, board: Board, settling: Callable[[], None]) -> str:
+def _answer(text: str, kit: _Kit) -> str:
     try:
-        return _done(read_task(text), raw, out, threads, board, settling)
+        return _done(read_task(text), kit)
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent tells it
         return error_answer(error)
 
 
-def _done(
-    task: ShardTask | GlanceTask,
-    raw: Path,
-    out: Path | None,
-    threads: int,
-    board: Board,
-    settling: Callable[[], None],
-) -> str:
+def _done(task: ShardTask | GlanceTask, kit: _Kit) -> str:
+    watch = partial(_at, kit.board)
     if isinstance(task, GlanceTask):
         if task.condemned is not None:
             return glance_answer(Glance(bad=task.condemned))
-        with _at(board, 0):
-            return glance_answer(glance(task.question, raw))
+        with watch(0):
+            return glance_answer(glance(task.question, kit.raw))
     if task.places is not None:
-        decode_pieces(task.spec, raw, task.places, 1, partial(_at, board))
+        decode_pieces(task.spec, kit.raw, task.places, 1, watch, kit.memory)
         return receipt_answer(None)
-    assert out is not None
-    return receipt_answer(build_shard(task.spec, raw, out, threads, task.condemned, partial(_at, board), settling))
+    assert kit.out is not None
+    return receipt_answer(
+        build_shard(task.spec, kit.raw, kit.out, kit.threads, task.condemned, watch, kit.settling, kit.memory)
+    )

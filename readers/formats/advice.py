@@ -18,15 +18,24 @@ Spans = Sequence[tuple[int, int]]
 """Where bytes begin and end."""
 
 
-def want(path: Path, data: Bytes, spans: Spans) -> None:
-    """Have these spans of a mapped file read, unless their beginning is in memory; this does not wait for the disk."""
+def absent(path: Path, data: Bytes, starts: Sequence[int]) -> list[int]:
+    """Which of these places of a mapped file are not in memory; where the kernel does not tell, all of them."""
+    if not _tells_what_is_in_memory(path):
+        return list(range(len(starts)))
+    base, flag, mincore = _address(data), ctypes.create_string_buffer(1), _libc().mincore
+    return [
+        number
+        for number, start in enumerate(starts)
+        if mincore((base + start) & -mmap.PAGESIZE, 1, flag) or not flag.raw[0] & 1
+    ]
+
+
+def want(data: Bytes, spans: Spans) -> None:
+    """Have these spans of a mapped file read; this does not wait for the disk."""
     base = _address(data)
-    ask = not _tells_what_is_in_memory(path)
-    flag = ctypes.create_string_buffer(1)
     for start, stop in spans:
         page = (base + start) & -mmap.PAGESIZE
-        if ask or not (_libc().mincore(page, 1, flag) == 0 and flag.raw[0] & 1):
-            _libc().madvise(page, base + stop - page, mmap.MADV_WILLNEED)
+        _libc().madvise(page, base + stop - page, mmap.MADV_WILLNEED)
 
 
 def resident(path: Path, data: Bytes, spans: Spans) -> tuple[int, int] | None:

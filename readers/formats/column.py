@@ -7,7 +7,7 @@ import mmap
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,6 +66,14 @@ class Column:
             return np.asarray(self.starts[rows])
         runs, steps = np.divmod(rows, self.run_rows)
         return np.asarray(self.starts[runs] + steps * self.row_bytes)
+
+    def starts_of(self, rows: Sequence[int]) -> list[int]:
+        """The same of a few rows, as plain numbers."""
+        begin, size = self.begin, self.row_bytes
+        if begin is not None:
+            return [begin + row * size for row in rows]
+        starts: list[int] = self.places(np.asarray(rows, np.int64)).tolist()
+        return starts
 
     def holds(self, rows: int) -> bool:
         """Whether the column has this many rows; of several runs the last may be shorter."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, Field
-from readers.formats.advice import let_go, resident, want
+from readers.formats.advice import absent, let_go, resident, want
 from readers.formats.column import Column, ShardFacts, damage_at, map_file
 from readers.formats.native import Sizes
 
@@ -57,11 +57,7 @@ class Shard:
             places = np.asarray(rows, np.int64)
             np.take(run, places, 0, out=flat[first : first + len(slots)], mode="clip")  # "raise" would copy twice
             return
-        if begin is not None:
-            starts = [begin + row * size for row in rows]
-        else:
-            starts = column.places(np.asarray(rows, np.int64)).tolist()
-        for slot, start in zip(slots, starts, strict=True):
+        for slot, start in zip(slots, column.starts_of(rows), strict=True):
             flat[slot] = data[start : start + size]
 
     def pixels(self, field: Field, row: int) -> NDArray[Any]:
@@ -75,28 +71,33 @@ class Shard:
         """One row of a field, native or not, in memory of its own."""
         return self.pixels(field, row).copy()
 
-    def want(self, field: Field, rows: Sequence[int]) -> None:
-        """Have these rows read from the disk before they are needed."""
-        path = self._columns[field.name].path
-        want(path, self._map(path), self._spans(field, rows))
+    def want(self, fields: Sequence[Field], rows: Sequence[int]) -> None:
+        """Have these rows read from the disk before they are needed; what a row is made of comes and goes together."""
+        first = self._columns[fields[0].name]
+        missing = absent(first.path, self._map(first.path), first.starts_of(rows))
+        for field in fields if missing else ():
+            path = self._columns[field.name].path
+            want(self._map(path), self._spans(field, [rows[number] for number in missing]))
 
     def resident(self, field: Field, rows: Sequence[int]) -> tuple[int, int] | None:
         """How many pages of these rows are in memory, and how many there are; None where the kernel does not tell."""
         path = self._columns[field.name].path
         return resident(path, self._map(path), self._spans(field, rows))
 
-    def let_go(self, field: Field, rows: Sequence[int]) -> None:
+    def let_go(self, fields: Sequence[Field], rows: Sequence[int]) -> None:
         """These rows are not needed again soon."""
-        path = self._columns[field.name].path
-        let_go(path, self._map(path), self._spans(field, rows))
+        for field in fields:
+            path = self._columns[field.name].path
+            let_go(path, self._map(path), self._spans(field, rows))
 
     def _spans(self, field: Field, rows: Sequence[int]) -> list[tuple[int, int]]:
         """Where in their file rows of a field begin and end."""
         column = self._columns[field.name]
-        places = np.asarray(rows, np.int64)
-        starts = column.places(places)
-        lengths = column.row_bytes if column.lengths is None else column.lengths[places]
-        return list(zip(starts.tolist(), (starts + lengths).tolist(), strict=True))
+        starts = column.starts_of(rows)
+        if column.lengths is None:
+            return [(start, start + column.row_bytes) for start in starts]
+        lengths = column.lengths[np.asarray(rows, np.int64)].tolist()
+        return [(start, start + length) for start, length in zip(starts, lengths, strict=True)]
 
     def size(self, row: int) -> tuple[int, int]:
         """Height and width of a row."""
