@@ -126,6 +126,20 @@ def load(column: Column, rows: int, dtype: str, shape: tuple[int, ...]) -> NDArr
     return np.asarray(data[places].view(dtype).reshape(rows, *shape))
 
 
+def load_texts(column: Column, rows: int) -> list[bytes]:
+    """All rows of a column of texts."""
+    if column.row_dtype.kind != "S" or column.row_shape or not column.holds(rows):
+        raise DamagedError(f"{column.path}: its keys are not {rows} texts")
+    with damage_at(column.path):
+        data = map_file(column.path)
+    column.check_bounds(rows, len(data))  # before memory is taken for them
+    texts: list[bytes] = []
+    for start in column.starts.tolist():
+        count = min(column.run_rows, rows - len(texts))
+        texts += data[start : start + count * column.row_bytes].view(column.row_dtype).tolist()
+    return texts
+
+
 def map_file(path: Path) -> NDArray[np.uint8]:
     """The bytes of a file, mapped read-only; the map lives as long as the array."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -66,7 +66,7 @@ def rows_of(facts: ShardFacts, stored: Mapping[str, Column]) -> tuple[Mapping[st
     if not facts.native:
         return stored, Sizes.fixed(facts)
     sizes = Sizes.checked(stored[SIZE].path, load(stored[SIZE], facts.rows, SIZE_DTYPE, SIZE_SHAPE), facts)
-    columns = {KEY: stored[KEY]}
+    columns = {name: column for name, column in stored.items() if name == KEY}
     for field in facts.fields:
         starts = load(stored[START.format(field.name)], facts.rows, "<u8", ())
         begins = _back_to_back(stored[field.name], field, sizes.bytes(field), starts)

@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 from readers.contract.errors import DamagedError
-from readers.formats.column import Column, ShardFacts, damage_at, plain_dtype, whole_column
+from readers.contract.fields import KEY
+from readers.formats.column import Column, ShardFacts, damage_at, load_texts, plain_dtype, whole_column
 from readers.formats.native import rows_of, stored_names
 from readers.formats.shard import Shard
 
@@ -20,8 +21,9 @@ _HEADER = re.compile(rb"\{'descr': '([|<][ufS]\d+)', 'fortran_order': False, 'sh
 
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """The shard whose files begin with `stem`."""
-    columns, sizes = rows_of(facts, {name: _column(column_path(stem, name)) for name in stored_names(facts)})
-    return Shard(stem, facts, columns, sizes)
+    names = [name for name in stored_names(facts) if name != KEY]
+    columns, sizes = rows_of(facts, {name: _column(column_path(stem, name)) for name in names})
+    return Shard(stem, facts, columns, sizes, lambda: load_texts(_column(column_path(stem, KEY)), facts.rows))
 
 
 def paths(stem: Path, facts: ShardFacts) -> list[Path]:

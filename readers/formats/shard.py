@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, Field
 from readers.formats.advice import absent, let_go, resident, want
-from readers.formats.column import Column, ShardFacts, damage_at, map_file
+from readers.formats.column import Column, ShardFacts, damage_at, load_texts, map_file
 from readers.formats.native import Sizes
 
 SMALL = 16 << 10
@@ -106,21 +106,11 @@ class Shard:
     def key(self, row: int) -> str:
         """The key of a row."""
         if self._keys is None:
-            keys = self._load_keys() if self._load_keys is not None else self._stored_keys()
+            keys = self._load_keys() if self._load_keys else load_texts(self._columns[KEY], self.facts.rows)
             if len(keys) != self.facts.rows:
                 raise DamagedError(f"{self.path}: {len(keys)} keys for {self.facts.rows} rows")
             self._keys = keys
         return self._keys[row].decode(errors="replace")
-
-    def _stored_keys(self) -> Keys:
-        column = self._columns[KEY]
-        if column.row_dtype.kind != "S" or column.row_shape or not column.holds(self.facts.rows):
-            raise DamagedError(f"{column.path}: its keys are not {self.facts.rows} texts")
-        self._map(column.path)  # the keys must fit into their file before memory is taken for them
-        keys = np.empty(self.facts.rows, column.row_dtype)
-        every = range(self.facts.rows)
-        self.read(KEY, every, keys, every)
-        return cast(Keys, keys.tolist())
 
     def _check(self, field: Field) -> None:
         column = self._columns[field.name]
