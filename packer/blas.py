@@ -22,4 +22,4 @@ def no_blas_threads() -> Iterator[None]:
     try:
         yield
     finally:
-        del os.environ[THREADS]
+        os.environ.pop(THREADS, None)

@@ -96,9 +96,9 @@ class DirectFile:
             self._staged[: self._filled] = part[taken:]
 
     def _let_go(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
         _idle.append(self._staged)
-        os.close(self._descriptor)
-        self._descriptor = -1
 
     def _put(self, count: int) -> None:
         done = 0
@@ -118,7 +118,7 @@ def _taken() -> memoryview:
     try:
         return _idle.pop()
     except IndexError:
-        return memoryview(mmap.mmap(-1, STAGED))
+        return memoryview(mmap.mmap(-1, STAGED, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
 
 
 def _open(path: Path) -> int:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 Memory = Callable[[int], NDArray[np.uint8]]
 """Gives so many bytes, of any content."""
 HUGE = 2 << 20
-ROOM = 4
-"""So many times what is asked for is mapped, as shards are of many sizes; what is never touched takes no memory."""
+FAR_LESS = 8
+"""Memory goes back when it is so many times what is asked for: it was of a picture without its like."""
 
 
 def fresh(size: int) -> NDArray[np.uint8]:
@@ -25,20 +25,32 @@ class Scratch:
     """Gives the same bytes again and again: whoever asks is done with what was given before."""
 
     def __init__(self) -> None:
-        self._block = fresh(0)
+        self._block = _mapped(HUGE)
 
     def __call__(self, size: int) -> NDArray[np.uint8]:
-        if size > len(self._block):
-            self._block = fresh(0)  # goes back before more is taken
-            try:
-                self._block = _mapped(ROOM * size)
-            except OSError:  # where memory that is only mapped counts, too
-                self._block = fresh(size)
-        return self._block[:size]
+        if len(self._block) > FAR_LESS * max(size, HUGE):
+            self._block = _mapped(size)
+        elif len(self._block) < size:
+            self._grow(size)
+        return np.frombuffer(self._block, np.uint8, size)
+
+    def _grow(self, size: int) -> None:
+        """Keep the pages that are there."""
+        try:
+            self._block.resize(_rounded(size))
+        except (BufferError, OSError, SystemError, ValueError):  # still in use; or a system that moves no maps
+            self._block = _mapped(size)
 
 
-def _mapped(size: int) -> NDArray[np.uint8]:
-    block = mmap.mmap(-1, -(-size // HUGE) * HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+def _mapped(size: int) -> mmap.mmap:
+    try:
+        block = mmap.mmap(-1, _rounded(size), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{size:,} bytes for the columns of a shard") from error
     with suppress(OSError, AttributeError):  # a kernel without huge pages
         block.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(block, np.uint8)
+    return block
+
+
+def _rounded(size: int) -> int:
+    return max(1, -(-size // HUGE)) * HUGE

@@ -455,6 +455,39 @@ def test_data_that_is_not_in_memory_is_asked_for_ahead_and_dropped_behind(
         assert all(page % 4096 == 0 for page, _, kind in calls if kind == what)
 
 
+def test_only_rows_that_are_not_in_memory_are_asked_for(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = open_dataset(shutil.copytree(packed, tmp_path / "out"), "train")
+    shard = max(map(dataset._pack.shard, range(len(dataset._pack.table))), key=lambda one: one.facts.rows)
+    rows, fields = list(range(shard.facts.rows)), (dataset._reader.image, dataset._reader._stored)
+    states = [row % 2 for row in rows]
+    answers, asked = iter([*states, *[1] * len(rows)]), list[tuple[int, int]]()
+
+    class Libc:
+        def mincore(self, page: int, size: int, flags: Any) -> int:
+            flags[0] = next(answers)
+            return 0
+
+        def madvise(self, page: int, size: int, what: int) -> int:
+            asked.append((page, page + size))
+            return 0
+
+    monkeypatch.setattr(advice, "_libc", Libc)
+    monkeypatch.setattr(advice, "_tells_what_is_in_memory", lambda path: True)
+    shard.want(fields, rows)
+    wanted = []
+    for field in fields:
+        base = shard._map(shard._columns[field.name].path).__array_interface__["data"][0]
+        spans = shard._spans(field, [row for row, there in zip(rows, states, strict=True) if not there])
+        wanted += [((base + start) & -4096, base + stop) for start, stop in spans]
+    assert 2 <= len(wanted) < 2 * len(rows)
+    assert asked == wanted
+    asked.clear()
+    shard.want(fields, rows)
+    assert asked == []
+
+
 def test_the_kernel_tells_only_the_owner_what_is_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x")

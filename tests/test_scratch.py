@@ -8,9 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from conftest import make_raw, run
+from conftest import make_raw
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,34 +19,60 @@ from packer.geometry import Geometry
 from packer.labels import LabelRules
 from packer.pictures.rules import ImageRules
 from packer.piece import Piece
+from packer.plan import Request
+from packer.planning import make_plan
 from packer.recipe import Recipe
-from packer.scratch import Scratch
+from packer.scratch import FAR_LESS, HUGE, Scratch
+from packer.shard import build_shard
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.files import sha256
 
 
 @given(st.lists(st.integers(0, 5 << 20), max_size=6))
-def test_what_was_asked_for_is_there_and_of_the_same_memory_as_long_as_it_suffices(sizes: list[int]) -> None:
+def test_as_much_as_was_asked_for_is_there_to_be_written(sizes: list[int]) -> None:
     memory = Scratch()
-    largest = 0
-    before = memory(0)
     for size in sizes:
         given_out = memory(size)
         assert len(given_out) == size
-        assert given_out.flags.writeable
         given_out[:] = 7
-        if 0 < size <= largest:
-            assert np.shares_memory(given_out, before)
-        largest = max(largest, size)
-        before = memory(largest)
 
 
-def test_where_memory_is_short_no_more_is_taken_than_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(number: int, size: int, flags: int) -> mmap.mmap:
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems move no maps")
+def test_pages_that_are_there_are_used_again() -> None:
+    memory = Scratch()
+    memory(3 * HUGE)[:] = 7
+    assert (memory(HUGE + 1) == 7).all()
+    more = memory(40 * HUGE)
+    assert (more[: 3 * HUGE] == 7).all()
+    assert not more[3 * HUGE :].any()
+
+
+def test_what_somebody_still_holds_stays_as_it_is() -> None:
+    memory = Scratch()
+    held = memory(HUGE)
+    held[:] = 7
+    memory(2 * HUGE)[:] = 8
+    assert (held == 7).all()
+
+
+def test_the_memory_of_a_picture_without_its_like_goes_back() -> None:
+    memory = Scratch()
+    memory(3 * FAR_LESS * HUGE)[:] = 7
+    assert (memory(4 * HUGE) == 7).all()
+    assert not memory(HUGE).any()
+    assert len(memory._block) == HUGE
+
+
+def test_where_there_is_none_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*arguments: object, **options: object) -> mmap.mmap:
         raise OSError(12, "no memory")
 
+    memory = Scratch()
+    held = memory(1)
     monkeypatch.setattr(mmap, "mmap", refused)
-    assert len(Scratch()(1000)) == 1000
+    with pytest.raises(MemoryError, match="10,000,000 bytes for the columns of a shard"):
+        memory(10_000_000)
+    assert len(held) == 1
 
 
 def test_columns_lie_apart_in_one_piece_of_memory() -> None:
@@ -67,15 +92,20 @@ def test_columns_lie_apart_in_one_piece_of_memory() -> None:
         assert [int(one) for one in kept["label"][:, 0, 0]] == [10 * number + 3, 10 * number + 5]
 
 
-def test_shards_of_all_sizes_one_after_the_other_are_those_of_a_worker_each(tmp_path: Path) -> None:
+@pytest.mark.parametrize("storage", ["npy", "lmdb", "hdf5", "arrow"])
+def test_shards_one_after_the_other_are_those_of_new_memory_each(storage: str, tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 40, "val": 1, "test": 9})
-    built = []
-    for workers, out in ((1, tmp_path / "one"), (5, tmp_path / "five")):
-        command = ("build", "--quiet", "--format", "npy", "--shard-size", "20KiB", "--workers", workers, raw.path, out)
-        assert run(*command).exit_code == 0
-        built.append({path.name: sha256(path) for path in sorted((out / "shards").iterdir())})
-    assert len(built[0]) > 12
-    assert built[0] == built[1]
+    specs = make_plan(Request(raw.path, tmp_path / "plan", storage=storage, shard_bytes=20 << 10)).specs
+    assert len(specs) > 12
+    again, anew, memory = tmp_path / "again", tmp_path / "anew", Scratch()
+    for out in (again, anew):
+        (out / "shards").mkdir(parents=True)
+    for spec in specs:
+        build_shard(spec, raw.path, again, memory=memory)
+        build_shard(spec, raw.path, anew)
+    digests = [{path.name: sha256(path) for path in (out / "shards").iterdir()} for out in (again, anew)]
+    assert len(digests[0]) >= 2 * len(specs)
+    assert digests[0] == digests[1]
 
 
 def test_only_those_who_load_meanwhile_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,13 +119,39 @@ def test_only_those_who_load_meanwhile_are_told(monkeypatch: pytest.MonkeyPatch)
     assert os.environ[THREADS] == "3"
 
 
+def python(*arguments: str) -> str:
+    """What a new process says, on a machine where nobody has told OpenBLAS anything."""
+    environment = {name: value for name, value in os.environ.items() if name != THREADS}
+    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked at in /proc")
+def test_the_packer_and_the_server_of_its_workers_have_no_threads_of_openblas() -> None:
+    told = python(
+        "-c",
+        """
+import os, sys
+from pathlib import Path
+from multiprocessing import forkserver
+import packer.__main__ as packer
+sys.argv[1:] = ["--version"]
+try:
+    packer._command()
+except SystemExit:
+    pass
+print("threads", len(os.listdir("/proc/self/task")))
+from packer.engines import warm_up
+warm_up()
+print(Path(f"/proc/{forkserver._forkserver._forkserver_pid}/environ").read_text().replace("\\0", "\\n"))
+print("here", os.environ.get("OPENBLAS_NUM_THREADS"))
+""",
+    )
+    assert "threads 1\n" in told
+    assert f"{THREADS}=1\n" in told
+    assert "here None\n" in told
+
+
 def test_a_script_under_diagnosis_is_told_nothing() -> None:
     script = f"import os; print(os.environ.get({THREADS!r}))"
-    environment = {name: value for name, value in os.environ.items() if name != THREADS}
-    told = subprocess.run(
-        [sys.executable, "-m", "packer", "diagnose", "--", sys.executable, "-c", script],
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert "None" in told.stdout + told.stderr
+    assert "None" in python("-m", "packer", "diagnose", "--", sys.executable, "-c", script)

@@ -34,14 +34,30 @@ import os, signal
 from packer.engines.process import Worker
 end = Worker.end
 def told(worker):
-    Worker.end = end
-    os.kill(os.getpid(), signal.SIGHUP)
+    if worker._out is not None:  # others look at pictures before the build
+        Worker.end = end
+        os.kill(os.getpid(), signal.%s)
     end(worker)
 Worker.end = told
 from packer.__main__ import main
 main()
 """
 """A packer that is told to end as it dismisses its workers, all work done."""
+HELD_UP = """
+import os, signal, time
+from packer.engines.process import Worker
+end = Worker.end
+def told(worker):
+    if worker._out is None:
+        end(worker)
+    else:
+        os.kill(os.getpid(), signal.%s)
+        time.sleep(60)
+Worker.end = told
+from packer.__main__ import main
+main()
+"""
+"""A packer that waits for a worker which does not end, and is told to end whenever it does so."""
 
 
 def test_builds_told_to_end_at_any_time_end_in_order_and_are_gone_on_with() -> None:
@@ -61,11 +77,22 @@ def test_one_told_to_end_as_it_publishes_says_that_it_did(tmp_path: Path) -> Non
     assert again.communicate(timeout=60)[1] == "packer: terminated; nothing was published\n"
 
 
-def test_one_told_to_end_as_its_workers_go_home_ends_in_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("first", "word", "code"), [("SIGHUP", "hung up", 129), ("SIGINT", "interrupted", 130)])
+def test_one_told_to_end_as_its_workers_go_home_ends_in_order(tmp_path: Path, first: str, word: str, code: int) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 3})
-    build = start(("build", "--quiet", "--workers", "2", raw.path, tmp_path / "out"), ("-c", AT_THE_END))
-    assert build.communicate(timeout=60)[1] == "packer: hung up; nothing was published\n"
-    assert build.returncode == 129
+    build = start(("build", "--quiet", raw.path, tmp_path / "out"), ("-c", AT_THE_END % first))
+    assert build.communicate(timeout=60)[1] == f"packer: {word}; nothing was published\n"
+    assert build.returncode == code
+    assert not orphans(build.pid, 5)
+    assert list((tmp_path / "out" / "shards").glob("*.receipt.json"))
+
+
+@pytest.mark.parametrize(("kind", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_one_told_twice_leaves_at_once_whatever_it_waits_for(tmp_path: Path, kind: str, code: int) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 3})
+    build = start(("build", "--quiet", raw.path, tmp_path / "out"), ("-c", HELD_UP % kind))
+    assert build.communicate(timeout=20)[1] == ""
+    assert build.returncode == code
     assert not orphans(build.pid, 5)
 
 

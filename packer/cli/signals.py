@@ -1,4 +1,4 @@
-"""Signals that end a command: they stop it as Ctrl-C does, in order, and a second one at once."""
+"""Signals that end a command: the first stops it in order, a second one at once, whichever they are."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ class StoppedError(KeyboardInterrupt):
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Raise StoppedError where the command is, when one of the signals comes; one that is ignored stays so (nohup)."""
+    """Raise KeyboardInterrupt or StoppedError where the command is, when one of the signals comes; one that is ignored
+    stays so (nohup)."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {number: signal.getsignal(number) for number in ENDING}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else _stop)
+            signal.signal(number, _stop)
     try:
         yield
     finally:
@@ -38,9 +39,10 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    for other in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(other, _leave)
-    raise StoppedError(number)
+    for one in ENDING:
+        if signal.getsignal(one) is not signal.SIG_IGN:
+            signal.signal(one, _leave)
+    raise KeyboardInterrupt if number == signal.SIGINT else StoppedError(number)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

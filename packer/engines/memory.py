@@ -7,7 +7,8 @@ import sys
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGEST_KEPT = 32 << 20
-"""Bytes of an array; larger ones, such as a shard's columns, still come from the kernel and go back to it at once."""
+"""Bytes of an array; larger ones still come from the kernel and go back to it at once, but for a shard's columns, which
+have memory of their own."""
 MOST_KEPT = 256 << 20
 
 

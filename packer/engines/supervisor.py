@@ -115,7 +115,7 @@ class Supervisor(Generic[Answer]):
                 raise EngineError("worker processes die as they start, perhaps for want of memory; try fewer --workers")
 
     def _dismiss(self) -> None:
-        """End all workers, also when a signal comes meanwhile."""
+        """End all workers, also when a first signal comes meanwhile; at a second they see that their parent is gone."""
         try:
             self._end_all()
         except KeyboardInterrupt:
