@@ -94,6 +94,21 @@ def test_reading_a_cut_shard_is_an_error_of_ours_with_the_file(copy: Path) -> No
         dataset[0]
 
 
+@pytest.mark.parametrize("left", [0, 9, 100, -1])
+def test_keys_that_were_cut_are_an_error_when_they_are_asked_for(copy: Path, left: int) -> None:
+    cut = list(copy.glob("shards/*.key.npy"))
+    for path in cut:
+        path.write_bytes(path.read_bytes()[:left])
+    dataset = open_dataset(copy, split="train")
+    image, _ = dataset[0]
+    assert image.any()
+    if cut:
+        with pytest.raises(DamagedError, match=r"shards/train-.*key\.npy"):
+            dataset.key(0)
+    else:
+        assert dataset.key(0)
+
+
 def test_reading_never_crashes_on_any_header_damage(copy: Path) -> None:
     """Damage in the first kilobyte of a shard is an error of ours, or harmless; never a crash or a hang."""
     rng = random.Random(1)
