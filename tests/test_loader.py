@@ -271,7 +271,7 @@ def test_what_is_let_go_of_is_used_again(packed: Path, monkeypatch: pytest.Monke
             loader.set_epoch(epoch)
             for images, _ in loader:
                 places.add(images.__array__().__array_interface__["data"][0])
-        assert len(places) <= 8
+        assert len(places) <= 16, "of 240 batches; four at a time, and some more where threads ask together"
 
 
 def test_memory_that_lies_idle_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
