@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 from packer.formats import Arrays
 from packer.piece import Piece
 from packer.recipe import Recipe
-from packer.scratch import Memory, fresh
+from packer.scratch import Memory
 from readers.contract.fields import KEY, SIZE, START, Field
 
 ALIGNED = 4096
+"""A page: a column begins with one, so that none is shared with the column before."""
 
 
 class Columns:
     """Memory for every row of a shard, taken at once; rejected rows are closed up at the end."""
 
-    def __init__(self, recipe: Recipe, pieces: Sequence[Piece], memory: Memory = fresh) -> None:
+    def __init__(self, recipe: Recipe, pieces: Sequence[Piece], memory: Memory) -> None:
         self._pieces = pieces
         self._size = recipe.geometry.size
         self._sizes = [self._size or piece.source or (0, 0) for piece in pieces]

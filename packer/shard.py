@@ -94,7 +94,7 @@ def _condemned(piece: Piece, raw: Path, why: str) -> Row:
 
 
 def decode_pieces(
-    spec: ShardSpec, raw: Path, places: Sequence[int], threads: int, watch: Watch, memory: Memory = fresh
+    spec: ShardSpec, raw: Path, places: Sequence[int], threads: int, watch: Watch, memory: Memory
 ) -> tuple[Columns, list[Row]]:
     """The columns of a shard, filled at these places, and a row for each of them."""
     columns = Columns(spec.recipe, spec.pieces, memory)
