@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from packer.blas import no_blas_threads
+from packer.runtime import no_blas_threads
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from packer.commit import commit
-from packer.engines import build_shards
+from packer.data_checks import Findings, Seen, find
 from packer.errors import PackError, RejectedError, TooManyRejectsError
-from packer.findings import Findings, Seen, find
-from packer.lock import locked
-from packer.plan import Plan
-from packer.stages import Stages
-from packer.target import make_target, prepare_target, tidy
+from packer.plan.plan import Plan
+from packer.publish.generation import commit
+from packer.publish.lock import locked
+from packer.publish.target import make_target, prepare_target, tidy
+from packer.runtime import Stages
+from packer.workers import build_shards
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
 from readers.contract.tiles import picture_of

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from readers.diagnosis.watch import Watch, watch
     from readers.loader import Loader
     from readers.order import Order, Window
-    from readers.shared import SlotDataLoader
+    from readers.slot_loader import SlotDataLoader
 
 __version__ = VERSION
 
@@ -65,7 +65,7 @@ _PLACES = {
     "NativeSample": "readers.collate",
     "Order": "readers.order",
     "RandomCrop": "readers.crop",
-    "SlotDataLoader": "readers.shared",
+    "SlotDataLoader": "readers.slot_loader",
     "Watch": "readers.diagnosis.watch",
     "Window": "readers.order",
     "collate_lists": "readers.collate",

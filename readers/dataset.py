@@ -12,20 +12,19 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch.utils.data import Dataset
 
+from readers.batch_memory import Lease, Slots
 from readers.collate import NativeSample, Sample, Together
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError, RequestError
 from readers.contract.fields import LABEL, Field
 from readers.contract.manifest import ALL, Manifest
-from readers.contract.pixels import Pixels
-from readers.crop import CenterCrop, Size
-from readers.cut import Cut
+from readers.contract.pixel_sums import Pixels
+from readers.crop import CenterCrop, Cut, Size
 from readers.loader import Ahead, Batches, Loader, Output
 from readers.order import Order, Shuffle, Window
 from readers.pack import Pack
-from readers.reader import Arrays, Reader
-from readers.slots import Lease, Slots
-from readers.staged import open_pack, reopen
+from readers.row_reader import Arrays, Reader
+from readers.staged_copies import open_pack, reopen
 from readers.statistics import Weighting, class_weights, deviation, mean
 
 LabelForm = Literal["onehot", "index"]

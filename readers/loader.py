@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from readers.batch_memory import Lease, Slots
 from readers.contract.errors import ReadError, RequestError
-from readers.cut import Cut
+from readers.crop import Cut
 from readers.device import Augment, DeviceBatches, Finish, Moments
 from readers.order import Epoch, Order
 from readers.permutation import Numbers, keys_of
-from readers.reader import Arrays, Reader
-from readers.slots import Lease, Slots
+from readers.row_reader import Arrays, Reader
 
 Output = Literal["torch", "numpy"]
 Batch = tuple[Any, Any]

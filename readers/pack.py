@@ -10,12 +10,12 @@ from collections import OrderedDict
 from itertools import accumulate
 from pathlib import Path
 
+from readers.checksums import check_files, read_receipt
 from readers.contract.errors import DamagedError
 from readers.contract.files import plain_file, sha256
 from readers.contract.manifest import MANIFEST, SHARDS, Manifest, Split
 from readers.contract.receipt import shard_stem
-from readers.contract.table import ShardTable, table_path
-from readers.digests import check_files, read_receipt
+from readers.contract.shard_table import ShardTable, table_path
 from readers.formats import opener, shard_paths
 from readers.formats.column import ShardFacts, damage_at
 from readers.formats.shard import Shard

@@ -7,7 +7,7 @@ import statistics
 from typing import Literal
 
 from readers.contract.errors import RequestError
-from readers.contract.pixels import Pixels
+from readers.contract.pixel_sums import Pixels
 
 Weighting = Literal["inverse", "median", "enet"]
 WEIGHTINGS: tuple[Weighting, ...] = ("inverse", "median", "enet")

@@ -12,7 +12,7 @@ from bench.building import Job, check
 from bench.streets import image_path, label_path, make_streets
 from conftest import REPO
 
-from packer.room import in_memory
+from packer.publish.free_space import in_memory
 from readers.contract.manifest import STORAGES
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are watched in /proc")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readers.chart import Axis, Series, line_chart, round_ticks, stacked_chart
-from readers.page import page, table
+from readers.report.chart import Axis, Series, line_chart, round_ticks, stacked_chart
+from readers.report.page import page, table
 
 SVG = "{http://www.w3.org/2000/svg}"
 X, Y = Axis("threads"), Axis("samples/s")

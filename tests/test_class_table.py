@@ -12,12 +12,12 @@ import pytest
 from conftest import pack, write_png
 from test_labels import rgba
 
-from packer.class_map.sources import parse_colour
-from packer.class_table import class_table, read_table
+from packer.classes.load import class_table, read_table
+from packer.classes.values import parse_colour
 from packer.errors import InputError, PackError, UsageError
 from readers import open_dataset
-from readers.contract.checked import Entry, Problem
 from readers.contract.classes import ClassTable
+from readers.contract.json_entry import Entry, Problem
 
 RED_GREEN = (("a", (255, 0, 0)), ("b b", (0, 255, 0)))
 

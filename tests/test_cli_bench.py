@@ -17,13 +17,12 @@ from conftest import NATIVE, SMALL_SHARDS, RawFolder, make_raw, pack, run
 from drills.processes import orphans, start
 from test_chart import Tags
 
-from packer.cached import cached_share
+from packer.bench.copy_loop import CopyLoop
+from packer.bench.loaders import Ground
+from packer.bench.run import Answer, Question, answer, cached_share
+from packer.bench.settings import LOADER, SHARED, SLOTS, STOCK, Setting, cheapest
 from packer.cli.bench_text import code, not_tried, text
-from packer.copying import CopyLoop
-from packer.deferred import deferred
-from packer.ground import Ground
-from packer.trials import Answer, Question, answer
-from packer.tuning import LOADER, SHARED, SLOTS, STOCK, Setting, cheapest
+from packer.signals import deferred
 from readers import open_dataset
 from readers.machine import Machine
 from readers.pack import Pack

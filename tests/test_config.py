@@ -10,9 +10,9 @@ from conftest import NAMES, RawFolder, pack, run, write_table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packer.class_map.documents import parse_toml
+from packer.classes.documents import parse_toml
 from packer.cli.build import build_command
-from packer.config import to_toml
+from packer.config.config import to_toml
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.manifest import Manifest
 

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readers import DamagedError, ManifestError, NoPackError, open_dataset
-from readers.contract.checked import fingerprint
+from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.contract.onehot import collapse, expand
 from readers.contract.receipt import SUFFIX, Receipt
-from readers.contract.table import table_path
+from readers.contract.shard_table import table_path
 from readers.pack import Pack
 
 SCHEMA = json.loads((REPO / "docs" / "manifest.schema.json").read_text())

@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from packer.decoding import decode
+from packer.decoding.decode import decode_label, decoder_identity
+from packer.decoding.file_types import read_header
+from packer.decoding.rules import ImageRules
 from packer.errors import BadPair
-from packer.labels import LabelCodec, LabelRules
-from packer.lookup import IGNORE
-from packer.pictures import decode
-from packer.pictures.decode import decode_label, decoder_identity
-from packer.pictures.kinds import read_header
-from packer.pictures.rules import ImageRules
+from packer.pixels.class_lookup import IGNORE
+from packer.pixels.label_codec import LabelCodec, LabelRules
 from readers.contract.classes import ClassTable, SegClass
 
 IMAGE, INDEX = scene(7, 33, 47)

@@ -21,13 +21,11 @@ from torch.utils.data import DataLoader, Subset, TensorDataset
 from readers import RequestError, open_dataset, to_device, watch
 from readers.contract.errors import DamagedError
 from readers.diagnosis.counters import family, grown, snapshot
-from readers.diagnosis.gaps import Gaps
-from readers.diagnosis.record import Record, Source
+from readers.diagnosis.record import Record, Source, Totals
 from readers.diagnosis.report import to_html
 from readers.diagnosis.source import source_of
-from readers.diagnosis.steps import Steps
+from readers.diagnosis.steps import Gaps, Steps
 from readers.diagnosis.timeline import Timeline, joined
-from readers.diagnosis.totals import Totals
 from readers.diagnosis.verdict import verdict
 
 WORKERS = Source("DataLoader", False, False, 1, 8, 100, False)

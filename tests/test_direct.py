@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from packer import direct
-from packer.direct import BLOCK, STAGED, DirectFile
+from packer.publish import direct_file as direct
+from packer.publish.direct_file import BLOCK, STAGED, DirectFile
 
 
 def write(path: Path, parts: list[bytes]) -> DirectFile:

@@ -13,8 +13,8 @@ from conftest import COLOURS, RawFolder, make_raw, run, scene, write_png
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packer.findings import NEAR_BITS, Seen, find
-from packer.looks import look
+from packer.data_checks import NEAR_BITS, Seen, find
+from packer.pixels.row_statistics import look
 
 
 def built(raw: RawFolder, out: Path, *options: str) -> tuple[dict[str, Any], str]:

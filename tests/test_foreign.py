@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from packer.formats import lmdb as lmdb_writer
-from packer.formats import writer
+from packer.shards.formats import lmdb as lmdb_writer
+from packer.shards.formats import writer
 from readers.contract.fields import Field
 from readers.formats import opener
 from readers.formats.column import ShardFacts
@@ -146,7 +146,7 @@ def test_any_shard_opens_as_it_was_written(
     stem = tmp_path_factory.mktemp("any") / "shard"
     arrays = made_up(rows, pixels, 5)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("packer.formats.arrow.BATCH_BYTES", batch)
+        patch.setattr("packer.shards.formats.arrow.BATCH_BYTES", batch)
         writer(storage).write(stem, arrays, fields_of(pixels))
     check_opened(storage, stem, arrays)
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_reuse import built
 
-from packer.generations import _SHARD, delete, garbage
+from packer.packs.generations import _SHARD, delete, garbage
 from readers import DamagedError, open_dataset
 from readers.contract.manifest import Manifest
 

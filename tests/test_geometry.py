@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from packer.geometry import FITS, INTERPOLATIONS, Geometry, nearest_source
-from packer.lookup import IGNORE
+from packer.pixels.class_lookup import IGNORE
+from packer.pixels.resize import FITS, INTERPOLATIONS, Geometry, nearest_source
 
 SIDES = st.integers(1, 40)
 WHOLE = tuple(fit for fit in FITS if fit not in ("tile", "native"))

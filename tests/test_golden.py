@@ -10,7 +10,7 @@ from conftest import run
 from make_golden import GOLDEN, SPLITS, golden_image, golden_label, request
 
 from packer.build import Limits, build
-from packer.planning import make_plan
+from packer.plan.make_plan import make_plan
 from readers import open_dataset
 from readers.contract.manifest import STORAGES, Manifest
 

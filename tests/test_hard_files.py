@@ -13,10 +13,10 @@ import pytest
 from conftest import opencv_rgb
 from numpy.typing import NDArray
 
+from packer.decoding.decode import decode_image, decode_label
+from packer.decoding.file_types import read_header
+from packer.decoding.rules import ImageRules
 from packer.errors import BadPair
-from packer.pictures.decode import decode_image, decode_label
-from packer.pictures.kinds import read_header
-from packer.pictures.rules import ImageRules
 
 pytestmark = pytest.mark.shared
 

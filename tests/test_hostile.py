@@ -22,13 +22,13 @@ import pytest
 from conftest import pack, run
 from drills.damage import BROKEN, DAMAGES, MISSED, Worker, drill, make_pack, workers
 
-from packer.verify import verify
+from packer.packs.verify import verify
 from readers import DamagedError, RequestError, open_dataset
-from readers.contract.checked import fingerprint
 from readers.contract.errors import ReadError
+from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, STORAGES, Manifest
 from readers.contract.receipt import SUFFIX
-from readers.contract.table import RECORD, table_header, table_path
+from readers.contract.shard_table import RECORD, table_header, table_path
 from readers.pack import Pack
 
 Change = Callable[[Path], object]

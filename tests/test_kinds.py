@@ -16,11 +16,11 @@ from drills.bitflips import KINDS, REFUSED, drill
 from handmade import bmp, bmp_with_alpha, chunk, encoded_as, exif, jpeg_with, png, tiff, webp_chunks
 from numpy.typing import NDArray
 
+from packer.decoding import opencv
+from packer.decoding.decode import decode_image, decode_label
+from packer.decoding.file_types import read_header
+from packer.decoding.rules import ImageRules
 from packer.errors import BadPair
-from packer.pictures import opencv
-from packer.pictures.decode import decode_image, decode_label
-from packer.pictures.kinds import read_header
-from packer.pictures.rules import ImageRules
 
 IMAGE, INDEX = scene(7, 33, 47)
 SMOOTH = cv2.GaussianBlur(IMAGE, (0, 0), 4)

@@ -17,8 +17,8 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from packer.errors import BadPair, UsageError
-from packer.labels import BINARY_CLASSES, LabelCodec, LabelRules
-from packer.lookup import IGNORE
+from packer.pixels.class_lookup import IGNORE
+from packer.pixels.label_codec import BINARY_CLASSES, LabelCodec, LabelRules
 from readers import open_dataset
 from readers.contract.classes import ClassTable, SegClass
 

@@ -8,7 +8,7 @@ import pytest
 from test_pairing import keys, touch
 
 from packer.errors import InputError, UsageError
-from packer.pairing import PairingRules, find_pairs
+from packer.pairs.find import PairingRules, find_pairs
 
 
 @pytest.fixture

@@ -36,13 +36,13 @@ from readers import (
     Window,
     open_dataset,
 )
+from readers import batch_memory as slots_module
 from readers import loader as loader_module
-from readers import slots as slots_module
-from readers.crop import _window
-from readers.cut import Cut, mirror
-from readers.formats import advice, shard
+from readers.batch_memory import Slots
+from readers.crop import Cut, _window, mirror
+from readers.formats import page_cache as advice
+from readers.formats import shard
 from readers.loader import _tensor
-from readers.slots import Slots
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 

@@ -17,7 +17,7 @@ import pytest
 from conftest import RawFolder, pack, run
 
 from packer.errors import BusyError, TargetError
-from packer.lock import NAME, locked
+from packer.publish.lock import NAME, locked
 
 HOLDER = """
 import sys, time
@@ -121,7 +121,7 @@ def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest
     def refuse(file: int, operation: int) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr("packer.lock.fcntl.flock", refuse)
+    monkeypatch.setattr("packer.publish.lock.fcntl.flock", refuse)
     with pytest.raises(TargetError, match="this file system has no locks"), locked(tmp_path):
         pass
 

@@ -8,7 +8,7 @@ from shutil import disk_usage
 
 import pytest
 
-from packer.room import room
+from packer.publish.free_space import room
 from readers.machine import Machine
 
 GIB = 1 << 30

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader
 
-from packer.formats import writer
+from packer.shards.formats import writer
 from readers import (
     DamagedError,
     ManifestError,
@@ -35,8 +35,8 @@ from readers import (
     collate_lists,
     open_dataset,
 )
-from readers.contract.checked import fingerprint
 from readers.contract.fields import Field
+from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.formats import opener
 from readers.formats.column import ShardFacts, map_file
@@ -99,7 +99,7 @@ def test_any_shard_opens_as_it_was_written(
     fields = (image, label)
     arrays, rows = made_up(sizes, fields)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("packer.formats.arrow.BATCH_BYTES", batch)
+        patch.setattr("packer.shards.formats.arrow.BATCH_BYTES", batch)
         writer(storage).write(stem, arrays, fields)
     shard = opener(storage)(stem, ShardFacts(len(sizes), fields))
     for place, row in enumerate(rows):
@@ -327,7 +327,7 @@ def test_what_lies_between_the_parts_of_a_value_is_zero(tmp_path: Path) -> None:
 def test_record_batches_hold_as_many_rows_as_fit_and_at_least_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("packer.formats.arrow.BATCH_BYTES", 700)  # the rows have 225, 420, 60 and 3000
+    monkeypatch.setattr("packer.shards.formats.arrow.BATCH_BYTES", 700)  # the rows have 225, 420, 60 and 3000
     writer("arrow").write(tmp_path / "shard", made_up(HONEST, FIELDS)[0], FIELDS)
     with pa.memory_map(f"{tmp_path}/shard.arrow") as source:
         file = pa.ipc.open_file(source)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from conftest import write_png
 
+from packer.decoding.rules import ImageRules
 from packer.errors import BadPair, InputError, UsageError
-from packer.pairing import PairingRules, find_pairs
-from packer.pictures.rules import ImageRules
-from packer.rows import check_pair
-from packer.template import Template
+from packer.pairs.find import PairingRules, find_pairs
+from packer.pairs.template import Template
+from packer.shards.rows import check_pair
 
 GRAY = np.zeros((2, 2), np.uint8)
 

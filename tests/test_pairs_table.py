@@ -10,7 +10,7 @@ from conftest import run
 from test_pairing import keys, touch
 
 from packer.errors import InputError, UsageError
-from packer.pairing import PairingRules, find_pairs
+from packer.pairs.find import PairingRules, find_pairs
 
 
 @pytest.fixture

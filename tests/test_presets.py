@@ -16,10 +16,10 @@ from conftest import pack, run
 from numpy.typing import NDArray
 from test_shared import expected, histogram
 
-from packer.class_map.documents import parse_toml
+from packer.classes.documents import parse_toml
 from packer.cli.build import build_command
-from packer.preset import Preset, find_preset, preset_classes, presets
-from packer.template import SPLIT, Template
+from packer.config.preset import Preset, find_preset, preset_classes, presets
+from packer.pairs.template import SPLIT, Template
 from readers import open_dataset
 from readers.contract.classes import ClassTable
 

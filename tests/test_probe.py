@@ -14,7 +14,7 @@ from conftest import RawFolder, run, write_png
 from handmade import chunk, png
 from numpy.typing import NDArray
 
-from packer.eyes import sample
+from packer.plan.sample import sample
 from readers import open_dataset
 
 COLOURS = np.array([[0, 0, 0], [128, 64, 128], [70, 130, 180], [220, 20, 60]], np.uint8)

@@ -9,9 +9,9 @@ import pytest
 from test_pairing import keys, touch
 
 from packer.errors import InputError
-from packer.listing import list_files
-from packer.pairing import PairingRules, find_pairs
-from packer.proposals import Proposal, propose
+from packer.pairs.files import list_files
+from packer.pairs.find import PairingRules, find_pairs
+from packer.pairs.suggest import Proposal, propose
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from drills.tiny import LONG_AGO, age
 from drills.tiny import SHARDS as SMALL
 from hypothesis import given, settings
 
-from packer.stamps import STAMPS, SUFFIX
+from packer.publish.target import STAMPS
+from packer.shards.stamps import SUFFIX
 
 
 def built(raw: Path, out: Path, *options: object) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from conftest import make_raw, pack
 
 from readers import open_dataset
 from readers.contract.manifest import MANIFEST, Manifest, generation_path
-from readers.contract.table import RECORD, table_path
+from readers.contract.shard_table import RECORD, table_path
 from readers.pack import MOST_OPEN_SHARDS
 
 

@@ -13,17 +13,17 @@ from conftest import make_raw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packer.blas import THREADS, no_blas_threads
-from packer.columns import Columns
-from packer.geometry import Geometry
-from packer.labels import LabelRules
-from packer.pictures.rules import ImageRules
-from packer.piece import Piece
-from packer.plan import Request
-from packer.planning import make_plan
-from packer.recipe import Recipe
-from packer.scratch import FAR_LESS, HUGE, Scratch
-from packer.shard import build_shard
+from packer.decoding.rules import ImageRules
+from packer.pixels.label_codec import LabelRules
+from packer.pixels.resize import Geometry
+from packer.plan.make_plan import make_plan
+from packer.plan.request import Request
+from packer.recipe.piece import Piece
+from packer.recipe.recipe import Recipe
+from packer.runtime import THREADS, no_blas_threads
+from packer.shards.build_shard import build_shard
+from packer.shards.columns import Columns
+from packer.workers.memory import FAR_LESS, HUGE, Scratch
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.files import sha256
 

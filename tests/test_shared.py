@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from conftest import pack
 
-from packer.pictures.decode import decode_image
-from packer.pictures.rules import ImageRules
+from packer.decoding.decode import decode_image
+from packer.decoding.rules import ImageRules
 from readers import SegDataset, open_dataset
 
 pytestmark = pytest.mark.shared

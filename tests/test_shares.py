@@ -12,9 +12,9 @@ from conftest import run
 from test_pairing import keys, touch
 
 from packer.errors import InputError, UsageError
-from packer.pairing import PairingRules, find_pairs
-from packer.shares import Shares
-from packer.spec import _hash as shard_hash
+from packer.pairs.find import PairingRules, find_pairs
+from packer.pairs.split_by_hash import Shares
+from packer.recipe.cut import _hash as shard_hash
 
 
 @pytest.mark.parametrize(

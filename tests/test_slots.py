@@ -15,7 +15,7 @@ from conftest import SMALL_SHARDS, RawFolder, pack
 from torch.utils.data import BatchSampler, SequentialSampler
 
 from readers import DamagedError, Order, RandomCrop, RequestError, SegDataset, SlotDataLoader, open_dataset
-from readers.shared import HELD, SharedSlots
+from readers.slot_loader import HELD, SharedSlots
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from packer.decoding.rules import ImageRules
 from packer.errors import EngineError
-from packer.geometry import Geometry
-from packer.labels import LabelRules
-from packer.pictures.rules import ImageRules
-from packer.piece import Piece
-from packer.recipe import Recipe
-from packer.spec import ShardSpec, cut
+from packer.pixels.label_codec import LabelRules
+from packer.pixels.resize import Geometry
+from packer.recipe.cut import cut
+from packer.recipe.piece import Piece
+from packer.recipe.recipe import Recipe
+from packer.recipe.shard_spec import ShardSpec
 from readers.contract.classes import ClassTable, SegClass
 
 RECIPE = Recipe(

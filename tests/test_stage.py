@@ -28,15 +28,16 @@ from test_verify import flip
 from torch.utils.data import DataLoader
 
 import packer.cli.stage
-import packer.staging
-from packer import room
-from packer.copies import copy_folder
-from packer.publish import put
-from readers import DamagedError, SegDataset, open_dataset, staged
-from readers.contract.checked import fingerprint
+import packer.packs.stage
+from packer.packs.staged_copies import copy_folder
+from packer.publish import free_space as room
+from packer.publish.atomic import put
+from readers import DamagedError, SegDataset, open_dataset
+from readers import staged_copies as staged
 from readers.contract.files import sha256
+from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
-from readers.contract.table import ShardTable, table_path
+from readers.contract.shard_table import ShardTable, table_path
 
 PRIVATE = f"segpack-{os.geteuid()}"
 
@@ -370,7 +371,7 @@ def test_what_was_cut_short_is_gone_on_with(out: Path, disk: Path) -> None:
             put(written, target)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(packer.staging, "put", fail)
+            patch.setattr(packer.packs.stage, "put", fail)
             done = run("stage", "--quiet", "--workers", 1, out, disk)
         assert (done.exit_code, done.stderr) == (130, "packer: interrupted; nothing was published\n")
         copy = copy_folder(out, disk)
@@ -385,7 +386,7 @@ def test_what_was_cut_short_is_gone_on_with(out: Path, disk: Path) -> None:
 
 SLOWLY = """
 import contextlib, time
-import packer.staging as staging
+import packer.packs.stage as staging
 reading = staging._reading
 @contextlib.contextmanager
 def slowly(*arguments):
@@ -603,16 +604,16 @@ def test_the_copy_goes_on_where_the_pack_is_gone(out: Path, disk: Path) -> None:
 def test_what_there_is_no_room_for_is_refused_before_anything_is_made(
     out: Path, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packer.staging, "room", lambda place: 100_000)
+    monkeypatch.setattr(packer.packs.stage, "room", lambda place: 100_000)
     for arguments in ((out, disk), ("--ram", out)):
         words = refused(1, *arguments)
         assert "has 100,000 to spare" in words
         assert "needs about" in words
     assert not list(disk.iterdir())
     assert not list((tmp_path / "memory").iterdir())
-    monkeypatch.setattr(packer.staging, "room", lambda place: 10**9)
+    monkeypatch.setattr(packer.packs.stage, "room", lambda place: 10**9)
     stage(out, disk)
-    monkeypatch.setattr(packer.staging, "room", lambda place: 0)
+    monkeypatch.setattr(packer.packs.stage, "room", lambda place: 0)
     assert stage(out, disk)["copied_shards"] == 0, "what is there needs no room"
 
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as of_numpy
 from numpy.typing import NDArray
 
-from packer.moments import row_pixels
-from packer.rows import _counted
+from packer.pixels.row_statistics import row_pixels
+from packer.shards.rows import _counted
 from readers import RequestError, SegDataset, open_dataset
 from readers.contract.manifest import Manifest
-from readers.contract.pixels import Pixels
+from readers.contract.pixel_sums import Pixels
 from readers.statistics import WEIGHTINGS, class_weights
 
 SMALL = Pixels((6, 2, 0), (2, 1, 0), (12, 4, 0), 4, (0, 0, 0), (0, 0, 0))

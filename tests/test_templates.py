@@ -9,8 +9,8 @@ import pytest
 from test_pairing import keys, touch
 
 from packer.errors import InputError, UsageError
-from packer.pairing import find_pairs
-from packer.template import Template
+from packer.pairs.find import find_pairs
+from packer.pairs.template import Template
 
 NFC, NFD = (unicodedata.normalize(form, "Zürich/é") for form in ("NFC", "NFD"))
 

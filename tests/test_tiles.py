@@ -11,8 +11,8 @@ from conftest import make_raw, pack, run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packer.geometry import Geometry
-from packer.lookup import IGNORE
+from packer.pixels.class_lookup import IGNORE
+from packer.pixels.resize import Geometry
 from readers import open_dataset
 from readers.contract.errors import RequestError
 from readers.contract.receipt import Receipt

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
-from packer.tuning import (
+from packer.bench.settings import (
     BATCHES,
     LEAST_SECONDS,
     LOADER,
@@ -33,7 +33,7 @@ from packer.tuning import (
 )
 from readers import open_dataset
 from readers.machine import Machine
-from readers.shared import HELD
+from readers.slot_loader import HELD
 
 GIB = 1 << 30
 MACHINE = Machine(affinity=8, quota=None, memory=16 * GIB, available=8 * GIB, shared=4 * GIB)

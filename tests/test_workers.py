@@ -18,17 +18,15 @@ import pytest
 from conftest import RawFolder, make_raw, pack, run
 from drills.workers import drill
 
-from packer.engines import build_shards
-from packer.engines.board import Board, Watch
-from packer.engines.case import MOST_FAILURES
-from packer.engines.glance_case import GlanceCase
-from packer.engines.process import Worker
-from packer.engines.shard_case import ShardCase
-from packer.engines.supervisor import Supervisor
 from packer.errors import EngineError
-from packer.glance import Question
-from packer.plan import Request
-from packer.planning import make_plan
+from packer.plan.make_plan import make_plan
+from packer.plan.request import Request
+from packer.workers import build_shards
+from packer.workers.heartbeat import Board, Watch
+from packer.workers.inspect import Question
+from packer.workers.jobs import MOST_FAILURES, GlanceCase, ShardCase
+from packer.workers.process import Worker
+from packer.workers.supervisor import Supervisor
 from readers import open_dataset
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
@@ -69,7 +67,7 @@ DEEDS = {
 class Finder(PathFinder):
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        spec = super().find_spec(name, path, target) if name == "packer.rows" else None
+        spec = super().find_spec(name, path, target) if name == "packer.shards.rows" else None
         if spec is not None:
             load = spec.loader.exec_module
             def exec_module(module):

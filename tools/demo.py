@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from packer.class_table import read_table
-from packer.labels import LabelCodec
-from packer.pairing import find_pairs
-from packer.pictures.decode import decode_image
-from packer.pictures.rules import ImageRules
+from packer.classes.load import read_table
+from packer.decoding.decode import decode_image
+from packer.decoding.rules import ImageRules
+from packer.pairs.find import find_pairs
+from packer.pixels.label_codec import LabelCodec
 from readers import open_dataset
 from readers.contract.manifest import STORAGES
 from readers.contract.onehot import expand

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.build import Limits, build
-from packer.plan import Request
-from packer.planning import make_plan
+from packer.plan.make_plan import make_plan
+from packer.plan.request import Request
 from readers.contract.manifest import STORAGES
 
 GOLDEN = Path(__file__).resolve().parent.parent / "data_samples" / "golden"

@@ -17,11 +17,11 @@ from packer.cli.log import LOG, TEXT
 from packer.cli.presets import presets_command
 from packer.cli.probe import probe_command
 from packer.cli.repair import repair_command
-from packer.cli.signals import StoppedError, ended_by_signals
 from packer.cli.stage import stage_command
 from packer.cli.stats import stats_command
 from packer.cli.verify import verify_command
 from packer.errors import PackError
+from packer.signals import StoppedError, ended_by_signals
 from readers.contract import VERSION
 from readers.contract.errors import DamagedError, ReadError
 

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from packer.bench.settings import Sweep, cheapest
 from packer.cli.log import LOG
 from packer.cli.progress import progress
 from packer.cli.values import CropType, NumbersType
 from packer.errors import InputError, TargetError, UsageError
-from packer.publish import put_text
-from packer.recipe import LABEL_FORMS
-from packer.tuning import Sweep, cheapest
+from packer.publish.atomic import put_text
+from packer.recipe.recipe import LABEL_FORMS
 from readers.contract.manifest import Manifest
 from readers.machine import Machine
 
 if TYPE_CHECKING:
-    from packer.trials import FirstPass
+    from packer.bench.run import FirstPass
 
 REPORTS = (".html", ".svg")
 
@@ -69,10 +69,10 @@ def bench_command(
     if report is not None:
         _check_report(report)
     # PyTorch takes a second to import, which no other command needs.
-    from packer.cli.bench_facts import facts
+    from packer.bench.run import Question, answer
+    from packer.cli.bench_json import facts
     from packer.cli.bench_page import html, svg
     from packer.cli.bench_text import not_tried, text
-    from packer.trials import Question, answer
 
     question = Question(out, **(asked | {name: _flat(asked[name]) for name in ("batches", "threads", "workers")}))
     with ExitStack() as stack:

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Iterator
 from html import escape
 
+from packer.bench.run import Answer
+from packer.bench.settings import LOADER, Trial
 from packer.cli.bench_text import HEAD, NAMES, about, code, not_tried, rows, warnings, why
-from packer.trials import Answer
-from packer.tuning import LOADER, Trial
-from readers.chart import Axis, Series, line_chart
-from readers.page import page, table
+from readers.report.chart import Axis, Series, line_chart
+from readers.report.page import page, table
 
 
 def html(found: Answer, best: Trial, target: float | None) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from textwrap import wrap
 
+from packer.bench.run import Answer
+from packer.bench.settings import LOADER, MEMORY, NEAR, ROWS, SHARED, SLOTS, STOCK, LeftOut, Setting, Trial, by_batch
 from packer.cli.values import bytes_text
-from packer.trials import Answer
-from packer.tuning import LOADER, MEMORY, NEAR, ROWS, SHARED, SLOTS, STOCK, LeftOut, Setting, Trial, by_batch
 
 NAMES = {LOADER: "loader()", SLOTS: "SlotDataLoader", STOCK: "DataLoader"}
 GIB, WIDTH = 1 << 30, 120

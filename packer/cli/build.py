@@ -18,20 +18,20 @@ from packer.cli.log import FORMATS, LOG, TEXT
 from packer.cli.metrics import measured
 from packer.cli.progress import progress
 from packer.cli.values import BytesType, ClassesType, LimitType, RangeType, SharesType, SizeType, bytes_text, shape_text
-from packer.commit import current_manifest
-from packer.engines import TASK_TIMEOUT, warm_up
+from packer.config.last_build import keep_config
+from packer.decoding.rules import ALPHAS, MOST_PIXELS
 from packer.errors import TargetError, UsageError
-from packer.geometry import EDGES, FITS, INTERPOLATIONS
-from packer.kept_config import keep_config
-from packer.labels import AUTO, CODECS, DIVISORS, UNKNOWNS
-from packer.lock import locked
-from packer.pairing import PairingRules
-from packer.pictures.rules import ALPHAS, MOST_PIXELS
-from packer.plan import Plan, Request
-from packer.planning import make_plan
-from packer.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe, changed_recipe
-from packer.reuse import MTIME, TRUSTS
-from packer.target import check_target, is_ours
+from packer.pairs.find import PairingRules
+from packer.pixels.label_codec import AUTO, CODECS, DIVISORS, UNKNOWNS
+from packer.pixels.resize import EDGES, FITS, INTERPOLATIONS
+from packer.plan.make_plan import make_plan
+from packer.plan.plan import Plan
+from packer.plan.request import MTIME, TASK_TIMEOUT, TRUSTS, Request
+from packer.publish.generation import current_manifest
+from packer.publish.lock import locked
+from packer.publish.target import check_target, is_ours
+from packer.recipe.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe, changed_recipe
+from packer.workers import warm_up
 from readers.contract.manifest import STORAGES
 
 MOST_NAMED = 20

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from packer.cli.values import ClassesType
-from packer.config import Key, Setting, Settings, read_config, to_toml, without_rivals
+from packer.config.config import Key, Setting, Settings, read_config, to_toml, without_rivals
+from packer.config.preset import find_preset
 from packer.errors import InputError
-from packer.preset import find_preset
 from readers.contract.classes import ClassTable
 
 CONFIG, PRESET, PRINT = "config", "preset", "print-config"

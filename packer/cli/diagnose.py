@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from packer.diagnose import Watched
 from packer.errors import UsageError
-from packer.watched import Watched
 from readers.contract.errors import RequestError
 from readers.diagnosis.record import Record
 from readers.diagnosis.report import check_report, to_json, write_report

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from packer.cli.recorded import recorded_request
-from packer.difference import Difference, difference
-from packer.engines import warm_up
-from packer.planning import make_plan
+from packer.packs.diff import Difference, difference
+from packer.plan.make_plan import make_plan
+from packer.workers import warm_up
 
 DIFFERENT = 1
 MOST_NAMED = 20

@@ -11,9 +11,9 @@ import click
 
 from packer.cli.log import LOG
 from packer.cli.values import TimeType, bytes_text
-from packer.commit import current_manifest
-from packer.generations import Generation, delete, garbage, generations, recipe_changes, rollback
-from packer.lock import locked
+from packer.packs.generations import Generation, delete, garbage, generations, recipe_changes, rollback
+from packer.publish.generation import current_manifest
+from packer.publish.lock import locked
 from readers.contract.manifest import Manifest
 
 

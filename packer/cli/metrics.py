@@ -11,7 +11,7 @@ from pathlib import Path
 
 from packer.build import Summary
 from packer.errors import PackError
-from packer.publish import put_text
+from packer.publish.atomic import put_text
 
 LAST_SUCCESS = "packer_last_success_timestamp_seconds"
 HELP = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from packer.cli.build import build_command
-from packer.preset import find_preset, preset_classes, presets
+from packer.config.preset import find_preset, preset_classes, presets
 
 
 @click.group("presets", invoke_without_command=True, short_help="List what --preset knows.")

@@ -13,15 +13,16 @@ import click
 from packer.build import all_cores
 from packer.cli.build import build_command
 from packer.cli.values import ClassesType, CountType
-from packer.config import to_toml
-from packer.engines import TASK_TIMEOUT, warm_up
+from packer.config.config import to_toml
 from packer.errors import InputError
-from packer.evidence import listed
-from packer.pairing import PairingRules
-from packer.palettes import colour_name
-from packer.probe import Probe, ProbeRequest, probe
-from packer.publish import put_text
-from packer.survey import Survey
+from packer.pairs.find import PairingRules
+from packer.plan.palettes import colour_name
+from packer.plan.request import TASK_TIMEOUT
+from packer.probe.guess_labels import listed
+from packer.probe.probe import Probe, ProbeRequest, probe
+from packer.probe.survey import Survey
+from packer.publish.atomic import put_text
+from packer.workers import warm_up
 from readers.contract.classes import ClassTable
 
 MOST_NAMED = 10

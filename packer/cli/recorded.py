@@ -7,8 +7,8 @@ from pathlib import Path
 
 from packer.build import Limits
 from packer.cli.build import build_command, requested
-from packer.kept_config import kept_config
-from packer.plan import Request
+from packer.config.last_build import kept_config
+from packer.plan.request import Request
 
 ONLY_OF_THE_COMMAND = ("as_json", "dry_run", "quiet", "log_format", "metrics_file", "config", "preset", "print_config")
 

@@ -10,11 +10,11 @@ from packer.build import all_cores
 from packer.cli.build import changing, run_build, summary_text
 from packer.cli.progress import progress
 from packer.cli.recorded import recorded_request
-from packer.engines import warm_up
-from packer.planning import make_plan
-from packer.repair import distrusted, forget
-from packer.target import is_ours, tidy
-from packer.verify import verify
+from packer.packs.repair import distrusted, forget
+from packer.packs.verify import verify
+from packer.plan.make_plan import make_plan
+from packer.publish.target import is_ours, tidy
+from packer.workers import warm_up
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import Manifest
 

@@ -13,12 +13,12 @@ from packer.build import all_cores
 from packer.cli.log import LOG
 from packer.cli.progress import progress
 from packer.cli.values import bytes_text
-from packer.commit import current_manifest
-from packer.copies import Copy, copies, copy_folder, drop
 from packer.errors import UsageError
-from packer.staging import Staged, stage
+from packer.packs.stage import Staged, stage
+from packer.packs.staged_copies import Copy, copies, copy_folder, drop
+from packer.publish.generation import current_manifest
 from readers.contract.manifest import Manifest
-from readers.staged import MEMORY, PLACES, find
+from readers.staged_copies import MEMORY, PLACES, find
 
 
 @click.command("stage", short_help="Bring a pack to local disk or memory.")

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from packer.geometry import NATIVE
-from packer.shares import Shares
+from packer.pairs.split_by_hash import Shares
+from packer.pixels.resize import NATIVE
 from readers.contract.classes import ClassTable
 
 EVERY = 1 << 40

@@ -10,7 +10,7 @@ import click
 from packer.build import all_cores
 from packer.cli.progress import progress
 from packer.cli.values import bytes_text
-from packer.verify import verify
+from packer.packs.verify import verify
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import Manifest
 

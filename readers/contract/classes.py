@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from readers.contract.checked import Entry
+from readers.contract.json_entry import Entry
 
 DrawnColour = tuple[int, int, int]
 Colour = DrawnColour | tuple[int, int, int, int]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from readers.contract.checked import Problem
+from readers.contract.json_entry import Problem
 
 
 class ReadError(Exception):

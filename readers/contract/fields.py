@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from readers.contract.checked import Entry
+from readers.contract.json_entry import Entry
 
 IMAGE = "image"
 LABEL = "label"

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from readers.contract.checked import Entry, Problem, fingerprint
 from readers.contract.classes import ClassTable
 from readers.contract.errors import ManifestError, NoPackError
 from readers.contract.fields import Field
 from readers.contract.files import plain_file
-from readers.contract.pixels import Pixels
+from readers.contract.json_entry import Entry, Problem, fingerprint
+from readers.contract.pixel_sums import Pixels
 
 FORMAT = "segpack"
 FORMAT_VERSION = 1

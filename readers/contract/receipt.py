@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from readers.contract.checked import Entry, Problem
 from readers.contract.errors import DamagedError
+from readers.contract.json_entry import Entry, Problem
 from readers.contract.manifest import DIGEST, NAME, STORAGES
-from readers.contract.pixels import Pixels
+from readers.contract.pixel_sums import Pixels
 
 SUFFIX = ".receipt.json"
 LOOK = re.compile(r"[0-9a-f]{8}([0-9a-f]{16}|flat)")

@@ -9,13 +9,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from readers.chart import Axis, Series, line_chart, stacked_chart
 from readers.contract.errors import RequestError
-from readers.diagnosis.put import put_text
+from readers.contract.files import put_text
 from readers.diagnosis.record import Record
 from readers.diagnosis.timeline import joined
 from readers.diagnosis.verdict import verdict
-from readers.page import page, table
+from readers.report.chart import Axis, Series, line_chart, stacked_chart
+from readers.report.page import page, table
 
 TITLE = "What this training waits for"
 MOST_BARS = 200

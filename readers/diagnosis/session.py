@@ -100,7 +100,7 @@ class Session:
             self._write()
 
     def _write(self) -> None:
-        from readers.diagnosis.put import put_text
+        from readers.contract.files import put_text
         from readers.diagnosis.watch import record_of
 
         self._written = time.monotonic()

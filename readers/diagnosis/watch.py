@@ -12,12 +12,11 @@ from typing import Any, Protocol
 import torch
 
 from readers.contract.errors import RequestError
-from readers.diagnosis.record import Record, Source
+from readers.diagnosis.record import Record, Source, Totals
 from readers.diagnosis.report import check_report, write_report
 from readers.diagnosis.samples import Samples
 from readers.diagnosis.source import source_of
 from readers.diagnosis.steps import Steps
-from readers.diagnosis.totals import Totals
 from readers.diagnosis.verdict import Verdict, verdict
 from readers.machine import Machine
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, SIZE, Field
 from readers.formats.column import Column, ShardFacts, damage_at
-from readers.formats.native import Sizes, native_column
 from readers.formats.shard import Keys, Shard
+from readers.formats.varying_size import Sizes, native_column
 
 SUFFIX = ".arrow"
 SIZE_KIND = pa.list_(pa.uint32(), 2)

@@ -10,8 +10,8 @@ import h5py
 
 from readers.contract.errors import DamagedError
 from readers.formats.column import Column, ShardFacts, damage_at, whole_column
-from readers.formats.native import rows_of, stored_names
 from readers.formats.shard import Shard
+from readers.formats.varying_size import rows_of, stored_names
 
 SUFFIX = ".h5"
 _RAISED = LookupError, RuntimeError, ValueError, TypeError, OverflowError, NotImplementedError

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readers.contract.checked import Entry, Problem
 from readers.contract.errors import DamagedError
 from readers.contract.fields import IMAGE, KEY, LABEL, SIZE, Field
+from readers.contract.json_entry import Entry, Problem
 from readers.formats.column import Column, ShardFacts, damage_at, load, map_file, plain_dtype
-from readers.formats.native import SIZE_DTYPE, SIZE_SHAPE, Sizes, native_column
 from readers.formats.shard import Shard
+from readers.formats.varying_size import SIZE_DTYPE, SIZE_SHAPE, Sizes, native_column
 
 SUFFIX = ".lmdb"
 LAYOUT_KEY = b"layout"

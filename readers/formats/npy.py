@@ -9,8 +9,8 @@ from pathlib import Path
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY
 from readers.formats.column import Column, ShardFacts, damage_at, load_texts, plain_dtype, whole_column
-from readers.formats.native import rows_of, stored_names
 from readers.formats.shard import Shard
+from readers.formats.varying_size import rows_of, stored_names
 
 LIKELY = 256
 """More bytes than the header of a column has, unless it has many sides."""

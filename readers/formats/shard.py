@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, Field
-from readers.formats.advice import absent, let_go, resident, want
 from readers.formats.column import Column, ShardFacts, damage_at, load_texts, map_file
-from readers.formats.native import Sizes
+from readers.formats.page_cache import absent, let_go, resident, want
+from readers.formats.varying_size import Sizes
 
 SMALL = 16 << 10
 """Rows of fewer bytes are copied together where they can be: the calls cost more than the copies."""

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from street import CLASSES
 
 from bench.streets import image_path, label_path
-from packer.engines.memory import keep_memory
-from packer.geometry import nearest_source
+from packer.pixels.resize import nearest_source
+from packer.workers.memory import keep_memory
 
 SIZE = 512
 """The stored height and width."""

@@ -12,13 +12,13 @@ from street import CLASSES
 
 from bench.contenders.pairs import Pixels
 from bench.streets import image_path, label_path
-from packer.class_table import numbered_classes
-from packer.engines.memory import keep_memory
-from packer.geometry import Geometry
-from packer.labels import LabelCodec
-from packer.pictures.decode import decode_image
-from packer.pictures.rules import ImageRules
-from packer.rows import load_picture
+from packer.classes.load import numbered_classes
+from packer.decoding.decode import decode_image
+from packer.decoding.rules import ImageRules
+from packer.pixels.label_codec import LabelCodec
+from packer.pixels.resize import Geometry
+from packer.shards.rows import load_picture
+from packer.workers.memory import keep_memory
 from readers.contract.classes import ClassTable
 
 RULES = ImageRules()

@@ -84,7 +84,7 @@ def writer(job: Job) -> Callable[[], None]:
 def packer(job: Job) -> Callable[[], None]:
     """Ourselves: the command, in this process."""
     command = import_module("packer.cli").main
-    import_module(f"packer.formats.{job.name}")
+    import_module(f"packer.shards.formats.{job.name}")
     options = ["--format", job.name, "--labels", "index", "--classes", len(CLASSES), "--size", f"{job.side}x{job.side}"]
     options += ["--shard-size", SHARD, "--workers", job.workers, "--quiet", job.raw, job.out / "pack"]
 

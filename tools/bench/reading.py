@@ -39,7 +39,7 @@ from torch.utils.data import DataLoader
 from readers import Order, SegDataset, SlotDataLoader, open_dataset
 from readers.contract.manifest import MANIFEST, STORAGES, Manifest, generation_path
 from readers.contract.onehot import expand
-from readers.contract.table import table_path
+from readers.contract.shard_table import table_path
 
 PAIRS, SIDE, CLASSES, BATCH, DISTINCT = 1200, 512, 12, 16, 24
 WIDE = (1024, 2048)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from bench.cold import forget, make, report
 from readers.contract.manifest import SHARDS, STORAGES
-from readers.staged import MEMORY
+from readers.staged_copies import MEMORY
 
 
 def main() -> None:

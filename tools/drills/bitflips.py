@@ -18,9 +18,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.decode import decode_image
+from packer.decoding.rules import ImageRules
 from packer.errors import BadPair
-from packer.pictures.decode import decode_image
-from packer.pictures.rules import ImageRules
 
 RAW = Path(__file__).resolve().parents[2] / "data_samples" / "raw" / "train"
 REFUSED, SAME, OTHER = "refused", "same pixels", "other pixels"

@@ -30,7 +30,7 @@ from drills.tally import Tally, finish
 from drills.tiny import SHARDS
 from drills.versions import CHANGING, make_version, read_version, version_of
 from packer.errors import BusyError
-from packer.generations import generations
+from packer.packs.generations import generations
 from readers import open_dataset
 from readers.contract.manifest import STORAGES, Manifest
 

@@ -27,7 +27,7 @@ import cv2
 import numpy as np
 
 from packer.cli import main as packer
-from packer.verify import verify
+from packer.packs.verify import verify
 from readers.contract.errors import ReadError
 from readers.contract.manifest import STORAGES
 from readers.pack import Pack

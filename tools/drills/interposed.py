@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from packer.cli import main as packer
-from packer.engines.process import warm_up
+from packer.workers.process import warm_up
 
 SOURCE = Path(__file__).with_name("interpose.c")
 STATE, PRELOAD = "DRILL_STATE", "LD_PRELOAD"

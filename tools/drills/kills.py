@@ -26,9 +26,9 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
-import packer.commit
-import packer.generations
-import packer.publish
+import packer.packs.generations
+import packer.publish.atomic
+import packer.publish.generation
 from drills.interposed import KILLED, Action, interposed, run
 from drills.scenes import Scene, chosen, leftovers, options
 from readers.contract.manifest import MANIFEST
@@ -105,7 +105,7 @@ def _count(found: Counter[str], scene: Scene, out: Path, code: int, told: str) -
 @contextmanager
 def sabotaged(how: str | None) -> Iterator[None]:
     """Without a safeguard."""
-    real, real_table = packer.publish.put_text, packer.commit._put_table
+    real, real_table = packer.publish.atomic.put_text, packer.publish.generation._put_table
     waiting = list[Callable[[], None]]()
 
     def in_place(text: str, target: Path) -> None:
@@ -121,10 +121,10 @@ def sabotaged(how: str | None) -> Iterator[None]:
 
     put_text = {"in-place": in_place, "manifest-first": then}.get(str(how), real)
     with ExitStack() as patches:
-        for module in (packer.commit, packer.generations):
+        for module in (packer.publish.generation, packer.packs.generations):
             patches.enter_context(mock.patch.object(module, "put_text", put_text))
         if how == "manifest-first":
-            patches.enter_context(mock.patch.object(packer.commit, "_put_table", later))
+            patches.enter_context(mock.patch.object(packer.publish.generation, "_put_table", later))
         yield
 
 

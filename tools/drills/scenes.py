@@ -16,10 +16,10 @@ import cv2
 import numpy as np
 
 from drills.interposed import run
-from packer.copies import copy_folder
-from packer.generations import generations, receipt_paths
-from packer.stamps import STAMPS
-from packer.verify import verify
+from packer.packs.generations import generations, receipt_paths
+from packer.packs.staged_copies import copy_folder
+from packer.packs.verify import verify
+from packer.publish.target import STAMPS
 from readers.contract.errors import NoPackError, ReadError
 from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, STORAGES, Manifest
 from readers.contract.receipt import SUFFIX

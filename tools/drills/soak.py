@@ -27,9 +27,9 @@ import readers
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from drills.damage import BROKEN, Worker
 from packer.cli import main as packer
-from packer.stamps import STAMPS
+from packer.publish.target import STAMPS
 from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest
-from readers.contract.table import table_path
+from readers.contract.shard_table import table_path
 from readers.pack import Pack
 
 PICTURES, CHANGED, KEPT = 40, 3, 3

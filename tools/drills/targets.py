@@ -18,24 +18,25 @@ from pathlib import Path
 import click
 import cv2
 import numpy as np
+from packer.presets import __file__ as presets
 
 from drills.damage import make_pack
-from packer.class_table import read_table
+from packer.classes.load import read_table
 from packer.cli.recorded import recorded_request
+from packer.decoding.decode import decode_image, decode_label, decode_palette
+from packer.decoding.file_types import read_header
+from packer.decoding.header import Header
+from packer.decoding.rules import ImageRules
 from packer.errors import BadPair, PackError
-from packer.pictures.decode import decode_image, decode_label, decode_palette
-from packer.pictures.header import Header
-from packer.pictures.kinds import read_header
-from packer.pictures.rules import ImageRules
-from packer.presets import __file__ as presets
-from packer.stamps import STAMPS, load_stamps
-from packer.stamps import SUFFIX as STAMPS_SUFFIX
-from readers.contract.checked import fingerprint
+from packer.publish.target import STAMPS
+from packer.shards.stamps import SUFFIX as STAMPS_SUFFIX
+from packer.shards.stamps import load_stamps
+from readers.checksums import read_receipt
 from readers.contract.errors import ReadError
+from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, STORAGES, Manifest
 from readers.contract.receipt import SUFFIX, Receipt
-from readers.contract.table import table_path
-from readers.digests import read_receipt
+from readers.contract.shard_table import table_path
 from readers.formats import arrow, hdf5, lmdb, npy, shard_paths
 from readers.formats.column import ShardFacts
 from readers.pack import Pack

@@ -34,8 +34,8 @@ from readers.contract.manifest import STORAGES
 
 TIMEOUT = 1
 IMPATIENT = f"""
-import packer.engines.supervisor
-packer.engines.supervisor.PATIENCE = {TIMEOUT}
+import packer.workers.supervisor
+packer.workers.supervisor.PATIENCE = {TIMEOUT}
 from packer.__main__ import main
 main()
 """

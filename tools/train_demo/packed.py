@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packer.cli.recorded import recorded_request
-from packer.piece import Piece
-from packer.plan import Plan
-from packer.planning import make_plan
-from packer.recipe import Recipe
+from packer.plan.make_plan import make_plan
+from packer.plan.plan import Plan
+from packer.recipe.piece import Piece
+from packer.recipe.recipe import Recipe
 from readers import SegDataset, open_dataset
 from readers.contract.manifest import Manifest
 

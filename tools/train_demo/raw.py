@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset
 
-from packer.geometry import nearest_source
-from packer.labels import COLOUR, INDEX, LabelCodec
-from packer.lookup import Lookup
-from packer.pictures.decode import decode_image, decode_label
+from packer.decoding.decode import decode_image, decode_label
+from packer.pixels.class_lookup import Lookup
+from packer.pixels.label_codec import COLOUR, INDEX, LabelCodec
+from packer.pixels.resize import nearest_source
 from readers import Order
 from train_demo.packed import Packed
 

@@ -10,11 +10,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.class_table import read_table
-from packer.labels import LabelCodec
-from packer.pairing import find_pairs
-from packer.pictures.decode import decode_image
-from packer.pictures.rules import ImageRules
+from packer.classes.load import read_table
+from packer.decoding.decode import decode_image
+from packer.decoding.rules import ImageRules
+from packer.pairs.find import find_pairs
+from packer.pixels.label_codec import LabelCodec
 
 SIDE = 512
 DRAWN = Path(__file__).resolve().parents[3] / "data_samples" / "raw"

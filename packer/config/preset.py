@@ -1,0 +1,62 @@
+"""Presets: configurations that come with us, which say how public data sets are paired and read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from packer.classes.load import class_table
+from packer.config.config import CLASSES, Key, Settings, read_config
+from packer.errors import UsageError
+from packer.pixels.label_codec import BINARY, BINARY_CLASSES
+from readers.contract.classes import ClassTable
+
+FOLDER = Path(__file__).parent / "presets"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One of the TOML files in packer/config/presets."""
+
+    name: str
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}.toml"
+
+    @property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    @property
+    def about(self) -> str:
+        """What it is, in one line: the first of the file."""
+        return self.text.partition("\n")[0].removeprefix("#").strip()
+
+    def settings(self, keys: Mapping[str, Key]) -> Settings:
+        return read_config(self.path, keys)
+
+
+def presets() -> list[Preset]:
+    """All of them, by name."""
+    return [Preset(name) for name in sorted(path.stem for path in FOLDER.glob("*.toml"))]
+
+
+def find_preset(name: str) -> Preset:
+    """The preset of this name, or which name is the nearest."""
+    names = [preset.name for preset in presets()]
+    if name in names:
+        return Preset(name)
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+    raise UsageError(f"--preset {name}: there is no such preset; {hint}")
+
+
+def preset_classes(settings: Settings) -> ClassTable | None:
+    """The classes that a preset's labels have, without what it ignores."""
+    classes, ignore = settings.get(CLASSES), settings.get("ignore", [])
+    if isinstance(classes, (str, ClassTable)) and isinstance(ignore, list):
+        return class_table(FOLDER, classes, ignore)
+    return BINARY_CLASSES if settings.get("label-codec") == BINARY else None

@@ -1,0 +1,1 @@
+"""Decoding: one file per picture format. What is doubtful is refused."""

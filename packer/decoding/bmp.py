@@ -1,0 +1,107 @@
+"""BMP: rows of bytes, decoded here; the kinds that are compressed are refused."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from io import BytesIO
+from typing import BinaryIO
+
+import cv2
+import numpy as np
+
+from packer.decoding.header import Header, Pixels, Stored, seen_through
+from packer.errors import BadPair
+
+SIGNATURE = b"BM"
+_CORE, _INFO = 12, 40
+_RGB, _BITFIELDS = 0, 3
+_COMPRESSED = {1: "RLE8", 2: "RLE4", 4: "JPEG", 5: "PNG"}
+_MASKS = (0x00FF0000, 0x0000FF00, 0x000000FF)
+_OPAQUE_OR_NOT = 0xFF000000
+
+
+@dataclass(frozen=True)
+class _Bmp:
+    """What the header says: where rows and palette lie, and which way the rows go."""
+
+    width: int
+    height: int
+    bits: int
+    is_top_down: bool
+    has_alpha: bool
+    rows_at: int
+    palette_at: int
+    palette_size: int
+    palette_width: int
+
+    @property
+    def row_bytes(self) -> int:
+        return (self.width * self.bits + 31) // 32 * 4
+
+
+def read(file: BinaryIO) -> Header:
+    bmp = _read(file)
+    channels = 1 if bmp.bits <= 8 else 4 if bmp.has_alpha else 3
+    if file.seek(0, 2) < bmp.rows_at + bmp.row_bytes * bmp.height:
+        raise BadPair("is cut short")
+    return Header("BMP", bmp.width, bmp.height, 8, channels, has_palette=bmp.bits <= 8)
+
+
+def decode(data: bytes, header: Header) -> Stored:
+    """Indices with their palette, or colours; rows are stored from the bottom up, mostly."""
+    bmp = _read(BytesIO(data))
+    rows = np.frombuffer(data, np.uint8, bmp.row_bytes * bmp.height, bmp.rows_at).reshape(bmp.height, bmp.row_bytes)
+    if not bmp.is_top_down:
+        rows = rows[::-1]
+    if bmp.bits <= 8:
+        return Stored(_indices(rows, bmp), palette=_palette(data, bmp))
+    pixels = rows[:, : bmp.width * bmp.bits // 8].reshape(bmp.height, bmp.width, -1)
+    colours = cv2.cvtColor(np.ascontiguousarray(pixels[..., :3]), cv2.COLOR_BGR2RGB)
+    return Stored(colours, seen_through(pixels[..., 3]) if bmp.has_alpha else None)
+
+
+def _read(file: BinaryIO) -> _Bmp:
+    """The header, of any version; what its words leave open is refused."""
+    file.seek(0)
+    start = file.read(14 + 124)
+    rows_at, length = struct.unpack_from("<II", start, 10)
+    compression, used, alpha_mask = _RGB, 0, 0
+    if length == _CORE:
+        width, height, planes, bits = struct.unpack_from("<HHHH", start, 18)
+    elif length >= _INFO:
+        width, height, planes, bits, compression = struct.unpack_from("<iiHHI", start, 18)
+        (used,) = struct.unpack_from("<I", start, 46)
+    else:
+        raise BadPair(f"has a header of {length} bytes, which no BMP has that can be packed")
+    if compression in _COMPRESSED:
+        raise BadPair(f"is a BMP compressed by {_COMPRESSED[compression]}; convert it to PNG")
+    if compression == _BITFIELDS and bits == 32:
+        if struct.unpack_from("<III", start, 54) != _MASKS:
+            raise BadPair("is a BMP with channels of its own making; convert it to PNG")
+        alpha_mask = struct.unpack_from("<I", start, 66)[0] if length >= 56 else 0
+    elif compression != _RGB:
+        raise BadPair(f"is a BMP of the kind {compression} with {bits} bits; convert it to PNG")
+    if bits not in (1, 4, 8, 24, 32) or planes != 1 or width <= 0 or alpha_mask not in (0, _OPAQUE_OR_NOT):
+        raise BadPair(f"is a BMP with {bits} bits per pixel, {planes} planes and {width} columns; convert it to PNG")
+    entries = min(used or 1 << bits, 1 << bits) if bits <= 8 else 0
+    palette_width = 3 if length == _CORE else 4
+    if rows_at < 14 + length + entries * palette_width:
+        raise BadPair("is damaged: its header or palette reaches into its pixels")
+    return _Bmp(width, abs(height), bits, height < 0, bool(alpha_mask), rows_at, 14 + length, entries, palette_width)
+
+
+def _indices(rows: Pixels, bmp: _Bmp) -> Pixels:
+    """One number per pixel; of less than 8 bits, the first pixel is in the highest."""
+    if bmp.bits == 8:
+        return np.ascontiguousarray(rows[:, : bmp.width])
+    shifts = np.arange(8 - bmp.bits, -1, -bmp.bits, dtype=np.uint8)
+    numbers = rows[..., None] >> shifts & (2**bmp.bits - 1)
+    return np.ascontiguousarray(numbers.reshape(bmp.height, -1)[:, : bmp.width])
+
+
+def _palette(data: bytes, bmp: _Bmp) -> Pixels:
+    """Blue, green and red are stored; all opaque."""
+    size = bmp.palette_size * bmp.palette_width
+    colours = np.frombuffer(data, np.uint8, size, bmp.palette_at).reshape(-1, bmp.palette_width)
+    return np.concatenate([colours[:, 2::-1], np.full((len(colours), 1), 255, np.uint8)], axis=1)

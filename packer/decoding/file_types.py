@@ -1,0 +1,63 @@
+"""Which kind of picture a file is, by its first bytes: those that can be packed, and those that have a name."""
+
+from __future__ import annotations
+
+import struct
+from types import ModuleType
+from typing import BinaryIO
+
+from packer.decoding import bmp, jpeg, png, tiff, webp
+from packer.decoding.header import Header
+from packer.decoding.rules import MOST_PIXELS
+from packer.errors import BadPair
+
+_KINDS: tuple[tuple[tuple[bytes, ...], ModuleType], ...] = (
+    ((png.SIGNATURE,), png),
+    ((jpeg.SIGNATURE,), jpeg),
+    (tiff.SIGNATURES, tiff),
+    ((bmp.SIGNATURE,), bmp),
+)
+_OTHERS = {
+    b"GIF8": "a GIF",
+    b"\0\0\0\x0cjP  ": "a JPEG 2000",
+    b"\xff\x4f\xff\x51": "a JPEG 2000",
+    b"\xff\x0a": "a JPEG XL",
+    b"\0\0\0\x0cJXL ": "a JPEG XL",
+    b"\x76\x2f\x31\x01": "an OpenEXR",
+    b"\x93NUMPY": "a NumPy array",
+    b"8BPS": "a Photoshop file",
+    b"#?RADIANCE": "a Radiance HDR",
+    **{b"P%d" % number: "a PNM" for number in range(1, 8)},
+    b"PF": "a PFM",
+    b"Pf": "a PFM",
+}
+
+
+def kind_of(start: bytes) -> ModuleType:
+    """The module that reads a file which begins with these 16 bytes."""
+    for signatures, kind in _KINDS:
+        if start.startswith(signatures):
+            return kind
+    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+        return webp
+    if not start:
+        raise BadPair("is empty")
+    name = next((name for signature, name in _OTHERS.items() if start.startswith(signature)), None)
+    if start[4:8] == b"ftyp":
+        name = "a HEIF or AVIF"
+    if name is None:
+        raise BadPair("is no PNG, JPEG, TIFF, BMP or WebP")
+    raise BadPair(f"is {name}, which cannot be packed; convert it to PNG")
+
+
+def read_header(file: BinaryIO, max_pixels: int = MOST_PIXELS) -> Header:
+    """The header of a picture. Raises BadPair where it is none, or one that says impossible things."""
+    kind = kind_of(file.read(16))
+    try:
+        header: Header = kind.read(file)
+    except (struct.error, IndexError, KeyError) as error:
+        raise BadPair("ends within its header") from error
+    if not 0 < header.stored_width * header.stored_height <= max_pixels:
+        size = f"{header.stored_width}x{header.stored_height} pixels"
+        raise BadPair(f"claims {size}; there must be some, and at most {max_pixels} (--max-pixels)")
+    return header

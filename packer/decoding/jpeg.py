@@ -1,0 +1,96 @@
+"""JPEG: every warning of libjpeg is a refusal, for where it warns it has filled in what was missing."""
+
+from __future__ import annotations
+
+import struct
+from io import BytesIO
+from typing import BinaryIO
+
+import numpy as np
+import simplejpeg
+
+from packer.decoding.header import EXIF, Header, Stored, exif_orientation, xmp_orientation
+from packer.errors import BadPair
+
+SIGNATURE = b"\xff\xd8"
+_XMP = b"http://ns.adobe.com/xap/1.0/\0"
+_FRAMES = (0xC0, 0xC1, 0xC2, 0xC9, 0xCA)
+"""Baseline, extended and progressive, with either entropy coding; the others are lossless or in several frames."""
+
+
+def read(file: BinaryIO) -> Header:
+    """Follow the markers up to the scan: the frame header is on the way, and so is the orientation."""
+    frame: tuple[int, ...] | None = None
+    exif: int | None = None
+    xmp: int | None = None
+    file.seek(2)
+    while (marker := _marker(file)) not in (0xD9, 0xDA):
+        (length,) = struct.unpack(">H", file.read(2))
+        if length < 2:
+            raise BadPair("is not a JPEG that follows the standard: a segment has no length")
+        content = file.read(length - 2)
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            if marker not in _FRAMES:
+                raise BadPair(
+                    f"is a JPEG of a rare kind (frame {marker:#x}: lossless or hierarchical); convert it to PNG"
+                )
+            frame = struct.unpack_from(">BHHB", content)
+        elif marker == 0xE1 and content.startswith(EXIF):
+            exif = exif or exif_orientation(content)
+        elif marker == 0xE1 and content.startswith(_XMP):
+            xmp = xmp or xmp_orientation(content)
+    if frame is None:
+        raise BadPair("has no frame header")
+    depth, height, width, components = frame
+    if components not in (1, 3):
+        raise BadPair(f"has {components} colour components (CMYK?); convert it to RGB")
+    if depth != 8:
+        raise BadPair(f"is a JPEG with {depth} bits per channel; convert it to PNG")
+    return Header("JPEG", width, height, depth, components, is_lossy=True, orientation=exif or xmp or 1)
+
+
+def decode(data: bytes, header: Header) -> Stored:
+    """Numbers of a gray JPEG, colours of any other."""
+    try:
+        pixels = simplejpeg.decode_jpeg(data, "GRAY" if header.channels == 1 else "RGB", strict=True)
+    except ValueError as error:
+        raise BadPair(f"is damaged ({error})") from error
+    _check_scans(data, header.channels)
+    numbers = np.asarray(pixels, np.uint8)
+    return Stored(numbers[..., 0] if header.channels == 1 else numbers)
+
+
+def identity() -> str:
+    return f"simplejpeg {simplejpeg.__version__}"
+
+
+def _check_scans(data: bytes, channels: int) -> None:
+    """Refuse a file that ends properly, but before the scans that bring the last bits of every channel."""
+    file = BytesIO(data)
+    read(file)
+    place, end = file.tell() - 2, None
+    missing: dict[int, list[int]] = {}
+    while place >= 0:
+        count = data[place + 4]
+        first, last, bits = struct.unpack_from("BBB", data, place + 5 + 2 * count)
+        for channel in data[place + 5 : place + 5 + 2 * count : 2]:
+            missing.setdefault(channel, [1] * 64)[first : last + 1] = [bits & 15] * (last + 1 - first)
+        if end is None:
+            if len(missing) == channels and not any(map(any, missing.values())):
+                return  # a scan brought it all, as of most files; looking for more takes longer than all else here
+            end = data.find(b"\xff\xd9", place)
+        place = data.find(b"\xff\xda", place + 2, end)
+    if len(missing) < channels or any(any(bits) for bits in missing.values()):
+        raise BadPair("is damaged: its last scans are missing")
+
+
+def _marker(file: BinaryIO) -> int:
+    """The next marker that a length follows, or that ends the header."""
+    while True:
+        marker = file.read(2)
+        while marker[1] == 0xFF:  # padding
+            marker = marker[1:] + file.read(1)
+        if marker[0] != 0xFF:
+            raise BadPair("is not a JPEG that follows the standard: a marker is missing")
+        if marker[1] != 0x01 and not 0xD0 <= marker[1] <= 0xD7:
+            return marker[1]

@@ -1,0 +1,146 @@
+"""PNG: the chunks are ours to check and choose from; OpenCV only unpacks the raster."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.decoding import opencv
+from packer.decoding.header import Header, Pixels, Stored, exif_orientation, seen_through, xmp_orientation
+from packer.errors import BadPair
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+GRAY, RGB, PALETTE, GRAY_ALPHA, RGB_ALPHA = 0, 2, 3, 4, 6
+_CHANNELS = {GRAY: 1, RGB: 3, PALETTE: 1, GRAY_ALPHA: 2, RGB_ALPHA: 4}
+_DEPTHS = {GRAY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), GRAY_ALPHA: (8, 16), RGB_ALPHA: (8, 16)}
+_CRITICAL = (b"IHDR", b"PLTE", b"IDAT", b"IEND")
+_XMP = b"XML:com.adobe.xmp\0\0\0"
+
+
+def read(file: BinaryIO) -> Header:
+    """Read the chunks' headers; only IHDR and what tells the orientation matter, and that may come after the pixels."""
+    facts: tuple[int, ...] | None = None
+    exif: int | None = None
+    xmp: int | None = None
+    file.seek(len(SIGNATURE))
+    while True:
+        length, kind = struct.unpack(">I4s", file.read(8))
+        _check_kind(kind, first=facts is None)
+        if kind == b"IEND":
+            break
+        content = file.read(length) if kind in (b"IHDR", b"eXIf", b"iTXt") and length < 1 << 16 else b""
+        file.seek(length - len(content) + 4, 1)
+        if kind == b"IHDR":
+            facts = struct.unpack(">IIBBBBB", content)
+        elif kind == b"eXIf":
+            exif = exif_orientation(content)
+        elif content.startswith(_XMP):
+            xmp = xmp_orientation(content)
+    assert facts is not None
+    width, height, depth, colour, *_ = facts
+    if depth not in _DEPTHS.get(colour, ()):
+        raise BadPair(f"claims the colour type {colour} with {depth} bits, which no PNG has")
+    return Header("PNG", width, height, depth, _CHANNELS[colour], orientation=exif or xmp or 1, has_palette=colour == 3)
+
+
+def decode(data: bytes, header: Header) -> Stored:
+    """Gray and palette as the numbers in the file, colours as colours; tRNS and alpha both as alpha."""
+    palette, marked = b"", b""
+    raster = [SIGNATURE]
+    for kind, start, end in _chunks(data):
+        if kind == b"PLTE":
+            palette = data[start:end]
+        elif kind == b"tRNS":
+            marked = data[start:end]
+        elif kind == b"IHDR":
+            raster.append(_as_gray(data[start:end]))
+        elif kind in (b"IDAT", b"IEND"):
+            raster.append(data[start - 8 : end + 4])
+    return _stored(b"".join(raster), data[25], header, palette, marked)
+
+
+def _stored(raster: bytes, colour: int, header: Header, palette: bytes, marked: bytes) -> Stored:
+    """Unpack the raster, and say of each pixel what the palette and tRNS make of it."""
+    if colour in (GRAY, PALETTE):
+        numbers = opencv.decode(raster, cv2.IMREAD_UNCHANGED)
+        if header.depth < 8:  # OpenCV spreads them over 0..255
+            numbers = numbers // (255 // (2**header.depth - 1))
+        if colour == PALETTE:
+            return Stored(numbers, palette=_palette(palette, marked))
+        return Stored(numbers, _marked(numbers, marked))
+    if colour == RGB:
+        flags = cv2.IMREAD_COLOR_RGB if header.depth == 8 else cv2.IMREAD_COLOR_RGB | cv2.IMREAD_ANYDEPTH
+        numbers = opencv.decode(raster, flags)
+        return Stored(numbers, _marked(numbers, marked))
+    pixels = opencv.decode(raster, cv2.IMREAD_UNCHANGED)
+    alpha = seen_through(pixels[..., 3])
+    if colour == GRAY_ALPHA:
+        return Stored(np.ascontiguousarray(pixels[..., 0]), alpha)
+    return Stored(cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB), alpha)
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Each chunk as (type, start, end) of its content; a wrong checksum, order or end is damage."""
+    place, previous, seen = len(SIGNATURE), b"", set[bytes]()
+    while place + 12 <= len(data):
+        (length,) = struct.unpack_from(">I", data, place)
+        kind, start, end = data[place + 4 : place + 8], place + 8, place + 8 + length
+        if end + 4 > len(data):
+            break
+        _check_kind(kind, first=not seen)
+        if zlib.crc32(memoryview(data)[place + 4 : end]) != struct.unpack_from(">I", data, end)[0]:
+            raise BadPair(f"is damaged: the checksum of its chunk {kind.decode('latin-1')!r} is wrong")
+        if kind in seen and kind in _CRITICAL and not kind == previous == b"IDAT":
+            raise BadPair(f"is damaged: its chunk {kind.decode('latin-1')!r} comes again")
+        yield kind, start, end
+        if kind == b"IEND":
+            return
+        seen.add(kind)
+        place, previous = end + 4, kind
+    raise BadPair("is cut short")
+
+
+def _check_kind(kind: bytes, first: bool) -> None:
+    """Refuse what is no PNG, what is more than one picture, and what the standard says must be understood."""
+    if kind == b"CgBI":
+        raise BadPair("is a PNG in Apple's own form (CgBI), with other colours; convert it to PNG")
+    if first and kind != b"IHDR":
+        raise BadPair("is not a PNG that follows the standard: it does not begin with IHDR")
+    if kind == b"acTL":
+        raise BadPair("is an animated PNG; save the picture that is meant alone")
+    if not kind[0] & 0x20 and kind not in _CRITICAL:
+        raise BadPair(f"is damaged: no PNG has a chunk {kind.decode('latin-1')!r}")
+
+
+def _as_gray(content: bytes) -> bytes:
+    """The chunk IHDR, with gray in place of a palette: the raster of both is the same, and its values are indices.
+
+    OpenCV has no way to decode a palette without applying it.
+    """
+    colour = GRAY if content[9] == PALETTE else content[9]
+    chunk = b"IHDR" + content[:9] + bytes((colour,)) + content[10:]
+    return struct.pack(">I", len(content)) + chunk + struct.pack(">I", zlib.crc32(chunk))
+
+
+def _palette(colours: bytes, opacity: bytes) -> NDArray[np.uint8]:
+    """PLTE and tRNS as rows of red, green, blue, alpha."""
+    rows = np.full((len(colours) // 3, 4), 255, np.uint8)
+    rows[:, :3] = np.frombuffer(colours[: 3 * len(rows)], np.uint8).reshape(-1, 3)
+    known = min(len(opacity), len(rows))
+    rows[:known, 3] = np.frombuffer(opacity[:known], np.uint8)
+    return rows
+
+
+def _marked(numbers: Pixels, marked: bytes) -> Pixels | None:
+    """Alpha where tRNS marks one gray or colour as see-through; one of a wrong length marks nothing."""
+    channels = 1 if numbers.ndim == 2 else 3
+    if len(marked) != 2 * channels:
+        return None
+    hit = (numbers.reshape(*numbers.shape[:2], channels) == np.frombuffer(marked, ">u2")).all(axis=-1)
+    return np.where(hit, 0, 255).astype(np.uint8) if hit.any() else None

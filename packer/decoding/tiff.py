@@ -1,0 +1,266 @@
+"""TIFF: blocks of numbers, decoded here, for libtiff under OpenCV fills what is damaged and goes on."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import product
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.decoding.header import Header, Pixels, Stored, seen_through
+from packer.decoding.lzw import unpack_lzw
+from packer.errors import BadPair
+
+SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC, FILL_ORDER = 256, 257, 258, 259, 262, 266
+STRIP_OFFSETS, ORIENTATION, SAMPLES, STRIP_ROWS, STRIP_BYTES, PLANAR = 273, 274, 277, 278, 279, 284
+PREDICTOR, PALETTE, TILE_WIDTH, TILE_HEIGHT, TILE_OFFSETS, TILE_BYTES = 317, 320, 322, 323, 324, 325
+EXTRA_SAMPLES, SAMPLE_FORMAT = 338, 339
+
+_DEFAULTS = {
+    BITS: 1,
+    COMPRESSION: 1,
+    FILL_ORDER: 1,
+    ORIENTATION: 1,
+    SAMPLES: 1,
+    STRIP_ROWS: 2**32 - 1,
+    PLANAR: 1,
+    PREDICTOR: 1,
+    SAMPLE_FORMAT: 1,
+}
+_TYPES = {1: "B", 3: "H", 4: "I"}
+_MOST_ENTRIES = 1 << 22
+_NUMBERS = {(8, 1): "u1", (16, 1): "u2", (32, 3): "f4"}
+_GRAY, _RGB, _INDEXED = 1, 2, 3
+_PHOTOMETRICS = {
+    0: "white is zero",
+    4: "a mask",
+    5: "CMYK",
+    6: "YCbCr",
+    8: "CIELab",
+    9: "ICCLab",
+    32803: "a raw sensor",
+}
+_COMPRESSIONS = {2: "CCITT", 3: "CCITT fax", 4: "CCITT fax", 6: "JPEG", 7: "JPEG", 34887: "LERC", 50000: "Zstandard"}
+_NO_PREDICTOR, _DIFFERENCES, _PLANES = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class _Tiff:
+    """The one directory of the file."""
+
+    order: str
+    tags: dict[int, tuple[int, ...]]
+
+    def one(self, tag: int) -> int:
+        """The number of a tag that has one, or the same for each channel."""
+        numbers = self.tags.get(tag) or ((_DEFAULTS[tag],) if tag in _DEFAULTS else ())
+        if not numbers or len(set(numbers)) > 1:
+            raise BadPair(f"is a TIFF whose tag {tag} is {numbers or 'missing'}; convert it to PNG")
+        return numbers[0]
+
+    @property
+    def dtype(self) -> str:
+        bits, kind = self.one(BITS), self.one(SAMPLE_FORMAT)
+        if (bits, kind) not in _NUMBERS:
+            words = {1: "", 2: "signed ", 3: "floating-point "}.get(kind, "strange ")
+            raise BadPair(f"is a TIFF of {words}numbers with {bits} bits; only 8, 16 and float32 can be packed")
+        return _NUMBERS[bits, kind]
+
+    @property
+    def is_tiled(self) -> bool:
+        return TILE_OFFSETS in self.tags
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """(height, width) of a tile, or of a strip."""
+        if self.is_tiled:
+            return self.one(TILE_HEIGHT), self.one(TILE_WIDTH)
+        return min(self.one(STRIP_ROWS), self.one(HEIGHT)), self.one(WIDTH)
+
+    @property
+    def has_alpha(self) -> bool:
+        return self.one(SAMPLES) in (2, 4)
+
+
+def read(file: BinaryIO) -> Header:
+    """Every reason to refuse a TIFF is in its directory, but for damaged blocks."""
+    tiff = _read(file)
+    width, height, samples = tiff.one(WIDTH), tiff.one(HEIGHT), tiff.one(SAMPLES)
+    is_float = tiff.dtype == "f4"
+    _check_colours(tiff, samples)
+    if (compression := tiff.one(COMPRESSION)) not in _UNPACK:
+        raise BadPair(f"is a TIFF compressed by {_COMPRESSIONS.get(compression, compression)}; convert it to PNG")
+    if tiff.one(PREDICTOR) not in (_NO_PREDICTOR, _PLANES if is_float else _DIFFERENCES):
+        raise BadPair(
+            f"is a TIFF with the predictor {tiff.one(PREDICTOR)}, which is not for its numbers; write it without"
+        )
+    if tiff.one(FILL_ORDER) != 1 or (samples > 1 and tiff.one(PLANAR) != 1):
+        raise BadPair("is a TIFF with its channels or bits in another order (PlanarConfiguration 2, FillOrder 2)")
+    turned = tiff.one(ORIENTATION)
+    turned = turned if 1 <= turned <= 8 else 1
+    palette = tiff.one(PHOTOMETRIC) == _INDEXED
+    return Header("TIFF", width, height, tiff.one(BITS), samples, is_float, False, turned, palette)
+
+
+def decode(data: bytes, header: Header) -> Stored:
+    """Gray, indices with their palette, or colours; alpha in a channel of its own."""
+    tiff = _read(BytesIO(data))
+    samples = header.channels
+    pixels = np.empty((header.stored_height, header.stored_width, samples), tiff.dtype)
+    for top, left, block in _blocks(tiff, data, samples):
+        place = pixels[top : top + block.shape[0], left : left + block.shape[1]]
+        place[:] = block[: place.shape[0], : place.shape[1]]
+    alpha = seen_through(pixels[..., -1]) if tiff.has_alpha else None
+    if samples <= 2:
+        return Stored(np.ascontiguousarray(pixels[..., 0]), alpha, _palette(tiff))
+    return Stored(np.ascontiguousarray(pixels[..., :3]), alpha)
+
+
+def _read(file: BinaryIO) -> _Tiff:
+    """The directory's whole numbers; other types do not concern the pixels."""
+    file.seek(0)
+    start = file.read(8)
+    if start[2:4] in (b"+\0", b"\0+"):
+        raise BadPair("is a BigTIFF; write it as a TIFF of less than 4 GiB")
+    order = {b"II": "<", b"MM": ">"}[start[:2]]
+    file.seek(struct.unpack_from(order + "I", start, 4)[0])
+    (count,) = struct.unpack(order + "H", file.read(2))
+    directory = file.read(12 * count + 4)
+    if struct.unpack_from(order + "I", directory, 12 * count)[0] != 0:
+        raise BadPair("is a TIFF of several pages; save the one that is meant alone")
+    tags = {}
+    for entry in range(0, 12 * count, 12):
+        tag, kind, numbers = struct.unpack_from(order + "HHI", directory, entry)
+        if kind in _TYPES and (tag in _DEFAULTS or tag in _WANTED):
+            tags[tag] = _numbers(
+                file, f"{order}{_count(tag, numbers)}{_TYPES[kind]}", directory[entry + 8 : entry + 12]
+            )
+    return _Tiff(order, tags)
+
+
+_WANTED = (
+    *(WIDTH, HEIGHT, PHOTOMETRIC, STRIP_OFFSETS, STRIP_BYTES, PALETTE),
+    *(TILE_WIDTH, TILE_HEIGHT, TILE_OFFSETS, TILE_BYTES, EXTRA_SAMPLES),
+)
+
+
+def _count(tag: int, numbers: int) -> int:
+    if numbers > _MOST_ENTRIES:
+        raise BadPair(f"is damaged: its tag {tag} claims {numbers} numbers")
+    return numbers
+
+
+def _numbers(file: BinaryIO, layout: str, inline: bytes) -> tuple[int, ...]:
+    """The numbers of an entry: in the entry itself where they fit, else where it says."""
+    size = struct.calcsize(layout)
+    if size > 4:
+        file.seek(struct.unpack(layout[0] + "I", inline)[0])
+        inline = file.read(size)
+    return struct.unpack_from(layout, inline)
+
+
+def _check_colours(tiff: _Tiff, samples: int) -> None:
+    """Gray, RGB or a palette, and one more channel if it is said to be alpha."""
+    photometric, extra = tiff.one(PHOTOMETRIC), tiff.tags.get(EXTRA_SAMPLES, ())
+    colours = {_GRAY: 1, _RGB: 3, _INDEXED: 1}.get(photometric)
+    if colours is None:
+        raise BadPair(f"is a TIFF of {_PHOTOMETRICS.get(photometric, photometric)}; convert it to gray or RGB")
+    if photometric == _INDEXED and (samples, tiff.dtype) != (1, "u1"):
+        raise BadPair("is a TIFF with a palette of other than 8 bits; convert it to PNG")
+    if samples == colours + 1 and len(extra) == 1 and extra[0] in (1, 2) and tiff.dtype != "f4":
+        return
+    if samples != colours:
+        raise BadPair(f"is a TIFF of {samples} channels, not {colours}; choose those that are meant")
+
+
+def _blocks(tiff: _Tiff, data: bytes, samples: int) -> Iterator[tuple[int, int, Pixels]]:
+    """Each strip or tile as (row, column, pixels); every one must be in the file and give all its pixels."""
+    (tall, wide), height, width = tiff.block, tiff.one(HEIGHT), tiff.one(WIDTH)
+    names = (TILE_OFFSETS, TILE_BYTES) if tiff.is_tiled else (STRIP_OFFSETS, STRIP_BYTES)
+    offsets, counts = (tiff.tags.get(name, ()) for name in names)
+    if not 0 < tall * wide <= 4 * max(height * width, 1 << 20):
+        raise BadPair(f"is damaged: its blocks are {tall}x{wide}")
+    needed = -(-height // tall) * -(-width // wide)
+    if not needed == len(offsets) == len(counts):
+        raise BadPair(f"is damaged: it has {len(offsets)} blocks, and needs {needed}")
+    corners = product(range(0, height, tall), range(0, width, wide))
+    unpack, stored = _UNPACK[tiff.one(COMPRESSION)], np.dtype(tiff.order + tiff.dtype)
+    for (top, left), offset, count in zip(corners, offsets, counts, strict=True):
+        rows = tall if tiff.is_tiled else min(tall, height - top)
+        size = rows * wide * samples * stored.itemsize
+        raw = unpack(data[offset : offset + count], size) if offset + count <= len(data) else b""
+        if len(raw) < size:
+            raise BadPair(f"is damaged: the block at row {top}, column {left} is cut short")
+        if tiff.one(PREDICTOR) == _PLANES:
+            yield top, left, _from_planes(raw[:size], rows, wide, samples)
+            continue
+        block = np.frombuffer(raw, stored, size // stored.itemsize).reshape(rows, wide, samples)
+        if tiff.one(PREDICTOR) == _DIFFERENCES:
+            block = np.cumsum(block, axis=1, dtype=tiff.dtype)
+        yield top, left, block
+
+
+def _from_planes(raw: bytes, rows: int, wide: int, samples: int) -> Pixels:
+    """Floats whose four bytes lie in a plane each, the highest first, as differences along the row."""
+    differences = np.frombuffer(raw, np.uint8).reshape(rows, 4 * wide, samples)
+    planes = np.cumsum(differences, axis=1, dtype=np.uint8).reshape(rows, 4, wide * samples)
+    return np.ascontiguousarray(planes.swapaxes(1, 2)).view(">f4").reshape(rows, wide, samples)
+
+
+def _palette(tiff: _Tiff) -> NDArray[np.uint8] | None:
+    """Rows of red, green, blue, alpha; 16 bits per colour are stored, of which 8 are meant.
+
+    Where no number needs more than 8 bits, they are the colours themselves: writers err so, and libtiff reads it so.
+    """
+    if tiff.one(PHOTOMETRIC) != _INDEXED:
+        return None
+    colours = np.array(tiff.tags.get(PALETTE, ()), np.uint16)
+    if len(colours) != 3 * 256:
+        raise BadPair(f"is damaged: its palette has {len(colours)} numbers")
+    rows = np.full((256, 4), 255, np.uint8)
+    rows[:, :3] = (colours >> (8 if colours.max() > 255 else 0)).reshape(3, 256).T
+    return rows
+
+
+def _plain(block: bytes, size: int) -> bytes:
+    return block[:size]
+
+
+def _deflated(block: bytes, size: int) -> bytes:
+    """zlib's checksum at the end must be right, so nothing damaged passes."""
+    stream = zlib.decompressobj()
+    try:
+        raw = stream.decompress(block, size + 1)
+    except zlib.error as error:
+        raise BadPair(f"is damaged ({error})") from error
+    return raw if stream.eof else b""
+
+
+def _packbits(block: bytes, size: int) -> bytes:
+    """Runs and copies, each with its length before it."""
+    raw, place = bytearray(), 0
+    while len(raw) < size and place + 1 < len(block):
+        length = block[place]
+        if length < 128:
+            raw += block[place + 1 : place + 2 + length]
+            place += 2 + length
+        else:
+            raw += block[place + 1 : place + 2] * (257 - length if length > 128 else 0)
+            place += 2 if length > 128 else 1
+    return bytes(raw)
+
+
+_UNPACK: dict[int, Callable[[bytes, int], bytes]] = {
+    1: _plain,
+    5: unpack_lzw,
+    8: _deflated,
+    32946: _deflated,
+    32773: _packbits,
+}

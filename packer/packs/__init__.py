@@ -1,0 +1,1 @@
+"""Finished packs: verify, repair, compare, stage, list and roll back."""

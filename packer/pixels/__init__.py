@@ -1,0 +1,1 @@
+"""Array code without files: labels to classes, resizing, statistics."""

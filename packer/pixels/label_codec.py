@@ -1,0 +1,206 @@
+"""From a label file to class indices: how its pixels are to be read, and what is in no class named with its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.decoding.decode import decode_label
+from packer.decoding.rules import MOST_PIXELS
+from packer.errors import BadPair, UsageError
+from packer.pixels.class_lookup import IGNORE, UNKNOWN, Index, Lookup, Numbers, describe_strays, stray_name
+from readers.contract.classes import ClassTable, SegClass
+from readers.contract.json_entry import Entry
+
+AUTO, INDEX, COLOUR, BINARY, ADE20K, INSTANCE = "auto", "index", "colour", "binary", "ade20k", "instance"
+CODECS = (AUTO, INDEX, COLOUR, BINARY, ADE20K, INSTANCE)
+UNKNOWNS = ("error", "ignore", "nearest")
+DIVISORS = (1000, 256)
+
+BINARY_CLASSES = ClassTable(
+    (SegClass("background", (0, 0, 0), (0,)), SegClass("foreground", (255, 255, 255), (1, 255)))
+)
+"""What a binary label holds when no table says otherwise: 0 and either 1 or 255."""
+
+
+@dataclass(frozen=True)
+class LabelRules:
+    """How label files are read: `threshold` is of binary labels, `divisor` of instance ids."""
+
+    codec: str = AUTO
+    unknown: str = "error"
+    threshold: int | None = None
+    divisor: int = 1000
+
+    @property
+    def lossy(self) -> bool:
+        """Whether labels may have been blurred by their compression."""
+        return self.codec == BINARY and self.threshold is not None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"codec": self.codec, "unknown": self.unknown, "threshold": self.threshold, "divisor": self.divisor}
+
+    @classmethod
+    def from_json(cls, entry: Entry) -> LabelRules:
+        rules = cls(
+            entry.choice("codec", CODECS),
+            entry.choice("unknown", UNKNOWNS),
+            entry.maybe("threshold", entry.whole),
+            entry.whole("divisor", least=1),
+        )
+        entry.close()
+        return rules
+
+
+AS_THE_TABLE_SAYS = LabelRules()
+
+
+def settle(rules: LabelRules, table: ClassTable) -> LabelRules:
+    """The rules with the codec that the table leaves no doubt about, or UsageError where they contradict each other."""
+    has_values = any(one.values for one in table.classes)
+    has_colours = any(one.colours for one in table.classes)
+    codec = rules.codec
+    if codec == AUTO and has_values != has_colours:
+        codec = INDEX if has_values else COLOUR
+    if codec in (INDEX, ADE20K, INSTANCE) and not has_values:
+        raise UsageError(f"--label-codec {codec}: needs values in the class table, which has only colours")
+    if codec == COLOUR and not has_colours:
+        raise UsageError("--label-codec colour: needs colours in the class table, which has only values")
+    if rules.unknown == "nearest" and codec != COLOUR:
+        raise UsageError("--unknown nearest: is for colours; the number beside a class's number means nothing")
+    if rules.threshold is not None and codec != BINARY:
+        raise UsageError("--threshold: needs --label-codec binary")
+    if codec == BINARY and rules.threshold is not None and len(table) != 2:
+        raise UsageError(f"--threshold: makes two classes, the class table has {len(table)}")
+    if codec == BINARY and rules.threshold is None and not has_values:
+        raise UsageError("--label-codec binary: needs values in the class table, or --threshold")
+    return LabelRules(codec, rules.unknown, rules.threshold, rules.divisor)
+
+
+class LabelCodec:
+    """Decodes labels by one class table and the settled rules."""
+
+    def __init__(self, table: ClassTable, rules: LabelRules = AS_THE_TABLE_SAYS, max_pixels: int = MOST_PIXELS) -> None:
+        self._rules = rules = settle(rules, table)
+        self._max_pixels = max_pixels
+        self._lookup = Lookup(table)
+        self._decode = {
+            AUTO: self._either,
+            INDEX: self._index,
+            COLOUR: self._colour,
+            BINARY: self._binary,
+            ADE20K: self._ade20k,
+            INSTANCE: self._instance,
+        }[rules.codec]
+
+    def decode(self, data: bytes) -> Index:
+        """A label file's bytes as (H,W) class indices; IGNORE where the table says so."""
+        return self._decode(data)
+
+    def _index(self, data: bytes) -> Index:
+        numbers = _numbers(self._pixels(data, as_index=True))
+        index = self._lookup.values(numbers)
+        if self._lookup.has_colours:
+            self._refuse_another_reading(data, index, "index")
+        return self._judged(index, numbers)
+
+    def _colour(self, data: bytes) -> Index:
+        pixels = self._pixels(data, as_index=False)
+        if pixels.dtype != np.uint8:
+            raise BadPair("has 16 bits in gray, which is no colour; read it with --label-codec index")
+        if pixels.shape[2:] == (4,) and not self._lookup.has_see_through:
+            raise BadPair(
+                "has transparent pixels, and no colour of the class table has an alpha; "
+                "add colours such as #00000000, or flatten it"
+            )
+        return self._judged(self._lookup.colours(pixels), pixels)
+
+    def _either(self, data: bytes) -> Index:
+        """The table has values and colours: gray is a value, RGB a colour, and a palette must be the same as both."""
+        pixels = self._pixels(data, as_index=True)
+        if pixels.ndim == 3:
+            return self._colour(data)
+        index = self._lookup.values(pixels)
+        self._refuse_another_reading(data, index, "auto")
+        return self._judged(index, pixels)
+
+    def _refuse_another_reading(self, data: bytes, index: Index, codec: str) -> None:
+        """A palette says by its colours what its indices are; where the class table has both, they must agree."""
+        colours = self._pixels(data, as_index=False)
+        if colours.ndim == 2:  # gray has no colours that could say otherwise
+            return
+        other = self._lookup.colours(colours)
+        if codec == "index" and (other == UNKNOWN).any():  # colours of nobody's are no evidence
+            return
+        differs = index != other
+        if differs.any():
+            row, column = np.argwhere(differs)[0]
+            raise BadPair(
+                f"can be read two ways: at row {row}, column {column} the palette's index and its colour "
+                f"{stray_name(colours[row, column])} are not the same class by the table; "
+                "say --label-codec colour, or --label-codec index with a class table that has no colours"
+            )
+
+    def _binary(self, data: bytes) -> Index:
+        numbers = self._grays(data)
+        index = self._lookup.values(numbers)
+        if self._rules.threshold is not None:
+            return np.where(index == IGNORE, index, np.asarray(numbers >= self._rules.threshold, np.uint16))
+        if (index == UNKNOWN).any() and self._rules.unknown == "error":
+            strays = describe_strays(numbers, index == UNKNOWN)
+            raise BadPair(f"is not binary, it has {strays}; where gray edges are meant to be split, --threshold 128")
+        return self._judged(index, numbers)
+
+    def _ade20k(self, data: bytes) -> Index:
+        pixels = self._pixels(data, as_index=False)
+        if pixels.ndim == 2 or pixels.shape[2] != 3:
+            raise BadPair("is not RGB, as ADE20K's full annotations are")
+        numbers = pixels[..., 0].astype(np.uint16) // 10 * 256 + pixels[..., 1]
+        return self._judged(self._lookup.values(numbers), numbers)
+
+    def _instance(self, data: bytes) -> Index:
+        """Cityscapes: id * 1000 + n, ids below 1000 are without instance. KITTI, Mapillary: id * 256 + n, always."""
+        ids = _numbers(self._pixels(data, as_index=True)).astype(np.uint16)  # 8 bits have no room for the divisor
+        divisor = self._rules.divisor
+        numbers = np.where(ids < divisor, ids, ids // divisor) if divisor == DIVISORS[0] else ids // divisor
+        return self._judged(self._lookup.values(numbers), numbers)
+
+    def _grays(self, data: bytes) -> Numbers:
+        """Gray as it is shown; of a palette its grays, unless they are colours: then its indices."""
+        try:
+            return _numbers(self._pixels(data, as_index=False))
+        except BadPair:
+            if self._rules.threshold is not None:  # of indices, none is brighter than another
+                raise
+            return _numbers(self._pixels(data, as_index=True))
+
+    def _pixels(self, data: bytes, as_index: bool) -> NDArray[Any]:
+        return decode_label(data, as_index, self._rules.lossy, self._max_pixels)
+
+    def _judged(self, index: Index, pixels: NDArray[Any]) -> Index:
+        """Name what is in no class, or turn it into what the rules say."""
+        if index.max() < UNKNOWN:  # a third of the time of looking for it, where nothing is ignored either
+            return index
+        unknown = index == UNKNOWN
+        if not unknown.any():
+            return index
+        if self._rules.unknown == "error":
+            strays = describe_strays(pixels, unknown)
+            raise BadPair(f"has {strays}; add to the class table, --ignore, or --unknown ignore")
+        if self._rules.unknown == "nearest":
+            self._lookup.nearest(pixels, index)
+        else:
+            index[unknown] = IGNORE
+        return index
+
+
+def _numbers(pixels: NDArray[Any]) -> Numbers:
+    """(H,W) numbers. Gray that was saved as RGB is gray; colours are not numbers."""
+    if pixels.ndim == 2:
+        return pixels
+    if pixels.shape[2] == 3 and (pixels[..., 0] == pixels[..., 1]).all() and (pixels[..., 0] == pixels[..., 2]).all():
+        return pixels[..., 0]
+    raise BadPair("has colours, but the class table has only values; give the classes' colours")

@@ -1,0 +1,1 @@
+"""The plan: everything that is known before a pixel is decoded."""

@@ -1,0 +1,186 @@
+"""Planning: from what the user asked for to a plan. Pictures are judged by their headers, and a few labels are read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from pathlib import Path
+
+from packer.classes.load import class_table
+from packer.decoding.decode import decoder_identity
+from packer.decoding.rules import MOST_PIXELS, ImageRules
+from packer.errors import BadPair, InputError, UsageError
+from packer.pairs.find import Pairing, find_pairs
+from packer.pairs.pair import Pair
+from packer.pixels.label_codec import BINARY, BINARY_CLASSES, LabelRules, settle
+from packer.pixels.resize import NATIVE, TILE, Geometry
+from packer.plan.check_labels import audit, no_classes
+from packer.plan.plan import Plan
+from packer.plan.request import Request
+from packer.plan.reuse import Known
+from packer.plan.sample import Eyes
+from packer.publish.free_space import room
+from packer.recipe.cut import cut
+from packer.recipe.piece import Piece, pieces
+from packer.recipe.recipe import Recipe
+from packer.recipe.shard_spec import ShardSpec
+from packer.runtime import Stages, no_collecting
+from packer.shards.build_shard import judged_by
+from packer.shards.formats import writer
+from packer.shards.rows import check_pair
+from packer.shards.stamps import load_stamps
+from readers.contract.classes import ClassTable
+from readers.contract.errors import DamagedError, NoPackError
+from readers.contract.manifest import Manifest
+from readers.contract.tiles import Size
+
+CHECK_THREADS = 16
+"""Reading headers waits for the disk more than for the processor."""
+
+
+@no_collecting()
+def make_plan(request: Request, distrusted: frozenset[str] = frozenset()) -> Plan:
+    """Find the pairs, judge every header that is not known, and cut the shards. Distrusted ones are not reused."""
+    _check_options(request)
+    stages = Stages()
+    with stages.stage("find"):
+        pairing = find_pairs(request.raw, request.pairing, leave_out=request.out)
+    eyes = Eyes(request.raw, request.workers, request.task_timeout, request.max_pixels)
+    classes = _classes(request, eyes, pairing)
+    rules = settle(LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor), classes)
+    image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels)
+    stamps = [one for one in load_stamps(request.out) if one.stem not in distrusted]
+    known = Known(request.out, request.raw, stamps, request.trust)
+    with stages.stage("check"):
+        sizes, verdicts = _check_headers(request, pairing.pairs, known, image_rules, rules)
+    recipe = _recipe(request, pairing, classes, image_rules, rules, _geometry(request, sizes, verdicts))
+    fingerprint = recipe.fingerprint()
+    new = [
+        pair
+        for pair, size, packed in zip(pairing.pairs, sizes, known.packed(pairing.pairs, fingerprint), strict=True)
+        if size is not None and not packed
+    ]
+    with stages.stage("audit"):
+        verdicts += audit(eyes, new, classes, rules, request.label_codec, request.palettes_differ).values()
+    with stages.stage("compare"):
+        specs = tuple(
+            ShardSpec(split, shard, recipe)
+            for split, members in groupby(zip(pairing.pairs, sizes, strict=True), key=lambda member: member[0].split)
+            for shard in cut(_pieces(members, recipe.geometry), recipe)
+        )
+        there = (known.receipt(spec, fingerprint, request.retry_bad) for spec in specs)
+        reused = {number: receipt for number, receipt in enumerate(there) if receipt is not None}
+    counts = Counter(size for size in sizes if size is not None)
+    return Plan(request, recipe, pairing, specs, reused, counts, tuple(verdicts), *_target(request.out), stages.seconds)
+
+
+def _classes(request: Request, eyes: Eyes, pairing: Pairing) -> ClassTable:
+    classes = class_table(request.raw, request.classes, request.ignore)
+    if classes is None and request.label_codec == BINARY:
+        classes = BINARY_CLASSES
+    if classes is None:
+        raise no_classes(eyes, request.raw, pairing.pairs)
+    return classes
+
+
+def _recipe(
+    request: Request,
+    pairing: Pairing,
+    classes: ClassTable,
+    image_rules: ImageRules,
+    label_rules: LabelRules,
+    geometry: Geometry,
+) -> Recipe:
+    return Recipe(
+        storage=request.storage,
+        classes=classes,
+        geometry=geometry,
+        image_dtype=request.image_dtype,
+        labels=request.labels,
+        image_rules=image_rules,
+        label_rules=label_rules,
+        shard_bytes=request.shard_bytes,
+        image_template=pairing.image_template,
+        label_template=pairing.label_template,
+        tools=(decoder_identity(), writer(request.storage).tool()),
+    )
+
+
+def _check_options(request: Request) -> None:
+    """Options that need others."""
+    if request.fit == NATIVE and request.size not in (None, NATIVE):
+        raise UsageError("--fit native: keeps every picture's own size, so --size makes no sense beside it")
+    if request.size == NATIVE and request.fit not in (None, NATIVE):
+        raise UsageError(
+            f"--size native: keeps every picture as it is, so --fit {request.fit} makes no sense beside it"
+        )
+    if request.fit not in (None, "stretch", NATIVE) and request.size is None:
+        raise UsageError(f"--fit {request.fit}: needs --size, the size that the pictures are fitted to")
+    if (request.overlap or request.edge != "pad") and request.fit != TILE:
+        raise UsageError("--overlap and --edge: are for --fit tile")
+    if isinstance(request.size, tuple) and request.overlap >= min(request.size):
+        raise UsageError(
+            f"--overlap {request.overlap}: must be smaller than the tiles, which are {_shown(request.size)}"
+        )
+    if isinstance(request.size, tuple) and request.size[0] * request.size[1] > MOST_PIXELS:
+        raise UsageError(f"--size {_shown(request.size)}: is over the limit of {MOST_PIXELS} pixels")
+
+
+def _geometry(request: Request, sizes: Sequence[Size | None], rejects: Sequence[str]) -> Geometry:
+    if NATIVE in (request.size, request.fit):
+        return Geometry(None, NATIVE, request.interpolation)
+    size = request.size if isinstance(request.size, tuple) else _common_size(sizes, rejects)
+    return Geometry(size, request.fit or "stretch", request.interpolation, request.overlap, request.edge)
+
+
+def _pieces(members: Iterable[tuple[Pair, Size | None]], geometry: Geometry) -> Iterator[Piece]:
+    return (piece for pair, size in members for piece in pieces(pair, size, geometry))
+
+
+def _check_headers(
+    request: Request, pairs: Sequence[Pair], known: Known, image_rules: ImageRules, label_rules: LabelRules
+) -> tuple[list[Size | None], list[str]]:
+    """The size of each pair, None for a bad one, and what is wrong with the bad ones."""
+    sizes = known.sizes(pairs, judged_by(image_rules, label_rules))
+
+    def judge(place: int) -> str | None:
+        try:
+            sizes[place] = check_pair(pairs[place], request.raw, image_rules, label_rules.lossy)
+        except BadPair as bad:
+            return str(bad)
+        return None
+
+    unknown = [place for place, size in enumerate(sizes) if size is None]
+    with ThreadPoolExecutor(CHECK_THREADS) as pool:
+        return sizes, [verdict for verdict in pool.map(judge, unknown) if verdict is not None]
+
+
+def _common_size(sizes: Sequence[Size | None], rejects: Sequence[str]) -> Size:
+    """The size that all pictures have; where they differ, the user must choose one."""
+    counts = Counter(size for size in sizes if size is not None)
+    if not counts:
+        raise InputError("every pair is bad; mend them", rejects)
+    if len(counts) > 1:
+        shown = [f"{_shown(size)}: {count} pairs" for size, count in counts.most_common(20)]
+        more = [f"… and {len(counts) - 20} more sizes"] if len(counts) > 20 else []
+        raise InputError(
+            "the pictures have several sizes (height x width); choose one, such as --size 512x512, and how they are "
+            "fitted: --fit stretch, letterbox, crop-or-pad, shorter-side or tile; or keep each one's: --size native",
+            [*shown, *more],
+        )
+    return next(iter(counts))
+
+
+def _shown(size: Size) -> str:
+    return f"{size[0]}x{size[1]}"
+
+
+def _target(out: Path) -> tuple[int, Manifest | None]:
+    """Free bytes for files in `out`, and what is packed there now."""
+    try:
+        current = Manifest.load(out)
+    except (NoPackError, DamagedError):
+        current = None
+    return room(out), current

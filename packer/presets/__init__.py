@@ -1,1 +1,0 @@
-"""The presets that come with us, one TOML file each; packer/preset.py reads them."""

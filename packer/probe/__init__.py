@@ -1,0 +1,1 @@
+"""Look at an unknown folder and propose a configuration for it."""

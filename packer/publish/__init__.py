@@ -1,0 +1,1 @@
+"""Publishing: files appear whole or not at all, under a lock."""

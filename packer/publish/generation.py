@@ -1,0 +1,112 @@
+"""Publishing a generation: table first, manifest last, each by rename. Until the last rename the old one is current."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.publish.atomic import partial, put, put_text, putting, sync_folder
+from packer.recipe.recipe import Recipe
+from readers.contract.errors import DamagedError, NoPackError
+from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest, Split, generation_path
+from readers.contract.pixel_sums import Pixels
+from readers.contract.receipt import Receipt
+from readers.contract.shard_table import RECORD, table_header, table_path
+
+
+def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
+    """Publish the shards of these receipts as the next generation; the same data again stays the generation it is."""
+    table = table_header(len(receipts)) + _records(receipts).tobytes()
+    digest = hashlib.sha256(table).hexdigest()
+    current = current_manifest(out)
+    manifest = Manifest(
+        generation=_last_generation(out) + 1,
+        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        storage=recipe.storage,
+        fields=recipe.fields,
+        classes=recipe.classes,
+        splits=_splits(receipts),
+        bytes=sum(receipt.bytes for receipt in receipts),
+        table=digest,
+        recipe=recipe.to_json(),
+    )
+    _put_table(out, digest, table)
+    if current is not None and current.same_data(manifest):
+        _keep(out, current)
+        return current
+    publish(out, manifest)
+    return manifest
+
+
+def publish(out: Path, manifest: Manifest) -> None:
+    """Make a generation the current one, whose shards and table are there."""
+    text = manifest.to_text()
+    Manifest.from_text(text, "the new manifest")  # what readers would refuse is not published
+    _keep(out, manifest)
+    put_text(text, out / MANIFEST)
+
+
+def _keep(out: Path, manifest: Manifest) -> None:
+    """Have the manifest among the generations. One that is there stays the file that it is: somebody may hold it."""
+    text, kept = manifest.to_text(), generation_path(out, manifest.generation)
+    if not kept.is_file() or kept.read_bytes() != text.encode():
+        put_text(text, kept)
+
+
+def _records(receipts: Sequence[Receipt]) -> NDArray[Any]:
+    """The shard table's records."""
+    records = np.zeros(len(receipts), RECORD)
+    records["end"] = np.cumsum([receipt.rows for receipt in receipts])
+    records["bytes"] = [receipt.bytes for receipt in receipts]
+    records["fingerprint"] = [receipt.fingerprint.encode() for receipt in receipts]
+    records["receipt"] = [hashlib.sha256(receipt.to_text().encode()).hexdigest().encode() for receipt in receipts]
+    return records
+
+
+def _put_table(out: Path, digest: str, table: bytes) -> None:
+    target = table_path(out, digest)
+    if target.is_file() and target.read_bytes() == table:
+        return
+    with putting(target):
+        with partial(out / GENERATIONS) as path:
+            path.write_bytes(table)
+            put(path, target)
+        sync_folder(out / GENERATIONS)
+
+
+def _splits(receipts: Sequence[Receipt]) -> tuple[Split, ...]:
+    """The splits in the order of their shards."""
+    members: dict[str, list[Receipt]] = {}
+    for receipt in receipts:
+        members.setdefault(receipt.split, []).append(receipt)
+    return tuple(
+        Split(
+            name=name,
+            rows=sum(one.rows for one in shards),
+            shards=len(shards),
+            rejects=sum(len(one.rejects) for one in shards),
+            pixels=functools.reduce(Pixels.__add__, (one.pixels for one in shards)),
+        )
+        for name, shards in members.items()
+    )
+
+
+def current_manifest(out: Path) -> Manifest | None:
+    """The current generation; None where there is none, or none that can be read: a build is how to get a new one."""
+    try:
+        return Manifest.load(out)
+    except (NoPackError, DamagedError):
+        return None
+
+
+def _last_generation(out: Path) -> int:
+    """The highest number ever given here, so that no generation is written over."""
+    numbers = [int(path.stem) for path in (out / GENERATIONS).glob("*.json") if path.stem.isdigit()]
+    return max(numbers, default=0)

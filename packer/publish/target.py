@@ -1,0 +1,61 @@
+"""The place to pack to: made by us and marked, or not touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from packer.errors import TargetError
+from packer.publish.atomic import PARTIAL, make_folder, put_text, sweep
+from packer.publish.lock import NAME as LOCK
+from readers.contract.manifest import GENERATIONS, SHARDS
+from readers.pack import is_pack
+
+STAMPS = "stamps"
+"""The folder that remembers how raw files were when they were read; see packer/shards/stamps.py."""
+MARK = ".segpack"
+MARK_TEXT = "This folder belongs to segpack's packer: it adds, replaces and removes files here.\n"
+
+
+def check_target(out: Path) -> None:
+    """Refuse a folder that holds something else: nothing that we did not make is ever touched."""
+    if out.is_dir() and not (out / MARK).is_file() and not is_pack(out):
+        others = sorted(path.name for path in out.iterdir() if not path.name.startswith((PARTIAL, LOCK)))
+        if others:
+            raise TargetError(
+                f"{out}: exists and is not a packed data set (it holds {', '.join(others[:3])}, …); "
+                "name a new or an empty folder"
+            )
+    elif out.exists() and not out.is_dir():
+        raise TargetError(f"{out}: is a file; name a new or an empty folder")
+
+
+def is_ours(out: Path) -> bool:
+    """Whether a pack lies there, or is on its way."""
+    return (out / MARK).is_file()
+
+
+def make_target(out: Path) -> None:
+    """Make the folder, so that it can be locked."""
+    check_target(out)
+    try:
+        make_folder(out)
+    except OSError as error:
+        raise TargetError(f"{out}: cannot be written to ({error.strerror})") from error
+
+
+def prepare_target(out: Path) -> None:
+    """Make the folders of a pack, marked as ours before anything else lies there. The lock must be held."""
+    check_target(out)
+    try:
+        if not (out / MARK).is_file():
+            put_text(MARK_TEXT, out / MARK)
+        for name in (SHARDS, GENERATIONS):
+            make_folder(out / name)
+    except OSError as error:
+        raise TargetError(f"{out}: cannot be written to ({error.strerror})") from error
+
+
+def tidy(out: Path) -> None:
+    """Remove what commands that were killed left on their way. The lock must be held."""
+    for name in ("", SHARDS, GENERATIONS, STAMPS):
+        sweep(out / name)

@@ -1,0 +1,120 @@
+"""The recipe: everything that decides the bytes of a packed data set. Same recipe, same raw files: same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from packer.decoding.rules import ImageRules
+from packer.pixels.label_codec import LabelRules
+from packer.pixels.resize import EDGES, FITS, INTERPOLATIONS, NATIVE, Geometry
+from packer.recipe.piece import Piece
+from readers.contract.classes import ClassTable
+from readers.contract.fields import IMAGE, LABEL, Field
+from readers.contract.json_entry import Entry, fingerprint
+from readers.contract.manifest import STORAGES
+
+IMAGE_DTYPES = {"uint8": "|u1", "float16": "<f2", "float32": "<f4"}
+LABEL_FORMS = ("onehot", "index")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides the bytes. `tools` names the libraries that decode and write, for the same reason."""
+
+    storage: str
+    classes: ClassTable
+    geometry: Geometry
+    image_dtype: str
+    labels: str
+    image_rules: ImageRules
+    label_rules: LabelRules
+    shard_bytes: int
+    image_template: str
+    label_template: str
+    tools: tuple[str, ...]
+
+    @cached_property
+    def fields(self) -> tuple[Field, Field]:
+        """The stored columns."""
+        height, width = self.geometry.size or (None, None)
+        image = Field(IMAGE, IMAGE_DTYPES[self.image_dtype], (3, height, width), "rgb")
+        if self.labels == "onehot":
+            return image, Field(LABEL, "|u1", (len(self.classes), height, width), "onehot")
+        return image, Field(LABEL, self.classes.index_dtype, (height, width), "index")
+
+    def piece_bytes(self, piece: Piece) -> int:
+        """What a piece's row takes. Of a picture that could not even be looked at: nothing."""
+        size = self.geometry.size or piece.source
+        return 0 if size is None else sum(field.row_bytes_at(*size) for field in self.fields)
+
+    def weight(self, piece: Piece) -> tuple[int, int]:
+        """A piece's share of a shard, as a fraction: rows of one size count alike, native rows by their bytes."""
+        if self.geometry.fit == NATIVE:
+            return max(1, self.piece_bytes(piece)), self.shard_bytes
+        return 1, self._rows_of_a_shard
+
+    @cached_property
+    def _rows_of_a_shard(self) -> int:
+        """Where all rows are of one size."""
+        assert self.geometry.size is not None
+        return max(1, self.shard_bytes // sum(field.row_bytes_at(*self.geometry.size) for field in self.fields))
+
+    def fingerprint(self) -> str:
+        return fingerprint(self.to_json())
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "storage": self.storage,
+            "classes": self.classes.to_json(),
+            "size": list(self.geometry.size or ()),
+            "fit": self.geometry.fit,
+            "overlap": self.geometry.overlap,
+            "edge": self.geometry.edge,
+            "interpolation": self.geometry.interpolation,
+            "image_dtype": self.image_dtype,
+            "labels": self.labels,
+            "image_rules": self.image_rules.to_json(),
+            "label_rules": self.label_rules.to_json(),
+            "shard_bytes": self.shard_bytes,
+            "image_template": self.image_template,
+            "label_template": self.label_template,
+            "tools": list(self.tools),
+        }
+
+    @classmethod
+    def from_json(cls, entry: Entry) -> Recipe:
+        recipe = cls(
+            storage=entry.choice("storage", STORAGES),
+            classes=ClassTable.from_json(entry.entry("classes")),
+            geometry=_geometry(entry),
+            image_dtype=entry.choice("image_dtype", tuple(IMAGE_DTYPES)),
+            labels=entry.choice("labels", LABEL_FORMS),
+            image_rules=ImageRules.from_json(entry.entry("image_rules")),
+            label_rules=LabelRules.from_json(entry.entry("label_rules")),
+            shard_bytes=entry.whole("shard_bytes", least=1),
+            image_template=entry.text("image_template"),
+            label_template=entry.text("label_template"),
+            tools=entry.texts("tools"),
+        )
+        entry.close()
+        return recipe
+
+
+def changed_recipe(before: Mapping[str, Any], now: Recipe) -> tuple[tuple[str, Any, Any], ...]:
+    """Which keys of a recipe are others than in a pack: key, before, now."""
+    document = now.to_json()
+    return tuple((key, before.get(key), value) for key, value in document.items() if before.get(key) != value)
+
+
+def _geometry(entry: Entry) -> Geometry:
+    size = entry.wholes("size", least=1)
+    return Geometry(
+        (size[0], size[1]) if len(size) == 2 else None,
+        entry.choice("fit", FITS),
+        entry.choice("interpolation", INTERPOLATIONS),
+        entry.whole("overlap"),
+        entry.choice("edge", EDGES),
+    )

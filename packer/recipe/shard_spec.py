@@ -1,0 +1,36 @@
+"""The shard spec: the pieces of one shard and the recipe, as JSON. It is the unit of everything that `packer` does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from packer.errors import EngineError
+from packer.recipe.piece import Piece
+from packer.recipe.recipe import Recipe
+from readers.contract.json_entry import Entry, Problem
+
+
+@dataclass(frozen=True)
+class ShardSpec:
+    """What one shard is to be made of: any worker on any machine makes the same bytes of it."""
+
+    split: str
+    pieces: tuple[Piece, ...]
+    recipe: Recipe
+
+    def to_text(self) -> str:
+        pieces = [piece.to_json() for piece in self.pieces]
+        return json.dumps({"split": self.split, "pieces": pieces, "recipe": self.recipe.to_json()})
+
+    @classmethod
+    def from_text(cls, text: str) -> ShardSpec:
+        problems: list[Problem] = []
+        entry = Entry(json.loads(text), "", problems)
+        split = entry.text("split")
+        pieces = tuple(Piece.from_json(values) for values in entry.lists("pieces"))
+        spec = cls(split, pieces, Recipe.from_json(entry.entry("recipe")))
+        entry.close()
+        if problems:
+            raise EngineError("a shard spec is not valid: " + "; ".join(str(problem) for problem in problems))
+        return spec

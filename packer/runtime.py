@@ -1,0 +1,55 @@
+"""The process itself: BLAS threads, garbage collection, and a timer for the steps of a command."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+THREADS = "OPENBLAS_NUM_THREADS"
+
+
+@contextmanager
+def no_blas_threads() -> Iterator[None]:
+    """Whoever loads OpenBLAS meanwhile gets one thread, and so does a process that is started meanwhile.
+
+    Its threads wait for work in a busy loop: a quarter of a second of the processors for every start of Python.
+    """
+    if THREADS in os.environ:
+        yield
+        return
+    os.environ[THREADS] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(THREADS, None)
+
+
+@contextmanager
+def no_collecting() -> Iterator[None]:
+    """Objects go when nothing refers to them, as ever; cycles of them stay until this is over."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class Stages:
+    """Seconds by the name of the stage, in the order in which they began."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count the time inside to the stage."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - started

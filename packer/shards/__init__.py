@@ -1,0 +1,1 @@
+"""Shards: from pieces to rows, arrays and files."""

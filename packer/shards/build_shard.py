@@ -1,0 +1,195 @@
+"""Building a shard: the pure function from a shard spec and the raw files to files and a receipt."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from types import MappingProxyType
+
+import cv2
+
+from packer.decoding.rules import ImageRules
+from packer.errors import TargetError
+from packer.pixels.label_codec import LabelRules
+from packer.publish.atomic import partial, put, put_text, sync_folder
+from packer.recipe.piece import Piece
+from packer.recipe.shard_spec import ShardSpec
+from packer.shards.columns import Columns, Memory, fresh
+from packer.shards.formats import Arrays, writer
+from packer.shards.rows import Row, RowMaker, Slot
+from packer.shards.stamps import RowStamp, state_to_keep, write_stamps
+from readers.contract import VERSION
+from readers.contract.errors import DamagedError
+from readers.contract.fields import Field
+from readers.contract.json_entry import fingerprint
+from readers.contract.manifest import SHARDS
+from readers.contract.pixel_sums import Pixels
+from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile, Source
+
+Watch = Callable[[int], AbstractContextManager[None]]
+"""Entered by the thread that works on the picture whose first piece is at this place: others then see which one ends or
+holds up a process."""
+NOBODY: Mapping[int, str] = MappingProxyType({})
+
+
+def unwatched(place: int) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def nothing() -> None:
+    return None
+
+
+def build_shard(
+    spec: ShardSpec,
+    raw: Path,
+    out: Path,
+    threads: int = 1,
+    condemned: Mapping[int, str] = NOBODY,
+    watch: Watch = unwatched,
+    settling: Callable[[], None] = nothing,
+    memory: Memory = fresh,
+) -> Receipt:
+    """Decode the pieces of a shard and put its files and its receipt below `out`. The same bytes for any `threads`.
+
+    The condemned pieces, by their places, are not even read: they are rejects with these reasons. `settling` is called
+    when all is decoded, and the disk is to be waited for.
+    """
+    places = [place for place in range(len(spec.pieces)) if place not in condemned]
+    columns, decoded = decode_pieces(spec, raw, places, threads, watch, memory)
+    made = dict(zip(places, decoded, strict=True))
+    made |= {place: _condemned(spec.pieces[place], raw, why) for place, why in condemned.items()}
+    rows = [made[place] for place in range(len(spec.pieces))]
+    receipt = _store(_receipt(spec, rows), columns, _kept(rows), spec.recipe.fields, out / SHARDS, settling)
+    stamps = [
+        RowStamp(piece.key, *piece.files, row.states, row.size) for piece, row in zip(spec.pieces, rows, strict=True)
+    ]
+    write_stamps(
+        out,
+        receipt.stem,
+        receipt.recipe,
+        judged_by(spec.recipe.image_rules, spec.recipe.label_rules),
+        spec.split,
+        stamps,
+    )
+    return receipt
+
+
+def judged_by(image_rules: ImageRules, label_rules: LabelRules) -> str:
+    """A fingerprint of what decides whether a pair is good by its headers."""
+    return fingerprint([VERSION, image_rules.to_json(), label_rules.lossy])[:32]
+
+
+def _condemned(piece: Piece, raw: Path, why: str) -> Row:
+    """The row of a piece that is not to be read."""
+    states = (state_to_keep(raw / piece.image), state_to_keep(raw / piece.label))
+    return Row(Source(piece.key, "", ""), reject=why, states=states)
+
+
+def decode_pieces(
+    spec: ShardSpec, raw: Path, places: Sequence[int], threads: int, watch: Watch, memory: Memory
+) -> tuple[Columns, list[Row]]:
+    """The columns of a shard, filled at these places, and a row for each of them."""
+    columns = Columns(spec.recipe, spec.pieces, memory)
+    maker = RowMaker(spec.recipe, raw)
+
+    def fill(group: Sequence[int]) -> list[Row]:
+        with watch(group[0]):
+            return maker.fill([Slot(spec.pieces[place], *columns.rows(place)) for place in group])
+
+    # Pieces that follow each other and are of the same files are decoded together.
+    groups = [list(group) for _, group in groupby(places, key=lambda place: spec.pieces[place].files)]
+    cv2.setNumThreads(0)  # the cores are shared out by pictures; more threads below would get in each other's way
+    with ThreadPoolExecutor(threads) as pool:
+        return columns, [row for rows in pool.map(fill, groups) for row in rows]
+
+
+def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
+    """The receipt but for the files. The name is a fingerprint of the recipe and of the raw bytes that were read."""
+    recipe = spec.recipe.fingerprint()
+    sources = tuple(row.source for row in rows)
+    rejects = tuple(Reject(row.source.key, row.reject) for row in rows if row.reject is not None)
+    packed = [row for row in rows if row.reject is None]
+    nothing = Pixels.none(len(spec.recipe.classes))
+    receipt = Receipt(
+        split=spec.split,
+        fingerprint="",
+        storage=spec.recipe.storage,
+        recipe=recipe,
+        sources=sources,
+        rejects=rejects,
+        files=(),
+        crc32=tuple(row.crc32 for row in packed),
+        looks=tuple(row.look for row in packed),
+        pixels=functools.reduce(Pixels.__add__, (row.pixels for row in packed), nothing),
+    )
+    return replace(receipt, fingerprint=content_fingerprint(receipt))
+
+
+def content_fingerprint(receipt: Receipt) -> str:
+    """The fingerprint of a shard, from what its receipt says went into it."""
+    facts = [
+        receipt.recipe,
+        receipt.split,
+        [[source.key, source.image, source.label] for source in receipt.sources],
+        [[reject.key, reject.reason] for reject in receipt.rejects],
+    ]
+    return fingerprint(facts)[:32]
+
+
+def _kept(rows: Sequence[Row]) -> list[int]:
+    """The places of the rows that are packed."""
+    return [place for place, row in enumerate(rows) if row.reject is None]
+
+
+def _store(
+    receipt: Receipt,
+    columns: Columns,
+    kept: Sequence[int],
+    fields: Sequence[Field],
+    folder: Path,
+    settling: Callable[[], None],
+) -> Receipt:
+    """Write the files, then the receipt. A shard that is already there stays as it is: published files never change."""
+    there = whole_shard(folder / (receipt.stem + SUFFIX))
+    if there is not None and there.with_files(()) == receipt:
+        return there
+    size = columns.nbytes
+    settling()
+    try:
+        with partial(folder) as stem:
+            files = _write(receipt, columns.kept(kept), fields, stem) if kept else []
+            for file in files:
+                put(stem.with_name(stem.name + file.suffix), folder / (receipt.stem + file.suffix))
+        sync_folder(folder)
+        complete = receipt.with_files(files)
+        put_text(complete.to_text(), folder / (receipt.stem + SUFFIX))
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else error
+        told = f"the shard {receipt.stem} of about {size:,} bytes cannot be written ({why})"
+        raise TargetError(f"{folder}: {told}") from error
+    return complete
+
+
+def _write(receipt: Receipt, arrays: Arrays, fields: Sequence[Field], stem: Path) -> list[ShardFile]:
+    """Write the files, which then begin with `stem`."""
+    digests = writer(receipt.storage).write(stem, arrays, fields)
+    return [
+        ShardFile(path.name.removeprefix(stem.name), path.stat().st_size, digest) for path, digest in digests.items()
+    ]
+
+
+def whole_shard(path: Path) -> Receipt | None:
+    """The receipt at this path, if the files of its shard are whole by their sizes."""
+    try:
+        receipt = Receipt.load(path)
+        whole = all(path.with_name(receipt.stem + one.suffix).stat().st_size == one.bytes for one in receipt.files)
+    except (DamagedError, OSError):
+        return None
+    return receipt if whole and path.name == receipt.stem + SUFFIX else None

@@ -1,0 +1,95 @@
+"""A shard's columns while they are filled: one flat array per field, a place in it for each row."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.recipe.piece import Piece
+from packer.recipe.recipe import Recipe
+from packer.shards.formats import Arrays
+from readers.contract.fields import KEY, SIZE, START, Field
+
+ALIGNED = 4096
+"""A page: a column begins with one, so that none is shared with the column before."""
+
+
+Memory = Callable[[int], NDArray[np.uint8]]
+"""A function that returns so many bytes, with any content."""
+
+
+def fresh(size: int) -> NDArray[np.uint8]:
+    """Return new bytes."""
+    return np.empty(size, np.uint8)
+
+
+class Columns:
+    """Memory for every row of a shard, taken at once; rejected rows are closed up at the end."""
+
+    def __init__(self, recipe: Recipe, pieces: Sequence[Piece], memory: Memory) -> None:
+        self._pieces = pieces
+        self._size = recipe.geometry.size
+        self._sizes = [self._size or piece.source or (0, 0) for piece in pieces]
+        starts = {field: self._starts(field) for field in recipe.fields}
+        arrays = _cut(memory, [(field.dtype, ends[-1]) for field, ends in starts.items()])
+        self._flat = {field: (flat, starts[field]) for field, flat in zip(starts, arrays, strict=True)}
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all fields."""
+        return sum(flat.nbytes for flat, _ in self._flat.values())
+
+    def rows(self, place: int) -> list[NDArray[Any]]:
+        """The row of each field, to be filled in place."""
+        return [
+            flat[starts[place] : starts[place + 1]].reshape(field.row_shape(*self._sizes[place]))
+            for field, (flat, starts) in self._flat.items()
+        ]
+
+    def kept(self, places: Sequence[int]) -> Arrays:
+        """The columns of these rows only, as a format's writer wants them."""
+        columns: dict[str, NDArray[Any]] = {}
+        for field, (flat, starts) in self._flat.items():
+            moved = _closed_up(flat, starts, places)
+            if self._size is not None:
+                columns[field.name] = flat[: moved[-1]].reshape(len(places), *field.row_shape(*self._size))
+            else:
+                columns[field.name] = flat[: moved[-1]]
+                columns[START.format(field.name)] = np.array(moved[:-1], "<u8")
+        if self._size is None:
+            columns[SIZE] = np.array([self._sizes[place] for place in places], "<u4").reshape(-1, 2)
+        columns[KEY] = np.array([self._pieces[place].key.encode() for place in places], np.bytes_)
+        return columns
+
+    def _starts(self, field: Field) -> list[int]:
+        """Where each row begins, and where the last one ends."""
+        starts = [0]
+        for size in self._sizes:
+            starts.append(starts[-1] + math.prod(field.row_shape(*size)))
+        return starts
+
+
+def _cut(memory: Memory, kinds: Sequence[tuple[str, int]]) -> list[NDArray[Any]]:
+    """Arrays of these dtypes and lengths out of one piece of memory, each at a boundary of ALIGNED bytes."""
+    sizes = [np.dtype(dtype).itemsize * count for dtype, count in kinds]
+    begins = [0, *itertools.accumulate(-(-size // ALIGNED) * ALIGNED for size in sizes)]
+    block = memory(begins[-1])
+    return [
+        block[begin : begin + size].view(dtype) for begin, size, (dtype, _) in zip(begins, sizes, kinds, strict=False)
+    ]
+
+
+def _closed_up(flat: NDArray[Any], starts: Sequence[int], places: Sequence[int]) -> list[int]:
+    """Move the rows that are kept to the front, in place; where each begins now, and where the last one ends."""
+    moved = [0]
+    for place in places:
+        count = starts[place + 1] - starts[place]
+        if moved[-1] != starts[place]:
+            flat[moved[-1] : moved[-1] + count] = flat[starts[place] : starts[place + 1]]
+        moved.append(moved[-1] + count)
+    return moved

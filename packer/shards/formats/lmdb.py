@@ -1,0 +1,105 @@
+"""LMDB: one environment file; a value per row with the fields back to back, and a record that says where each lies."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.shards.formats import Arrays, as_os_error
+from readers.contract.fields import KEY, SIZE, Field
+from readers.contract.files import sha256
+from readers.formats.lmdb import LAYOUT_KEY, SUFFIX, Part, begins_and_end, native_layout, row_key
+
+Lengths = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """The bytes of a column, and of each row: where they begin, how many they are, where in its value they go."""
+
+    data: NDArray[np.uint8]
+    rows: list[tuple[int, int, int]]
+
+    @classmethod
+    def of(cls, array: NDArray[Any], lengths: Lengths, begins: Lengths) -> _Column:
+        starts = np.cumsum(lengths) - lengths
+        rows = zip(starts.tolist(), lengths.tolist(), begins.tolist(), strict=True)
+        return cls(array.reshape(-1).view(np.uint8), list(rows))
+
+
+def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str]:
+    """One file. Its map size is the sum of what will be put, so it never fills up and never has to be guessed."""
+    path = stem.with_name(stem.name + SUFFIX)
+    lengths = _lengths(arrays, fields)
+    *begins, ends = begins_and_end(list(lengths.values()))
+    if SIZE in arrays:
+        layout = native_layout(fields, arrays[KEY].dtype)
+    else:
+        layout = {
+            name: Part(int(begin[0]), arrays[name].dtype, arrays[name].shape[1:])
+            for name, begin in zip(lengths, begins, strict=True)
+        }
+    columns = [
+        _Column.of(arrays[name], length, begin) for (name, length), begin in zip(lengths.items(), begins, strict=True)
+    ]
+    # writemap: values go straight into the file's pages, so a shard is not in memory twice.
+    options: dict[str, Any] = {"subdir": False, "lock": False, "sync": False, "writemap": True}
+    with as_os_error(lmdb.Error), lmdb.open(str(path), map_size=map_size(ends.tolist()), **options) as environment:
+        _reserve(path)
+        with environment.begin(write=True) as transaction:
+            for row, value in enumerate(_values(columns, ends)):
+                transaction.put(row_key(row), value.data, append=True)
+            record = {name: part.to_json() for name, part in layout.items()}
+            transaction.put(LAYOUT_KEY, json.dumps(record).encode(), append=True)
+        used = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
+    os.truncate(path, used)
+    return {path: sha256(path)}
+
+
+def map_size(value_bytes: Sequence[int]) -> int:
+    """More bytes than the file can need: whole pages for every value, leaves and branches for every key, and some."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    value_pages = sum(-(-(one + 16) // page) for one in value_bytes)
+    return (value_pages + len(value_bytes) // 8 + 64) * page
+
+
+def _reserve(path: Path) -> None:
+    """Have the disk promise the map's blocks: writing to a map on a full disk would kill the process."""
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+
+
+def tool() -> str:
+    return "lmdb " + ".".join(map(str, lmdb.version()))
+
+
+def _lengths(arrays: Arrays, fields: Sequence[Field]) -> dict[str, Lengths]:
+    """The parts of a value in their order, with their bytes in each row."""
+    rows = len(arrays[KEY])
+    if SIZE not in arrays:
+        return {name: np.full(rows, array[:1].nbytes) for name, array in arrays.items()}
+    heights, widths = arrays[SIZE].astype(np.int64).T
+    native = {field.name: heights * widths * field.pixel_bytes for field in fields}
+    return {name: native.get(name, np.full(rows, arrays[name][:1].nbytes)) for name in (SIZE, *native, KEY)}
+
+
+def _values(columns: Sequence[_Column], ends: Lengths) -> Iterator[NDArray[np.uint8]]:
+    """The value of each row; always the same memory, to be used before the next one is asked for."""
+    value = np.empty(ends.max(), np.uint8)
+    for row, end in enumerate(ends.tolist()):
+        written = 0
+        for column in columns:
+            start, length, begin = column.rows[row]
+            value[written:begin] = 0
+            written = begin + length
+            value[begin:written] = column.data[start : start + length]
+        yield value[:end]

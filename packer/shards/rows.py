@@ -1,0 +1,202 @@
+"""From a pair of raw files to one stored row, or a plain word why not."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from zlib_ng.zlib_ng import crc32
+
+from packer.decoding.decode import check_image, check_label, decode_image
+from packer.decoding.file_types import read_header
+from packer.decoding.header import Header
+from packer.decoding.rules import ImageRules
+from packer.errors import BadPair
+from packer.pairs.pair import Pair
+from packer.pixels.class_lookup import Index
+from packer.pixels.label_codec import LabelCodec
+from packer.pixels.row_statistics import look, row_pixels
+from packer.recipe.piece import Piece
+from packer.recipe.recipe import Recipe
+from packer.shards.stamps import UNKNOWN, FileState, state_to_keep
+from readers.contract.onehot import expand
+from readers.contract.pixel_sums import Pixels
+from readers.contract.receipt import Source
+
+NO_PIXELS = Pixels.none(0)
+NOTHING = Source("", "", "")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What packing one pair gave besides its pixels; `reject` is why it is not packed."""
+
+    source: Source
+    crc32: int = 0
+    look: str = ""
+    pixels: Pixels = NO_PIXELS
+    reject: str | None = None
+    states: tuple[FileState, FileState] = (UNKNOWN, UNKNOWN)
+    """How the files of the pair were just before they were read."""
+    size: tuple[int, int] = (0, 0)
+    """Of the upright picture, where it is a good one."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a piece's row goes: views of a shard's arrays."""
+
+    piece: Piece
+    image: NDArray[Any]
+    label: NDArray[Any]
+
+
+class RowMaker:
+    """Turns pieces into rows by one recipe; many threads may use one."""
+
+    def __init__(self, recipe: Recipe, raw: Path) -> None:
+        self._recipe = recipe
+        self._raw = raw
+        self._codec = _codec(recipe)
+        self._scaled: NDArray[Any] | None = None
+        if recipe.image_dtype != "uint8":
+            self._scaled = (np.arange(256, dtype=np.float32) / np.float32(255)).astype(recipe.image_dtype)
+
+    def fill(self, slots: Sequence[Slot]) -> list[Row]:
+        """Pack the pieces of one pair. The digests are of the very bytes that were decoded."""
+        digests: list[str] = []
+        first = slots[0].piece
+        image_file, label_file = self._raw / first.image, self._raw / first.label
+        states = (state_to_keep(image_file), state_to_keep(label_file))
+        try:
+            image_data = self._load(first.image, image_file, digests)
+            label_data = self._load(first.label, label_file, digests)
+            image, label = self._decode(first, image_data, label_data)
+            packed = [self._pack(slot, image, label) for slot in slots]  # all or none
+        except BadPair as bad:
+            bad_row = Row(NOTHING, reject=str(bad), states=states)
+            return [replace(bad_row, source=Source(slot.piece.key, *(*digests, "", "")[:2])) for slot in slots]
+        return [
+            replace(row, source=Source(slot.piece.key, *digests), states=states, size=(label.shape[0], label.shape[1]))
+            for slot, row in zip(slots, packed, strict=True)
+        ]
+
+    def _put(self, fitted: NDArray[Any], planes: NDArray[Any]) -> None:
+        """Store an image's pixels in their planes."""
+        if fitted.dtype == planes.dtype == np.uint8:
+            cv2.split(fitted, list(planes))  # a third of the time of a copy of the transposed array
+        else:
+            np.copyto(planes, self._as_stored(fitted.transpose(2, 0, 1)))
+
+    def _as_stored(self, planes: NDArray[Any]) -> NDArray[Any]:
+        """Pixels in the stored type; what is scaled to 0..1 already may have been resized beyond it."""
+        if planes.dtype == np.uint8:
+            return planes if self._scaled is None else self._scaled[planes]
+        planes = np.clip(planes, 0, 1)
+        return np.rint(planes * 255).astype(np.uint8) if self._scaled is None else planes
+
+    def _load(self, path: str, file: Path, digests: list[str]) -> bytes:
+        with naming(path):
+            data = load_picture(file)
+        digests.append(hashlib.sha256(data).hexdigest())
+        return data
+
+    def _decode(self, piece: Piece, image_data: bytes, label_data: bytes) -> tuple[NDArray[Any], Index]:
+        with naming(piece.image):
+            image = decode_image(image_data, self._recipe.image_rules)
+        with naming(piece.label):
+            label = self._codec.decode(label_data)
+        _check_sizes(piece, image.shape[:2], label.shape)
+        if self._recipe.geometry.depends_on_source and image.shape[:2] != piece.source:
+            raise BadPair(f"{piece.image}: was another picture when the build was planned; build again")
+        return image, label
+
+    def _pack(self, slot: Slot, image: NDArray[Any], label: Index) -> Row:
+        geometry, classes = self._recipe.geometry, self._recipe.classes
+        fitted = geometry.image(image, slot.piece.origin)
+        self._put(fitted, slot.image)
+        stored = geometry.label(label, slot.piece.origin).astype(classes.index_dtype)
+        if self._recipe.labels == "onehot":
+            expand(stored, len(classes), out=slot.label)
+        else:
+            np.copyto(slot.label, stored)
+        counts = _counted(stored, len(classes))
+        crc = crc32(slot.image.data)
+        return Row(
+            NOTHING,
+            crc32(slot.label.data, crc),
+            look(crc, fitted),
+            row_pixels(slot.image, counts, stored.size - sum(counts)),
+        )
+
+
+def _counted(index: NDArray[Any], classes: int) -> list[int]:
+    """The pixels of each class, by the runs of equal ones: these are few, and their sum is exact as float64."""
+    flat = index.reshape(-1)
+    ends = np.append(np.flatnonzero(flat[1:] != flat[:-1]), flat.size - 1)
+    counts = np.bincount(flat[ends], np.diff(ends, prepend=-1), classes)[:classes]
+    return list(map(int, counts))
+
+
+def check_pair(pair: Pair, raw: Path, rules: ImageRules, lossy_label: bool = False) -> tuple[int, int]:
+    """Judge a pair by its headers alone: its upright (height, width), or BadPair. A shard will judge no better."""
+    image, label = _header(pair.image, raw, rules), _header(pair.label, raw, rules)
+    with naming(pair.image):
+        check_image(image, rules)
+    with naming(pair.label):
+        check_label(label, lossy_label)
+    _check_sizes(pair, image.size, label.size)
+    return image.size
+
+
+def _header(path: str, raw: Path, rules: ImageRules) -> Header:
+    with naming(path), open_picture(raw / path) as file:
+        return read_header(file, rules.max_pixels)
+
+
+def load_picture(path: Path) -> bytes:
+    """The bytes of a regular file."""
+    with open_picture(path) as file:
+        return file.read()
+
+
+def open_picture(path: Path) -> BinaryIO:
+    """Open a regular file; opening a pipe would wait for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise BadPair("is not a regular file")
+    return path.open("rb")
+
+
+def _check_sizes(pair: Pair | Piece, image: tuple[int, ...], label: tuple[int, ...]) -> None:
+    """An image and its label have one size; scaling one to the other would move the labels."""
+    if image != label:
+        raise BadPair(
+            f"{pair.image} is {image[0]}x{image[1]}, its label {pair.label} is {label[0]}x{label[1]} "
+            "(height x width); they must be the same size"
+        )
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Put a file's name before the reason why it is bad."""
+    try:
+        yield
+    except BadPair as bad:
+        raise BadPair(f"{path}: {bad}") from None
+    except OSError as error:
+        raise BadPair(f"{path}: cannot be read ({error.strerror})") from error
+
+
+@lru_cache(maxsize=1)
+def _codec(recipe: Recipe) -> LabelCodec:
+    """Its tables take longer to fill than a picture to decode, so a process keeps them from shard to shard."""
+    return LabelCodec(recipe.classes, recipe.label_rules, recipe.image_rules.max_pixels)

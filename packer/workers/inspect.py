@@ -1,0 +1,159 @@
+"""A glance at a pair before anything is packed: what its label holds and how its image looks, in counts."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.decoding.decode import decode_image, decode_label, decode_palette
+from packer.decoding.file_types import read_header
+from packer.decoding.rules import MOST_PIXELS, ImageRules
+from packer.errors import BadPair
+from packer.pixels.class_lookup import colour_codes
+from packer.pixels.label_codec import AS_THE_TABLE_SAYS, LabelCodec, LabelRules
+from packer.pixels.row_statistics import look
+from packer.shards.rows import load_picture, naming, open_picture
+from readers.contract.classes import ClassTable
+from readers.contract.json_entry import Entry
+
+MOST_COUNTS = 4096
+"""Of the commonest values and colours of a label; one that has more is no class map but a photograph, or blurred."""
+OPAQUE = np.uint32(0xFF << 24)
+"""Taken from the alpha, so that an opaque colour has one code, also where other pixels are see-through."""
+WHOLE_RANGE = (0.0, 65535.0)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which pair to glance at. With classes, whether they read the label is looked at too; without image, not that."""
+
+    label: str
+    image: str | None = None
+    classes: ClassTable | None = None
+    rules: LabelRules = AS_THE_TABLE_SAYS
+    max_pixels: int = MOST_PIXELS
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "label": self.label,
+            "image": self.image,
+            "classes": None if self.classes is None else self.classes.to_json(),
+            "rules": self.rules.to_json(),
+            "max_pixels": self.max_pixels,
+        }
+
+    @classmethod
+    def from_json(cls, entry: Entry) -> Question:
+        return cls(
+            entry.text("label"),
+            entry.maybe("image", entry.text),
+            entry.maybe("classes", lambda key: ClassTable.from_json(entry.entry(key))),
+            LabelRules.from_json(entry.entry("rules")),
+            entry.whole("max_pixels"),
+        )
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What was seen. `bad` is why the pair cannot be packed, as far as it was looked at."""
+
+    values: dict[int, int] = field(default_factory=dict)
+    """Pixels by number: of a gray label, or of a palette label by its index."""
+    colours: dict[int, int] = field(default_factory=dict)
+    """Pixels by colour code: of an RGB label, or of a palette label by its colour."""
+    palette: dict[int, int] = field(default_factory=dict)
+    """The colour code of each index of a palette, whether it is used or not."""
+    look: str | None = None
+    bad: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        counts = {name: sorted(getattr(self, name).items()) for name in ("values", "colours", "palette")}
+        return {**counts, "look": self.look, "bad": self.bad}
+
+    @classmethod
+    def from_json(cls, entry: Entry) -> Glance:
+        values, colours, palette = (_pairs(entry.lists(name)) for name in ("values", "colours", "palette"))
+        return cls(values, colours, palette, entry.maybe("look", entry.text), entry.maybe("bad", entry.text))
+
+
+def glance(question: Question, raw: Path) -> Glance:
+    """Decode one pair, in the way that a shard will, and count what is there."""
+    label, seen = question.label, Glance()
+    try:
+        with naming(label):
+            data = load_picture(raw / label)
+            seen = _label(data, question)
+            if question.classes is not None:
+                _codec(question.classes, question.rules, question.max_pixels).decode(data)
+        if question.image is not None:
+            with naming(question.image):
+                how = _image(raw / question.image, question.max_pixels)
+            seen = Glance(seen.values, seen.colours, seen.palette, how)
+    except BadPair as bad:
+        return Glance(seen.values, seen.colours, seen.palette, bad=str(bad))
+    return seen
+
+
+def _label(data: bytes, question: Question) -> Glance:
+    """Both readings of a palette, the numbers of gray, the colours of RGB."""
+    lossy = question.classes is None or question.rules.lossy  # without rules, whatever can be seen
+    index = _as_gray(decode_label(data, as_index=True, lossy=lossy, max_pixels=question.max_pixels))
+    values = _counts(index) if index.ndim == 2 else {}
+    entries = decode_palette(data, question.max_pixels) if values else None
+    shown = index
+    if entries is not None:  # a palette's grays are colours of its own choosing, other gray is a number
+        shown = decode_label(data, as_index=False, lossy=lossy, max_pixels=question.max_pixels)
+    if shown.ndim == 2:
+        return Glance(values)
+    codes = colour_codes(shown) ^ OPAQUE if shown.shape[2] == 4 else colour_codes(shown)
+    palette = {} if entries is None else dict(enumerate((colour_codes(entries[None])[0] ^ OPAQUE).tolist()))
+    return Glance(values, _counts(codes), palette)
+
+
+def colour_parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """The red, green, blue and alpha of each code in a glance: (N,4)."""
+    return np.asarray((codes ^ OPAQUE)[:, None] >> np.array([0, 8, 16, 24], np.uint32) & 0xFF, np.uint8)
+
+
+def _image(path: Path, max_pixels: int) -> str:
+    with open_picture(path) as file:
+        header = read_header(file, max_pixels)
+    deep = header.depth > 8 or header.is_float
+    pixels = decode_image(load_picture(path), ImageRules(WHOLE_RANGE if deep else None, "drop", max_pixels))
+    return look(zlib.crc32(np.ascontiguousarray(pixels).data), pixels)
+
+
+def _as_gray(pixels: NDArray[Any]) -> NDArray[Any]:
+    """(H,W) where all three channels are the same."""
+    if pixels.ndim == 2 or pixels.shape[2] != 3:
+        return pixels
+    same = (pixels[..., 0] == pixels[..., 1]).all() and (pixels[..., 0] == pixels[..., 2]).all()
+    return pixels[..., 0] if same else pixels
+
+
+def _counts(numbers: NDArray[Any]) -> dict[int, int]:
+    if numbers.itemsize <= 2:
+        every = np.bincount(numbers.reshape(-1))  # a fifth of the time of sorting them
+        found = np.flatnonzero(every)
+        pixels = every[found]
+    else:
+        found, pixels = np.unique(numbers, return_counts=True)
+    commonest = np.argsort(-pixels, kind="stable")[:MOST_COUNTS]
+    return dict(zip(found[commonest].tolist(), pixels[commonest].tolist(), strict=True))
+
+
+def _pairs(values: Iterable[list[Any]]) -> dict[int, int]:
+    return {int(number): int(other) for number, other in values}
+
+
+@lru_cache(maxsize=1)
+def _codec(classes: ClassTable, rules: LabelRules, max_pixels: int) -> LabelCodec:
+    """Its tables take longer to fill than a picture to decode."""
+    return LabelCodec(classes, rules, max_pixels)

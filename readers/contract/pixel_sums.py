@@ -1,0 +1,76 @@
+"""What all pixels together are: counts and sums, which add up from rows to shards, splits and data sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from readers.contract.json_entry import Entry
+
+Counts = tuple[int, ...]
+CHANNELS = 3
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Of the label: how many pixels are of each class, in how many rows it occurs, how many pixels these rows have, and
+    how many are of none. Of the image: for each channel the sum of its numbers from 0 to 255, and of their squares."""
+
+    classes: Counts
+    rows: Counts
+    areas: Counts
+    ignored: int
+    sums: Counts
+    squares: Counts
+
+    @classmethod
+    def none(cls, classes: int) -> Pixels:
+        """Those of no row."""
+        nothing = (0,) * classes
+        return cls(nothing, nothing, nothing, 0, (0,) * CHANNELS, (0,) * CHANNELS)
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return sum(self.classes) + self.ignored
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "classes": list(self.classes),
+            "rows": list(self.rows),
+            "areas": list(self.areas),
+            "ignored": self.ignored,
+            "sums": list(self.sums),
+            "squares": list(self.squares),
+        }
+
+    @classmethod
+    def from_json(cls, entry: Entry) -> Pixels:
+        pixels = cls(
+            classes=entry.wholes("classes"),
+            rows=entry.wholes("rows"),
+            areas=entry.wholes("areas"),
+            ignored=entry.whole("ignored"),
+            sums=entry.wholes("sums"),
+            squares=entry.wholes("squares"),
+        )
+        if not len(pixels.classes) == len(pixels.rows) == len(pixels.areas):
+            entry.problem("classes", "expected as many counts as in rows and areas")
+        if not len(pixels.sums) == len(pixels.squares) == CHANNELS:
+            entry.problem("sums", f"expected {CHANNELS} numbers, as in squares")
+        entry.close()
+        return pixels
+
+    def __add__(self, other: Pixels) -> Pixels:
+        return Pixels(
+            classes=_added(self.classes, other.classes),
+            rows=_added(self.rows, other.rows),
+            areas=_added(self.areas, other.areas),
+            ignored=self.ignored + other.ignored,
+            sums=_added(self.sums, other.sums),
+            squares=_added(self.squares, other.squares),
+        )
+
+
+def _added(ours: Counts, theirs: Counts) -> Counts:
+    return tuple(one + other for one, other in zip(ours, theirs, strict=True))

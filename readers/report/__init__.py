@@ -1,0 +1,1 @@
+"""Reports: charts as SVG and self-contained HTML pages."""

@@ -1,0 +1,1 @@
+"""Checks of the code itself: its structure and its language."""

@@ -1,0 +1,126 @@
+"""The structure of the code in numbers: rooms, arrows between them, circles, the longest function, docstrings.
+
+    tools/run checks.house
+
+A room is a folder of `packer` or `readers`, or a module that lies in one of these two itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("packer", "readers")
+QUESTION_WORDS = re.compile(r"(What|How|Where|Whether|Which|Of|As|For|When|Why) ")
+
+
+def sources() -> Iterator[tuple[Path, ast.Module]]:
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            yield path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
+def room_of(module: str, folders: set[str]) -> str:
+    """`packer/plan` of packer.plan.reuse, `packer/build` of packer.build, `readers` of readers.loader.
+
+    The `__init__` of a package is its door, which opens to every room, so it is a room of its own.
+    """
+    if module in PACKAGES:
+        return f"{module}/__init__"
+    package, _, rest = module.partition(".")
+    first = rest.split(".")[0]
+    if f"{package}/{first}" in folders:
+        return f"{package}/{first}"
+    return f"packer/{first}" if package == "packer" and first else package
+
+
+def imports(module: str, tree: ast.Module, modules: set[str]) -> set[str]:
+    """The modules of ours that a module imports, also inside functions."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {
+                name if (name := f"{node.module}.{alias.name}") in modules else node.module for alias in node.names
+            }
+    return {name for name in found if name in modules and name != module}
+
+
+def arrows(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """Which rooms each room imports."""
+    modules = set(trees)
+    folders = {
+        "/".join(module.split(".")[:2])
+        for module in modules
+        if f"{'.'.join(module.split('.')[:2])}.".count(".") == 2
+        and any(other.startswith(".".join(module.split(".")[:2]) + ".") for other in modules)
+    }
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for module, tree in trees.items():
+        room = room_of(module, folders)
+        found[room] |= {room_of(other, folders) for other in imports(module, tree, modules)} - {room}
+    return found
+
+
+def circles(graph: dict[str, set[str]]) -> list[str]:
+    """Rooms that can be reached from themselves."""
+    reached = {room: set(below) for room, below in graph.items()}
+    for _ in graph:
+        reached = {
+            room: below | {far for near in below for far in reached.get(near, ())} for room, below in reached.items()
+        }
+    return sorted(room for room, below in reached.items() if room in below)
+
+
+def floors(graph: dict[str, set[str]]) -> dict[str, int]:
+    """How many rooms lie below each room, one above the other."""
+    known: dict[str, int] = {}
+
+    def floor(room: str) -> int:
+        if room not in known:
+            known[room] = 1 + max((floor(below) for below in graph.get(room, ())), default=0)
+        return known[room]
+
+    for room in graph:
+        floor(room)
+    return known
+
+
+def main() -> None:
+    trees = {module_of(path): tree for path, tree in sources()}
+    files = Counter(str(path.parent) for path, _ in sources())
+    graph = arrows(trees)
+    print("files   " + ", ".join(f"{folder} {count}" for folder, count in sorted(files.items())))
+    print(f"rooms   {len(graph)}, arrows {sum(map(len, graph.values()))}, circles {circles(graph) or 'none'}")
+    if not circles(graph):
+        levels = floors(graph)
+        for level in sorted(set(levels.values()), reverse=True):
+            print(f"  {level:2} " + ", ".join(sorted(room for room, at in levels.items() if at == level)))
+    longest = max(
+        (node.end_lineno - node.lineno + 1, module, node.name)
+        for module, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.end_lineno
+    )
+    print("longest function {} lines: {}.{}".format(*longest))
+    docs = [
+        doc
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (doc := ast.get_docstring(node))
+    ]
+    questions = [doc for doc in docs if QUESTION_WORDS.match(doc)]
+    print(f"docstrings {len(docs)}, of which {len(questions)} begin with a question word or a preposition")
+
+
+if __name__ == "__main__":
+    main()
