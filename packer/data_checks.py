@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.errors import first_of
 from packer.pixels.row_statistics import FLAT
 from readers.contract.tiles import Size
 
@@ -97,13 +98,12 @@ def find(
 
 def _told(what: str, names: Sequence[str], most: int) -> Iterator[str]:
     if names:
-        more = f", … and {len(names) - most} more" if len(names) > most else ""
-        yield f"{what} ({len(names)}): {', '.join(names[:most])}{more}"
+        yield f"{what} ({len(names)}): {', '.join(first_of(names, most))}"
 
 
 def _joined(group: Sequence[str], most: int) -> str:
     """`train/a = val/b`; a long group by its first names."""
-    return " = ".join(group[:most]) + (f" = … ({len(group)} in all)" if len(group) > most else "")
+    return " = ".join(first_of(group, most))
 
 
 def _names(group: Iterable[Seen]) -> tuple[str, ...]:

@@ -14,7 +14,11 @@ BadPair is not in the tree: it never leaves a shard, where it turns one pair int
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from itertools import islice
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class PackError(Exception):
@@ -63,3 +67,9 @@ class TooManyRejectsError(InputError):
 
 class BadPair(Exception):  # noqa: N818 - a verdict on one pair, not an error of the program
     """This pair cannot be packed; the message says why."""
+
+
+def first_of(items: Collection[T], most: int, what: str = "", show: Callable[[T], str] = str) -> list[str]:
+    """The first `most` items as texts. If there are more, a last text counts the rest: `… and 3 more sizes`."""
+    rest = len(items) - most
+    return [*map(show, islice(items, most)), *([f"… and {rest} more {what}".rstrip()] if rest > 0 else [])]

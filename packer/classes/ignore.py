@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from packer.classes.values import MOST_SAID, parse_colour, parse_values
-from packer.errors import UsageError
+from packer.errors import UsageError, first_of
 from readers.contract.classes import ClassTable, Colour
 
 
@@ -31,7 +31,7 @@ def ignoring(table: ClassTable, ignore: Sequence[str], where: str = "--ignore") 
         elif (colour := parse_colour(text)) is not None:
             table = _without(table, colours=(colour,))
         else:
-            known = ", ".join(table.names[:20]) + (", …" if len(table.names) > 20 else "")
+            known = ", ".join(first_of(table.names, 20))
             raise UsageError(f"{where} {text}: is no class ({known}), no value and no colour such as #000000")
     if not table.classes:
         raise UsageError(f"{where} leaves no class")

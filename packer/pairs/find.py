@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from packer.errors import InputError, UsageError
+from packer.errors import InputError, UsageError, first_of
 from packer.pairs.candidates import UNWRITABLE, Found, FoundPair
 from packer.pairs.files import list_files
 from packer.pairs.layouts import Layout, find_layouts
@@ -170,8 +170,7 @@ def _contents(files: Iterable[str]) -> list[str]:
         folder, _, name = path.rpartition("/")
         folders.setdefault(folder or ".", []).append(name)
     lines = [f"{folder}/  {len(names)} files, such as {names[0]}" for folder, names in sorted(folders.items())]
-    lines = [UNWRITABLE.sub("?", line) for line in lines]
-    return [*lines[:20], *([f"… and {len(lines) - 20} more folders"] if len(lines) > 20 else [])] or ["nothing"]
+    return first_of([UNWRITABLE.sub("?", line) for line in lines], 20, "folders") or ["nothing"]
 
 
 def _drawn(

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.errors import first_of
 from readers.contract.classes import ClassTable
 
 Index = NDArray[np.uint16]
@@ -108,14 +109,13 @@ def describe_strays(pixels: NDArray[Any], unknown: NDArray[np.bool_]) -> str:
     numbers = pixels if pixels.ndim == 2 else colour_codes(pixels)
     strays, first, counts = np.unique(numbers[rows, columns], return_index=True, return_counts=True)
     order = np.lexsort((strays, -counts))
-    named = [
-        f"{stray_name(pixels[rows[first[one]], columns[first[one]]])}: {counts[one]} pixels, "
-        f"first at row {rows[first[one]]}, column {columns[first[one]]}"
-        for one in order[:5]
-    ]
-    more = [f"and {len(order) - 5} more"] if len(order) > 5 else []
+
+    def show(stray: int) -> str:
+        row, column = rows[first[stray]], columns[first[stray]]
+        return f"{stray_name(pixels[row, column])}: {counts[stray]} pixels, first at row {row}, column {column}"
+
     what = ("value" if pixels.ndim == 2 else "colour") + ("s" if len(order) > 1 else "")
-    return f"{what} of no class ({'; '.join([*named, *more])})"
+    return f"{what} of no class ({'; '.join(first_of(order.tolist(), 5, show=show))})"
 
 
 def stray_name(stray: NDArray[Any]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from packer.classes.load import TABLE_NAMES
-from packer.errors import InputError
+from packer.errors import InputError, first_of
 from packer.pairs.pair import Pair
 from packer.pixels.label_codec import BINARY, INDEX, LabelRules
 from packer.plan.palettes import Palettes
@@ -38,10 +38,12 @@ def audit(
             raise InputError(
                 f"{NOT_SAID} {BY_COLOUR} If the index, although one colour is several of them: --label-codec index "
                 "--palettes-differ",
-                [*palettes.moving.values()][:MOST_NAMED],
+                first_of(palettes.moving.values(), MOST_NAMED),
             )
         if palettes.doubts and asked != INDEX:
-            raise InputError(f"{NOT_SAID} {BY_COLOUR} If the index: --label-codec index", palettes.doubts[:MOST_NAMED])
+            raise InputError(
+                f"{NOT_SAID} {BY_COLOUR} If the index: --label-codec index", first_of(palettes.doubts, MOST_NAMED)
+            )
     return {place: glance.bad for place, glance in seen.items() if glance.bad is not None}
 
 
@@ -62,7 +64,7 @@ def no_classes(eyes: Eyes, raw: Path, pairs: Sequence[Pair]) -> InputError:
     proposal = f"perhaps --classes {max(classes, default=0) + 1}" + (" --ignore 255" if 255 in found else "")
     if len(classes) < 2 <= len(found):
         proposal = f"perhaps --classes {','.join(map(str, sorted(found)))}"
-    values = ", ".join(map(str, sorted(found)[:30])) + (", …" if len(found) > 30 else "")
+    values = ", ".join(first_of(sorted(found), 30))
     return InputError(
         f"{summary}; the labels hold numbers, so a number of classes will do, {proposal} (packer probe tells more)",
         [f"values in a sample of {len(seen)} of {len(pairs)} labels: {values}"],

@@ -11,7 +11,7 @@ from pathlib import Path
 from packer.classes.load import class_table
 from packer.decoding.decode import decoder_identity
 from packer.decoding.rules import MOST_PIXELS, ImageRules
-from packer.errors import BadPair, InputError, UsageError
+from packer.errors import BadPair, InputError, UsageError, first_of
 from packer.pairs.find import Pairing, find_pairs
 from packer.pairs.pair import Pair
 from packer.pixels.label_codec import BINARY, BINARY_CLASSES, LabelRules, settle
@@ -163,12 +163,10 @@ def _common_size(sizes: Sequence[Size | None], rejects: Sequence[str]) -> Size:
     if not counts:
         raise InputError("every pair is bad; mend them", rejects)
     if len(counts) > 1:
-        shown = [f"{_shown(size)}: {count} pairs" for size, count in counts.most_common(20)]
-        more = [f"… and {len(counts) - 20} more sizes"] if len(counts) > 20 else []
         raise InputError(
             "the pictures have several sizes (height x width); choose one, such as --size 512x512, and how they are "
             "fitted: --fit stretch, letterbox, crop-or-pad, shorter-side or tile; or keep each one's: --size native",
-            [*shown, *more],
+            first_of(counts.most_common(), 20, "sizes", lambda item: f"{_shown(item[0])}: {item[1]} pairs"),
         )
     return next(iter(counts))
 

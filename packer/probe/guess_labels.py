@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from packer.classes.load import numbered_classes
-from packer.errors import UsageError
+from packer.errors import UsageError, first_of
 from packer.pixels.class_lookup import UNKNOWN, Lookup
 from packer.pixels.label_codec import (
     ADE20K,
@@ -220,9 +220,11 @@ def _palette_doubts(labels: LabelSurvey) -> list[str]:
 def listed(counts: Counter[int], as_colours: bool) -> str:
     """The numbers, or the commonest colours, with their share of the pixels."""
     total = counts.total()
-    chosen = [code for code, _ in counts.most_common(MOST_LISTED)]
-    named = [
-        f"{colour_name(code) if as_colours else code} ({100 * counts[code] / total:.3g} %)"
-        for code in (chosen if as_colours else sorted(chosen))
-    ]
-    return ", ".join(named) + (f", … {len(counts)} in all" if len(counts) > MOST_LISTED else "")
+    codes = [code for code, _ in counts.most_common()]
+    if not as_colours:
+        codes[:MOST_LISTED] = sorted(codes[:MOST_LISTED])
+
+    def show(code: int) -> str:
+        return f"{colour_name(code) if as_colours else code} ({100 * counts[code] / total:.3g} %)"
+
+    return ", ".join(first_of(codes, MOST_LISTED, show=show))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from packer.errors import TargetError
+from packer.errors import TargetError, first_of
 from packer.publish.atomic import PARTIAL, make_folder, put_text, sweep
 from packer.publish.lock import NAME as LOCK
 from readers.contract.manifest import GENERATIONS, SHARDS
@@ -22,7 +22,7 @@ def check_target(out: Path) -> None:
         others = sorted(path.name for path in out.iterdir() if not path.name.startswith((PARTIAL, LOCK)))
         if others:
             raise TargetError(
-                f"{out}: exists and is not a packed data set (it holds {', '.join(others[:3])}, …); "
+                f"{out}: exists and is not a packed data set (it holds {', '.join(first_of(others, 3))}); "
                 "name a new or an empty folder"
             )
     elif out.exists() and not out.is_dir():
