@@ -1,0 +1,105 @@
+"""The check of language finds each habit, passes plain sentences, and finds nothing in the rooms that are done."""
+
+from __future__ import annotations
+
+import pytest
+from checks.language import NOT_DONE, all_findings, findings, room_of
+
+HEADLESS = ("What", "How", "Where", "Whether", "Which", "When", "Why", "Of", "As", "For to")
+PHRASES = (
+    "The user is told.",
+    "The classes are said by name.",
+    "It must be told.",
+    "The label that was told",
+    "The receipt tells the rows.",
+    "Two kinds are told apart",
+    "It is written anew.",
+    "It takes long for to read it.",
+    "A colour of no class",
+    "The file is no TOML.",
+    "Columns that are no part of it",
+    "Meanwhile others read.",
+    "Away with the old files.",
+    "A condemned pair",
+    "It lies beside the image.",
+    "Mend the file.",
+    "a file left lying about",
+    "where there is one",
+    "The pack is as it was.",
+    "The worker is buried.",
+)
+PLAIN = (
+    "Return the rows of a shard.",
+    "There is no pack in this folder.",
+    "if there\n    # is no manifest",
+    "This is no longer read, and no smaller than before.",
+    "This is no larger, and is no more than a check.",
+    "The house besides the whatever",
+    "An off-season of pairs, as of now; how to build, and where the pack lies.",
+    "for to_device in devices",
+    "retelling, amended, condemn, soldier",
+)
+
+
+def phrases(path: str, text: str) -> list[str]:
+    return [finding.phrase for finding in findings(path, text)]
+
+
+@pytest.mark.parametrize("sentence", PHRASES)
+def test_each_phrase_is_found_in_code_and_pages(sentence: str) -> None:
+    assert phrases("docs/page.md", f"# A page\n\n{sentence}\n")
+    assert phrases("packer/plan/plan.py", f"x = 1  # {sentence}\n")
+    assert phrases("packer/plan/plan.py", f'raise ValueError("{sentence}")\n')
+    assert phrases("packer/plan/plan.py", f'"""Module.\n\n{sentence}\n"""\n')
+
+
+@pytest.mark.parametrize("word", HEADLESS)
+@pytest.mark.parametrize(
+    "code",
+    [
+        '"""{} it does."""',
+        'def size():\n    """{} it does."""',
+        'async def size():\n    """{} it does."""',
+        'class Size:\n    """{} it does."""',
+        'SIZE = 1\n"""{} it does."""',
+        'class Size:\n    rows: int\n    """{} it does."""',
+        'class Size:\n    def rows(self):\n        """\n        {} it does.\n        """',
+    ],
+)
+def test_headless_docstrings_are_found(word: str, code: str) -> None:
+    assert f"docstring begins with {word.split()[0]}" in phrases("packer/plan/plan.py", code.format(word))
+
+
+@pytest.mark.parametrize("sentence", PLAIN)
+def test_plain_sentences_pass(sentence: str) -> None:
+    assert phrases("docs/page.md", sentence) == []
+    assert phrases("packer/plan/plan.py", f'def size():\n    """Return it.\n\n    {sentence}\n    """\n') == []
+
+
+@pytest.mark.parametrize("word", ["Often", "Ask", "Assemble", "However", "Whatever", "Offsets", "Whole", "For"])
+def test_words_that_only_begin_alike_pass(word: str) -> None:
+    assert phrases("packer/plan/plan.py", f'"""{word} it."""') == []
+
+
+def test_a_phrase_is_found_across_lines_of_a_comment() -> None:
+    [finding] = findings("packer/plan/plan.py", "x = 1\ny = 2  # the user is\n# told about it\n")
+    assert (finding.line, finding.phrase) == (2, "is told")
+
+
+def test_names_of_tests_are_read() -> None:
+    assert phrases("tests/test_x.py", "def test_a_crash_is_told() -> None: ...\n") == ["is told"]
+    assert phrases("tests/test_x.py", "def is_told() -> None: ...\n") == []
+
+
+def test_a_finding_has_the_line_of_its_phrase() -> None:
+    [finding] = findings("docs/page.md", "one\ntwo\nthree anew\n")
+    assert (finding.line, finding.phrase, finding.advice) == (3, "anew", "again")
+
+
+def test_rooms_are_folders() -> None:
+    paths = ("packer/plan/reuse.py", "packer/build.py", "readers/loader.py", "docs/guide/x.md", "README.md")
+    assert [room_of(path) for path in paths] == ["packer/plan", "packer", "readers", "docs", "README.md"]
+
+
+def test_rooms_that_are_done_have_no_findings() -> None:
+    assert [finding for finding in all_findings() if room_of(finding.path) not in NOT_DONE] == []

@@ -1,0 +1,157 @@
+"""Find sentences that a reader has to read twice: headless docstrings, and phrases with a plain word for them.
+
+    tools/run checks.language [ROOM ...]     count the findings of each room; name rooms to list theirs
+
+Reads code, docstrings, comments, messages, names of tests, and pages. Exits 1 if a room has findings, except the rooms
+of `NOT_DONE`, which are still being rewritten.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from program import REPO, parser
+
+PLACES = ("packer", "readers", "tools", "tests", "docs", "README.md")
+SUFFIXES = (".py", ".md", ".toml", ".c")
+ALLOWED = ("tools/checks/language.py", "tests/test_language.py", "docs/datasets.md")
+"""Files that are not read: this check, which lists the phrases; its tests; a page that `public_sets` writes."""
+NOT_DONE = frozenset(
+    {
+        "README.md",
+        "docs",
+        "packer",
+        "packer/bench",
+        "packer/classes",
+        "packer/cli",
+        "packer/config",
+        "packer/decoding",
+        "packer/packs",
+        "packer/pairs",
+        "packer/pixels",
+        "packer/plan",
+        "packer/probe",
+        "packer/publish",
+        "packer/recipe",
+        "packer/shards",
+        "packer/workers",
+        "readers",
+        "readers/contract",
+        "readers/diagnosis",
+        "readers/formats",
+        "readers/report",
+        "tests",
+        "tools",
+        "tools/bench",
+        "tools/checks",
+        "tools/drills",
+        "tools/train_demo",
+    }
+)
+"""Rooms whose findings do not fail the check yet."""
+
+HEADLESS = re.compile(r"(What|How|Where|Whether|Which|When|Why|Of|As|For to)\b")
+HEAD_ADVICE = "begin with a verb or a noun"
+PHRASES = {
+    r"(?:is|are|was|were|be|been) told(?! apart)": "is printed, is reported, gets",
+    r"(?:is|are|was|were|be|been) said": "is set, is described, is printed",
+    r"tells": "reports, prints, shows",
+    r"told apart": "distinguished",
+    r"anew": "again",
+    r"for to": "to",
+    r"of no class": "in no class, unknown class",
+    r"(?:there )?(?:is|are|was|were) no (?!\w+er\b|more\b|less\b|worse\b|different\b)\w+": "is not a (valid) ...",
+    r"meanwhile": "at the same time, in between",
+    r"away with": "remove, without",
+    r"condemned": "rejected",
+    r"beside": "next to, besides, as well as",
+    r"mend(?:s|ed|ing)?": "fix, repair",
+    r"(?:lie|lies|lying|left lying) about": "are left over",
+    r"[Ww]here there (?:is|are|was|were) (?:one|none|any|some)": "name the thing",
+    r"as it was|as they were": "unchanged",
+    r"buried|doctors?|graves?": "the plain word, not an image",
+}
+PATTERNS = [
+    (re.compile(rf"(?<![\w-])(?:{phrase})(?![\w-])".replace(" ", r"\s+"), re.IGNORECASE), advice)
+    for phrase, advice in PHRASES.items()
+]
+TEST_NAME = re.compile(r"def test_\w+")
+COMMENT = re.compile(r"^( *)#", re.MULTILINE)
+"""The mark of a comment, between whose lines a phrase may be wrapped."""
+
+
+class Finding(NamedTuple):
+    """A phrase in a file, and the plain words for it."""
+
+    path: str
+    line: int
+    phrase: str
+    advice: str
+
+
+def findings(path: str, text: str) -> Iterator[Finding]:
+    """Yield the habits in one file."""
+    plain = COMMENT.sub(r"\1 ", TEST_NAME.sub(lambda name: name[0].replace("_", " "), text))
+    for pattern, advice in PATTERNS:
+        for match in pattern.finditer(plain):
+            if match[0].lower().startswith("there"):  # there is no such file
+                continue
+            yield Finding(path, plain.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), advice)
+    if path.endswith(".py"):
+        for line, doc in docstrings(ast.parse(text)):
+            if HEADLESS.match(doc):
+                yield Finding(path, line, f"docstring begins with {doc.split()[0]}", HEAD_ADVICE)
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of the docstring of the module, each class and function, and each attribute."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            for statement in node.body:
+                match statement:
+                    case ast.Expr(value=ast.Constant(value=str(text))):
+                        yield statement.lineno, text.strip()
+
+
+def room_of(path: str) -> str:
+    """Return `packer/plan` for packer/plan/reuse.py, `packer` for packer/build.py. Docs and tests are one room each."""
+    folders = path.split("/")[:-1]
+    if not folders:
+        return path
+    return folders[0] if folders[0] in ("docs", "tests") else "/".join(folders[:2])
+
+
+def files() -> Iterator[str]:
+    for place in PLACES:
+        root = REPO / place
+        for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
+            name = path.relative_to(REPO).as_posix()
+            if path.suffix in SUFFIXES and name not in ALLOWED:
+                yield name
+
+
+def all_findings() -> list[Finding]:
+    return [finding for path in files() for finding in findings(path, Path(REPO, path).read_text(encoding="utf-8"))]
+
+
+def main() -> int:
+    options = parser(__doc__)
+    options.add_argument(
+        "rooms", nargs="*", metavar="ROOM", help="list the findings of these rooms, such as packer/cli"
+    )
+    chosen = options.parse_args().rooms
+    found = all_findings()
+    counts = Counter(room_of(finding.path) for finding in found)
+    failing = {room for room in counts if room not in NOT_DONE}
+    for path, line, phrase, advice in found:
+        if any(path.startswith(room) for room in chosen) or (room_of(path) in failing and not chosen):
+            print(f"{path}:{line}: {phrase!r}: {advice}")
+    for room, count in sorted(counts.items()):
+        print(f"{room:<24}{count:>5}{'' if room in failing else '  not done yet'}", file=sys.stderr)
+    return 1 if failing else 0
