@@ -17,7 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_reuse import built
 
-from packer.packs.generations import _SHARD, delete, garbage
+from packer.cli.log import LOG, publishing
+from packer.errors import InputError
+from packer.packs.generations import _SHARD, delete, garbage, rollback
+from packer.publish.lock import locked
 from readers import DamagedError, open_dataset
 from readers.contract.manifest import Manifest
 
@@ -86,6 +89,26 @@ def test_rollback_to_what_is_not_whole_is_refused_with_names(three: Path) -> Non
     assert refused.exit_code == 4
     assert f"lacks {first.shards} shards" in refused.stderr
     assert Manifest.load(three).generation == 3
+
+
+def test_the_log_knows_whether_a_command_has_published(three: Path) -> None:
+    def interrupted(number: int) -> None:
+        with publishing(three), locked(three):
+            rollback(three, number)
+            raise KeyboardInterrupt
+
+    for number, published in ((3, False), (1, True), (1, False)):
+        LOG.published = False
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(number)
+        assert LOG.published is published
+    LOG.published = False
+    with pytest.raises(InputError), publishing(three):
+        rollback(three, 9)
+    assert not LOG.published
+    with publishing(three):
+        pass
+    assert LOG.published
 
 
 def test_gc_keeps_what_is_asked_and_the_current_one(three: Path) -> None:

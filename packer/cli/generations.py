@@ -9,10 +9,9 @@ from typing import Any
 
 import click
 
-from packer.cli.log import LOG
+from packer.cli.log import publishing
 from packer.cli.values import TimeType, bytes_text
 from packer.packs.generations import Generation, delete, garbage, generations, recipe_changes, rollback
-from packer.publish.generation import current_manifest
 from packer.publish.lock import locked
 from readers.contract.manifest import Manifest
 
@@ -47,11 +46,8 @@ def rollback_command(out: Path, number: int) -> None:
       packer rollback out/ 41
     """
     before = Manifest.load(out)
-    try:
-        with locked(out):
-            manifest = rollback(out, number)
-    finally:
-        LOG.published = current_manifest(out) != before  # a signal may come between the rename and the next line
+    with publishing(out), locked(out):
+        manifest = rollback(out, number)
     click.echo(f"{out}: generation {number} ({manifest.rows} rows) is current; it was {before.generation}")
 
 

@@ -1,13 +1,18 @@
-"""The log: words on stderr, as lines for people, or as JSON lines for machines with the id of the run in each."""
+"""The log on stderr: text for people, or one JSON object per line with the id of the run."""
 
 from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from pathlib import Path
 
 import click
+
+from packer.publish.generation import current_manifest
 
 TEXT, JSON = "text", "json"
 FORMATS = (TEXT, JSON)
@@ -15,15 +20,15 @@ FORMATS = (TEXT, JSON)
 
 @dataclass
 class Log:
-    """Where a command says what happens."""
+    """The log of one run of a command."""
 
     form: str = TEXT
     published: bool = False
-    """Whether the command has done what it is for, whatever comes then."""
+    """The command has published its result. A signal that comes later changes nothing on disk."""
     run: str = field(default_factory=lambda: secrets.token_hex(4))
 
     def say(self, event: str, text: str, **facts: object) -> None:
-        """A line: `event` is what kind of line it is, `text` what people read, `facts` what machines also want."""
+        """Write a line. People see `text`; JSON also has `event`, the kind of line, and `facts`."""
         if self.form == TEXT:
             click.echo(text, err=True)
             return
@@ -33,4 +38,20 @@ class Log:
 
 
 LOG = Log()
-"""That of this process: a process is one run of one command."""
+"""The log of this process: a process runs one command."""
+
+
+@contextmanager
+def publishing(out: Path) -> Iterator[None]:
+    """Set `LOG.published` while the body publishes a generation of `out`.
+
+    It is True after a normal end. If an error or a signal ends the body, the current manifest decides: the signal may
+    come between the rename and the next line.
+    """
+    before = current_manifest(out)
+    try:
+        yield
+        LOG.published = True
+    except BaseException:
+        LOG.published = current_manifest(out) != before
+        raise

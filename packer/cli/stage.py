@@ -10,13 +10,12 @@ from typing import Any
 import click
 
 from packer.build import all_cores
-from packer.cli.log import LOG
+from packer.cli.log import LOG, publishing
 from packer.cli.progress import progress
 from packer.cli.values import bytes_text
 from packer.errors import UsageError
 from packer.packs.stage import Staged, stage
 from packer.packs.staged_copies import Copy, copies, copy_folder, drop
-from packer.publish.generation import current_manifest
 from readers.contract.manifest import Manifest
 from readers.staged_copies import MEMORY, PLACES, find
 
@@ -74,12 +73,8 @@ def _only(fits: bool, words: str) -> None:
 
 def _stage(out: Path, place: Path, workers: int, as_json: bool, quiet: bool) -> None:
     copy = copy_folder(out, place)
-    before = current_manifest(copy)
-    try:
-        with progress("staging", Manifest.load(out).bytes, "B", quiet) as advance:
-            done = stage(out, place, workers, advance)
-    finally:
-        LOG.published = current_manifest(copy) != before
+    with publishing(copy), progress("staging", Manifest.load(out).bytes, "B", quiet) as advance:
+        done = stage(out, place, workers, advance)
     _print_staged(out, done, as_json)
     found = find(done.manifest)
     if found != copy:
