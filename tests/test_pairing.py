@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from conftest import write_png
 
+from packer.decoding.pair_headers import check_pair
 from packer.decoding.rules import ImageRules
 from packer.errors import BadPair, InputError, UsageError
 from packer.pairs.find import PairingRules, find_pairs
 from packer.pairs.template import Template
-from packer.shards.rows import check_pair
+from packer.plan.sample import LabelSampler
+from packer.probe.survey import survey
 
 GRAY = np.zeros((2, 2), np.uint8)
 
@@ -267,7 +269,18 @@ def test_a_pipe_is_no_picture_and_nothing_waits_for_it(tmp_path: Path) -> None:
     touch(tmp_path, "labels/pipe.png")
     pair = next(pair for pair in find_pairs(tmp_path).pairs if pair.key == "pipe")
     with pytest.raises(BadPair, match=r"images/pipe\.png: is not a regular file"):
-        check_pair(pair, tmp_path, ImageRules())
+        check_pair(tmp_path, pair.image, pair.label, ImageRules())
+
+
+def test_build_and_probe_give_one_reason_for_a_pair_of_two_sizes(tmp_path: Path) -> None:
+    write_png(tmp_path / "images" / "a.png", GRAY)
+    write_png(tmp_path / "labels" / "a.png", np.zeros((2, 3), np.uint8))
+    pair = find_pairs(tmp_path).pairs[0]
+    with pytest.raises(BadPair) as of_build:
+        check_pair(tmp_path, pair.image, pair.label, ImageRules())
+    of_probe = survey([pair], LabelSampler(tmp_path, 1, 60), 1, near=False).bad
+    assert of_probe[0] == str(of_build.value)
+    assert of_probe[0].endswith("labels/a.png is 2x3 (height x width); they must have the same size")
 
 
 def test_names_with_odd_spaces_are_fine(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from conftest import RawFolder, run, write_png
 from handmade import chunk, png
 from numpy.typing import NDArray
 
-from packer.plan.sample import sample
+from packer.plan.sample import spread_indices
 from readers import open_dataset
 
 COLOURS = np.array([[0, 0, 0], [128, 64, 128], [70, 130, 180], [220, 20, 60]], np.uint8)
@@ -211,7 +211,7 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
 def test_an_empty_sample_of_the_samples_is_the_first(raw_folder: RawFolder) -> None:
     assert probed(raw_folder.path, "--sample", 1)["labels"]["decoded"] == 1
     assert probed(raw_folder.path, "--sample", "all")["labels"]["decoded"] == 32
-    assert sample(100, 3) == [0, 50, 99]
+    assert spread_indices(100, 3) == [0, 50, 99]
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:

@@ -41,8 +41,9 @@ def test_the_same_files_are_not_opened_again(night: RawFolder, tmp_path: Path, m
     def nobody(*arguments: object) -> None:
         raise AssertionError(f"{arguments} is opened")
 
-    for place in ("rows.open_picture", "reuse.sha256", "engines.supervisor.Worker"):
-        monkeypatch.setattr(f"packer.{place}", nobody)
+    openers = ("decoding.raw_file.open_picture", "decoding.pair_headers.open_picture", "plan.reuse.sha256")
+    for function in (*openers, "workers.supervisor.Worker"):
+        monkeypatch.setattr(f"packer.{function}", nobody)
     again = built(night.path, tmp_path / "out")
     assert (again["generation"], again["rows"], again["reused_rows"]) == (1, 26, 26)
 

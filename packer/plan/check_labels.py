@@ -1,4 +1,4 @@
-"""The audit: a few labels are read before anything is packed, so that a wrong recipe shows at once, not after hours."""
+"""Read a sample of the labels before anything is packed: a wrong recipe shows at once, not after hours."""
 
 from __future__ import annotations
 
@@ -8,55 +8,61 @@ from pathlib import Path
 import numpy as np
 
 from packer.classes.load import TABLE_NAMES
-from packer.errors import InputError, first_of
+from packer.errors import InputError
 from packer.pairs.pair import Pair
 from packer.pixels.label_codec import BINARY, INDEX, LabelRules
 from packer.plan.palettes import Palettes
-from packer.plan.sample import Eyes
+from packer.plan.sample import LabelSampler
 from packer.workers.inspect import Glance, colour_parts
 from readers.contract.classes import ClassTable
 
-SAMPLE = 16
+SAMPLE_SIZE = 16
 MOST_NAMED = 20
-NOT_SAID = "the labels' palettes differ, so index and colour cannot both be the class; which of them is it?"
+MOST_VALUES_SHOWN = 30
+PALETTES_DIFFER = "the labels' palettes differ, so index and colour cannot both be the class; decide which one is"
 BY_COLOUR = "If the colour: give a class table of colours (name,r,g,b)."
 
 
-def audit(
-    eyes: Eyes, pairs: Sequence[Pair], classes: ClassTable, rules: LabelRules, asked: str, palettes_differ: bool
+def check_labels(
+    sampler: LabelSampler,
+    pairs: Sequence[Pair],
+    classes: ClassTable,
+    rules: LabelRules,
+    named_codec: str,
+    palettes_differ: bool,
 ) -> dict[int, str]:
-    """What is bad in a sample of the labels, by the places of the pairs. `asked` is the codec that the user named.
+    """Return why labels of a sample are bad, by their index in `pairs`. `named_codec` is the codec that the user named.
 
-    A palette can be read two ways: where the sample shows that they differ, the user must say which is meant, and a
-    colour that moves from index to index speaks so much against the index that naming the codec is not enough.
+    A palette can be read by index or by colour. If the two contradict each other in the sample, the user must decide.
+    If one colour has several indices, naming the codec is not enough: the index is then probably wrong.
     """
-    seen = eyes.look(pairs, SAMPLE, classes, rules)
+    sample = sampler.inspect(pairs, SAMPLE_SIZE, classes, rules)
     if rules.codec in (INDEX, BINARY) and not palettes_differ:
-        read = {place: glance for place, glance in seen.items() if rules.codec == INDEX or not _is_gray(glance)}
-        palettes = Palettes((pairs[place].label, glance) for place, glance in read.items())
+        by_index = {index: label for index, label in sample.items() if rules.codec == INDEX or not _is_gray(label)}
+        palettes = Palettes((pairs[index].label, label) for index, label in by_index.items())
         if palettes.moving:
             raise InputError(
-                f"{NOT_SAID} {BY_COLOUR} If the index, although one colour is several of them: --label-codec index "
+                f"{PALETTES_DIFFER}. {BY_COLOUR} If the index, although one colour has several: --label-codec index "
                 "--palettes-differ",
-                first_of(palettes.moving.values(), MOST_NAMED),
+                [*palettes.moving.values()][:MOST_NAMED],
             )
-        if palettes.doubts and asked != INDEX:
+        if palettes.doubts and named_codec != INDEX:
             raise InputError(
-                f"{NOT_SAID} {BY_COLOUR} If the index: --label-codec index", first_of(palettes.doubts, MOST_NAMED)
+                f"{PALETTES_DIFFER}. {BY_COLOUR} If the index: --label-codec index", palettes.doubts[:MOST_NAMED]
             )
-    return {place: glance.bad for place, glance in seen.items() if glance.bad is not None}
+    return {index: label.bad for index, label in sample.items() if label.bad is not None}
 
 
-def _is_gray(glance: Glance) -> bool:
-    """Whether a palette shows grays only, which a binary label is read by, and not by its indices."""
-    parts = colour_parts(np.array(list(glance.colours), np.uint32))
+def _is_gray(label: Glance) -> bool:
+    """Return whether a palette has grays only. A binary label is then read by its grays, not by its indices."""
+    parts = colour_parts(np.array(list(label.colours), np.uint32))
     return bool((parts[:, :3] == parts[:, :1]).all())
 
 
-def no_classes(eyes: Eyes, raw: Path, pairs: Sequence[Pair]) -> InputError:
-    """Show what the labels hold, so that the answer can be typed at once."""
-    seen = eyes.look(pairs, SAMPLE)
-    found = {value for glance in seen.values() for value in glance.values}
+def no_classes(sampler: LabelSampler, raw: Path, pairs: Sequence[Pair]) -> InputError:
+    """Return an error that shows the values in the labels and proposes a --classes option."""
+    sample = sampler.inspect(pairs, SAMPLE_SIZE)
+    found = {value for label in sample.values() for value in label.values}
     summary = f"{raw}: no class table; put {TABLE_NAMES[0]} (name,r,g,b) there, or name one with --classes FILE"
     if not found:
         return InputError(f"{summary}; packer probe shows what the labels hold")
@@ -64,8 +70,8 @@ def no_classes(eyes: Eyes, raw: Path, pairs: Sequence[Pair]) -> InputError:
     proposal = f"perhaps --classes {max(classes, default=0) + 1}" + (" --ignore 255" if 255 in found else "")
     if len(classes) < 2 <= len(found):
         proposal = f"perhaps --classes {','.join(map(str, sorted(found)))}"
-    values = ", ".join(first_of(sorted(found), 30))
+    values = ", ".join(map(str, sorted(found)[:MOST_VALUES_SHOWN])) + (", …" if len(found) > MOST_VALUES_SHOWN else "")
     return InputError(
-        f"{summary}; the labels hold numbers, so a number of classes will do, {proposal} (packer probe tells more)",
-        [f"values in a sample of {len(seen)} of {len(pairs)} labels: {values}"],
+        f"{summary}; the labels hold numbers, so a number of classes is enough, {proposal} (packer probe shows more)",
+        [f"values in a sample of {len(sample)} of {len(pairs)} labels: {values}"],
     )

@@ -10,17 +10,18 @@ from pathlib import Path
 
 from packer.classes.load import class_table
 from packer.decoding.decode import decoder_identity
+from packer.decoding.pair_headers import check_pair
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair, InputError, UsageError, first_of
 from packer.pairs.find import Pairing, find_pairs
 from packer.pairs.pair import Pair
 from packer.pixels.label_codec import BINARY, BINARY_CLASSES, LabelRules, settle
 from packer.pixels.resize import NATIVE, TILE, Geometry
-from packer.plan.check_labels import audit, no_classes
+from packer.plan.check_labels import check_labels, no_classes
 from packer.plan.plan import Plan
 from packer.plan.request import Request
 from packer.plan.reuse import Known
-from packer.plan.sample import Eyes
+from packer.plan.sample import LabelSampler
 from packer.publish.free_space import room
 from packer.recipe.cut import cut
 from packer.recipe.piece import Piece, pieces
@@ -29,7 +30,6 @@ from packer.recipe.shard_spec import ShardSpec
 from packer.runtime import Stages, no_collecting
 from packer.shards.build_shard import judged_by
 from packer.shards.formats import writer
-from packer.shards.rows import check_pair
 from packer.shards.stamps import load_stamps
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError, NoPackError
@@ -47,8 +47,8 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset()) -> Pla
     stages = Stages()
     with stages.stage("find"):
         pairing = find_pairs(request.raw, request.pairing, leave_out=request.out)
-    eyes = Eyes(request.raw, request.workers, request.task_timeout, request.max_pixels)
-    classes = _classes(request, eyes, pairing)
+    sampler = LabelSampler(request.raw, request.workers, request.task_timeout, request.max_pixels)
+    classes = _classes(request, sampler, pairing)
     rules = settle(LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor), classes)
     image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels)
     stamps = [one for one in load_stamps(request.out) if one.stem not in distrusted]
@@ -63,7 +63,7 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset()) -> Pla
         if size is not None and not packed
     ]
     with stages.stage("audit"):
-        verdicts += audit(eyes, new, classes, rules, request.label_codec, request.palettes_differ).values()
+        verdicts += check_labels(sampler, new, classes, rules, request.label_codec, request.palettes_differ).values()
     with stages.stage("compare"):
         specs = tuple(
             ShardSpec(split, shard, recipe)
@@ -76,12 +76,12 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset()) -> Pla
     return Plan(request, recipe, pairing, specs, reused, counts, tuple(verdicts), *_target(request.out), stages.seconds)
 
 
-def _classes(request: Request, eyes: Eyes, pairing: Pairing) -> ClassTable:
+def _classes(request: Request, sampler: LabelSampler, pairing: Pairing) -> ClassTable:
     classes = class_table(request.raw, request.classes, request.ignore)
     if classes is None and request.label_codec == BINARY:
         classes = BINARY_CLASSES
     if classes is None:
-        raise no_classes(eyes, request.raw, pairing.pairs)
+        raise no_classes(sampler, request.raw, pairing.pairs)
     return classes
 
 
@@ -147,7 +147,8 @@ def _check_headers(
 
     def judge(place: int) -> str | None:
         try:
-            sizes[place] = check_pair(pairs[place], request.raw, image_rules, label_rules.lossy)
+            pair = pairs[place]
+            sizes[place] = check_pair(request.raw, pair.image, pair.label, image_rules, label_rules.lossy)
         except BadPair as bad:
             return str(bad)
         return None

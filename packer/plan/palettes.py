@@ -1,8 +1,8 @@
-"""Palettes of many labels: whether index and colour mean the same thing in all of them."""
+"""Compare the palettes of many labels: do index and colour mean the same in all of them?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -10,57 +10,52 @@ from packer.workers.inspect import Glance, colour_parts
 
 
 class Palettes:
-    """What the palettes seen so far agree on, and where they do not; of each, the indices that are used count."""
+    """Collects the indices that labels use and their colours, and where two labels contradict each other."""
 
-    def __init__(self, seen: Iterable[tuple[str, Glance]] = ()) -> None:
+    def __init__(self, labels: Iterable[tuple[str, Glance]] = ()) -> None:
         self.indices: dict[int, set[int]] = {}
-        """The indices that each colour is used as."""
+        """The indices of each colour."""
         self.moving: dict[int, str] = {}
-        """Colours that are one index in one file and another in another: then the colour is the class."""
+        """Colours whose index differs from file to file: the colour is then probably the class. Values are messages."""
         self.recoloured: dict[int, str] = {}
-        """Indices that are one colour in one file and another in another: one of both is not the class."""
-        self.numbered_anew = True
-        """Whether every file uses the indices from 0 on, without a gap, as if its colours had been numbered for it."""
+        """Indices whose colour differs from file to file: index or colour is not the class. Values are messages."""
+        self.numbered_per_file = True
+        """True if every file uses the indices 0 to n without a gap, as if its own colours had been numbered."""
         self._colours: dict[int, tuple[int, str]] = {}
-        self._places: dict[int, tuple[int, str]] = {}
-        for path, glance in seen:
-            self.add(path, glance)
+        self._indices: dict[int, tuple[int, str]] = {}
+        for path, label in labels:
+            self.add(path, label)
 
-    def add(self, path: str, glance: Glance) -> None:
-        """Compare a file's palette with those before."""
-        used = [index for index in sorted(glance.values) if index in glance.palette]
-        self.numbered_anew &= used == list(range(len(used)))
+    def add(self, path: str, label: Glance) -> None:
+        """Compare the palette of one more file with those before it."""
+        used = [index for index in sorted(label.values) if index in label.palette]
+        self.numbered_per_file &= used == list(range(len(used)))
         for index in used:
-            code = glance.palette[index]
+            code = label.palette[index]
             self.indices.setdefault(code, set()).add(index)
             before, where = self._colours.get(index, (code, path))
             if before != code:
                 self._differs(index, code, before, where, path)
-        for index, code in glance.palette.items():
+        for index, code in label.palette.items():
             self._colours.setdefault(index, (code, path))
         for index in used:
-            self._places.setdefault(glance.palette[index], (index, path))
+            self._indices.setdefault(label.palette[index], (index, path))
 
     @property
     def doubts(self) -> list[str]:
-        """What speaks against the index as the class: its colour changes, and nothing else shows that it is meant."""
-        return [*self.moving.values(), *(self.recoloured.values() if self.numbered_anew else ())]
+        """Return the messages that speak against the index as the class."""
+        return [*self.moving.values(), *(self.recoloured.values() if self.numbered_per_file else ())]
 
     def _differs(self, index: int, code: int, before: int, where: str, path: str) -> None:
-        told = f"index {index} is {colour_name(before)} in {where}, and {colour_name(code)} in {path}"
-        self.recoloured.setdefault(index, told)
-        other, place = self._places.get(code, (index, path))
+        message = f"index {index} is {colour_name(before)} in {where}, and {colour_name(code)} in {path}"
+        self.recoloured.setdefault(index, message)
+        other, other_path = self._indices.get(code, (index, path))
         if other != index:
-            told = f"{colour_name(code)} is index {other} in {place}, and index {index} in {path}"
-            self.moving.setdefault(code, told)
+            message = f"{colour_name(code)} is index {other} in {other_path}, and index {index} in {path}"
+            self.moving.setdefault(code, message)
 
 
 def colour_name(code: int) -> str:
-    """`#rrggbb`, with the alpha behind it where it is not opaque."""
+    """Return `#rrggbb`, or `#rrggbbaa` if the colour is not opaque."""
     parts = colour_parts(np.array([code], np.uint32))[0].tolist()
     return "#" + bytes(parts if parts[3] < 255 else parts[:3]).hex()
-
-
-def listed_colours(counts: Mapping[int, object], most: int) -> str:
-    """The first few by name."""
-    return ", ".join(colour_name(code) for code in list(counts)[:most])

@@ -1,4 +1,4 @@
-"""The eyes of `packer build` and `packer probe`: they look at a sample of pairs, in workers that may die of it."""
+"""Inspect a sample of the pairs in worker processes, before anything is packed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from readers.contract.classes import ClassTable
 
 
 @dataclass(frozen=True)
-class Eyes:
-    """Where they look, with how many workers, and for how long at one pair."""
+class LabelSampler:
+    """Inspects labels below one raw folder. A decoder that crashes or hangs ends a worker and makes its pair bad."""
 
     raw: Path
     workers: int
     task_timeout: int
     max_pixels: int = MOST_PIXELS
 
-    def look(
+    def inspect(
         self,
         pairs: Sequence[Pair],
         most: int,
@@ -31,18 +31,18 @@ class Eyes:
         rules: LabelRules = AS_THE_TABLE_SAYS,
         images: bool = False,
     ) -> dict[int, Glance]:
-        """Glances at the labels of about `most` pairs, with their images or without, by the places of the pairs."""
-        places = sample(len(pairs), most)
+        """Inspect the labels of about `most` pairs, with their images if wanted. Keys are indices into `pairs`."""
+        indices = spread_indices(len(pairs), most)
         questions = [
             Question(pair.label, pair.image if images else None, classes, rules, self.max_pixels)
-            for pair in (pairs[place] for place in places)
+            for pair in (pairs[index] for index in indices)
         ]
-        seen = glances(questions, self.raw, self.workers, self.task_timeout)
-        return dict(zip(places, seen, strict=True))
+        answers = glances(questions, self.raw, self.workers, self.task_timeout)
+        return dict(zip(indices, answers, strict=True))
 
 
-def sample(count: int, most: int) -> list[int]:
-    """About `most` of `count` places, evenly spread, the first and the last among them."""
+def spread_indices(count: int, most: int) -> list[int]:
+    """Return about `most` of `count` indices, evenly spread, with the first and the last."""
     if count <= most:
         return list(range(count))
     if most == 1:

@@ -15,7 +15,7 @@ from packer.pairs.find import Pairing, PairingRules, find_pairs
 from packer.pairs.suggest import Proposal, propose
 from packer.pixels.label_codec import AS_THE_TABLE_SAYS, BINARY, INSTANCE, LabelRules
 from packer.plan.request import TASK_TIMEOUT
-from packer.plan.sample import Eyes
+from packer.plan.sample import LabelSampler
 from packer.probe.guess_labels import Reading, known_share, read_by_table, read_without_table
 from packer.probe.match_presets import PresetMatch, matching_presets
 from packer.probe.survey import LabelSurvey, Survey, survey
@@ -68,8 +68,8 @@ def probe(request: ProbeRequest, keys: Mapping[str, Key]) -> Probe:
     pairing, rules, why_not = _pairing(request, proposals)
     if pairing is None:
         return Probe(len(files), None, why_not, proposals, None, None, (), {}, ())
-    eyes = Eyes(request.raw, request.workers, request.task_timeout)
-    seen = survey(pairing.pairs, eyes, request.sample, request.near_duplicates)
+    sampler = LabelSampler(request.raw, request.workers, request.task_timeout)
+    seen = survey(pairing.pairs, sampler, request.sample, request.near_duplicates)
     matches = tuple(matching_presets(request.raw, seen.labels, keys))
     reading, said = _reading(request, files, seen.labels, matches)
     settings, doubts = _proposed(rules, pairing, seen, reading, said)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from packer.data_checks import Findings, Seen, find
-from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
+from packer.decoding.pair_headers import check_same_size, read_pair_headers
+from packer.decoding.raw_file import open_picture
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.plan.palettes import Palettes
-from packer.plan.sample import Eyes
-from packer.shards.rows import naming, open_picture
+from packer.plan.sample import LabelSampler
 from packer.workers.inspect import MOST_COUNTS, Glance
 from readers.contract.files import sha256
 from readers.contract.tiles import Size
@@ -63,14 +63,14 @@ class Survey:
     """Of the images that were looked into."""
 
 
-def survey(pairs: Sequence[Pair], eyes: Eyes, most: int, near: bool) -> Survey:
+def survey(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: bool) -> Survey:
     """Read every header, and the pixels of about `most` pairs."""
     with ThreadPoolExecutor(THREADS) as pool:
-        verdicts = list(pool.map(lambda pair: _headers(pair, eyes.raw), pairs))
+        verdicts = list(pool.map(lambda pair: _headers(pair, sampler.raw), pairs))
     headers = [verdict for verdict in verdicts if not isinstance(verdict, str)]
     sizes = Counter(image.size for image, _ in headers)
     depths = [0 if image.is_float else image.depth for image, _ in headers]
-    seen = eyes.look(pairs, most, images=True)
+    seen = sampler.inspect(pairs, most, images=True)
     labels = LabelSurvey(kinds=Counter(_kind(label) for _, label in headers))
     for place, glance in seen.items():
         labels.add(pairs[place].label, glance)
@@ -83,7 +83,7 @@ def survey(pairs: Sequence[Pair], eyes: Eyes, most: int, near: bool) -> Survey:
         0 if 0 in depths else max(depths, default=8),
         labels,
         tuple(dict.fromkeys(bad)),
-        tuple(_copies(pairs, eyes.raw)),
+        tuple(_copies(pairs, sampler.raw)),
         find(looks, sizes, near=near),
     )
 
@@ -98,17 +98,11 @@ def _kind(header: Header) -> str:
 
 def _headers(pair: Pair, raw: Path) -> tuple[Header, Header] | str:
     """The headers of an image and its label, or what is wrong with them."""
-    headers = []
     try:
-        for path in (pair.image, pair.label):
-            with naming(path), open_picture(raw / path) as file:
-                headers.append(read_header(file))
+        image, label = read_pair_headers(raw, pair.image, pair.label)
+        check_same_size(pair.image, image.size, pair.label, label.size)
     except BadPair as verdict:
         return str(verdict)
-    image, label = headers
-    if image.size != label.size:
-        shown = ["x".join(map(str, header.size)) for header in headers]
-        return f"{pair.image} is {shown[0]}, its label {pair.label} is {shown[1]} (height x width)"
     return image, label
 
 

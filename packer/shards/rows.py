@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
-from packer.decoding.decode import check_image, check_label, decode_image
-from packer.decoding.file_types import read_header
-from packer.decoding.header import Header
-from packer.decoding.rules import ImageRules
+from packer.decoding.decode import decode_image
+from packer.decoding.pair_headers import check_same_size
+from packer.decoding.raw_file import load_picture, naming
 from packer.errors import BadPair
-from packer.pairs.pair import Pair
 from packer.pixels.class_lookup import Index
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.row_statistics import look, row_pixels
@@ -115,7 +111,7 @@ class RowMaker:
             image = decode_image(image_data, self._recipe.image_rules)
         with naming(piece.label):
             label = self._codec.decode(label_data)
-        _check_sizes(piece, image.shape[:2], label.shape)
+        check_same_size(piece.image, image.shape[:2], piece.label, label.shape)
         if self._recipe.geometry.depends_on_source and image.shape[:2] != piece.source:
             raise BadPair(f"{piece.image}: was another picture when the build was planned; build again")
         return image, label
@@ -145,55 +141,6 @@ def _counted(index: NDArray[Any], classes: int) -> list[int]:
     ends = np.append(np.flatnonzero(flat[1:] != flat[:-1]), flat.size - 1)
     counts = np.bincount(flat[ends], np.diff(ends, prepend=-1), classes)[:classes]
     return list(map(int, counts))
-
-
-def check_pair(pair: Pair, raw: Path, rules: ImageRules, lossy_label: bool = False) -> tuple[int, int]:
-    """Judge a pair by its headers alone: its upright (height, width), or BadPair. A shard will judge no better."""
-    image, label = _header(pair.image, raw, rules), _header(pair.label, raw, rules)
-    with naming(pair.image):
-        check_image(image, rules)
-    with naming(pair.label):
-        check_label(label, lossy_label)
-    _check_sizes(pair, image.size, label.size)
-    return image.size
-
-
-def _header(path: str, raw: Path, rules: ImageRules) -> Header:
-    with naming(path), open_picture(raw / path) as file:
-        return read_header(file, rules.max_pixels)
-
-
-def load_picture(path: Path) -> bytes:
-    """The bytes of a regular file."""
-    with open_picture(path) as file:
-        return file.read()
-
-
-def open_picture(path: Path) -> BinaryIO:
-    """Open a regular file; opening a pipe would wait for ever."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise BadPair("is not a regular file")
-    return path.open("rb")
-
-
-def _check_sizes(pair: Pair | Piece, image: tuple[int, ...], label: tuple[int, ...]) -> None:
-    """An image and its label have one size; scaling one to the other would move the labels."""
-    if image != label:
-        raise BadPair(
-            f"{pair.image} is {image[0]}x{image[1]}, its label {pair.label} is {label[0]}x{label[1]} "
-            "(height x width); they must be the same size"
-        )
-
-
-@contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Put a file's name before the reason why it is bad."""
-    try:
-        yield
-    except BadPair as bad:
-        raise BadPair(f"{path}: {bad}") from None
-    except OSError as error:
-        raise BadPair(f"{path}: cannot be read ({error.strerror})") from error
 
 
 @lru_cache(maxsize=1)

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from packer.decoding.decode import decode_image, decode_label, decode_palette
 from packer.decoding.file_types import read_header
+from packer.decoding.raw_file import load_picture, naming, open_picture
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
 from packer.pixels.class_lookup import colour_codes
 from packer.pixels.label_codec import AS_THE_TABLE_SAYS, LabelCodec, LabelRules
 from packer.pixels.row_statistics import look
-from packer.shards.rows import load_picture, naming, open_picture
 from readers.contract.classes import ClassTable
 from readers.contract.json_entry import Entry
 

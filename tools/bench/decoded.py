@@ -14,10 +14,10 @@ from bench.contenders.pairs import Pixels
 from bench.streets import image_path, label_path
 from packer.classes.load import numbered_classes
 from packer.decoding.decode import decode_image
+from packer.decoding.raw_file import load_picture
 from packer.decoding.rules import ImageRules
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.resize import Geometry
-from packer.shards.rows import load_picture
 from packer.workers.memory import keep_memory
 from readers.contract.classes import ClassTable
 
