@@ -114,12 +114,12 @@ def test_every_problem_of_a_config_at_once(tmp_path: Path) -> None:
     assert problems_of(tmp_path, text) == [
         "label_codec: is not known; did you mean label-codec?",
         "sise: is not known; did you mean size?",
-        "quiet: expected true or false, found a text 'yes'",
-        "ignore: expected a list of texts and whole numbers, found a number '255'",
-        "overlap: expected a text or a whole number, found a number '1.5'",
+        "quiet: expected true or false, found 'yes'",
+        "ignore: expected a list of texts and whole numbers, found the number 255",
+        "overlap: expected a text or a whole number, found the number 1.5",
         "classes: is beside [[class]] tables; give one of both",
         "class.0.valeus: is not known; did you mean values?",
-        "class.0: has neither values nor colours, so that no label can mean it",
+        "class.0: has neither values nor colours, so no label can contain this class",
     ]
 
 
@@ -132,7 +132,7 @@ def test_values_that_no_option_takes_are_named_with_their_key(tmp_path: Path) ->
     ]
 
 
-@pytest.mark.parametrize(("text", "message"), [("size = ", "is no TOML"), ("\x00", "is no TOML")])
+@pytest.mark.parametrize(("text", "message"), [("size = ", "is not valid TOML"), ("\x00", "is not valid TOML")])
 def test_what_is_no_toml_is_refused(tmp_path: Path, text: str, message: str) -> None:
     done = run("build", "--config", config(tmp_path, text), "raw", "out")
     assert done.exit_code == 1

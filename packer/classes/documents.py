@@ -1,4 +1,4 @@
-"""TOML and JSON documents that nobody vouches for: small enough, whole, and no key said twice."""
+"""TOML and JSON files from any source: limited in size, and refused if a key occurs twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_BYTES = 16 << 20
 
 
 def read_text(path: Path) -> str:
-    """The text of a file that is not larger than any class table is."""
+    """Read a file of at most MOST_BYTES as UTF-8."""
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -30,41 +30,45 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
     if len(data) > MOST_BYTES:
-        raise InputError(f"{path}: is larger than {MOST_BYTES >> 20} MiB, which no class table or configuration is")
+        raise InputError(f"{path}: is larger than {MOST_BYTES >> 20} MiB, too large for a class table or configuration")
     return text
 
 
 def parse_toml(path: Path, text: str) -> dict[str, Any]:
-    """A TOML document, or where it is none."""
+    """Parse TOML; an error names the file and the line."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no TOML ({error})") from error
+        raise InputError(f"{path}: is not valid TOML ({error})") from error
 
 
 def parse_json(path: Path, text: str) -> Any:
-    """A JSON document, or where it is none."""
+    """Parse JSON without repeated keys; an error names the file and the line."""
     try:
-        return json.loads(text, object_pairs_hook=_object)
+        return json.loads(text, object_pairs_hook=_without_repeated_keys)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no JSON ({error})") from error
+        raise InputError(f"{path}: is not valid JSON ({error})") from error
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"the key {twice!r} is there twice")
-    return found
+def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the key {repeated!r} occurs twice")
+    return document
 
 
 def unknown_key(key: str, known: list[str]) -> str:
-    """What to say of a key that nobody knows."""
+    """Return the second half of a message about an unknown key, with the nearest known key."""
     near = get_close_matches(key, known, n=1)
     return f"is not known; did you mean {near[0]}?" if near else f"is not known; known are {', '.join(known)}"
 
 
-def kind(value: object) -> str:
-    """What a value is, in words, and its beginning."""
-    kinds = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", dict: "a table"}
-    return f"{kinds.get(type(value), type(value).__name__)} {str(value)[:40]!r}"
+def describe(value: object) -> str:
+    """Describe a value for a message: its type and its first characters, such as `the number 7` or `'abc'`."""
+    if isinstance(value, str):
+        return repr(value[:40])
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    types = {int: "number", float: "number", list: "list", dict: "table"}
+    return f"the {types.get(type(value), type(value).__name__)} {str(value)[:40]}"

@@ -1,38 +1,38 @@
-"""What is no class: values, colours and classes that move out of a class table."""
+"""Move values, colours and classes of a class table to what it ignores."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from packer.classes.values import MOST_SAID, parse_colour, parse_values
+from packer.classes.values import MOST_LISTED, parse_colour, parse_values
 from packer.errors import UsageError, first_of
 from readers.contract.classes import ClassTable, Colour
 
 
-def ignoring(table: ClassTable, ignore: Sequence[str], where: str = "--ignore") -> ClassTable:
-    """Move what `ignore` names out of the classes: a class by its name, a value, a range of values, or a colour."""
-    said = 0
+def with_ignored(table: ClassTable, ignore: Sequence[str], where: str = "--ignore") -> ClassTable:
+    """Ignore everything that `ignore` names: a class by its name, a value, a range of values, or a colour."""
+    listed = 0
     for text in ignore:
-        gone = [one for one in table.classes if one.name == text]
+        named = [segclass for segclass in table.classes if segclass.name == text]
         values = None if "," in text else parse_values(text)
-        if gone:
+        if named:
             table = replace(
                 table,
-                classes=tuple(one for one in table.classes if one not in gone),
-                ignored_values=(*table.ignored_values, *gone[0].values),
-                ignored_colours=(*table.ignored_colours, *gone[0].colours),
+                classes=tuple(segclass for segclass in table.classes if segclass not in named),
+                ignored_values=(*table.ignored_values, *named[0].values),
+                ignored_colours=(*table.ignored_colours, *named[0].colours),
             )
         elif values is not None:
-            said += sum(map(len, values))
-            if said > MOST_SAID:
-                raise UsageError(f"{where} lists the same values again and again")
-            table = _without(table, values=tuple(value for some in values for value in some))
+            listed += sum(map(len, values))
+            if listed > MOST_LISTED:
+                raise UsageError(f"{where} repeats the same values too often")
+            table = _without(table, values=tuple(value for numbers in values for value in numbers))
         elif (colour := parse_colour(text)) is not None:
             table = _without(table, colours=(colour,))
         else:
             known = ", ".join(first_of(table.names, 20))
-            raise UsageError(f"{where} {text}: is no class ({known}), no value and no colour such as #000000")
+            raise UsageError(f"{where} {text}: is not a class ({known}), a value or a colour such as #000000")
     if not table.classes:
         raise UsageError(f"{where} leaves no class")
     return replace(
@@ -43,18 +43,20 @@ def ignoring(table: ClassTable, ignore: Sequence[str], where: str = "--ignore") 
 
 
 def _without(table: ClassTable, values: tuple[int, ...] = (), colours: tuple[Colour, ...] = ()) -> ClassTable:
-    """Ignore values or colours. A class that loses its last value, or its last colour, is ignored altogether."""
+    """Ignore values or colours. A class that loses its last value, or its last colour, is ignored with all others."""
     classes = []
-    gone_values, gone_colours = dict.fromkeys(values), dict.fromkeys(colours)
-    for one in table.classes:
+    ignored_values, ignored_colours = dict.fromkeys(values), dict.fromkeys(colours)
+    for segclass in table.classes:
         kept = replace(
-            one,
-            values=tuple(v for v in one.values if v not in gone_values),
-            colours=tuple(c for c in one.colours if c not in gone_colours),
+            segclass,
+            values=tuple(value for value in segclass.values if value not in ignored_values),
+            colours=tuple(colour for colour in segclass.colours if colour not in ignored_colours),
         )
-        if bool(kept.values) == bool(one.values) and bool(kept.colours) == bool(one.colours):
+        if bool(kept.values) == bool(segclass.values) and bool(kept.colours) == bool(segclass.colours):
             classes.append(kept)
         else:
-            gone_values |= dict.fromkeys(kept.values)
-            gone_colours |= dict.fromkeys(kept.colours)
-    return ClassTable(tuple(classes), (*table.ignored_values, *gone_values), (*table.ignored_colours, *gone_colours))
+            ignored_values |= dict.fromkeys(kept.values)
+            ignored_colours |= dict.fromkeys(kept.colours)
+    return ClassTable(
+        tuple(classes), (*table.ignored_values, *ignored_values), (*table.ignored_colours, *ignored_colours)
+    )

@@ -1,4 +1,4 @@
-"""Reading the class table: a file as people ship it, or just a range of values; then what is to be ignored."""
+"""Load the class table of a build: from a file, or from a number or list of values."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from packer.classes.documents import parse_json, parse_toml, read_text
-from packer.classes.from_json import read_foreign
-from packer.classes.from_text import read_cells
-from packer.classes.from_toml import read_tables
-from packer.classes.ignore import ignoring
+from packer.classes.from_json import table_from_json
+from packer.classes.from_text import table_from_text
+from packer.classes.from_toml import table_from_toml
+from packer.classes.ignore import with_ignored
 from packer.classes.values import MOST_VALUE, distinct_colours, is_values
 from packer.errors import InputError, UsageError
 from readers.contract.classes import MOST_CLASSES, ClassTable, SegClass
 
 TABLE_NAMES = ("class_dict.csv", "classes.csv", "class_table.csv")
-"""Looked for in the raw folder when --classes is not given."""
+"""Without --classes, files of these names in the raw folder are class tables."""
 
 
-def class_table(raw: Path, classes: str | ClassTable | None, ignore: Sequence[str] = ()) -> ClassTable | None:
-    """The class table that --classes names, or that lies in the raw folder; None where there is neither."""
+def load_class_table(raw: Path, classes: str | ClassTable | None, ignore: Sequence[str] = ()) -> ClassTable | None:
+    """Load the class table that --classes names, or the one in the raw folder; None if there is neither."""
     if classes is None:
         paths = [path for path in sorted(raw.iterdir()) if path.name.lower() in TABLE_NAMES]
         if not paths:
@@ -32,24 +32,24 @@ def class_table(raw: Path, classes: str | ClassTable | None, ignore: Sequence[st
     elif isinstance(classes, ClassTable):
         table = classes
     elif is_values(classes):
-        table = _values_table(classes.strip())
+        table = _table_of_values(classes.strip())
     else:
         table = read_table(Path(classes))
-    return ignoring(table, ignore)
+    return with_ignored(table, ignore)
 
 
 def read_table(path: Path) -> ClassTable:
-    """The class table of a file: TOML and JSON by their suffix, anything else as lines."""
+    """Read a class table as TOML or JSON by its suffix, any other file as lines of text."""
     text = read_text(path)
     if path.suffix.lower() == ".toml":
-        return read_tables(path, parse_toml(path, text))
+        return table_from_toml(path, parse_toml(path, text))
     if path.suffix.lower() == ".json":
-        return read_foreign(path, parse_json(path, text))
-    return read_cells(path, text)
+        return table_from_json(path, parse_json(path, text))
+    return table_from_text(path, text)
 
 
-def _values_table(text: str) -> ClassTable:
-    """`12` is the values 0 to 11; `1-150` and `0,255` are what they say."""
+def _table_of_values(text: str) -> ClassTable:
+    """Return one class per value: `12` means 0 to 11, `1-150` and `0,255` list the values."""
     if text.isdigit():
         values = list(range(int(text)))
     else:
@@ -61,6 +61,6 @@ def _values_table(text: str) -> ClassTable:
 
 
 def numbered_classes(values: Sequence[int]) -> tuple[SegClass, ...]:
-    """A class for each value, in colours of its own."""
-    drawn = distinct_colours(len(values))
-    return tuple(SegClass(f"class_{value}", colour, (value,)) for value, colour in zip(values, drawn, strict=True))
+    """Return one class per value, each with a colour of its own."""
+    colours = distinct_colours(len(values))
+    return tuple(SegClass(f"class_{value}", colour, (value,)) for value, colour in zip(values, colours, strict=True))

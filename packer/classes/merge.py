@@ -1,55 +1,31 @@
-"""The draft of a class table: what the rows of a file say, before they are one table or a list of problems."""
+"""Merge the rows of a file into a class table, or report every problem of the file together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from packer.classes.values import MOST_SAID, MOST_VALUE, drawn
+from packer.classes.class_row import ClassRow
+from packer.classes.values import MOST_LISTED, MOST_VALUE
 from packer.errors import InputError
-from readers.contract.classes import MOST_CLASSES, ClassTable, Colour, DrawnColour, SegClass
+from readers.contract.classes import MOST_CLASSES, ClassTable, SegClass
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Row:
-    """What one row, or one entry, says of a class; several of one name are sources of one class."""
+def merge_rows(path: Path, rows: Sequence[ClassRow], problems: list[str], shared_colours: bool = False) -> ClassTable:
+    """Merge rows into one class per name, or per train id, in the order of the file or of the train ids.
 
-    place: str
-    name: str
-    colour: DrawnColour | None = None
-    values: tuple[range, ...] = ()
-    colours: tuple[Colour, ...] = ()
-    train_id: int | None = None
-    ignored: bool = False
-
-    @property
-    def owner(self) -> str | int | None:
-        """What rows of one class have in common; None is the owner of what is ignored."""
-        if self.ignored:
-            return None
-        return self.name if self.train_id is None else self.train_id
-
-
-def coloured(place: str, name: str, colour: Colour | None, values: tuple[range, ...] = ()) -> Row:
-    """A row whose one colour is both what the class is drawn in and what means it."""
-    return Row(place, name, None if colour is None else drawn(colour), values, () if colour is None else (colour,))
-
-
-def join(path: Path, rows: Sequence[Row], problems: list[str], shared_colours: bool = False) -> ClassTable:
-    """One class per name, or per train id, in order; every problem of the file at once.
-
-    With `shared_colours`, those of classes that have values may be shared, as Cityscapes' and Mapillary's are: then all
-    colours are but to draw in.
+    With `shared_colours`, two classes that both have values may have the same colour, as in Cityscapes and Mapillary.
+    Colours then only draw the classes.
     """
-    if sum(len(values) for row in rows for values in row.values) > MOST_SAID:
-        raise InputError(f"{path}: says again and again which values are which class; there are {MOST_VALUE + 1}")
-    if shared_colours and all(row.values for row in rows) and any(_clashes([_of_colours(row) for row in rows])):
+    if sum(len(values) for row in rows for values in row.values) > MOST_LISTED:
+        raise InputError(f"{path}: repeats the same values too often; there are only {MOST_VALUE + 1}")
+    if shared_colours and all(row.values for row in rows) and any(_clashes([_without_values(row) for row in rows])):
         rows = [replace(row, colours=()) for row in rows]
-    groups: dict[object, list[Row]] = {}
+    groups: dict[object, list[ClassRow]] = {}
     for row in sorted(rows, key=lambda row: -1 if row.train_id is None else row.train_id):
         groups.setdefault(row.owner, []).append(row)
     ignored = groups.pop(None, [])
@@ -57,7 +33,7 @@ def join(path: Path, rows: Sequence[Row], problems: list[str], shared_colours: b
         problems.append(f"{path}: expected 1 to {MOST_CLASSES} classes, found {len(groups)}")
     problems += [*_divided(rows), *_clashes(rows)]
     if problems:
-        raise InputError(f"{path}: {len(problems)} problems in the class table", problems)
+        raise table_problems(path, problems)
     return ClassTable(
         tuple(_class(group) for group in groups.values()),
         _once(value for row in ignored for values in row.values for value in values),
@@ -65,8 +41,12 @@ def join(path: Path, rows: Sequence[Row], problems: list[str], shared_colours: b
     )
 
 
-def _class(rows: Sequence[Row]) -> SegClass:
-    """One class of all its rows. Where a train id has several names, all of them together are its name."""
+def table_problems(path: Path, problems: Sequence[str]) -> InputError:
+    return InputError(f"{path}: {len(problems)} problems in the class table", problems)
+
+
+def _class(rows: Sequence[ClassRow]) -> SegClass:
+    """Merge the rows of one class. Several names of one train id are joined with a plus sign."""
     return SegClass(
         "+".join(_once(row.name for row in rows)),
         next((row.colour for row in rows if row.colour is not None), None),
@@ -79,31 +59,30 @@ def _once(items: Iterable[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(items))
 
 
-def _divided(rows: Sequence[Row]) -> Iterator[str]:
-    """One name must be one class: rows of it that differ in their train id say two things."""
-    first: dict[str, Row] = {}
+def _divided(rows: Sequence[ClassRow]) -> Iterator[str]:
+    """Report rows that have the same name but different train ids."""
+    first: dict[str, ClassRow] = {}
     for row in rows:
         if not row.ignored and first.setdefault(row.name, row).owner != row.owner:
-            yield f"{row.place}: {row.name!r} is another class than at {first[row.name].place}, by its train id"
+            yield f"{row.where}: {row.name!r} has another train id at {first[row.name].where}"
 
 
-def _of_colours(row: Row) -> Row:
+def _without_values(row: ClassRow) -> ClassRow:
     return replace(row, values=())
 
 
-def _clashes(rows: Sequence[Row]) -> Iterator[str]:
-    """Two classes must not claim one colour or value."""
-    first: dict[tuple[str, object], Row] = {}
+def _clashes(rows: Sequence[ClassRow]) -> Iterator[str]:
+    """Report values and colours that belong to two classes."""
+    first: dict[tuple[str, object], ClassRow] = {}
     for row in rows:
-        for claim in (
-            *(("colour", one) for one in row.colours),
-            *(("value", one) for values in row.values for one in values),
+        for source in (
+            *(("colour", colour) for colour in row.colours),
+            *(("value", value) for values in row.values for value in values),
         ):
-            other = first.setdefault(claim, row)
+            other = first.setdefault(source, row)
             if other.owner != row.owner:
-                what, source = claim
-                yield f"{row.place}: {what} {source} is both {_shown(other)} and {_shown(row)}"
+                yield f"{row.where}: {source[0]} {source[1]} is both {_shown(other)} and {_shown(row)}"
 
 
-def _shown(row: Row) -> str:
+def _shown(row: ClassRow) -> str:
     return "ignored" if row.ignored else repr(row.name)

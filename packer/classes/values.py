@@ -1,4 +1,4 @@
-"""Source values and colours as people write them: `7`, `8-10`, `#804080`, `250,170,160`, `[0, 0, 0, 0]`."""
+"""Parsers for values, colours and train ids as people write them: `7`, `8-10`, `#804080`, `250,170,160`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from collections.abc import Iterable
 from readers.contract.classes import Colour, DrawnColour
 
 MOST_VALUE = 65_535
-MOST_SAID = 4 * (MOST_VALUE + 1)
-"""How many values a file may list, with those that it repeats."""
+MOST_LISTED = 4 * (MOST_VALUE + 1)
+"""A file may list this many values, repeated ones included."""
 _VALUES = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(\s*,\s*[0-9]{1,5}(-[0-9]{1,5})?)*")
 _CHANNEL = re.compile(r"[0-9]{1,3}")
+_NUMBER = re.compile(r"-?[0-9]{1,5}")
 
 
 def is_values(text: str) -> bool:
-    """Whether a text is meant as values, though perhaps impossible ones, and not as the name of a file."""
+    """Tell values, even impossible ones such as `9-5`, from the name of a file."""
     return _VALUES.fullmatch(text.strip()) is not None
 
 
 def parse_values(item: object) -> tuple[range, ...] | None:
-    """`7`, `"7"`, `"8-10"` or `"0,7-9"` as ranges, which take no memory yet; None for anything else."""
+    """Parse `7`, `"7"`, `"8-10"` or `"0,7-9"`; return None for anything else. Ranges take no memory yet."""
     if type(item) is int:
         return (range(item, item + 1),) if 0 <= item <= MOST_VALUE else None
     if not isinstance(item, str) or not is_values(item):
@@ -32,10 +33,26 @@ def parse_values(item: object) -> tuple[range, ...] | None:
     return tuple(range(int(first), int(last) + 1) for first, last in ends)
 
 
-def parse_colour(item: object) -> Colour | None:
-    """`#00ff80`, `0,255,128`, `0 255 128` or a list of numbers, also with an alpha; None for anything else.
+def parse_train_id(item: object) -> int | None:
+    """Parse `7`, `"7"`, or -1 for ignored; return None for anything else."""
+    if isinstance(item, str) and is_number(item):
+        item = int(item)
+    return item if type(item) is int and -1 <= item <= MOST_VALUE else None
 
-    What is not see-through has three numbers, so that one colour is not written in two ways.
+
+def is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None
+
+
+def is_negative(item: object) -> bool:
+    """Detect values below 0, which some tables list for classes that no label file can hold."""
+    return (type(item) is int and item < 0) or (isinstance(item, str) and re.fullmatch(r"-[0-9]+", item) is not None)
+
+
+def parse_colour(item: object) -> Colour | None:
+    """Parse `#00ff80`, `0,255,128`, `0 255 128` or a list of numbers, each also with alpha; None for anything else.
+
+    An opaque colour always has three numbers, so that equal colours compare equal.
     """
     numbers = _channels(item)
     if numbers is None or len(numbers) not in (3, 4) or not all(0 <= number <= 255 for number in numbers):
@@ -57,12 +74,12 @@ def _channels(item: object) -> tuple[int, ...] | None:
 
 
 def drawn(colour: Colour) -> DrawnColour:
-    """The colour without its alpha, to draw a class in."""
+    """Drop the alpha of a colour, to draw a class in it."""
     return colour[0], colour[1], colour[2]
 
 
 def distinct_colours(count: int) -> Iterable[DrawnColour]:
-    """Colours to draw classes in that come without: hues a golden angle apart."""
+    """Make up colours for classes that have none: hues a golden angle apart."""
     for number in range(count):
         red, green, blue = colorsys.hsv_to_rgb(number * 0.618034 % 1, 0.55 + 0.4 * (number % 2), 0.95)
         yield round(red * 255), round(green * 255), round(blue * 255)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from packer.classes.documents import kind, parse_toml, read_text, unknown_key
+from packer.classes.documents import describe, parse_toml, read_text, unknown_key
 from packer.classes.from_toml import CLASS, class_tables
 from packer.classes.values import is_values
 from packer.errors import InputError
@@ -41,7 +41,7 @@ def read_config(path: Path, keys: Mapping[str, Key]) -> Settings:
         if name not in keys:
             problems.append(f"{path}: {name}: {unknown_key(name, [*keys, CLASS])}")
         elif (setting := _setting(value, keys[name])) is None:
-            problems.append(f"{path}: {name}: expected {_expected(keys[name])}, found {kind(value)}")
+            problems.append(f"{path}: {name}: expected {_expected(keys[name])}, found {describe(value)}")
         else:
             settings[name] = _beside(path, name, setting, keys[name])
     if CLASS in document:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from packer.classes.load import class_table
+from packer.classes.load import load_class_table
 from packer.config.config import CLASSES, Key, Settings, read_config
 from packer.errors import UsageError
 from packer.pixels.label_codec import BINARY, BINARY_CLASSES
@@ -58,5 +58,5 @@ def preset_classes(settings: Settings) -> ClassTable | None:
     """The classes that a preset's labels have, without what it ignores."""
     classes, ignore = settings.get(CLASSES), settings.get("ignore", [])
     if isinstance(classes, (str, ClassTable)) and isinstance(ignore, list):
-        return class_table(FOLDER, classes, ignore)
+        return load_class_table(FOLDER, classes, ignore)
     return BINARY_CLASSES if settings.get("label-codec") == BINARY else None

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
 
-from packer.classes.load import class_table
+from packer.classes.load import load_class_table
 from packer.decoding.decode import decoder_identity
 from packer.decoding.pair_headers import check_pair
 from packer.decoding.rules import MOST_PIXELS, ImageRules
@@ -77,7 +77,7 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset()) -> Pla
 
 
 def _classes(request: Request, sampler: LabelSampler, pairing: Pairing) -> ClassTable:
-    classes = class_table(request.raw, request.classes, request.ignore)
+    classes = load_class_table(request.raw, request.classes, request.ignore)
     if classes is None and request.label_codec == BINARY:
         classes = BINARY_CLASSES
     if classes is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from packer.classes.load import class_table, read_table
+from packer.classes.load import load_class_table, read_table
 from packer.classes.values import is_values
 from packer.config.config import Key, Setting, Settings
 from packer.errors import InputError
@@ -97,7 +97,7 @@ def _reading(
     request: ProbeRequest, files: Sequence[str], labels: LabelSurvey, matches: Sequence[PresetMatch]
 ) -> tuple[Reading, Settings]:
     """How the labels are read, and what a configuration says for it: by what is given, what lies there, what fits."""
-    raw, given = request.raw, class_table(request.raw, request.classes, request.ignore)
+    raw, given = request.raw, load_class_table(request.raw, request.classes, request.ignore)
     if given is not None:
         source = "--classes" if request.classes is not None else "the class table of the folder"
         return read_by_table(labels, given, source), _given(request)
