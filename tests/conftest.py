@@ -1,8 +1,10 @@
-"""What the tests share: small raw folders, packed once per format; and the proof that the shared data was used."""
+"""Fixtures that many tests use: small raw folders, packed once per format. Also the option --long and the markers."""
 
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,16 @@ from numpy.typing import NDArray
 from packer.cli import main
 from readers.contract.manifest import STORAGES
 
-settings.register_profile("patient", deadline=None)  # machines are shared: a slow moment is no failure
-settings.load_profile("patient")
+SHORT_EXAMPLES, LONG_EXAMPLES = 40, 500
+# No deadline: a shared machine may pause at any moment.
+settings.register_profile("short", deadline=None, max_examples=SHORT_EXAMPLES)
+settings.register_profile("long", deadline=None, max_examples=LONG_EXAMPLES)
+settings.load_profile("short")
 
 REPO = Path(__file__).resolve().parent.parent
 SHARED = REPO.parent / "shared" / "data"
+HANG = 120.0
+"""Seconds after which a test stops waiting for a process or a thread. Long, because a loaded machine is slow."""
 REQUIRE_SHARED = "SEGPACK_REQUIRE_SHARED"
 
 COLOURS = np.array([[70, 130, 180], [128, 64, 128], [0, 0, 142], [220, 20, 60]], np.uint8)
@@ -37,8 +44,13 @@ class RawFolder:
     labels: dict[tuple[str, str], NDArray[np.uint8]]
 
 
+def examples(count: int) -> int:
+    """Return `count`, the examples of a slow property test in the default run, scaled up by as much as --long asks."""
+    return count * settings().max_examples // SHORT_EXAMPLES
+
+
 def scene(seed: int, height: int, width: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """An RGB image and the class index of each of its pixels."""
+    """Return an RGB image and the class index of each pixel."""
     rng = np.random.default_rng(seed)
     coarse = rng.integers(0, len(NAMES), (height // 4 + 1, width // 4 + 1), dtype=np.uint8)
     index = coarse.repeat(4, 0).repeat(4, 1)[:height, :width]
@@ -46,7 +58,7 @@ def scene(seed: int, height: int, width: int) -> tuple[NDArray[np.uint8], NDArra
 
 
 def write_png(path: Path, pixels: NDArray[Any]) -> None:
-    """Write RGB, gray or 16-bit pixels as they are."""
+    """Write RGB, gray or 16-bit pixels without conversion."""
     path.parent.mkdir(parents=True, exist_ok=True)
     ok, data = cv2.imencode(".png", pixels if pixels.ndim == 2 else np.ascontiguousarray(pixels[..., ::-1]))
     assert ok
@@ -54,24 +66,24 @@ def write_png(path: Path, pixels: NDArray[Any]) -> None:
 
 
 def opencv_rgb(data: bytes) -> NDArray[np.uint8]:
-    """What OpenCV itself decodes, with EXIF applied by it."""
+    """Decode with OpenCV, which also applies the EXIF orientation."""
     pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
     assert pixels is not None
     return np.asarray(pixels[..., ::-1], np.uint8)
 
 
 def make_raw(path: Path, splits: dict[str, int], height: int = 24, width: int = 36) -> RawFolder:
-    """`split/images` and `split/masks` with a class_dict.csv; all PNG, so that every pixel is known."""
+    """Write `split/images` and `split/masks` with a class_dict.csv. All files are PNG, so every pixel is known."""
     return make_varied_raw(path, {split: [(height, width)] * count for split, count in splits.items()})
 
 
 def make_varied_raw(path: Path, sizes: dict[str, list[tuple[int, int]]]) -> RawFolder:
-    """The same with pictures of these sizes."""
+    """Write the same layout with pictures of these sizes."""
     images, labels = {}, {}
-    for number, (split, ones) in enumerate(sizes.items()):
-        for place, (height, width) in enumerate(ones):
-            key = f"street_{place:03d}"
-            image, index = scene(1000 * number + place, height, width)
+    for number, (split, shapes) in enumerate(sizes.items()):
+        for row, (height, width) in enumerate(shapes):
+            key = f"street_{row:03d}"
+            image, index = scene(1000 * number + row, height, width)
             write_png(path / split / "images" / f"{key}.png", image)
             write_png(path / split / "masks" / f"{key}.png", COLOURS[index])
             images[split, key], labels[split, key] = image, index
@@ -80,13 +92,13 @@ def make_varied_raw(path: Path, sizes: dict[str, list[tuple[int, int]]]) -> RawF
 
 
 def write_table(path: Path) -> None:
-    """A class table as people ship it."""
+    """Write a class table in the form that data sets ship."""
     rows = [f"{name},{r},{g},{b}" for name, (r, g, b) in zip(NAMES, COLOURS.tolist(), strict=True)]
     path.write_text("\n".join(["name,r,g,b", *rows]) + "\n")
 
 
 def run(*arguments: object) -> Result:
-    """Run the command line as a user would; errors of ours end up in `exit_code` and `stderr`."""
+    """Run the command line in this process. Our own errors end up in `exit_code` and `stderr`."""
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -94,7 +106,7 @@ def run(*arguments: object) -> Result:
 
 
 def pack(raw: Path, out: Path, *options: object) -> Path:
-    """Pack and insist that it went well."""
+    """Pack and check that it succeeded."""
     result = run("build", "--quiet", *options, raw, out)
     assert result.exit_code == 0, result.stderr
     return out
@@ -123,7 +135,7 @@ def packed(storage: str, raw_folder: RawFolder, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="session")
 def packed_index(storage: str, raw_folder: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with `--labels index`."""
+    """`raw_folder` packed with `--labels index`."""
     out = tmp_path_factory.mktemp("packed_index") / storage
     return pack(raw_folder.path, out, "--format", storage, "--labels", "index", *SMALL_SHARDS)
 
@@ -137,7 +149,7 @@ NATIVE = ("--size", "native", "--shard-size", "8KB")
 
 @pytest.fixture(scope="session")
 def varied_raw(tmp_path_factory: pytest.TempPathFactory) -> RawFolder:
-    """Pictures of many sizes, in several shards; some of the same size follow each other."""
+    """Pictures of many sizes, in several shards. Some neighbours have the same size."""
     return make_varied_raw(tmp_path_factory.mktemp("varied") / "city", VARIED)
 
 
@@ -145,39 +157,75 @@ def varied_raw(tmp_path_factory: pytest.TempPathFactory) -> RawFolder:
 def native(
     storage: str, varied_raw: RawFolder, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Path:
-    """`varied_raw`, packed as it is, with either form of labels."""
+    """`varied_raw`, packed at native sizes, with either form of labels."""
     out = tmp_path_factory.mktemp("native") / storage
     return pack(varied_raw.path, out, "--format", storage, "--labels", request.param, *NATIVE)
 
 
 @pytest.fixture
 def shared_data() -> Path:
-    """The real image/label sets beside the checkout. Only where they are missing may a test be skipped."""
+    """The folder of real image/label sets next to the checkout. A test is skipped only if the folder is missing."""
     if not SHARED.is_dir():
         if os.environ.get(REQUIRE_SHARED):
-            pytest.fail(f"{SHARED} is missing, and {REQUIRE_SHARED} says that it is there")
-        pytest.skip("the shared data is not beside this checkout")
+            pytest.fail(f"{SHARED} is missing, but {REQUIRE_SHARED} is set")
+        pytest.skip("the shared data is not next to this checkout")
     return SHARED
 
 
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt in this test, even if pytest runs under nohup or in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--long",
+        action="store_true",
+        help=f"also run the tests marked long, and property tests with {LONG_EXAMPLES} examples",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "shared: needs the real image/label sets beside the checkout")
+    config.addinivalue_line("markers", "shared: needs the real image/label sets next to the checkout")
+    config.addinivalue_line(
+        "markers",
+        "long(short=None): runs only with --long. `short` is a function of the test's parameters (a dictionary); "
+        "cases for which it returns True also run without --long",
+    )
+    if config.getoption("--long"):
+        settings.load_profile("long")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect long tests, unless --long is given."""
+    if not config.getoption("--long"):
+        config.hook.pytest_deselected(items=[item for item in items if _is_long(item)])
+        items[:] = [item for item in items if not _is_long(item)]
+
+
+def _is_long(item: pytest.Item) -> bool:
+    marks = list(item.iter_markers("long"))
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return any("short" not in mark.kwargs or not mark.kwargs["short"](parameters) for mark in marks)
 
 
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
-    """Say how many tests used the shared data."""
+    """Print how many tests used the shared data."""
     terminalreporter.write_line(f"tests that used the shared data: {_shared_passed(terminalreporter)}")
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Where the shared data must be used, a run in which no test did so has failed."""
+    """Fail a whole run in which no test used the shared data, if SEGPACK_REQUIRE_SHARED is set."""
     reporter: Any = session.config.pluginmanager.get_plugin("terminalreporter")
     whole_run = not session.config.option.keyword and session.config.args_source.name != "ARGS"
     if not os.environ.get(REQUIRE_SHARED) or not whole_run or hasattr(session.config, "workerinput"):
         return
     if exitstatus == 0 and _shared_passed(reporter) == 0:
         session.exitstatus = 1
-        reporter.write_line(f"{REQUIRE_SHARED} is set, and no test used the shared data")
+        reporter.write_line(f"{REQUIRE_SHARED} is set, but no test used the shared data")
 
 
 def _shared_passed(reporter: Any) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import NATIVE, SMALL_SHARDS, RawFolder, make_raw, pack, run
+from conftest import HANG, NATIVE, SMALL_SHARDS, RawFolder, make_raw, pack, run
 from drills.processes import orphans, start
 from test_chart import Tags
 
@@ -214,11 +214,10 @@ def test_a_report_that_cannot_be_is_told_before_anything_is_measured(city: Path,
         (tmp_path / "a.pdf", 2, ".html or .svg"),
         (tmp_path / "no/a.html", 1, "no such folder"),
     ):
-        started = time.monotonic()
         done = run("bench", "--seconds", 60, "--report", report, city)
         assert done.exit_code == exit_code
         assert words in done.stderr
-        assert time.monotonic() - started < 30
+        assert "first pass" not in done.stderr
 
 
 def test_the_table_and_the_plan_are_told(city: Path) -> None:
@@ -232,7 +231,7 @@ def test_the_table_and_the_plan_are_told(city: Path) -> None:
 def test_it_ends_in_time(city: Path) -> None:
     started = time.monotonic()
     bench("--seconds", 2, city)
-    assert time.monotonic() - started < 30  # machines are shared; it is 2 s where nobody else is
+    assert time.monotonic() - started < HANG  # 2 s on an idle machine
 
 
 def test_told_to_end_it_leaves_no_process(city: Path) -> None:
@@ -241,9 +240,9 @@ def test_told_to_end_it_leaves_no_process(city: Path) -> None:
     assert process.stderr.readline().startswith("first pass: ")
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60)[1] == "packer: interrupted\n"
+    assert process.communicate(timeout=HANG)[1] == "packer: interrupted\n"
     assert process.returncode == 130
-    assert not orphans(process.pid, 10)
+    assert not orphans(process.pid, HANG)
 
 
 def test_trials_read_the_rows_that_the_first_pass_has_read(index: Path) -> None:
@@ -275,6 +274,7 @@ def test_what_was_read_is_in_memory(city: Path) -> None:
     assert cached_share(Pack.open(city), range(32)) in (None, 1.0)
 
 
+@pytest.mark.usefixtures("default_signals")
 def test_a_signal_comes_when_what_must_not_be_left_is_done() -> None:
     done, before = [], signal.getsignal(signal.SIGINT)
 

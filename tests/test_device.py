@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import SMALL_SHARDS, RawFolder, pack
+from conftest import HANG, SMALL_SHARDS, RawFolder, pack
 from torch.utils.data import DataLoader
 
 from readers import Loader, RequestError, SegDataset, open_dataset, to_device
@@ -158,7 +158,7 @@ def test_whoever_leaves_early_leaves_no_thread_behind(dataset: SegDataset) -> No
     before = threading.active_count()
     for _ in dataset.loader(2).to("cpu"):
         break
-    until = time.monotonic() + 5
+    until = time.monotonic() + HANG
     while threading.active_count() > before and time.monotonic() < until:
         time.sleep(0.01)
     assert threading.active_count() == before

@@ -1,4 +1,4 @@
-"""`packer diagnose` around scripts that know nothing of it."""
+"""`packer diagnose` runs training scripts that need no change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPO
+from conftest import HANG, REPO
+from drills.processes import default_signals
 
 HEAD = """
 import sys, time, torch
@@ -36,13 +37,19 @@ def start(*arguments: object, path: Path | None = None) -> subprocess.Popen[str]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*before, str(REPO)])}
     command = [sys.executable, "-m", "packer", "diagnose", *map(str, arguments)]
     return subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=default_signals,
     )
 
 
 def diagnose(*arguments: object, path: Path | None = None) -> tuple[int, str, str]:
     process = start(*arguments, path=path)
-    out, words = process.communicate(timeout=120)
+    out, words = process.communicate(timeout=HANG)
     return process.returncode, out, words
 
 
@@ -72,7 +79,8 @@ def test_a_slow_data_set_is_found(options: str, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.py", "waits.html"]
 
 
-def test_our_loaders_are_seen_once(packed: Path, tmp_path: Path) -> None:
+@pytest.mark.long(short=lambda case: case["storage"] == "npy")
+def test_our_loaders_are_recorded_once(packed: Path, tmp_path: Path) -> None:
     train = script(
         tmp_path,
         f"""
@@ -104,19 +112,25 @@ def test_the_scripts_exit_code_is_passed_on(tmp_path: Path) -> None:
 
 
 def test_a_script_without_end_has_its_seconds(tmp_path: Path) -> None:
+    """The script counts its own steps, because a loaded machine does fewer in the same time."""
     train = script(
         tmp_path,
         """
-        while True:
-            for _ in DataLoader(Slow(), batch_size=2): pass
+        with open(sys.argv[1], "w") as counted:
+            while True:
+                for _ in DataLoader(Slow(), batch_size=2): print("step", file=counted, flush=True)
         """,
     )
-    found, words = numbers("--seconds", 6, "--", sys.executable, train)
-    assert found[0]["record"]["totals"]["steps"] > 20, words
+    for seconds in (4, 16, 64):  # a loaded machine may need more to import torch
+        found, words = numbers("--seconds", seconds, "--", sys.executable, train, tmp_path / "counted")
+        if found:
+            break
+    counted = len((tmp_path / "counted").read_text().splitlines())
+    assert abs(found[0]["record"]["totals"]["steps"] - counted) <= 1, words
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_who_stops_it_gets_the_verdict(number: int, code: int, tmp_path: Path) -> None:
+def test_a_signal_ends_the_script_and_prints_the_verdict(number: int, code: int, tmp_path: Path) -> None:
     train = script(
         tmp_path,
         """
@@ -132,20 +146,22 @@ def test_who_stops_it_gets_the_verdict(number: int, code: int, tmp_path: Path) -
         os.killpg(process.pid, number)  # as a terminal does
     else:
         process.send_signal(number)
-    _, words = process.communicate(timeout=60)
+    _, words = process.communicate(timeout=HANG)
     assert process.returncode == code, words
     assert "steps, " in words
 
 
-def test_what_is_killed_was_written_before(tmp_path: Path) -> None:
+def test_a_script_that_is_killed_leaves_its_last_record(tmp_path: Path) -> None:
     train = script(
         tmp_path,
         """
         import os
-        begun = time.time()
-        for _ in range(1000):
-            for _ in DataLoader(Slow(), batch_size=1): pass
-            if time.time() - begun > 7: os._exit(3)
+        from pathlib import Path
+        from readers.diagnosis import session
+        session.WRITTEN_EVERY = 0.1
+        while True:
+            for _ in DataLoader(Slow(), batch_size=1):
+                if list(Path(os.environ[session.FOLDER]).glob("*.json")): os._exit(3)
         """,
     )
     code, _, words = diagnose("--", sys.executable, train)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from conftest import HANG
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Subset, TensorDataset
@@ -265,14 +266,14 @@ def _burn(until: float) -> None:
 
 
 def test_the_machine_is_seen() -> None:
-    child = multiprocessing.get_context("fork").Process(target=_burn, args=(time.monotonic() + 20,))
+    child = multiprocessing.get_context("fork").Process(target=_burn, args=(time.monotonic() + HANG,))
     child.start()
     try:
         processes = family(os.getpid())
         assert os.getpid() in processes
         assert child.pid in processes
         before = snapshot(processes)
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + HANG
         while grown(before.own, snapshot(processes).own) < 0.1:
             assert time.monotonic() < deadline
             time.sleep(0.05)

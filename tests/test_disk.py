@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import make_raw, pack, run
+from conftest import HANG, make_raw, pack, run
 
 from readers.contract.manifest import STORAGES
 
@@ -31,7 +31,7 @@ def test_a_file_that_cannot_be_written_is_an_error_and_leaves_the_old_generation
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=HANG,
     )
     assert done.returncode == 1, done.stderr
     told = r"the shard train-\w+ of about [0-9,]+ bytes cannot be written \(.*File too large"

@@ -137,7 +137,7 @@ def check_opened(storage: str, stem: Path, arrays: dict[str, NDArray[Any]]) -> N
     assert [shard.key(row).encode() for row in range(rows)] == arrays["key"].tolist()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.integers(1, 60), pixels=st.integers(1, 3000), batch=st.integers(1, 40_000))
 def test_any_shard_opens_as_it_was_written(
     storage: str, tmp_path_factory: pytest.TempPathFactory, rows: int, pixels: int, batch: int
@@ -151,7 +151,6 @@ def test_any_shard_opens_as_it_was_written(
     check_opened(storage, stem, arrays)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 400), st.integers(1, 9000), st.integers(1, 12))
 def test_our_walk_of_the_tree_finds_what_lmdb_finds(
     tmp_path_factory: pytest.TempPathFactory, rows: int, pixels: int, key_bytes: int

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RawFolder, make_raw, run
+from conftest import RawFolder, examples, make_raw, run
 from drills.histories import change
 from drills.tiny import age
 from hypothesis import given, settings
@@ -201,7 +201,7 @@ NIGHTS = st.lists(
 )
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(4))
 @given(NIGHTS)
 def test_any_history_of_nights_and_gc_leaves_kept_generations_whole(
     tmp_path_factory: pytest.TempPathFactory, nights: list[tuple[str, int]]

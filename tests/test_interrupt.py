@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import RawFolder, make_raw, run
+from conftest import HANG, RawFolder, make_raw, run
+from drills.processes import default_signals
 
 from readers import open_dataset
 
@@ -26,12 +27,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> RawFolder:
     return raw
 
 
-def _default_signals() -> None:
-    """Pytest itself may run under nohup, or in the background of a script."""
-    for number in (signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
-
-
 def start(raw: RawFolder, out: Path, workers: int) -> subprocess.Popen[str]:
     """A build in a group of processes of its own, as a shell starts it, well under way."""
     command = ["build", "--quiet", "--workers", str(workers), "--shard-size", "8MiB", str(raw.path), str(out)]
@@ -40,9 +35,9 @@ def start(raw: RawFolder, out: Path, workers: int) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=_default_signals,
+        preexec_fn=default_signals,
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANG
     while not list(out.glob("shards/*.receipt.json")) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert process.poll() is None, "it ended before it could be interrupted"
@@ -50,7 +45,7 @@ def start(raw: RawFolder, out: Path, workers: int) -> subprocess.Popen[str]:
 
 
 def group_is_gone(group: int) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HANG
     while time.monotonic() < deadline:
         try:
             os.killpg(group, 0)
@@ -71,7 +66,7 @@ def test_ctrl_c_once_or_twice_ends_soon_without_a_traceback(
         time.sleep(gap)
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)
-    _, words = process.communicate(timeout=10)
+    _, words = process.communicate(timeout=HANG)
     assert process.returncode == 130, words
     assert group_is_gone(process.pid)
     assert not (tmp_path / "out" / "manifest.json").exists()
@@ -92,7 +87,7 @@ def test_what_ends_a_command_ends_it_in_order(
         os.killpg(process.pid, kind)
     else:
         process.send_signal(kind)
-    _, words = process.communicate(timeout=5)
+    _, words = process.communicate(timeout=HANG)
     assert (process.returncode, words) == (code, f"packer: {word}; nothing was published\n")
     assert group_is_gone(process.pid)
     assert not list((tmp_path / "out").rglob(".partial-*"))
@@ -105,14 +100,14 @@ def test_who_publishes_nothing_does_not_speak_of_it(large: RawFolder, tmp_path: 
     process = subprocess.Popen([sys.executable, "-m", "packer", "verify", "--quiet", str(out)], stderr=subprocess.PIPE)
     time.sleep(0.6)
     process.send_signal(signal.SIGTERM)
-    words = process.communicate(timeout=5)[1].decode()
+    words = process.communicate(timeout=HANG)[1].decode()
     assert (process.returncode, words) in [(143, "packer: terminated\n"), (0, ""), (143, "")]
 
 
 def test_workers_end_with_a_parent_that_is_killed(large: RawFolder, tmp_path: Path) -> None:
     process = start(large, tmp_path / "out", 2)
     process.kill()
-    process.communicate(timeout=10)  # a worker that lived on would hold the pipe open
+    process.communicate(timeout=HANG)  # a worker that lived on would hold the pipe open
     assert process.returncode == -signal.SIGKILL
     assert group_is_gone(process.pid)
     assert run("info", tmp_path / "out").exit_code == 1
@@ -121,7 +116,7 @@ def test_workers_end_with_a_parent_that_is_killed(large: RawFolder, tmp_path: Pa
 def test_a_killed_build_is_gone_on_with(large: RawFolder, tmp_path: Path) -> None:
     process = start(large, tmp_path / "out", 2)
     process.kill()
-    process.communicate(timeout=10)
+    process.communicate(timeout=HANG)
     small = make_raw(tmp_path / "raw", {"train": 3})
     assert run("build", small.path, tmp_path / "out").exit_code == 0
     assert len(open_dataset(tmp_path / "out")) == 3

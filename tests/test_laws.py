@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import SMALL_SHARDS, RawFolder, make_raw, pack, run, write_png
+from conftest import HANG, SMALL_SHARDS, RawFolder, make_raw, pack, run, write_png
 from torch.utils.data import DataLoader
 
 import readers
@@ -155,7 +155,7 @@ def test_a_fork_while_a_thread_reads_does_not_hang(packed: Path) -> None:
         for _ in range(5):
             child = context.Process(target=dataset.__getitem__, args=(4,))
             child.start()
-            child.join(30)
+            child.join(HANG)
             assert child.exitcode == 0
     finally:
         stop.set()

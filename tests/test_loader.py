@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import SMALL_SHARDS, RawFolder, pack
+from conftest import HANG, SMALL_SHARDS, RawFolder, examples, pack
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
@@ -47,7 +47,7 @@ from readers.loader import _tensor
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 
 Pair = tuple[torch.Tensor, torch.Tensor]
-same_pack = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+same_pack = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(10))
 
 
 def stacked(dataset: SegDataset, rows: list[int]) -> Pair:
@@ -307,7 +307,7 @@ def loader_threads() -> list[threading.Thread]:
 
 def no_more_threads_than(before: list[threading.Thread]) -> bool:
     """Threads end when the batch that they are at is done. A test that failed may hold some."""
-    limit = time.monotonic() + 20
+    limit = time.monotonic() + HANG
     while set(loader_threads()) - set(before) and time.monotonic() < limit:
         time.sleep(0.01)
     return not set(loader_threads()) - set(before)
@@ -377,7 +377,7 @@ def test_what_goes_wrong_in_a_thread_reaches_the_caller_with_its_file(packed: Pa
 ENDINGS = {
     "the end of the program": "",
     "Ctrl-C": "import signal, time; signal.signal(signal.SIGINT, signal.default_int_handler); "  # a job may ignore it
-    "signal.raise_signal(signal.SIGINT); time.sleep(60)",
+    "signal.raise_signal(signal.SIGINT); time.sleep(600)",
     "an error": "raise ValueError('a model that does not learn')",
 }
 
@@ -393,7 +393,7 @@ print("begun", flush=True)
 {ENDINGS[ending]}
 """
     done = subprocess.run(
-        [sys.executable, "-c", program, str(city)], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", program, str(city)], capture_output=True, text=True, check=False, timeout=HANG
     )
     assert done.stdout == "begun\n"
     words = {"the end of the program": "", "Ctrl-C": "KeyboardInterrupt", "an error": "does not learn"}[ending]
@@ -422,9 +422,9 @@ def test_a_fork_begins_passes_of_its_own(city: Path) -> None:
     results = context.Queue()
     child = context.Process(target=in_a_fork, args=(loader, batches, wanted, results))
     child.start()
-    assert "does not go on in a forked process" in results.get(timeout=60)
-    assert results.get(timeout=60) is True
-    child.join(60)
+    assert "does not go on in a forked process" in results.get(timeout=HANG)
+    assert results.get(timeout=HANG) is True
+    child.join(HANG)
     assert child.exitcode == 0
     assert len(list(batches)) == 7
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RawFolder, make_raw, run, scene, write_png
+from conftest import RawFolder, examples, make_raw, run, scene, write_png
 from drills.histories import History, differing_night, histories
 from drills.published import published
 from drills.tiny import LONG_AGO, age
@@ -192,7 +192,7 @@ def test_a_build_that_was_killed_goes_on_where_it_was(night: RawFolder, tmp_path
     assert published(out) == published(tmp_path / "fresh")
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(4))
 @given(histories)
 def test_any_history_gives_what_a_fresh_build_gives(tmp_path_factory: pytest.TempPathFactory, history: History) -> None:
     assert differing_night(history, tmp_path_factory.mktemp("history")) is None

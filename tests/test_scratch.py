@@ -141,9 +141,12 @@ try:
 except SystemExit:
     pass
 print("threads", len(os.listdir("/proc/self/task")))
-from packer.engines import warm_up
+from packer.workers.process import warm_up
 warm_up()
-print(Path(f"/proc/{forkserver._forkserver._forkserver_pid}/environ").read_text().replace("\\0", "\\n"))
+environment = Path(f"/proc/{forkserver._forkserver._forkserver_pid}/environ")
+while not environment.read_text():  # empty while the new process starts
+    pass
+print(environment.read_text().replace("\\0", "\\n"))
 print("here", os.environ.get("OPENBLAS_NUM_THREADS"))
 """,
     )

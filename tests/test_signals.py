@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import make_raw, run
-from drills.processes import orphans, start
+from conftest import HANG, make_raw, run
+from drills.processes import default_signals, orphans, start
 from drills.signals import drill
 
 from packer.__main__ import ENDING
@@ -31,7 +31,7 @@ main()
 """A packer that is told to end the moment it has published."""
 AT_THE_END = """
 import os, signal
-from packer.engines.process import Worker
+from packer.workers.process import Worker
 end = Worker.end
 def told(worker):
     if worker._out is not None:  # others look at pictures before the build
@@ -45,14 +45,14 @@ main()
 """A packer that is told to end as it dismisses its workers, all work done."""
 HELD_UP = """
 import os, signal, time
-from packer.engines.process import Worker
+from packer.workers.process import Worker
 end = Worker.end
 def told(worker):
     if worker._out is None:
         end(worker)
     else:
         os.kill(os.getpid(), signal.%s)
-        time.sleep(60)
+        time.sleep(600)
 Worker.end = told
 from packer.__main__ import main
 main()
@@ -69,21 +69,21 @@ def test_one_told_to_end_as_it_publishes_says_that_it_did(tmp_path: Path) -> Non
     raw = make_raw(tmp_path / "raw", {"train": 3})
     until_told = ("-c", UNTIL_TOLD.format(module="build", name="commit"))
     build = start(("build", "--quiet", raw.path, tmp_path / "out"), until_told)
-    assert build.communicate(timeout=60)[1] == "packer: terminated; everything was published before\n"
+    assert build.communicate(timeout=HANG)[1] == "packer: terminated; everything was published before\n"
     assert build.returncode == 143
     assert run("verify", tmp_path / "out").exit_code == 0
-    assert not orphans(build.pid, 5)
+    assert not orphans(build.pid, HANG)
     again = start(("build", "--quiet", raw.path, tmp_path / "out"), until_told)
-    assert again.communicate(timeout=60)[1] == "packer: terminated; nothing was published\n"
+    assert again.communicate(timeout=HANG)[1] == "packer: terminated; nothing was published\n"
 
 
 @pytest.mark.parametrize(("first", "word", "code"), [("SIGHUP", "hung up", 129), ("SIGINT", "interrupted", 130)])
 def test_one_told_to_end_as_its_workers_go_home_ends_in_order(tmp_path: Path, first: str, word: str, code: int) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 3})
     build = start(("build", "--quiet", raw.path, tmp_path / "out"), ("-c", AT_THE_END % first))
-    assert build.communicate(timeout=60)[1] == f"packer: {word}; nothing was published\n"
+    assert build.communicate(timeout=HANG)[1] == f"packer: {word}; nothing was published\n"
     assert build.returncode == code
-    assert not orphans(build.pid, 5)
+    assert not orphans(build.pid, HANG)
     assert list((tmp_path / "out" / "shards").glob("*.receipt.json"))
 
 
@@ -91,9 +91,9 @@ def test_one_told_to_end_as_its_workers_go_home_ends_in_order(tmp_path: Path, fi
 def test_one_told_twice_leaves_at_once_whatever_it_waits_for(tmp_path: Path, kind: str, code: int) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 3})
     build = start(("build", "--quiet", raw.path, tmp_path / "out"), ("-c", HELD_UP % kind))
-    assert build.communicate(timeout=20)[1] == ""
+    assert build.communicate(timeout=HANG)[1] == ""
     assert build.returncode == code
-    assert not orphans(build.pid, 5)
+    assert not orphans(build.pid, HANG)
 
 
 def test_a_rollback_told_to_end_as_it_publishes_says_that_it_did(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_rollback_told_to_end_as_it_publishes_says_that_it_did(tmp_path: Path)
         assert run("build", "--quiet", "--labels", labels, raw.path, out).exit_code == 0
     until_told = ("-c", UNTIL_TOLD.format(module="cli.generations", name="rollback"))
     for word in ("everything was published before", "nothing was published"):
-        assert start(("rollback", out, 1), until_told).communicate(timeout=60)[1] == f"packer: terminated; {word}\n"
+        assert start(("rollback", out, 1), until_told).communicate(timeout=HANG)[1] == f"packer: terminated; {word}\n"
     assert Manifest.load(out).generation == 1
 
 
@@ -125,7 +125,7 @@ print("here")
         capture_output=True,
         text=True,
         check=False,
-        preexec_fn=lambda: [signal.signal(one, signal.SIG_DFL) for one in ENDING],
+        preexec_fn=default_signals,
     )
     ended = (128 + number, "", "") if when == "before" else (0, "here\n", "")
     assert (done.returncode, done.stdout, done.stderr) == ended
@@ -144,7 +144,7 @@ def test_the_server_that_workers_are_forked_from_hears_no_signal() -> None:
     code = """
 from multiprocessing import forkserver
 from pathlib import Path
-from packer.engines import warm_up
+from packer.workers.process import warm_up
 warm_up()
 status = Path(f"/proc/{forkserver._forkserver._forkserver_pid}/status").read_text()
 print(next(line for line in status.splitlines() if line.startswith("SigBlk:")).split()[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from packer.decoding.rules import ImageRules
@@ -53,7 +53,6 @@ def test_every_pair_is_in_one_shard_in_order_and_sizes_are_bounded(keys: list[st
     assert all(1 <= len(shard) <= 2 * rows for shard in cuts[-1:])
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 10**6), st.integers(2, 60))
 def test_one_pair_more_or_less_changes_the_shards_around_it_only(seed: int, rows: int) -> None:
     keys = [f"frame_{seed}_{number:06d}" for number in range(3000)]

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import RawFolder, make_raw, run
+from conftest import HANG, RawFolder, make_raw, run
 from drills.histories import change
 from drills.processes import start
 from drills.published import published
@@ -398,21 +398,16 @@ main()
 """
 
 
-def default_sigint() -> None:
-    """Pytest itself may run in the background of a script."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.mark.parametrize(("number", "word"), [(signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted")])
 def test_one_told_to_end_ends_soon_and_in_order(out: Path, disk: Path, number: signal.Signals, word: str) -> None:
-    process = start(("stage", "--quiet", out, disk), ("-c", SLOWLY), default_sigint)
+    process = start(("stage", "--quiet", out, disk), ("-c", SLOWLY))
     copy = copy_folder(out, disk)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANG
     while not list(copy.rglob(".partial-*/new")) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert "is being changed by process" in refused(75, out, disk), "a second one finds it busy"
     process.send_signal(number)
-    assert process.communicate(timeout=5)[1] == f"packer: {word}; nothing was published\n"
+    assert process.communicate(timeout=HANG)[1] == f"packer: {word}; nothing was published\n"
     assert process.returncode == 128 + number
     assert not list(copy.rglob(".partial-*"))
 

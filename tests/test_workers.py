@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import RawFolder, make_raw, pack, run
+from conftest import HANG, RawFolder, make_raw, pack, run
 from drills.workers import drill
 
 from packer.errors import EngineError
@@ -117,8 +117,8 @@ def build(environment: dict[str, str], *arguments: object) -> subprocess.Complet
         text=True,
         start_new_session=True,
     )
-    stdout, stderr = process.communicate(timeout=120)
-    deadline = time.monotonic() + 10
+    stdout, stderr = process.communicate(timeout=HANG)
+    deadline = time.monotonic() + HANG
     while group_is_there(process.pid):
         assert time.monotonic() < deadline, "a process is left behind"
         time.sleep(0.05)
@@ -243,7 +243,7 @@ def test_a_worker_that_somebody_kills_is_replaced(tmp_path: Path, workers: int, 
     process = subprocess.Popen(command(*options, tmp_path / "out"), stderr=subprocess.PIPE, text=True)
     time.sleep(0.4)
     os.kill(worker_of(process), signal.SIGKILL)  # once: a pair at which workers die twice would be to blame
-    _, words = process.communicate(timeout=120)
+    _, words = process.communicate(timeout=HANG)
     assert process.returncode == 0, words
     assert words.startswith("finding"), words
     assert receipts(tmp_path / "out") == receipts(pack(raw.path, tmp_path / "calm", *options[:-1]))

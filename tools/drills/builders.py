@@ -34,7 +34,7 @@ from packer.packs.generations import generations
 from readers import open_dataset
 from readers.contract.manifest import STORAGES, Manifest
 
-SOON, FIRST_SOON = 10.0, 60.0
+SOON, FIRST_SOON = 60.0, 120.0
 """Seconds within which a builder must have been told that it cannot build; a pack that is not there yet has no lock
 until somebody has planned what to put there, and all plan at once."""
 READY = """

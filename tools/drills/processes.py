@@ -1,7 +1,8 @@
-"""The processes of a build: started in a session of their own, found in /proc, and gone when it has ended."""
+"""Processes of a build: start them in a session of their own, find them in /proc, check that they have ended."""
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -12,8 +13,14 @@ from typing import NamedTuple
 PACKER = ("-m", "packer")
 
 
+def default_signals() -> None:
+    """Undo what nohup and `&` do: in a child, SIGHUP and SIGINT end the process again. For `preexec_fn`."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Process(NamedTuple):
-    """One that lives, as /proc tells."""
+    """A live process, read from /proc."""
 
     number: int
     parent: int
@@ -24,19 +31,25 @@ class Process(NamedTuple):
 def start(
     arguments: Sequence[object], program: Sequence[str] = PACKER, limit: Callable[[], None] | None = None
 ) -> subprocess.Popen[str]:
-    """Start the packer as the first process of a session, perhaps limited in something."""
+    """Start the packer as the first process of a session. `limit` runs in it first, for example to set a limit."""
+
+    def prepare() -> None:
+        default_signals()
+        if limit is not None:
+            limit()
+
     return subprocess.Popen(
         [sys.executable, *program, *map(str, arguments)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=limit,
+        preexec_fn=prepare,
     )
 
 
 def session(number: int) -> list[Process]:
-    """Every process of a session that is not dead already."""
+    """Return every live process of a session."""
     return [one for path in Path("/proc").glob("[0-9]*") if (one := _read(path)) is not None and one.session == number]
 
 
@@ -50,14 +63,14 @@ def _read(path: Path) -> Process | None:
 
 
 def workers(build: subprocess.Popen[str]) -> list[int]:
-    """The worker processes of a build: children of the server that they are forked from, which is a child of its."""
+    """Return the worker processes of a build. They are children of the fork server, a child of the build."""
     there = session(build.pid)
     servers = {one.number for one in there if one.parent == build.pid}
     return [one.number for one in there if one.parent in servers and "forkserver" in one.command]
 
 
 def orphans(number: int, seconds: float) -> list[Process]:
-    """The processes of a session that are still there after so many seconds."""
+    """Return the processes of a session that are still alive after `seconds`."""
     until = time.monotonic() + seconds
     while (left := session(number)) and time.monotonic() < until:
         time.sleep(0.02)

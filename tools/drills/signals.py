@@ -28,7 +28,7 @@ from drills.tiny import SHARDS, add_pair, make_tiny
 from readers.contract.manifest import MANIFEST, STORAGES
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-SOON = 5.0
+SOON = 60.0
 """Seconds within which a build must have ended, and all its processes."""
 SAID = "everything was published before"
 
