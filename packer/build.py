@@ -14,7 +14,7 @@ from packer.publish.generation import commit
 from packer.publish.lock import locked
 from packer.publish.target import make_target, prepare_target, tidy
 from packer.runtime import Stages
-from packer.workers import build_shards
+from packer.workers import Engine, build_shards, open_engine
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
 from readers.contract.tiles import picture_of
@@ -57,8 +57,14 @@ class Summary:
         return sum(self.stages.values())
 
 
-def build(plan: Plan, limits: Limits, progress: Progress) -> Summary:
-    """Build every shard of the plan and publish them; raises, and publishes nothing, where the rejects are too many."""
+def build(plan: Plan, limits: Limits, progress: Progress, engine: Engine | None = None) -> Summary:
+    """Build every shard of the plan and publish them. Raises, and publishes nothing, if there are too many rejects.
+
+    An engine that is given has its workers ended when the shards are built; without one, a new engine builds them.
+    """
+    if engine is None:
+        with open_engine(plan.request.workers, plan.request.task_timeout) as engine:
+            return build(plan, limits, progress, engine)
     stages = Stages()
     if plan.rejects and not limits.allows(len(plan.rejects), plan.pairs):
         raise _too_many(
@@ -71,7 +77,7 @@ def build(plan: Plan, limits: Limits, progress: Progress) -> Summary:
         prepare_target(out)
         tidy(out)
         with stages.stage("build"):
-            done = _build_shards(plan, progress)
+            done = _build_shards(plan, progress, engine)
         rows, rejects = _judge(plan, limits, done)
         with stages.stage("publish"):
             manifest = commit(out, plan.recipe, done)
@@ -83,17 +89,18 @@ def build(plan: Plan, limits: Limits, progress: Progress) -> Summary:
     return Summary(manifest, plan.pairs, plan.pieces, rows, reused, rejects, findings, spent)
 
 
-def _build_shards(plan: Plan, progress: Progress) -> list[Receipt]:
+def _build_shards(plan: Plan, progress: Progress, engine: Engine) -> list[Receipt]:
     """The receipts of all shards in order: of those that are there already, and of those that are built now."""
     request = plan.request
     receipts = dict(plan.reused)
     progress(sum(len(receipt.sources) for receipt in receipts.values()))
     numbers = list(plan.new_specs)
     specs = list(plan.new_specs.values())
-    with closing(build_shards(specs, request.raw, request.out, request.workers, request.task_timeout)) as shards:
+    with closing(build_shards(specs, request.raw, request.out, engine)) as shards:
         for place, receipt in shards:
             receipts[numbers[place]] = receipt
             progress(len(receipt.sources))
+    engine.close()  # the workers and their memory are not needed any more
     return [receipts[number] for number in range(len(plan.specs))]
 
 

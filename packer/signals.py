@@ -1,69 +1,87 @@
-"""Signals that end a command: the first one stops it in order, a second one stops it at once."""
+"""Signals that end a command: the first one stops it in order, a second one ends the process at once.
+
+Signals that are ignored when the command starts stay ignored, as `nohup` wants it.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-@contextmanager
-def deferred() -> Iterator[None]:
-    """What comes meanwhile, comes afterwards. Signals that are ignored stay so."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    before = {number: signal.getsignal(number) for number in ENDING}
-    handled = {number: one for number, one in before.items() if one is not signal.SIG_IGN}
-    for number in handled:
-        signal.signal(number, lambda number, frame: came.append(number))
-    try:
-        yield
-    finally:
-        for number, one in handled.items():
-            signal.signal(number, one)
-        if came:
-            signal.raise_signal(came[0])
+Handler = Callable[[int, FrameType | None], Any] | signal.Handlers
 
 
 class StoppedError(KeyboardInterrupt):
-    """Ended by a signal other than Ctrl-C. What may not be swallowed by an `except Exception` is no Exception."""
+    """Ended by a signal other than Ctrl-C. Not an Exception, so that no `except Exception` swallows it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = signal.Signals(number)
 
 
+def handle_signals(handler: Handler) -> dict[signal.Signals, Any]:
+    """Set the handler of all ending signals that are not ignored; return the handlers before."""
+    before: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in ENDING}
+    handled = {number: old for number, old in before.items() if old is not signal.SIG_IGN}
+    for number in handled:
+        signal.signal(number, handler)
+    return handled
+
+
+def exit_at_once(number: int, frame: FrameType | None) -> None:
+    """End the process, without cleaning up and without a traceback."""
+    os._exit(128 + number)
+
+
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Raise KeyboardInterrupt or StoppedError where the command is, when one of the signals comes; one that is ignored
-    stays so (nohup)."""
-    if threading.current_thread() is not threading.main_thread():
+    """Raise KeyboardInterrupt or StoppedError inside, when a signal arrives."""
+    with _handled(_stop):
         yield
-        return
-    before = {number: signal.getsignal(number) for number in ENDING}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:
-            signal.signal(number, _stop)
+
+
+@contextmanager
+def deferred_signals() -> Iterator[None]:
+    """Handle signals that arrive inside after the end of the block."""
+    arrived: list[int] = []
+    try:
+        with _handled(lambda number, frame: arrived.append(number)):
+            yield
+    finally:
+        if arrived:
+            signal.raise_signal(arrived[0])
+
+
+@contextmanager
+def blocked_signals() -> Iterator[None]:
+    """Have signals reach this thread after the end of the block. Processes started inside never receive them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+
+
+@contextmanager
+def _handled(handler: Handler) -> Iterator[None]:
+    """Set the handler inside. Only the main thread can; in others nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = handle_signals(handler)
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    for one in ENDING:
-        if signal.getsignal(one) is not signal.SIG_IGN:
-            signal.signal(one, _leave)
+    handle_signals(exit_at_once)
     raise KeyboardInterrupt if number == signal.SIGINT else StoppedError(number)
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    os._exit(128 + number)

@@ -22,7 +22,7 @@ from packer.bench.loaders import Ground
 from packer.bench.run import Answer, Question, answer, cached_share
 from packer.bench.settings import LOADER, SHARED, SLOTS, STOCK, Setting, cheapest
 from packer.cli.bench_text import code, not_tried, text
-from packer.signals import deferred
+from packer.signals import deferred_signals
 from readers import open_dataset
 from readers.machine import Machine
 from readers.pack import Pack
@@ -279,7 +279,7 @@ def test_a_signal_comes_when_what_must_not_be_left_is_done() -> None:
     done, before = [], signal.getsignal(signal.SIGINT)
 
     def begin() -> None:
-        with deferred():
+        with deferred_signals():
             signal.raise_signal(signal.SIGINT)
             done.append("started")
         done.append("went on")

@@ -23,14 +23,14 @@ from packer.recipe.recipe import Recipe
 from packer.runtime import THREADS, no_blas_threads
 from packer.shards.build_shard import build_shard
 from packer.shards.columns import Columns
-from packer.workers.memory import FAR_LESS, HUGE, Scratch
+from packer.workers.memory import FAR_LESS, HUGE, ColumnMemory
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.files import sha256
 
 
 @given(st.lists(st.integers(0, 5 << 20), max_size=6))
 def test_as_much_as_was_asked_for_is_there_to_be_written(sizes: list[int]) -> None:
-    memory = Scratch()
+    memory = ColumnMemory()
     for size in sizes:
         given_out = memory(size)
         assert len(given_out) == size
@@ -39,7 +39,7 @@ def test_as_much_as_was_asked_for_is_there_to_be_written(sizes: list[int]) -> No
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems move no maps")
 def test_pages_that_are_there_are_used_again() -> None:
-    memory = Scratch()
+    memory = ColumnMemory()
     memory(3 * HUGE)[:] = 7
     assert (memory(HUGE + 1) == 7).all()
     more = memory(40 * HUGE)
@@ -48,7 +48,7 @@ def test_pages_that_are_there_are_used_again() -> None:
 
 
 def test_what_somebody_still_holds_stays_as_it_is() -> None:
-    memory = Scratch()
+    memory = ColumnMemory()
     held = memory(HUGE)
     held[:] = 7
     memory(2 * HUGE)[:] = 8
@@ -56,7 +56,7 @@ def test_what_somebody_still_holds_stays_as_it_is() -> None:
 
 
 def test_the_memory_of_a_picture_without_its_like_goes_back() -> None:
-    memory = Scratch()
+    memory = ColumnMemory()
     memory(3 * FAR_LESS * HUGE)[:] = 7
     assert (memory(4 * HUGE) == 7).all()
     assert not memory(HUGE).any()
@@ -67,7 +67,7 @@ def test_where_there_is_none_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     def refused(*arguments: object, **options: object) -> mmap.mmap:
         raise OSError(12, "no memory")
 
-    memory = Scratch()
+    memory = ColumnMemory()
     held = memory(1)
     monkeypatch.setattr(mmap, "mmap", refused)
     with pytest.raises(MemoryError, match="10,000,000 bytes for the columns of a shard"):
@@ -81,7 +81,7 @@ def test_columns_lie_apart_in_one_piece_of_memory() -> None:
         "npy", classes, Geometry((4, 6)), "uint8", "index", ImageRules(), LabelRules(), 1 << 20, "", "", ("tool",)
     )
     pieces = [Piece(str(number), "", "") for number in range(3)]
-    memory = Scratch()
+    memory = ColumnMemory()
     for number in range(2):
         columns = Columns(recipe, pieces, memory)
         for place in range(3):
@@ -97,7 +97,7 @@ def test_shards_one_after_the_other_are_those_of_new_memory_each(storage: str, t
     raw = make_raw(tmp_path / "raw", {"train": 40, "val": 1, "test": 9})
     specs = make_plan(Request(raw.path, tmp_path / "plan", storage=storage, shard_bytes=20 << 10)).specs
     assert len(specs) > 12
-    again, anew, memory = tmp_path / "again", tmp_path / "anew", Scratch()
+    again, anew, memory = tmp_path / "again", tmp_path / "anew", ColumnMemory()
     for out in (again, anew):
         (out / "shards").mkdir(parents=True)
     for spec in specs:
@@ -141,8 +141,8 @@ try:
 except SystemExit:
     pass
 print("threads", len(os.listdir("/proc/self/task")))
-from packer.workers.process import warm_up
-warm_up()
+from packer.workers.process import start_fork_server
+start_fork_server()
 environment = Path(f"/proc/{forkserver._forkserver._forkserver_pid}/environ")
 while not environment.read_text():  # empty while the new process starts
     pass

@@ -13,7 +13,7 @@ from conftest import HANG, make_raw, run
 from drills.processes import default_signals, orphans, start
 from drills.signals import drill
 
-from packer.__main__ import ENDING
+from packer.signals import ENDING
 from readers.contract.manifest import Manifest
 
 UNTIL_TOLD = """
@@ -34,9 +34,8 @@ import os, signal
 from packer.workers.process import Worker
 end = Worker.end
 def told(worker):
-    if worker._out is not None:  # others look at pictures before the build
-        Worker.end = end
-        os.kill(os.getpid(), signal.%s)
+    Worker.end = end
+    os.kill(os.getpid(), signal.%s)
     end(worker)
 Worker.end = told
 from packer.__main__ import main
@@ -48,11 +47,8 @@ import os, signal, time
 from packer.workers.process import Worker
 end = Worker.end
 def told(worker):
-    if worker._out is None:
-        end(worker)
-    else:
-        os.kill(os.getpid(), signal.%s)
-        time.sleep(600)
+    os.kill(os.getpid(), signal.%s)
+    time.sleep(600)
 Worker.end = told
 from packer.__main__ import main
 main()
@@ -144,8 +140,8 @@ def test_the_server_that_workers_are_forked_from_hears_no_signal() -> None:
     code = """
 from multiprocessing import forkserver
 from pathlib import Path
-from packer.workers.process import warm_up
-warm_up()
+from packer.workers.process import start_fork_server
+start_fork_server()
 status = Path(f"/proc/{forkserver._forkserver._forkserver_pid}/status").read_text()
 print(next(line for line in status.splitlines() if line.startswith("SigBlk:")).split()[1])
 """

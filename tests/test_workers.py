@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,10 +20,10 @@ from drills.workers import drill
 from packer.errors import EngineError
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
-from packer.workers import build_shards
-from packer.workers.heartbeat import Board, Watch
-from packer.workers.inspect import Question
-from packer.workers.jobs import MOST_FAILURES, GlanceCase, ShardCase
+from packer.workers import build_shards, open_engine
+from packer.workers.heartbeat import Heartbeat, HeartbeatMonitor
+from packer.workers.inspect import InspectRequest
+from packer.workers.jobs import MOST_FAILURES, InspectJob, ShardJob
 from packer.workers.process import Worker
 from packer.workers.supervisor import Supervisor
 from readers import open_dataset
@@ -254,18 +253,19 @@ def test_while_one_writes_another_decodes_and_no_more_decode_than_were_asked_for
     raw: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[int, int]] = []
-    real = Supervisor._woken
+    real = Supervisor._with_news
 
-    def spy(self: Supervisor[Any]) -> list[Worker]:
-        decoding = [worker for worker in self._workers if worker.case is not None and not worker.settling]
-        seen.append((len(decoding), len(self._workers)))
+    def spy(self: Supervisor) -> list[Worker]:
+        decoding = [worker for worker in self._pool if worker.job is not None and not worker.writing]
+        seen.append((len(decoding), len(self._pool)))
         return real(self)
 
-    monkeypatch.setattr(Supervisor, "_woken", spy)
+    monkeypatch.setattr(Supervisor, "_with_news", spy)
     plan = make_plan(Request(raw.path, tmp_path / "out", shard_bytes=40_000, workers=2))
     assert len(plan.specs) > 4
     (tmp_path / "out" / SHARDS).mkdir(parents=True)
-    receipts = dict(build_shards(plan.specs, raw.path, tmp_path / "out", workers=2, task_timeout=300))
+    with open_engine(workers=2, task_timeout=300) as engine:
+        receipts = dict(build_shards(plan.specs, raw.path, tmp_path / "out", engine))
     assert sorted(receipts) == list(range(len(plan.specs)))
     assert max(decoding for decoding, _ in seen) == 2
     assert max(workers for _, workers in seen) <= 3
@@ -277,59 +277,60 @@ def test_a_packer_whose_workers_cannot_start_says_so(raw: RawFolder, tmp_path: P
     (tmp_path / "site/sitecustomize.py").write_text(start)
     done = build({**os.environ, "PYTHONPATH": str(tmp_path / "site")}, raw.path, tmp_path / "out")
     assert done.returncode == 1
-    assert "worker processes die as they start" in done.stderr
+    assert "worker processes end as they start" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 @pytest.fixture
-def case(raw: RawFolder, tmp_path: Path) -> ShardCase:
+def job(raw: RawFolder, tmp_path: Path) -> ShardJob:
     (spec,) = make_plan(Request(raw.path, tmp_path / "out")).specs
-    return ShardCase(0, spec)
+    return ShardJob(0, spec, raw.path, tmp_path / "out", 2)
 
 
-def test_one_death_condemns_nobody_and_two_alone_do(case: ShardCase) -> None:
-    case.died((3, 5), "crashed")
-    assert case.next_task().places == tuple(range(30))
-    case.died((5,), "crashed")
-    assert case.next_task().places == tuple(range(6, 30))
-    case.passed()
-    assert case.next_task().places == (5,)
-    case.passed()
-    assert (case.next_task().places, case.next_task().condemned) == (None, {})
-    case.died((5,), "crashed again")
-    while case.next_task().places is not None:
-        case.passed()
-    assert list(case.next_task().condemned) == [5]
-    assert case.next_task().condemned[5].endswith("/street_005.png: crashed again")
+def test_one_death_condemns_nobody_and_two_alone_do(job: ShardJob) -> None:
+    job.crashed((3, 5), "crashed")
+    assert job.next_task().indices == tuple(range(30))
+    job.crashed((5,), "crashed")
+    assert job.next_task().indices == tuple(range(6, 30))
+    job.passed()
+    assert job.next_task().indices == (5,)
+    job.passed()
+    assert (job.next_task().indices, job.next_task().crashed) == (None, {})
+    job.crashed((5,), "crashed again")
+    while job.next_task().indices is not None:
+        job.passed()
+    assert list(job.next_task().crashed) == [5]
+    assert job.next_task().crashed[5].endswith("/street_005.png: crashed again")
 
 
 @pytest.mark.parametrize("places", [(), (1, 2), (2**63,)])
-def test_deaths_that_nobody_is_to_blame_for_end_the_build(case: ShardCase, places: tuple[int, ...]) -> None:
+def test_deaths_that_nobody_is_to_blame_for_end_the_build(job: ShardJob, places: tuple[int, ...]) -> None:
     for _ in range(MOST_FAILURES):
-        case.died(places, "crashed")
-        while case.next_task().places is not None:
-            case.passed()
+        job.crashed(places, "crashed")
+        while job.next_task().indices is not None:
+            job.passed()
     with pytest.raises(EngineError, match="died 4 times at the shard of train/street_000 to street_029"):
-        case.died(places, "crashed")
+        job.crashed(places, "crashed")
 
 
 def test_a_watch_counts_only_the_time_at_the_same_pair() -> None:
     cells = (ctypes.c_uint64 * 2)()
-    board, watch = Board(cells), Watch(cells, ctypes.c_uint64())
-    with board.at(7):
-        with board.at(0):
-            assert watch.places() == (0, 7)
+    pulse = ctypes.c_uint64()
+    heartbeat, watch = Heartbeat(cells, pulse), HeartbeatMonitor(cells, pulse)
+    with heartbeat.at(7):
+        with heartbeat.at(0):
+            assert watch.indices() == (0, 7)
             assert [watch.overdue(1, 2) for _ in range(3)] == [None, None, None]
         assert watch.overdue(0.5, 2) == 7
         watch.restart()
         assert watch.overdue(100, 2) is None
-    assert watch.places() == ()
+    assert watch.indices() == ()
     assert watch.overdue(100, 2) is None
 
 
 def test_a_watch_counts_the_time_without_a_sign_of_life() -> None:
     pulse = ctypes.c_uint64()
-    watch = Watch((ctypes.c_uint64 * 1)(), pulse)
+    watch = HeartbeatMonitor((ctypes.c_uint64 * 1)(), pulse)
     assert [watch.silent(2), watch.silent(3)] == [2, 5]
     pulse.value += 1
     assert [watch.silent(4), watch.silent(1)] == [0, 1]
@@ -352,9 +353,9 @@ def test_a_picture_that_memory_does_not_suffice_for_is_left_out_and_named(
 
 
 def test_a_glance_is_not_blamed_for_the_death_of_a_worker_that_had_not_begun_it() -> None:
-    case = GlanceCase(0, Question("train/masks/a.png"))
+    job = InspectJob(0, InspectRequest("train/masks/a.png"), Path("raw"))
     for _ in range(MOST_FAILURES):
-        case.died((), "was killed")
-        assert json.loads(case.task())["condemned"] is None
+        job.crashed((), "was killed")
+        assert json.loads(job.task())["crashed"] is None
     with pytest.raises(EngineError, match=r"died 4 times at train/masks/a\.png"):
-        case.died((), "was killed")
+        job.crashed((), "was killed")

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 from packer.bench.copy_loop import CopyLoop
 from packer.bench.settings import LOADER, SLOTS, Setting
 from packer.errors import EngineError, UsageError
-from packer.signals import deferred
+from packer.signals import deferred_signals
 from readers import Order, RandomCrop, SlotDataLoader, open_dataset
 from readers.contract.manifest import ALL, Manifest
 from readers.pack import Pack
@@ -117,11 +117,11 @@ class Ground:
         loader: Any = kind(self._for_workers, sampler=self.rows, persistent_workers=bool(setting.workers), **options)
         try:
             while True:
-                with deferred():  # an interrupt would leave processes half started, …
+                with deferred_signals():  # an interrupt would leave processes half started, …
                     batches = iter(loader)
                 yield from batches
         finally:
-            with deferred():  # … or get lost where they are ended, which is as the last reference goes
+            with deferred_signals():  # … or get lost where they are ended, which is as the last reference goes
                 batches = loader = None
 
 

@@ -31,7 +31,7 @@ from packer.publish.generation import current_manifest
 from packer.publish.lock import locked
 from packer.publish.target import check_target, is_ours
 from packer.recipe.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe, changed_recipe
-from packer.workers import warm_up
+from packer.workers import Engine, open_engine
 from readers.contract.manifest import STORAGES
 
 MOST_NAMED = 20
@@ -271,14 +271,16 @@ def build_command(**options: Any) -> None:
     request, limits = requested(options)
     check_target(request.out)
     if dry_run:
-        warm_up()
         plan = make_plan(request)
         click.echo(json.dumps(_plan_json(plan), indent=1) if as_json else _plan_text(plan))
         return
-    with measured(metrics_file) as measure, changing(request.out):
-        warm_up()
-        plan = make_plan(request)
-        summary = run_build(plan, limits, quiet)
+    with (
+        measured(metrics_file) as measure,
+        changing(request.out),
+        open_engine(request.workers, request.task_timeout) as engine,
+    ):
+        plan = make_plan(request, engine=engine)
+        summary = run_build(plan, limits, quiet, engine)
         measure(summary)
     click.echo(
         json.dumps(_summary_json(summary, plan.pairing.missing), indent=1)
@@ -302,14 +304,14 @@ def changing(out: Path) -> AbstractContextManager[None]:
     return locked(out) if is_ours(out) else nullcontext()
 
 
-def run_build(plan: Plan, limits: Limits, quiet: bool) -> Summary:
+def run_build(plan: Plan, limits: Limits, quiet: bool, engine: Engine) -> Summary:
     """Build, with words before and after; the configuration that was in effect is kept beside the pack."""
     if not quiet:
         for line in _advice(plan):
             LOG.say("note", line)
     with progress("packing", plan.pieces, "rows", quiet) as advance:
         try:
-            summary = build(plan, limits, advance)
+            summary = build(plan, limits, advance, engine)
         except KeyboardInterrupt:
             LOG.published = current_manifest(plan.request.out) != plan.current
             raise

@@ -11,7 +11,6 @@ import click
 from packer.cli.recorded import recorded_request
 from packer.packs.diff import Difference, difference
 from packer.plan.make_plan import make_plan
-from packer.workers import warm_up
 
 DIFFERENT = 1
 MOST_NAMED = 20
@@ -32,7 +31,6 @@ def diff_command(ctx: click.Context, out: Path, raw: Path, config: Path | None, 
     Example:
       packer diff out/ raw/ || packer build raw/ out/
     """
-    warm_up()
     request, _ = recorded_request(out, raw, config)
     found = difference(make_plan(request))
     click.echo(json.dumps(found.to_json(), indent=1, ensure_ascii=False) if as_json else "\n".join(_text(found)))

@@ -22,7 +22,6 @@ from packer.probe.guess_labels import listed
 from packer.probe.probe import Probe, ProbeRequest, probe
 from packer.probe.survey import Survey
 from packer.publish.atomic import put_text
-from packer.workers import warm_up
 from readers.contract.classes import ClassTable
 
 MOST_NAMED = 10
@@ -66,7 +65,6 @@ def probe_command(raw: Path, as_json: bool, write: Path | None, **options: Any) 
     """
     if write is not None and write.exists():
         raise InputError(f"{write}: is there already; name another file, or remove it")
-    warm_up()
     image, label, lists, pairs = (options.pop(name) for name in ("image", "label", "lists", "pairs"))
     options["workers"] = options["workers"] or all_cores()
     found = probe(ProbeRequest(raw, PairingRules(image, label, lists, pairs), **options), build_command.keys())

@@ -14,7 +14,7 @@ from packer.packs.repair import distrusted, forget
 from packer.packs.verify import verify
 from packer.plan.make_plan import make_plan
 from packer.publish.target import is_ours, tidy
-from packer.workers import warm_up
+from packer.workers import open_engine
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import Manifest
 
@@ -48,12 +48,12 @@ def _repair(out: Path, raw: Path, config: Path | None, workers: int | None, quie
         return
     for line in damage:
         click.echo(f"damaged   {line}", err=True)
-    warm_up()
     request, limits = recorded_request(out, raw, config)
     stems = distrusted(out, damage)
-    plan = make_plan(request, stems)
-    forget(out, stems)
-    summary = run_build(plan, limits, quiet)
+    with open_engine(request.workers, request.task_timeout) as engine:
+        plan = make_plan(request, stems, engine)
+        forget(out, stems)
+        summary = run_build(plan, limits, quiet, engine)
     left = _verify(out, workers, quiet)
     if left:
         raise DamagedError("\n".join([f"{out}: {len(left)} problems are left", *left]))

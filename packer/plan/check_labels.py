@@ -13,7 +13,7 @@ from packer.pairs.pair import Pair
 from packer.pixels.label_codec import BINARY, INDEX, LabelRules
 from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler
-from packer.workers.inspect import Glance, colour_parts
+from packer.workers.inspect import LabelCounts, colour_parts
 from readers.contract.classes import ClassTable
 
 SAMPLE_SIZE = 16
@@ -53,7 +53,7 @@ def check_labels(
     return {index: label.bad for index, label in sample.items() if label.bad is not None}
 
 
-def _is_gray(label: Glance) -> bool:
+def _is_gray(label: LabelCounts) -> bool:
     """Return whether a palette has grays only. A binary label is then read by its grays, not by its indices."""
     parts = colour_parts(np.array(list(label.colours), np.uint32))
     return bool((parts[:, :3] == parts[:, :1]).all())

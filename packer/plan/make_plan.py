@@ -31,6 +31,7 @@ from packer.runtime import Stages, no_collecting
 from packer.shards.build_shard import judged_by
 from packer.shards.formats import writer
 from packer.shards.stamps import load_stamps
+from packer.workers import Engine, open_engine
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError, NoPackError
 from readers.contract.manifest import Manifest
@@ -41,13 +42,19 @@ CHECK_THREADS = 16
 
 
 @no_collecting()
-def make_plan(request: Request, distrusted: frozenset[str] = frozenset()) -> Plan:
-    """Find the pairs, judge every header that is not known, and cut the shards. Distrusted ones are not reused."""
+def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), engine: Engine | None = None) -> Plan:
+    """Find the pairs, check every header that is not known, and cut the shards. Distrusted ones are not reused.
+
+    An engine that is given stays open. Without one, a new engine inspects the label sample.
+    """
+    if engine is None:
+        with open_engine(request.workers, request.task_timeout) as engine:
+            return make_plan(request, distrusted, engine)
     _check_options(request)
     stages = Stages()
     with stages.stage("find"):
         pairing = find_pairs(request.raw, request.pairing, leave_out=request.out)
-    sampler = LabelSampler(request.raw, request.workers, request.task_timeout, request.max_pixels)
+    sampler = LabelSampler(request.raw, engine, request.max_pixels)
     classes = _classes(request, sampler, pairing)
     rules = settle(LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor), classes)
     image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels)

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from packer.workers.inspect import Glance, colour_parts
+from packer.workers.inspect import LabelCounts, colour_parts
 
 
 class Palettes:
     """Collects the indices that labels use and their colours, and where two labels contradict each other."""
 
-    def __init__(self, labels: Iterable[tuple[str, Glance]] = ()) -> None:
+    def __init__(self, labels: Iterable[tuple[str, LabelCounts]] = ()) -> None:
         self.indices: dict[int, set[int]] = {}
         """The indices of each colour."""
         self.moving: dict[int, str] = {}
@@ -26,7 +26,7 @@ class Palettes:
         for path, label in labels:
             self.add(path, label)
 
-    def add(self, path: str, label: Glance) -> None:
+    def add(self, path: str, label: LabelCounts) -> None:
         """Compare the palette of one more file with those before it."""
         used = [index for index in sorted(label.values) if index in label.palette]
         self.numbered_per_file &= used == list(range(len(used)))

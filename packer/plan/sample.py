@@ -9,8 +9,8 @@ from pathlib import Path
 from packer.decoding.rules import MOST_PIXELS
 from packer.pairs.pair import Pair
 from packer.pixels.label_codec import AS_THE_TABLE_SAYS, LabelRules
-from packer.workers import glances
-from packer.workers.inspect import Glance, Question
+from packer.workers import Engine, inspect_pairs
+from packer.workers.inspect import InspectRequest, LabelCounts
 from readers.contract.classes import ClassTable
 
 
@@ -19,8 +19,7 @@ class LabelSampler:
     """Inspects labels below one raw folder. A decoder that crashes or hangs ends a worker and makes its pair bad."""
 
     raw: Path
-    workers: int
-    task_timeout: int
+    engine: Engine
     max_pixels: int = MOST_PIXELS
 
     def inspect(
@@ -30,14 +29,14 @@ class LabelSampler:
         classes: ClassTable | None = None,
         rules: LabelRules = AS_THE_TABLE_SAYS,
         images: bool = False,
-    ) -> dict[int, Glance]:
+    ) -> dict[int, LabelCounts]:
         """Inspect the labels of about `most` pairs, with their images if wanted. Keys are indices into `pairs`."""
         indices = spread_indices(len(pairs), most)
-        questions = [
-            Question(pair.label, pair.image if images else None, classes, rules, self.max_pixels)
+        requests = [
+            InspectRequest(pair.label, pair.image if images else None, classes, rules, self.max_pixels)
             for pair in (pairs[index] for index in indices)
         ]
-        answers = glances(questions, self.raw, self.workers, self.task_timeout)
+        answers = inspect_pairs(requests, self.raw, self.engine)
         return dict(zip(indices, answers, strict=True))
 
 

@@ -19,6 +19,7 @@ from packer.plan.sample import LabelSampler
 from packer.probe.guess_labels import Reading, known_share, read_by_table, read_without_table
 from packer.probe.match_presets import PresetMatch, matching_presets
 from packer.probe.survey import LabelSurvey, Survey, survey
+from packer.workers import open_engine
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL
 
@@ -68,8 +69,9 @@ def probe(request: ProbeRequest, keys: Mapping[str, Key]) -> Probe:
     pairing, rules, why_not = _pairing(request, proposals)
     if pairing is None:
         return Probe(len(files), None, why_not, proposals, None, None, (), {}, ())
-    sampler = LabelSampler(request.raw, request.workers, request.task_timeout)
-    seen = survey(pairing.pairs, sampler, request.sample, request.near_duplicates)
+    with open_engine(request.workers, request.task_timeout) as engine:
+        sampler = LabelSampler(request.raw, engine)
+        seen = survey(pairing.pairs, sampler, request.sample, request.near_duplicates)
     matches = tuple(matching_presets(request.raw, seen.labels, keys))
     reading, said = _reading(request, files, seen.labels, matches)
     settings, doubts = _proposed(rules, pairing, seen, reading, said)

@@ -16,7 +16,7 @@ from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler
-from packer.workers.inspect import MOST_COUNTS, Glance
+from packer.workers.inspect import MOST_COUNTS, LabelCounts
 from readers.contract.files import sha256
 from readers.contract.tiles import Size
 
@@ -39,7 +39,7 @@ class LabelSurvey:
     too_many: bool = False
     """Whether a label has more colours than were counted."""
 
-    def add(self, path: str, glance: Glance) -> None:
+    def add(self, path: str, glance: LabelCounts) -> None:
         self.looked_into += 1
         self.values.update(glance.values)
         self.colours.update(glance.colours)

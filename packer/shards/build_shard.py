@@ -32,17 +32,18 @@ from readers.contract.manifest import SHARDS
 from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile, Source
 
-Watch = Callable[[int], AbstractContextManager[None]]
-"""Entered by the thread that works on the picture whose first piece is at this place: others then see which one ends or
-holds up a process."""
-NOBODY: Mapping[int, str] = MappingProxyType({})
+PairMark = Callable[[int], AbstractContextManager[None]]
+"""Entered by the thread that works on the picture whose first piece has this index.
+
+So another process can see which picture crashes or delays this one."""
+NO_CRASHES: Mapping[int, str] = MappingProxyType({})
 
 
-def unwatched(place: int) -> AbstractContextManager[None]:
+def unmarked(index: int) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def nothing() -> None:
+def ignore_writing() -> None:
     return None
 
 
@@ -51,22 +52,22 @@ def build_shard(
     raw: Path,
     out: Path,
     threads: int = 1,
-    condemned: Mapping[int, str] = NOBODY,
-    watch: Watch = unwatched,
-    settling: Callable[[], None] = nothing,
+    crashed: Mapping[int, str] = NO_CRASHES,
+    mark: PairMark = unmarked,
+    writing: Callable[[], None] = ignore_writing,
     memory: Memory = fresh,
 ) -> Receipt:
     """Decode the pieces of a shard and put its files and its receipt below `out`. The same bytes for any `threads`.
 
-    The condemned pieces, by their places, are not even read: they are rejects with these reasons. `settling` is called
+    The pieces in `crashed` are not read: they become rejects with these reasons. `writing` is called
     when all is decoded, and the disk is to be waited for.
     """
-    places = [place for place in range(len(spec.pieces)) if place not in condemned]
-    columns, decoded = decode_pieces(spec, raw, places, threads, watch, memory)
+    places = [place for place in range(len(spec.pieces)) if place not in crashed]
+    columns, decoded = decode_pieces(spec, raw, places, threads, mark, memory)
     made = dict(zip(places, decoded, strict=True))
-    made |= {place: _condemned(spec.pieces[place], raw, why) for place, why in condemned.items()}
+    made |= {place: _crashed_row(spec.pieces[place], raw, why) for place, why in crashed.items()}
     rows = [made[place] for place in range(len(spec.pieces))]
-    receipt = _store(_receipt(spec, rows), columns, _kept(rows), spec.recipe.fields, out / SHARDS, settling)
+    receipt = _store(_receipt(spec, rows), columns, _kept(rows), spec.recipe.fields, out / SHARDS, writing)
     stamps = [
         RowStamp(piece.key, *piece.files, row.states, row.size) for piece, row in zip(spec.pieces, rows, strict=True)
     ]
@@ -86,21 +87,21 @@ def judged_by(image_rules: ImageRules, label_rules: LabelRules) -> str:
     return fingerprint([VERSION, image_rules.to_json(), label_rules.lossy])[:32]
 
 
-def _condemned(piece: Piece, raw: Path, why: str) -> Row:
+def _crashed_row(piece: Piece, raw: Path, why: str) -> Row:
     """The row of a piece that is not to be read."""
     states = (state_to_keep(raw / piece.image), state_to_keep(raw / piece.label))
     return Row(Source(piece.key, "", ""), reject=why, states=states)
 
 
 def decode_pieces(
-    spec: ShardSpec, raw: Path, places: Sequence[int], threads: int, watch: Watch, memory: Memory
+    spec: ShardSpec, raw: Path, places: Sequence[int], threads: int, mark: PairMark, memory: Memory
 ) -> tuple[Columns, list[Row]]:
     """The columns of a shard, filled at these places, and a row for each of them."""
     columns = Columns(spec.recipe, spec.pieces, memory)
     maker = RowMaker(spec.recipe, raw)
 
     def fill(group: Sequence[int]) -> list[Row]:
-        with watch(group[0]):
+        with mark(group[0]):
             return maker.fill([Slot(spec.pieces[place], *columns.rows(place)) for place in group])
 
     # Pieces that follow each other and are of the same files are decoded together.
@@ -154,14 +155,14 @@ def _store(
     kept: Sequence[int],
     fields: Sequence[Field],
     folder: Path,
-    settling: Callable[[], None],
+    writing: Callable[[], None],
 ) -> Receipt:
     """Write the files, then the receipt. A shard that is already there stays as it is: published files never change."""
     there = whole_shard(folder / (receipt.stem + SUFFIX))
     if there is not None and there.with_files(()) == receipt:
         return there
     size = columns.nbytes
-    settling()
+    writing()
     try:
         with partial(folder) as stem:
             files = _write(receipt, columns.kept(kept), fields, stem) if kept else []

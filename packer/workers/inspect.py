@@ -31,7 +31,7 @@ WHOLE_RANGE = (0.0, 65535.0)
 
 
 @dataclass(frozen=True)
-class Question:
+class InspectRequest:
     """Which pair to glance at. With classes, whether they read the label is looked at too; without image, not that."""
 
     label: str
@@ -50,7 +50,7 @@ class Question:
         }
 
     @classmethod
-    def from_json(cls, entry: Entry) -> Question:
+    def from_json(cls, entry: Entry) -> InspectRequest:
         return cls(
             entry.text("label"),
             entry.maybe("image", entry.text),
@@ -61,7 +61,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Glance:
+class LabelCounts:
     """What was seen. `bad` is why the pair cannot be packed, as far as it was looked at."""
 
     values: dict[int, int] = field(default_factory=dict)
@@ -78,43 +78,43 @@ class Glance:
         return {**counts, "look": self.look, "bad": self.bad}
 
     @classmethod
-    def from_json(cls, entry: Entry) -> Glance:
+    def from_json(cls, entry: Entry) -> LabelCounts:
         values, colours, palette = (_pairs(entry.lists(name)) for name in ("values", "colours", "palette"))
         return cls(values, colours, palette, entry.maybe("look", entry.text), entry.maybe("bad", entry.text))
 
 
-def glance(question: Question, raw: Path) -> Glance:
+def inspect_pair(request: InspectRequest, raw: Path) -> LabelCounts:
     """Decode one pair, in the way that a shard will, and count what is there."""
-    label, seen = question.label, Glance()
+    label, seen = request.label, LabelCounts()
     try:
         with naming(label):
             data = load_picture(raw / label)
-            seen = _label(data, question)
-            if question.classes is not None:
-                _codec(question.classes, question.rules, question.max_pixels).decode(data)
-        if question.image is not None:
-            with naming(question.image):
-                how = _image(raw / question.image, question.max_pixels)
-            seen = Glance(seen.values, seen.colours, seen.palette, how)
+            seen = _label(data, request)
+            if request.classes is not None:
+                _codec(request.classes, request.rules, request.max_pixels).decode(data)
+        if request.image is not None:
+            with naming(request.image):
+                how = _image(raw / request.image, request.max_pixels)
+            seen = LabelCounts(seen.values, seen.colours, seen.palette, how)
     except BadPair as bad:
-        return Glance(seen.values, seen.colours, seen.palette, bad=str(bad))
+        return LabelCounts(seen.values, seen.colours, seen.palette, bad=str(bad))
     return seen
 
 
-def _label(data: bytes, question: Question) -> Glance:
+def _label(data: bytes, request: InspectRequest) -> LabelCounts:
     """Both readings of a palette, the numbers of gray, the colours of RGB."""
-    lossy = question.classes is None or question.rules.lossy  # without rules, whatever can be seen
-    index = _as_gray(decode_label(data, as_index=True, lossy=lossy, max_pixels=question.max_pixels))
+    lossy = request.classes is None or request.rules.lossy  # without rules, whatever can be seen
+    index = _as_gray(decode_label(data, as_index=True, lossy=lossy, max_pixels=request.max_pixels))
     values = _counts(index) if index.ndim == 2 else {}
-    entries = decode_palette(data, question.max_pixels) if values else None
+    entries = decode_palette(data, request.max_pixels) if values else None
     shown = index
     if entries is not None:  # a palette's grays are colours of its own choosing, other gray is a number
-        shown = decode_label(data, as_index=False, lossy=lossy, max_pixels=question.max_pixels)
+        shown = decode_label(data, as_index=False, lossy=lossy, max_pixels=request.max_pixels)
     if shown.ndim == 2:
-        return Glance(values)
+        return LabelCounts(values)
     codes = colour_codes(shown) ^ OPAQUE if shown.shape[2] == 4 else colour_codes(shown)
     palette = {} if entries is None else dict(enumerate((colour_codes(entries[None])[0] ^ OPAQUE).tolist()))
-    return Glance(values, _counts(codes), palette)
+    return LabelCounts(values, _counts(codes), palette)
 
 
 def colour_parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:

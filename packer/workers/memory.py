@@ -32,7 +32,7 @@ FAR_LESS = 8
 """Memory goes back when it is so many times what is asked for: it was of a picture without its like."""
 
 
-class Scratch:
+class ColumnMemory:
     """Gives the same bytes again and again: whoever asks is done with what was given before."""
 
     def __init__(self) -> None:

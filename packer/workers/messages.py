@@ -1,90 +1,102 @@
-"""Tasks and answers: what goes to a worker and what comes back, as JSON; what a worker says is not trusted either."""
+"""Tasks and answers: the messages between an engine and its workers, as JSON. Answers are checked before use."""
 
 from __future__ import annotations
 
 import json
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from packer.errors import EngineError, TargetError
 from packer.recipe.shard_spec import ShardSpec
-from packer.workers.inspect import Glance, Question
+from packer.workers.inspect import InspectRequest, LabelCounts
 from readers.contract.json_entry import Entry, Problem
 from readers.contract.receipt import Receipt
 
 
 @dataclass(frozen=True)
 class ShardTask:
-    """To build a shard without the condemned pieces; or, with `places`, only to try whether these decode."""
+    """Build a shard; or, with `indices`, only decode these pieces and write nothing."""
 
     spec: ShardSpec
-    condemned: Mapping[int, str] = field(default_factory=dict)
-    """The reason by the place of the piece in the shard."""
-    places: tuple[int, ...] | None = None
+    raw: str
+    out: str
+    threads: int
+    crashed: Mapping[int, str]
+    """The pieces that crash workers, with the reason: they become rejects without being read."""
+    indices: tuple[int, ...] | None = None
 
     def to_text(self) -> str:
         return json.dumps(
-            {"spec": self.spec.to_text(), "condemned": list(self.condemned.items()), "places": self.places}
+            {
+                "shard": self.spec.to_text(),
+                "raw": self.raw,
+                "out": self.out,
+                "threads": self.threads,
+                "crashed": list(self.crashed.items()),
+                "indices": self.indices,
+            }
         )
 
 
 @dataclass(frozen=True)
-class GlanceTask:
-    """To glance at a pair; a condemned one, with its reason, is not even read."""
+class InspectTask:
+    """Inspect a pair. With a reason in `crashed`, the pair is reported as bad without being read."""
 
-    question: Question
-    condemned: str | None = None
+    request: InspectRequest
+    raw: str
+    crashed: str | None = None
 
     def to_text(self) -> str:
-        return json.dumps({"question": self.question.to_json(), "condemned": self.condemned})
+        return json.dumps({"inspect": self.request.to_json(), "raw": self.raw, "crashed": self.crashed})
 
 
-def read_task(text: str) -> ShardTask | GlanceTask:
-    """In a worker: what its parent wants."""
-    document = json.loads(text)
-    condemned, places = document["condemned"], document.get("places")
-    if "question" in document:
-        return GlanceTask(Question.from_json(Entry(document["question"], "question", [])), condemned)
-    spec = ShardSpec.from_text(document["spec"])
-    return ShardTask(spec, dict(condemned), None if places is None else tuple(places))
+def read_task(text: str) -> ShardTask | InspectTask:
+    """Read a task, in a worker."""
+    task = json.loads(text)
+    if "inspect" in task:
+        request = InspectRequest.from_json(Entry(task["inspect"], "inspect", []))
+        return InspectTask(request, task["raw"], task["crashed"])
+    indices = None if task["indices"] is None else tuple(task["indices"])
+    spec = ShardSpec.from_text(task["shard"])
+    return ShardTask(spec, task["raw"], task["out"], task["threads"], dict(task["crashed"]), indices)
 
 
 def receipt_answer(receipt: Receipt | None) -> str:
-    """In a worker: the task is done. A trial gives no receipt."""
+    """Answer a shard task. A trial has no receipt."""
     return json.dumps({"receipt": None if receipt is None else receipt.to_text()})
 
 
-def glance_answer(glance: Glance) -> str:
-    """In a worker: what was seen."""
-    return json.dumps({"glance": glance.to_json()})
+def inspect_answer(counts: LabelCounts) -> str:
+    """Answer an inspect task."""
+    return json.dumps({"counts": counts.to_json()})
 
 
 def error_answer(error: Exception) -> str:
-    """In a worker: the task failed, and so will the build."""
+    """Report an error, which ends the build."""
     if isinstance(error, OSError):
         return json.dumps({"error": "OSError", "about": [error.errno, error.strerror or str(error), error.filename]})
     for kind in _KINDS:
         if isinstance(error, kind):
             return json.dumps({"error": kind.__name__, "about": [str(error)]})
-    words = "".join(traceback.format_exception(error))
-    return json.dumps({"error": "EngineError", "about": [f"a worker failed: please report this\n{words}"]})
+    trace = "".join(traceback.format_exception(error))
+    return json.dumps({"error": "EngineError", "about": [f"a worker failed: please report this\n{trace}"]})
 
 
 def read_receipt(text: str) -> Receipt | None:
-    """In the parent: the receipt, None of a trial, or the worker's error, raised here."""
+    """Read the answer to a shard task: the receipt, or None of a trial. Raises the worker's error."""
     receipt = _answer(text)["receipt"]
     return None if receipt is None else Receipt.from_text(receipt, "a worker's receipt")
 
 
-def read_glance(text: str) -> Glance:
-    """In the parent: what was seen, or the worker's error, raised here."""
+def read_counts(text: str) -> LabelCounts:
+    """Read the answer to an inspect task. Raises the worker's error."""
     problems: list[Problem] = []
-    glance = Glance.from_json(Entry(_answer(text)["glance"], "", problems))
+    counts = LabelCounts.from_json(Entry(_answer(text)["counts"], "", problems))
     if problems:
         raise EngineError("a worker's answer is not valid: " + "; ".join(map(str, problems)))
-    return glance
+    return counts
 
 
 def _answer(text: str) -> dict[str, Any]:

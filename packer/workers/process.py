@@ -1,117 +1,119 @@
-"""A worker process as its parent sees it: started, given tasks, heard, watched, ended."""
+"""`Worker`: a worker process as its parent sees it."""
 
 from __future__ import annotations
 
 import ctypes
 import multiprocessing
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import warnings
+from contextlib import suppress
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 from packer.publish.atomic import remove_partials
 from packer.publish.target import STAMPS
 from packer.runtime import no_blas_threads
-from packer.workers.heartbeat import Watch
-from packer.workers.jobs import Case
-from packer.workers.worker import OUT_OF_MEMORY, SETTLING, work
+from packer.signals import blocked_signals
+from packer.workers.heartbeat import HeartbeatMonitor
+from packer.workers.jobs import Job
+from packer.workers.tasks import NO_MEMORY
+from packer.workers.worker import NOT_PRELOADED, OUT_OF_MEMORY, READY, WRITING, work
 from readers.contract.manifest import SHARDS
 
-HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PRELOAD = work.__module__
 
 
-def warm_up() -> None:
+def start_fork_server() -> None:
     """Start the process that workers are forked from, so that it imports while this one does something else.
 
-    It has no threads of its own, unlike this one, where OpenCV or pyarrow may have: a fork of those could hang.
+    It has no threads, but this process may have some of OpenCV or pyarrow: a fork of this one could hang.
     """
-    multiprocessing.set_forkserver_preload(["packer.workers.worker"])
-    resource_tracker.ensure_running()  # when it starts it lets signals through again, and the server would hear them
-    with signals_held_back(), no_blas_threads():
+    multiprocessing.set_forkserver_preload([PRELOAD])
+    resource_tracker.ensure_running()  # its start unblocks signals, and the server would receive them
+    with blocked_signals(), no_blas_threads():
         forkserver.ensure_running()
 
 
-@contextmanager
-def signals_held_back() -> Iterator[None]:
-    """Ctrl-C and its like reach this thread a little later, and processes started meanwhile never: the parent acts for
-    them."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
-
-
-class WorkerDiedError(Exception):
-    """Heard from a worker instead of an answer."""
+class WorkerCrashedError(Exception):
+    """A worker process ended instead of sending an answer."""
 
 
 class Worker:
-    """One worker process; `case` is what it is at. Without `out` it publishes nothing.
+    """One worker process; `job` is its current job.
 
-    `ready` for a task it is once it has spoken; `settling`, when it has decoded all and writes.
+    It is `ready` for a task once it has sent a message, and `writing` when it has decoded a shard and writes it.
     """
 
-    def __init__(self, raw: Path, out: Path | None, threads: int) -> None:
-        warm_up()
+    def __init__(self, threads: int) -> None:
+        start_fork_server()
         context = multiprocessing.get_context("forkserver")
         cells, pulse = context.RawArray(ctypes.c_uint64, threads), context.RawValue(ctypes.c_uint64)
-        self.case: Case[Any] | None = None
-        self.ready = self.settling = False
-        self.watch = Watch(cells, pulse)
-        self._out = out
+        self.job: Job[Any] | None = None
+        self.ready = self.writing = False
+        self.heartbeat = HeartbeatMonitor(cells, pulse)
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=work, args=(theirs, cells, pulse, raw, out), daemon=True)
+        self._process = context.Process(target=work, args=(theirs, cells, pulse), daemon=True)
         with theirs:
             self._process.start()
 
     @property
-    def signs(self) -> tuple[Connection, int]:
-        """What to wait on: an answer, or the end of the process."""
+    def wait_for(self) -> tuple[Connection, int]:
+        """What to wait on: a message, or the end of the process."""
         return self._pipe, self._process.sentinel
 
-    def give(self, case: Case[Any]) -> None:
-        """Hand out the next task of a case."""
-        self.case, self.ready = case, False
-        self.watch.restart()
-        with suppress(OSError):  # one that died idle tells so when it is heard
-            self._pipe.send_bytes(case.task().encode())
+    def give(self, job: Job[Any]) -> None:
+        """Send the next task of a job."""
+        self.job, self.ready = job, False
+        self.heartbeat.restart()
+        with suppress(OSError):  # a worker that crashed while idle: `receive` will report it
+            self._pipe.send_bytes(job.task().encode())
 
-    def hear(self) -> str:
-        """What the worker says: an answer, READY, or SETTLING."""
+    def receive(self) -> str:
+        """Return the worker's message: an answer, READY, or WRITING."""
         try:
-            text = self._pipe.recv_bytes()
+            text = self._pipe.recv_bytes().decode()
         except (EOFError, OSError) as error:
-            raise WorkerDiedError from error
-        self.settling = text == SETTLING.encode()
-        self.ready = not self.settling
-        return text.decode()
+            raise WorkerCrashedError from error
+        if text == NOT_PRELOADED:
+            _warn_of_preload()
+            text = READY
+        self.writing = text == WRITING
+        self.ready = not self.writing
+        return text
 
     def kill(self) -> None:
         self._process.kill()
 
     def end(self) -> None:
-        """Kill it, at whatever it is: published files are whole, and what is not published is removed."""
+        """Kill the process, whatever it does: published files are complete, and unpublished ones are removed."""
         self.kill()
         self._process.join()
         self._pipe.close()
-        if self._out is not None and self._process.pid is not None:
+        if self.job is not None and self.job.out is not None and self._process.pid is not None:
             for folder in (SHARDS, STAMPS):
-                remove_partials(self._out / folder, self._process.pid)
+                remove_partials(self.job.out / folder, self._process.pid)
 
     def cause(self) -> str:
-        """What a pair that was in work did, without anything that another death of the kind would not have."""
+        """Describe the crash, without details that differ between crashes of the same kind."""
         code = self._process.exitcode or 0
         if code == OUT_OF_MEMORY:
-            return "needs more memory than there is"
+            return NO_MEMORY
         if code >= 0:
             return f"ended the decoder (exit code {code})"
         if code == -signal.SIGKILL:
             return "had the decoder killed (SIGKILL), perhaps for want of memory"
         return f"crashed the decoder ({_signal_name(-code)})"
+
+
+def _warn_of_preload() -> None:
+    """Warn that each worker imports everything itself, which takes 0.45 s of CPU."""
+    warnings.warn(
+        f"worker processes start slowly: the fork server did not preload {PRELOAD}. Either it cannot be imported "
+        "there, or this program has started a fork server of its own before",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def _signal_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""The supervisor: hands shards to worker processes, and replaces those that die or hang. It decodes nothing itself."""
+"""`Supervisor`: hands jobs to worker processes and replaces those that crash or hang. It decodes nothing itself."""
 
 from __future__ import annotations
 
@@ -6,124 +6,134 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from multiprocessing.connection import wait
-from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 from packer.errors import EngineError
-from packer.workers.jobs import MOST_FAILURES, Case
-from packer.workers.process import Worker, WorkerDiedError, signals_held_back
-from packer.workers.worker import READY, SETTLING
+from packer.signals import blocked_signals
+from packer.workers.jobs import MOST_FAILURES, Job
+from packer.workers.process import Worker, WorkerCrashedError, start_fork_server
+from packer.workers.worker import READY, WRITING
 
 Answer = TypeVar("Answer")
 
 PATIENCE = 300
-"""Seconds without a sign of life after which a worker is given up, whatever it is at."""
-SETTLING_SHARE = 0.25
-"""Of the processes that decode: so many more, and at least one, may be waiting for the disk."""
+"""A worker that gives no sign of life for so many seconds is replaced."""
+WRITING_SHARE = 0.25
+"""So many more processes than those that decode, at least one, may wait for the disk."""
 TICK = 0.5
-"""Seconds from one look at what is in work to the next."""
+"""Seconds from one check of the heartbeats to the next."""
 
 
-class Supervisor(Generic[Answer]):
-    """A worker has one task, and no more than `processes` workers decode: memory is a shard for each of these.
+class Supervisor:
+    """A pool of worker processes. It starts them when jobs come, and keeps them from one run to the next.
 
-    While some settle, others take their places, so that no core waits for the disk; but no more than SETTLING_SHARE.
+    A worker has one task at a time. At most `at_once` workers decode, so memory is bounded by as many shards. While
+    some write, others take their turn, so no core waits for the disk; WRITING_SHARE limits how many.
     """
 
-    def __init__(self, raw: Path, out: Path | None, processes: int, threads: int, task_timeout: int) -> None:
-        self._raw, self._out = raw, out
-        self._processes, self._threads = processes, threads
+    def __init__(self, workers: int, task_timeout: int) -> None:
+        self.workers = workers
         self._task_timeout = task_timeout
-        self._waiting: deque[Case[Answer]] = deque()
-        self._workers: list[Worker] = []
-        self._stillborn = 0
-        self._looked = time.monotonic()
+        self._waiting: deque[Job[Any]] = deque()
+        self._pool: list[Worker] = []
+        self._crashed_at_start = 0
+        self._checked = time.monotonic()
+        start_fork_server()
 
-    def run(self, cases: Iterable[Case[Answer]]) -> Generator[tuple[int, Answer], None, None]:
-        """The number and the answer of each case, as they come; closing it stops the rest."""
-        self._waiting.extend(cases)
+    def run(self, jobs: Iterable[Job[Answer]], at_once: int) -> Generator[tuple[int, Answer], None, None]:
+        self._waiting = deque(jobs)
+        most = at_once + max(1, int(at_once * WRITING_SHARE))
+        self._end(sorted(self._pool, key=lambda worker: not worker.ready)[most:])
         try:
-            while self._staff():
-                for worker in self._woken():
+            while self._assign(at_once, most):
+                for worker in self._with_news():
                     done = self._attend(worker)
                     if done is not None:
                         yield done
                 self._end_overdue()
         finally:
-            self._dismiss()
+            self._waiting.clear()
+            self._end([worker for worker in self._pool if worker.job is not None])
 
-    def _staff(self) -> bool:
-        """Hand out what waits and start the workers that are missing; False when there is nothing left to do."""
-        decoding = sum(worker.case is not None and not worker.settling for worker in self._workers)
-        for worker in self._workers:
-            if worker.ready and self._waiting and decoding < self._processes:
+    def close(self) -> None:
+        self._end(self._pool)
+
+    def _assign(self, at_once: int, most: int) -> bool:
+        """Hand out jobs and start workers that are missing; False when nothing is left to do."""
+        decoding = sum(worker.job is not None and not worker.writing for worker in self._pool)
+        for worker in self._pool:
+            if worker.ready and self._waiting and decoding < at_once:
                 worker.give(self._waiting.popleft())
                 decoding += 1
-        busy = sum(worker.case is not None for worker in self._workers)
-        wanted = min(self._processes - decoding, len(self._waiting))
-        most = self._processes + max(1, int(self._processes * SETTLING_SHARE))
-        while len(self._workers) < min(busy + wanted, most):
-            with signals_held_back():
-                self._workers.append(Worker(self._raw, self._out, self._threads))
+        busy = sum(worker.job is not None for worker in self._pool)
+        wanted = min(at_once - decoding, len(self._waiting))
+        while len(self._pool) < min(busy + wanted, most):
+            with blocked_signals():
+                self._pool.append(Worker(self.workers))
         return busy > 0 or bool(self._waiting)
 
-    def _woken(self) -> list[Worker]:
-        """The workers that have something to say, or died, within a tick."""
-        signs = wait([sign for worker in self._workers for sign in worker.signs], TICK)
-        return [worker for worker in self._workers if any(sign in signs for sign in worker.signs)]
+    def _with_news(self) -> list[Worker]:
+        """Wait for a tick; return the workers that sent a message or ended."""
+        signs = wait([sign for worker in self._pool for sign in worker.wait_for], TICK)
+        return [worker for worker in self._pool if any(sign in signs for sign in worker.wait_for)]
 
-    def _attend(self, worker: Worker) -> tuple[int, Answer] | None:
-        """Take in what a worker says; gives what is to be yielded."""
+    def _attend(self, worker: Worker) -> tuple[int, Any] | None:
+        """Read a worker's message; return what `run` yields for it, if anything."""
         try:
-            text = worker.hear()
-        except WorkerDiedError:
-            self._bury(worker, worker.watch.places())
+            text = worker.receive()
+        except WorkerCrashedError:
+            self._replace(worker, worker.heartbeat.indices())
             return None
-        if text == SETTLING:
+        if text == WRITING:
             return None
-        case, worker.case = worker.case, None
-        if case is None or text == READY:
-            self._stillborn = 0
+        job, worker.job = worker.job, None
+        if job is None or text == READY:
+            self._crashed_at_start = 0
             return None
-        answer = case.read(text)
+        answer = job.read(text)
         if answer is None:
-            self._waiting.appendleft(case)
+            self._waiting.appendleft(job)
             return None
-        return case.number, answer
+        return job.index, answer
 
     def _end_overdue(self) -> None:
-        """A pair that takes too long dies with its worker, and a worker that was stopped dies whatever it is at."""
+        """Replace workers whose pair takes too long, and workers that were stopped, whatever they do."""
         now = time.monotonic()
-        awake, self._looked = min(now - self._looked, 2 * TICK), now
-        for worker in list(self._workers):
-            place = worker.watch.overdue(awake, self._task_timeout)
-            if place is not None:
-                self._bury(worker, (place,), f"took longer than --task-timeout {self._task_timeout} s")
-            elif worker.watch.silent(awake) > max(PATIENCE, self._task_timeout):
-                self._bury(worker, worker.watch.places(), "had the decoder stopped")
+        awake, self._checked = min(now - self._checked, 2 * TICK), now
+        for worker in list(self._pool):
+            index = worker.heartbeat.overdue(awake, self._task_timeout)
+            if index is not None:
+                self._replace(worker, (index,), f"took longer than --task-timeout {self._task_timeout} s")
+            elif worker.heartbeat.silent(awake) > max(PATIENCE, self._task_timeout):
+                self._replace(worker, worker.heartbeat.indices(), "had the decoder stopped")
 
-    def _bury(self, worker: Worker, places: Sequence[int], cause: str | None = None) -> None:
-        """End a worker for good; its shard is the next to be handed out."""
+    def _replace(self, worker: Worker, indices: Sequence[int], cause: str | None = None) -> None:
+        """End a worker; its job is the next to be handed out."""
         worker.end()
-        self._workers.remove(worker)
-        if worker.case is not None:
-            worker.case.died(places, cause or worker.cause())
-            self._waiting.appendleft(worker.case)
+        self._pool.remove(worker)
+        if worker.job is not None:
+            worker.job.crashed(indices, cause or worker.cause())
+            self._waiting.appendleft(worker.job)
         elif not worker.ready:
-            self._stillborn += 1
-            if self._stillborn > MOST_FAILURES:
-                raise EngineError("worker processes die as they start, perhaps for want of memory; try fewer --workers")
+            self._crashed_at_start += 1
+            if self._crashed_at_start > MOST_FAILURES:
+                raise EngineError(
+                    "worker processes end as they start, perhaps because memory ran out; try fewer --workers"
+                )
 
-    def _dismiss(self) -> None:
-        """End all workers, also when a first signal comes meanwhile; at a second they see that their parent is gone."""
+    def _end(self, workers: Sequence[Worker]) -> None:
+        """End these workers, even if a first signal arrives now. At a second one they see that their parent is gone."""
+        workers = list(workers)
         try:
-            self._end_all()
+            self._end_all(workers)
         except KeyboardInterrupt:
-            self._end_all()
+            self._end_all(workers)
             raise
 
-    def _end_all(self) -> None:
-        for worker in self._workers:
+    def _end_all(self, workers: Sequence[Worker]) -> None:
+        for worker in workers:
             worker.kill()
-        for worker in self._workers:
+        for worker in workers:
             worker.end()
+            if worker in self._pool:
+                self._pool.remove(worker)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from packer.cli import main as packer
-from packer.workers.process import warm_up
+from packer.workers.process import start_fork_server
 
 SOURCE = Path(__file__).with_name("interpose.c")
 STATE, PRELOAD = "DRILL_STATE", "LD_PRELOAD"
@@ -65,7 +65,7 @@ class Ended:
 def interposed() -> None:
     """Start this script anew with interpose.c loaded, unless that is done."""
     if STATE in os.environ:
-        warm_up()
+        start_fork_server()
         return
     with tempfile.TemporaryDirectory(prefix="drill-") as folder:
         library, state = f"{folder}/interpose.so", f"{folder}/state"

@@ -1,0 +1,77 @@
+"""`TaskRunner`: does one task after the other, in a worker process or in this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import cv2
+
+from packer.shards.build_shard import PairMark, build_shard, decode_pieces
+from packer.workers.inspect import LabelCounts, inspect_pair
+from packer.workers.memory import ColumnMemory
+from packer.workers.messages import InspectTask, ShardTask, error_answer, inspect_answer, read_task, receipt_answer
+
+NO_MEMORY = "needs more memory than there is"
+"""The reason of a reject for which memory is too small."""
+
+
+class NoMemoryError(Exception):
+    """Memory ran out at the pair with this index."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+        self.index = index
+
+
+class TaskRunner:
+    """Keeps the memory of a shard's columns from one task to the next.
+
+    `mark(index)` is entered while a thread works on a pair. `no_memory(index)` is called where memory runs out at a
+    pair, and `writing()` when a shard is decoded and its files are about to be written.
+    """
+
+    def __init__(self, mark: PairMark, no_memory: Callable[[int], None], writing: Callable[[], None]) -> None:
+        self._mark, self._no_memory, self._writing = mark, no_memory, writing
+        self._memory = ColumnMemory()
+
+    def run(self, text: str) -> str:
+        """Do the task of this message and return the message that answers it."""
+        try:
+            task = read_task(text)
+            return self._inspect(task) if isinstance(task, InspectTask) else self._shard(task)
+        except NoMemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the parent raises it
+            return error_answer(error)
+
+    def _inspect(self, task: InspectTask) -> str:
+        if task.crashed is not None:
+            return inspect_answer(LabelCounts(bad=task.crashed))
+        with self._marked(0):
+            return inspect_answer(inspect_pair(task.request, Path(task.raw)))
+
+    def _shard(self, task: ShardTask) -> str:
+        raw, out = Path(task.raw), Path(task.out)
+        if task.indices is not None:
+            decode_pieces(task.spec, raw, task.indices, 1, self._marked, self._memory)
+            return receipt_answer(None)
+        return receipt_answer(
+            build_shard(task.spec, raw, out, task.threads, task.crashed, self._marked, self._writing, self._memory)
+        )
+
+    @contextmanager
+    def _marked(self, index: int) -> Iterator[None]:
+        """Mark a pair. If memory runs out, it need not be to blame: pairs in other threads use memory, too."""
+        with self._mark(index):
+            try:
+                yield
+            except MemoryError as error:
+                self._no_memory(index)
+                raise NoMemoryError(index) from error
+            except cv2.error as error:
+                if error.code != cv2.Error.StsNoMem:
+                    raise
+                self._no_memory(index)
+                raise NoMemoryError(index) from error
