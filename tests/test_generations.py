@@ -1,4 +1,4 @@
-"""Generations: listed, gone back to, and deleted without harm to any that is kept."""
+"""Generations: `packer log`, `rollback` and `gc`, none of which harms a kept generation."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from test_reuse import built
 
 from packer.cli.log import LOG, publishing
 from packer.errors import InputError
-from packer.packs.generations import _SHARD, delete, garbage, rollback
+from packer.packs.generations import _SHARD, delete_garbage, find_garbage, list_generations, rollback_pack
 from packer.publish.lock import locked
 from readers import DamagedError, open_dataset
+from readers.contract.errors import NoPackError
 from readers.contract.manifest import Manifest
 
 
 @pytest.fixture
 def three(tmp_path: Path) -> Path:
-    """A pack of three generations, made by different options and pictures."""
+    """A pack of three generations with different options and images."""
     raw = make_raw(tmp_path / "raw", {"train": 12, "val": 4})
     age(raw.path)
     built(raw.path, tmp_path / "out")
@@ -45,7 +46,7 @@ def listed(out: Path) -> list[dict[str, Any]]:
 
 
 def kept_whole(out: Path) -> list[int]:
-    """Every generation that is kept opens and verifies."""
+    """Verify every kept generation; return the numbers."""
     numbers = []
     current = (out / "manifest.json").read_bytes()
     for path in sorted((out / "generations").glob("*.json")):
@@ -57,10 +58,10 @@ def kept_whole(out: Path) -> list[int]:
     return numbers
 
 
-def test_log_lists_them_with_what_changed(three: Path) -> None:
+def test_log_lists_generations_with_the_changed_options(three: Path) -> None:
     facts = listed(three)
-    assert [(one["generation"], one["current"]) for one in facts] == [(3, True), (2, False), (1, False)]
-    assert [one["changed"] for one in facts] == [["labels"], [], []]
+    assert [(entry["generation"], entry["current"]) for entry in facts] == [(3, True), (2, False), (1, False)]
+    assert [entry["changed"] for entry in facts] == [["labels"], [], []]
     words = run("log", three).stdout.splitlines()
     assert words[0].startswith("* 3 ")
     assert words[0].endswith("labels changed")
@@ -68,33 +69,33 @@ def test_log_lists_them_with_what_changed(three: Path) -> None:
     assert "damaged" in run("log", three).stdout
 
 
-def test_rollback_is_one_rename_and_builds_go_on_from_there(three: Path, tmp_path: Path) -> None:
+def test_rollback_is_one_rename_and_builds_continue_from_there(three: Path, tmp_path: Path) -> None:
     done = run("rollback", three, 1)
     assert done.exit_code == 0, done.stderr
     assert "generation 1 (16 rows) is current; it was 3" in done.stdout
     assert Manifest.load(three).generation == 1
     assert run("verify", three).exit_code == 0
-    assert [one["current"] for one in listed(three)] == [False, False, True]
+    assert [entry["current"] for entry in listed(three)] == [False, False, True]
     again = built(tmp_path / "raw", three)
-    assert (again["generation"], again["reused_rows"]) == (4, 16), "what 2 was, from shards that are there"
+    assert (again["generation"], again["reused_rows"]) == (4, 16), "the same data as 2, from existing shards"
     assert run("rollback", three, 9).exit_code == 1
-    assert "there are 4, 3, 2, 1" in run("rollback", three, 9).stderr
+    assert "the kept generations are 4, 3, 2, 1" in run("rollback", three, 9).stderr
 
 
-def test_rollback_to_what_is_not_whole_is_refused_with_names(three: Path) -> None:
+def test_rollback_to_missing_shards_is_refused_with_their_names(three: Path) -> None:
     first = Manifest.load(three, 1)
     for path in three.glob("shards/*.image.npy"):
         path.unlink()
     refused = run("rollback", three, 1)
     assert refused.exit_code == 4
-    assert f"lacks {first.shards} shards" in refused.stderr
+    assert f"{first.shards} of its shards are missing or cut" in refused.stderr
     assert Manifest.load(three).generation == 3
 
 
 def test_the_log_knows_whether_a_command_has_published(three: Path) -> None:
     def interrupted(number: int) -> None:
         with publishing(three), locked(three):
-            rollback(three, number)
+            rollback_pack(three, number)
             raise KeyboardInterrupt
 
     for number, published in ((3, False), (1, True), (1, False)):
@@ -104,17 +105,17 @@ def test_the_log_knows_whether_a_command_has_published(three: Path) -> None:
         assert LOG.published is published
     LOG.published = False
     with pytest.raises(InputError), publishing(three):
-        rollback(three, 9)
+        rollback_pack(three, 9)
     assert not LOG.published
     with publishing(three):
         pass
     assert LOG.published
 
 
-def test_gc_keeps_what_is_asked_and_the_current_one(three: Path) -> None:
+def test_gc_keeps_the_last_generations_and_the_current_one(three: Path) -> None:
     before = sum(path.stat().st_size for path in three.rglob("*") if path.is_file())
-    told = json.loads(run("gc", "--keep", 1, "--grace", "0s", "--dry-run", "--json", three).stdout)
-    assert (told["kept"], told["generations"]) == ([3], 2)
+    facts = json.loads(run("gc", "--keep", 1, "--grace", "0s", "--dry-run", "--json", three).stdout)
+    assert (facts["kept"], facts["generations"]) == ([3], 2)
     assert kept_whole(three) == [1, 2, 3], "a dry run deletes nothing"
     run("rollback", three, 1)
     done = run("gc", "--keep", 1, "--grace", "0s", three)
@@ -129,7 +130,7 @@ def test_gc_keeps_what_is_asked_and_the_current_one(three: Path) -> None:
     assert json.loads(run("gc", "--keep", 1, "--grace", "0s", "--json", three).stdout)["files"] == []
 
 
-def test_what_was_current_a_moment_ago_has_its_grace(three: Path) -> None:
+def test_a_generation_that_was_current_a_moment_ago_is_kept(three: Path) -> None:
     assert json.loads(run("gc", "--keep", 1, "--json", three).stdout)["files"] == []
     long_ago = time.time() - 7200
     for path in three.rglob("*"):
@@ -140,15 +141,15 @@ def test_what_was_current_a_moment_ago_has_its_grace(three: Path) -> None:
     assert facts["kept"] == [2, 3], "2 was current until a minute ago"
 
 
-def test_gc_refuses_where_a_kept_manifest_is_damaged(three: Path) -> None:
+def test_gc_refuses_to_run_if_a_kept_manifest_is_damaged(three: Path) -> None:
     (three / "generations/000002.json").write_text("{")
     refused = run("gc", "--keep", 2, "--grace", "0s", three)
     assert refused.exit_code == 4
-    assert "cannot be told from garbage" in refused.stderr
+    assert "the shards that it uses are unknown" in refused.stderr
     assert list(three.glob("generations/000001.json"))
 
 
-def test_nothing_that_is_not_ours_is_deleted(three: Path, tmp_path: Path) -> None:
+def test_foreign_files_are_not_deleted(three: Path, tmp_path: Path) -> None:
     theirs = [three / "shards/notes.txt", three / "generations/old.json", three / "shards/train-abc.image.npy"]
     for path in theirs:
         path.write_text("theirs")
@@ -172,28 +173,46 @@ def test_a_reader_of_a_deleted_generation_keeps_what_it_has_read(three: Path) ->
         reader[: len(reader)]
 
 
-def test_gc_killed_at_any_file_leaves_every_kept_generation_whole(three: Path, tmp_path: Path) -> None:
-    found = garbage(three, 1, 0)
-    files = len([*found.manifests, *found.tables, *found.shards])
+def test_gc_killed_at_any_file_leaves_every_kept_generation_intact(three: Path, tmp_path: Path) -> None:
+    files = len(find_garbage(three, 1, 0).paths)
     assert files > 10
     for survivors in range(0, files, max(1, files // 8)):
         copy = tmp_path / f"copy{survivors}"
         shutil.copytree(three, copy)
-        doomed, left = garbage(copy, 1, 0), [survivors]
+        left = [survivors]
 
         def unlink(path: Path, missing_ok: bool = False, left: list[int] = left) -> None:
             if not left[0]:
                 raise KeyboardInterrupt
             left[0] -= 1
-            os.unlink(path)  # noqa: PTH108 - what the patched method does
+            os.unlink(path)  # noqa: PTH108 - the patched method does the same
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Path, "unlink", unlink)
             with pytest.raises(KeyboardInterrupt):
-                delete(copy, doomed)
+                delete_garbage(copy, 1, 0)
         assert 3 in kept_whole(copy)
         assert run("gc", "--keep", 1, "--grace", "0s", copy).exit_code == 0
         assert kept_whole(copy) == [3]
+
+
+def test_generations_work_from_python(three: Path, tmp_path: Path) -> None:
+    assert [(entry.number, entry.changed) for entry in list_generations(three)] == [(3, ("labels",)), (2, ()), (1, ())]
+    assert rollback_pack(three, 2).generation == Manifest.load(three).generation == 2
+    garbage = delete_garbage(three, keep=1, grace=0, dry_run=True)
+    assert garbage.kept == (2, 3)
+    assert all(path.exists() for path in garbage.paths)
+    assert delete_garbage(three, keep=1, grace=0) == garbage
+    assert garbage.bytes > 0
+    assert not any(path.exists() for path in garbage.paths)
+
+
+def test_a_folder_that_is_not_a_pack_gets_no_lock(tmp_path: Path) -> None:
+    with pytest.raises(NoPackError):
+        rollback_pack(tmp_path, 1)
+    with pytest.raises(NoPackError):
+        delete_garbage(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 NIGHTS = st.lists(
@@ -203,21 +222,21 @@ NIGHTS = st.lists(
 
 @settings(max_examples=examples(4))
 @given(NIGHTS)
-def test_any_history_of_nights_and_gc_leaves_kept_generations_whole(
+def test_any_history_of_builds_and_gc_leaves_kept_generations_intact(
     tmp_path_factory: pytest.TempPathFactory, nights: list[tuple[str, int]]
 ) -> None:
     root = tmp_path_factory.mktemp("nights")
     raw, out = make_raw(root / "raw", {"train": 7}).path, root / "out"
     age(raw)
     built(raw, out)
-    for number, (what, which) in enumerate(nights):
-        if what == "gc":
-            assert run("gc", "--keep", which % 3 + 1, "--grace", "0s", out).exit_code == 0
-        elif what == "back":
-            numbers = [one["generation"] for one in listed(out)]
-            assert run("rollback", out, numbers[which % len(numbers)]).exit_code == 0
+    for number, (action, index) in enumerate(nights):
+        if action == "gc":
+            assert run("gc", "--keep", index % 3 + 1, "--grace", "0s", out).exit_code == 0
+        elif action == "back":
+            numbers = [entry["generation"] for entry in listed(out)]
+            assert run("rollback", out, numbers[index % len(numbers)]).exit_code == 0
         else:
-            change(raw, what, which, 100 * number + which)
+            change(raw, action, index, 100 * number + index)
             built(raw, out)
         current = Manifest.load(out).generation
         assert current in kept_whole(out)

@@ -96,7 +96,7 @@ def test_a_rollback_told_to_end_as_it_publishes_says_that_it_did(tmp_path: Path)
     raw, out = make_raw(tmp_path / "raw", {"train": 3}), tmp_path / "out"
     for labels in ("index", "onehot"):
         assert run("build", "--quiet", "--labels", labels, raw.path, out).exit_code == 0
-    until_told = ("-c", UNTIL_TOLD.format(module="cli.generations", name="rollback"))
+    until_told = ("-c", UNTIL_TOLD.format(module="cli.generations", name="rollback_pack"))
     for word in ("everything was published before", "nothing was published"):
         assert start(("rollback", out, 1), until_told).communicate(timeout=HANG)[1] == f"packer: terminated; {word}\n"
     assert Manifest.load(out).generation == 1

@@ -1,4 +1,4 @@
-"""Staging: the copy is whole or not used, is found by what it holds, and never goes while somebody reads it."""
+"""Staging: a copy is complete or not used, is found by its manifest, and stays as long as a data set reads it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from test_reuse import built
 from test_verify import flip
 from torch.utils.data import DataLoader
 
-import packer.cli.stage
 import packer.packs.stage
+from packer.errors import TargetError, UsageError
+from packer.packs.stage import stage_pack
 from packer.packs.staged_copies import copy_folder
 from packer.publish import free_space as room
 from packer.publish.atomic import put
@@ -44,11 +45,11 @@ PRIVATE = f"segpack-{os.geteuid()}"
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine on which nothing is staged yet."""
+    """Set up a machine without staged copies."""
     monkeypatch.delenv(staged.PLACES, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "memory").mkdir()
-    for module in (staged, packer.cli.stage):
+    for module in (staged, packer.packs.stage):
         monkeypatch.setattr(module, "MEMORY", tmp_path / "memory")
 
 
@@ -67,7 +68,7 @@ def raw(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def out(raw: Path, tmp_path: Path) -> Path:
-    """A pack of some shards, that a test may change."""
+    """A pack of several shards, which a test may change."""
     built(raw, tmp_path / "out")
     return tmp_path / "out"
 
@@ -105,10 +106,10 @@ def next_night(raw: Path, out: Path, seed: int = 900) -> None:
     built(raw, out)
 
 
-# --- what a copy is ---
+# --- the copy ---
 
 
-def test_the_copy_is_a_pack_and_is_what_is_read(packed: Path, disk: Path) -> None:
+def test_the_copy_is_a_pack_and_open_dataset_reads_it(packed: Path, disk: Path) -> None:
     facts = stage(packed, disk)
     copy = Path(facts["path"])
     assert copy.parent == disk / PRIVATE
@@ -171,17 +172,17 @@ def test_a_copy_is_dropped_by_its_own_path_and_when_its_source_is_gone(out: Path
     assert len(listed()) == 1
     shutil.rmtree(out)
     assert run("stage", "--drop", out).exit_code == 0
-    assert "no copy of it is known" in refused(1, "--drop", out)
+    assert "has no known copy" in refused(1, "--drop", out)
 
 
 # --- generations ---
 
 
-def test_the_next_generation_costs_what_changed(raw: Path, out: Path, disk: Path, tmp_path: Path) -> None:
+def test_the_next_generation_copies_only_changed_shards(raw: Path, out: Path, disk: Path, tmp_path: Path) -> None:
     first = stage(out, disk)
     assert stage(out, disk)["copied_shards"] == 0
     next_night(raw, out)
-    assert open_dataset(out, "all").root == out, "what is staged is another generation"
+    assert open_dataset(out, "all").root == out, "the copy is of another generation"
     second = stage(out, disk)
     assert second["path"] == first["path"]
     assert (second["generation"], 0 < second["copied_shards"] < second["shards"] / 2) == (2, True)
@@ -189,10 +190,10 @@ def test_the_next_generation_costs_what_changed(raw: Path, out: Path, disk: Path
     straight = Path(stage(out, tmp_path / "other")["path"])
     assert published(Path(second["path"])) == published(straight)
     names = [{str(path.relative_to(root)) for path in root.rglob("*")} for root in (Path(second["path"]), straight)]
-    assert names[0] == names[1], "what only the first generation had is gone"
+    assert names[0] == names[1], "files that only the first generation used are gone"
 
 
-def test_a_generation_that_is_read_stays_until_it_is_not(raw: Path, out: Path, disk: Path) -> None:
+def test_a_generation_stays_while_a_data_set_reads_it(raw: Path, out: Path, disk: Path) -> None:
     stage(out, disk)
     reader = open_dataset(out, "all")
     expected = rows(open_dataset(out, "all", staged=False))
@@ -200,7 +201,7 @@ def test_a_generation_that_is_read_stays_until_it_is_not(raw: Path, out: Path, d
     run("gc", "--keep", 1, "--grace", "0s", out)
     copy = Path(stage(out, disk)["path"])
     assert sorted(path.stem for path in copy.glob("generations/0*")) == ["000001", "000002"]
-    assert rows(reader) == expected, "also shards that it opens only now"
+    assert rows(reader) == expected, "shards that it opens only now are still there"
     again = unpickled(pickle.dumps(reader))
     assert (again.root, again.manifest.generation) == (copy, 1), "OUT itself has no such generation any more"
     del reader, again
@@ -210,7 +211,7 @@ def test_a_generation_that_is_read_stays_until_it_is_not(raw: Path, out: Path, d
     assert run("verify", copy).exit_code == 0
 
 
-def test_what_is_read_stays_through_any_number_of_generations(raw: Path, out: Path, disk: Path) -> None:
+def test_a_reader_survives_any_number_of_generations(raw: Path, out: Path, disk: Path) -> None:
     stage(out, disk)
     reader = open_dataset(out, "all")
     expected = rows(open_dataset(out, "all", staged=False))
@@ -221,15 +222,15 @@ def test_what_is_read_stays_through_any_number_of_generations(raw: Path, out: Pa
     assert rows(reader) == expected
 
 
-def test_a_pack_made_anew_does_not_drive_out_what_is_read(raw: Path, out: Path, disk: Path) -> None:
-    """Its generations have the numbers of the old one's."""
+def test_a_rebuilt_pack_does_not_replace_a_generation_that_is_read(raw: Path, out: Path, disk: Path) -> None:
+    """A rebuilt pack reuses the generation numbers of the old one."""
     stage(out, disk)
     reader = open_dataset(out, "all")
     expected = rows(open_dataset(out, "all", staged=False))
     shutil.rmtree(out)
     built(raw, out, "--labels", "index")
     assert open_dataset(out, "all").root == out
-    assert "another generation 1 is being read" in refused(75, out, disk)
+    assert "a data set is reading another generation 1" in refused(75, out, disk)
     assert rows(reader) == expected
     del reader
     gc.collect()
@@ -238,10 +239,10 @@ def test_a_pack_made_anew_does_not_drive_out_what_is_read(raw: Path, out: Path, 
     assert run("verify", copy).exit_code == 0
 
 
-def test_a_copy_that_is_read_is_not_dropped(out: Path, disk: Path) -> None:
+def test_a_copy_in_use_is_not_dropped(out: Path, disk: Path) -> None:
     stage(out, disk)
     loader = open_dataset(out, "train").loader(4)
-    assert "generation 1 is being read" in refused(75, "--drop", out)
+    assert "a data set is reading generation 1" in refused(75, "--drop", out)
     assert len(list(loader)) == 3
     del loader
     gc.collect()
@@ -273,7 +274,7 @@ print(near, *rows)
 """
 
 
-def test_who_reads_while_others_stage_and_drop_reads_the_right_rows(raw: Path, out: Path, disk: Path) -> None:
+def test_a_reader_reads_the_right_rows_while_copies_are_staged_and_dropped(raw: Path, out: Path, disk: Path) -> None:
     next_night(raw, out)
     stage(out, disk)
     command = [sys.executable, "-c", READING, str(out)]
@@ -285,14 +286,14 @@ def test_who_reads_while_others_stage_and_drop_reads_the_right_rows(raw: Path, o
         if turn % 5 == 4:
             assert run("stage", "--drop", out).exit_code in (0, 75)
         turn += 1
-    told, _ = reader.communicate()
+    output, _ = reader.communicate()
     assert reader.returncode == 0
-    near, *generations = map(int, told.split())
+    near, *generations = map(int, output.split())
     assert near > 5
     assert sorted(generations) == [1, 2]
 
 
-# --- damage, and what others do meanwhile ---
+# --- damage, and concurrent processes ---
 
 
 def test_a_damaged_source_is_named_and_the_copy_stays(raw: Path, out: Path, disk: Path) -> None:
@@ -324,7 +325,7 @@ def test_links_out_of_the_pack_and_pipes_are_refused(out: Path, disk: Path, tmp_
     assert "no plain file" in refused(4, out, disk)
 
 
-def test_all_damage_is_told_at_once_and_the_rest_is_there_the_next_time(out: Path, disk: Path) -> None:
+def test_all_damage_is_reported_at_once_and_intact_shards_are_kept(out: Path, disk: Path) -> None:
     victims = sorted(out.glob("shards/*.image.npy"))[:2]
     whole = [path.read_bytes() for path in victims]
     for path in victims:
@@ -337,7 +338,7 @@ def test_all_damage_is_told_at_once_and_the_rest_is_there_the_next_time(out: Pat
 
 
 def test_a_table_that_names_files_elsewhere_writes_nothing_there(out: Path, disk: Path) -> None:
-    """Each checksum fits: whoever makes a pack makes its checksums."""
+    """All checksums of this hostile pack fit: an attacker can compute them, too."""
     manifest = Manifest.load(out)
     old = table_path(out, manifest.table)
     stem = ShardTable.open(out, manifest).fingerprint(0)
@@ -359,7 +360,7 @@ def test_a_table_that_names_files_elsewhere_writes_nothing_there(out: Path, disk
     assert not list(disk.rglob("*evil*"))
 
 
-def test_what_was_cut_short_is_gone_on_with(out: Path, disk: Path) -> None:
+def test_an_interrupted_stage_continues(out: Path, disk: Path) -> None:
     shards = Manifest.load(out).shards
     for survivors in range(0, 4 * shards + 1, 5):
         left = [survivors]
@@ -399,20 +400,20 @@ main()
 
 
 @pytest.mark.parametrize(("number", "word"), [(signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted")])
-def test_one_told_to_end_ends_soon_and_in_order(out: Path, disk: Path, number: signal.Signals, word: str) -> None:
+def test_a_signal_ends_it_soon_and_in_order(out: Path, disk: Path, number: signal.Signals, word: str) -> None:
     process = start(("stage", "--quiet", out, disk), ("-c", SLOWLY))
     copy = copy_folder(out, disk)
     deadline = time.monotonic() + HANG
     while not list(copy.rglob(".partial-*/new")) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert "is being changed by process" in refused(75, out, disk), "a second one finds it busy"
+    assert "is being changed by process" in refused(75, out, disk), "a second command finds it busy"
     process.send_signal(number)
     assert process.communicate(timeout=HANG)[1] == f"packer: {word}; nothing was published\n"
     assert process.returncode == 128 + number
     assert not list(copy.rglob(".partial-*"))
 
 
-def test_leftovers_are_swept(out: Path, disk: Path) -> None:
+def test_leftovers_are_deleted(out: Path, disk: Path) -> None:
     copy = Path(stage(out, disk)["path"])
     for folder in (copy, copy / "shards", copy.parent):
         (folder / ".partial-1-0123").mkdir()
@@ -450,7 +451,7 @@ def folder_for_manifest(copy: Path) -> None:
 
 
 def moved(folder: Path) -> None:
-    """Another name, and a link to it."""
+    """Rename a folder and leave a link to it."""
     folder.rename(folder.parent.parent / "moved")
     folder.symlink_to(folder.parent.parent / "moved")
 
@@ -480,7 +481,7 @@ def test_a_copy_that_is_not_whole_or_not_ours_alone_is_not_used(out: Path, disk:
     assert rows(again) == rows(open_dataset(out, "train", staged=False))
 
 
-def test_what_a_stranger_planted_is_not_used(out: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_of_another_user_is_not_used(out: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = Path(stage(out, disk)["path"])
     copy.parent.rename(disk / "segpack-4242")
     monkeypatch.setattr(os, "geteuid", lambda: 4242)
@@ -489,7 +490,7 @@ def test_what_a_stranger_planted_is_not_used(out: Path, disk: Path, monkeypatch:
     assert "is not yours" in refused(1, out, disk)
 
 
-def test_a_place_that_everybody_may_change_is_refused(out: Path, disk: Path) -> None:
+def test_a_target_that_everybody_may_change_is_refused(out: Path, disk: Path) -> None:
     disk.chmod(0o777)
     assert "everybody may rename" in refused(1, out, disk)
     disk.chmod(0o1777)
@@ -498,29 +499,29 @@ def test_a_place_that_everybody_may_change_is_refused(out: Path, disk: Path) -> 
     assert f"chmod 700 {disk / PRIVATE}" in refused(1, out, disk)
 
 
-def test_the_environment_says_where_to_look(out: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_names_the_folders_to_search(out: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = Path(stage(out, disk)["path"])
     for places, root in (("", out), ("/nowhere", out), (f"/nowhere{os.pathsep}{disk}", copy), (f"a\x01b:{disk}", copy)):
         monkeypatch.setenv(staged.PLACES, places)
         assert open_dataset(out, "train").root == root, places
     monkeypatch.setenv(staged.PLACES, "")
     again = run("stage", "--quiet", out, disk)
-    assert f"say {staged.PLACES}={disk}" in again.stderr
-    assert [one["path"] for one in listed()] == [str(copy)], "what is staged is told wherever one looks"
+    assert f"set {staged.PLACES}={disk}" in again.stderr
+    assert [one["path"] for one in listed()] == [str(copy)], "--list searches all folders"
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[1, null]", '["relative"]', '["/a\\u0000b"]', "[" * 100_000, "\xff"])
-def test_a_broken_registry_is_no_registry(out: Path, disk: Path, text: str) -> None:
+def test_a_broken_registry_is_ignored(out: Path, disk: Path, text: str) -> None:
     copy = Path(stage(out, disk)["path"])
     registry = staged.registry()
     assert registry is not None
     registry.write_text(text, encoding="latin-1")
     assert open_dataset(out, "train").root == out
     stage(out, disk)
-    assert open_dataset(out, "train").root == copy, "staging mends it"
+    assert open_dataset(out, "train").root == copy, "staging repairs it"
 
 
-def test_places_that_are_gone_are_forgotten(out: Path, disk: Path, tmp_path: Path) -> None:
+def test_deleted_targets_leave_the_registry(out: Path, disk: Path, tmp_path: Path) -> None:
     (tmp_path / "job").mkdir()
     stage(out, tmp_path / "job")
     assert staged.registered() == [tmp_path / "job"]
@@ -530,19 +531,19 @@ def test_places_that_are_gone_are_forgotten(out: Path, disk: Path, tmp_path: Pat
     assert staged.registered() == [disk]
 
 
-def test_without_a_home_staging_works_and_says_how_to_find_it(
+def test_without_a_home_staging_works_and_names_the_variable_to_set(
     out: Path, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "cache").write_text("no folder")
     done = run("stage", "--quiet", out, disk)
     assert done.exit_code == 0
-    assert f"say {staged.PLACES}={disk}" in done.stderr
+    assert f"set {staged.PLACES}={disk}" in done.stderr
     monkeypatch.setenv(staged.PLACES, str(disk))
     assert open_dataset(out, "train").root == copy_folder(out, disk)
 
 
-def test_a_copy_is_found_whatever_the_pack_is_called_here(out: Path, disk: Path, tmp_path: Path) -> None:
-    """Mounts have other names in containers; what counts is what the manifest says."""
+def test_a_copy_is_found_under_any_path_of_the_pack(out: Path, disk: Path, tmp_path: Path) -> None:
+    """The path of a mount differs between containers. The manifest decides."""
     copy = Path(stage(out, disk)["path"])
     (tmp_path / "mount").symlink_to(tmp_path)
     assert open_dataset(tmp_path / "mount" / "out", "train").root == copy
@@ -550,7 +551,7 @@ def test_a_copy_is_found_whatever_the_pack_is_called_here(out: Path, disk: Path,
     assert open_dataset(tmp_path / "moved", "train").root == copy
 
 
-def test_looking_where_nothing_is_staged_costs_next_to_nothing(out: Path) -> None:
+def test_the_search_costs_next_to_nothing_without_copies(out: Path) -> None:
     manifest, spent = Manifest.load(out), []
     for _ in range(50):
         started = time.perf_counter()
@@ -562,7 +563,7 @@ def test_looking_where_nothing_is_staged_costs_next_to_nothing(out: Path) -> Non
 # --- data sets that travel ---
 
 
-def test_workers_and_pickles_read_the_copy_and_the_pack_when_it_is_dropped(
+def test_workers_and_pickles_read_the_copy_and_after_a_drop_the_pack(
     raw_folder: RawFolder, out: Path, disk: Path
 ) -> None:
     copy = Path(stage(out, disk)["path"])
@@ -570,8 +571,8 @@ def test_workers_and_pickles_read_the_copy_and_the_pack_when_it_is_dropped(
     expected = rows(dataset)
     pickled = pickle.dumps(dataset)
     code = "import pickle, sys\nd = pickle.load(sys.stdin.buffer)\nd[0]\nprint(d.root)"
-    told = subprocess.run([sys.executable, "-c", code], input=pickled, capture_output=True, check=True)
-    assert told.stdout.decode() == f"{copy}\n"
+    process = subprocess.run([sys.executable, "-c", code], input=pickled, capture_output=True, check=True)
+    assert process.stdout.decode() == f"{copy}\n"
     loader: DataLoader[Any] = DataLoader(dataset, batch_size=4, num_workers=1, multiprocessing_context="spawn")
     images = torch.cat([batch for batch, _ in loader])
     assert [one.numpy().tobytes() for one in images] == [image.numpy().tobytes() for image, _ in dataset]
@@ -583,7 +584,7 @@ def test_workers_and_pickles_read_the_copy_and_the_pack_when_it_is_dropped(
     assert rows(again) == expected
 
 
-def test_the_copy_goes_on_where_the_pack_is_gone(out: Path, disk: Path) -> None:
+def test_the_copy_is_read_after_the_pack_is_deleted(out: Path, disk: Path) -> None:
     stage(out, disk)
     dataset = open_dataset(out, "train")
     expected = rows(dataset)
@@ -593,10 +594,10 @@ def test_the_copy_goes_on_where_the_pack_is_gone(out: Path, disk: Path) -> None:
         open_dataset(out, "train")
 
 
-# --- room ---
+# --- free space ---
 
 
-def test_what_there_is_no_room_for_is_refused_before_anything_is_made(
+def test_a_full_disk_is_refused_before_anything_is_made(
     out: Path, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(packer.packs.stage, "room", lambda place: 100_000)
@@ -609,11 +610,11 @@ def test_what_there_is_no_room_for_is_refused_before_anything_is_made(
     monkeypatch.setattr(packer.packs.stage, "room", lambda place: 10**9)
     stage(out, disk)
     monkeypatch.setattr(packer.packs.stage, "room", lambda place: 0)
-    assert stage(out, disk)["copied_shards"] == 0, "what is there needs no room"
+    assert stage(out, disk)["copied_shards"] == 0, "existing shards need no space"
 
 
-@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="there is no memory that is a folder")
-def test_memory_is_told_from_a_disk(tmp_path: Path) -> None:
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs /dev/shm")
+def test_memory_is_distinguished_from_a_disk(tmp_path: Path) -> None:
     assert room.in_memory(Path("/dev/shm"))
     assert not room.in_memory(Path("/proc"))
     assert 0 < room.room(Path("/dev/shm")) <= shutil.disk_usage("/dev/shm").free
@@ -634,18 +635,34 @@ def test_memory_is_told_from_a_disk(tmp_path: Path) -> None:
         ("--drop", "--ram", "a"),
     ],
 )
-def test_what_cannot_be_meant_is_asked_about(arguments: tuple[str, ...]) -> None:
+def test_conflicting_arguments_are_refused(arguments: tuple[str, ...]) -> None:
     assert refused(2, *arguments).startswith("packer: ")
 
 
-def test_a_place_that_is_not_there_is_not_made(out: Path, tmp_path: Path) -> None:
+def test_staging_works_from_python(out: Path, disk: Path, tmp_path: Path) -> None:
+    done: list[int] = []
+    copied = stage_pack(out, disk, progress=done.append)
+    assert copied.path == copied.opened == copy_folder(out, disk)
+    assert copied.shards == copied.manifest.shards
+    assert sum(done) == copied.bytes == copied.manifest.bytes
+    in_memory = stage_pack(str(out), ram=True)
+    assert in_memory.path == in_memory.opened == copy_folder(out, tmp_path / "memory")
+    assert stage_pack(out, str(disk)).opened == in_memory.path, "open_dataset searches memory first"
+    for target, ram in ((None, False), (disk, True)):
+        with pytest.raises(UsageError, match="either a folder TARGET or --ram"):
+            stage_pack(out, target, ram)
+    with pytest.raises(TargetError, match="No such file"):
+        stage_pack(out, tmp_path / "typo")
+
+
+def test_a_missing_target_is_not_made(out: Path, tmp_path: Path) -> None:
     assert "No such file" in refused(1, out, tmp_path / "typo")
     assert not (tmp_path / "typo").exists()
     (tmp_path / "file").write_text("")
-    assert "is no folder" in refused(1, out, tmp_path / "file")
+    assert "is not a folder" in refused(1, out, tmp_path / "file")
 
 
-def test_a_lock_that_is_held_is_respected_by_drop(out: Path, disk: Path) -> None:
+def test_drop_respects_the_lock(out: Path, disk: Path) -> None:
     copy = Path(stage(out, disk)["path"])
     with (copy / ".lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

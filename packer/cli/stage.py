@@ -1,4 +1,4 @@
-"""`packer stage`: a verified copy of a pack near those who read it; which there are; and away with them."""
+"""`packer stage`: copy a pack to a local disk or into memory; list and drop such copies."""
 
 from __future__ import annotations
 
@@ -9,26 +9,25 @@ from typing import Any
 
 import click
 
-from packer.build import all_cores
 from packer.cli.log import LOG, publishing
 from packer.cli.progress import progress
 from packer.cli.values import bytes_text
 from packer.errors import UsageError
-from packer.packs.stage import Staged, stage
-from packer.packs.staged_copies import Copy, copies, copy_folder, drop
+from packer.packs.stage import Staged, stage_pack, target_folder
+from packer.packs.staged_copies import StagedCopy, copy_folder, drop_copies, list_copies
 from readers.contract.manifest import Manifest
-from readers.staged_copies import MEMORY, PLACES, find
+from readers.staged_copies import MEMORY, PLACES
 
 
-@click.command("stage", short_help="Bring a pack to local disk or memory.")
+@click.command("stage", short_help="Copy a pack to a local disk or into memory.")
 @click.argument("out", type=click.Path(path_type=Path), required=False)
 @click.argument("target", type=click.Path(path_type=Path), required=False)
-@click.option("--ram", is_flag=True, help=f"Into memory, {MEMORY}, instead of a folder TARGET.")
-@click.option("--list", "listing", is_flag=True, help="Tell what is staged on this machine.")
+@click.option("--ram", is_flag=True, help=f"Copy into memory, {MEMORY}, instead of a folder TARGET.")
+@click.option("--list", "listing", is_flag=True, help="List the copies on this machine.")
 @click.option("--drop", "dropping", is_flag=True, help="Remove the copies of OUT, or the copy OUT, from this machine.")
-@click.option("--workers", type=click.IntRange(1), help="Shards that are copied at once. Default: as many as cores.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done, or is there, as JSON.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--workers", type=click.IntRange(1), help="Shards to copy at the same time. Default: number of cores.")
+@click.option("--json", "as_json", is_flag=True, help="Print the copies as JSON.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 def stage_command(
     out: Path | None,
     target: Path | None,
@@ -39,10 +38,10 @@ def stage_command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Bring the current generation of OUT to TARGET, a folder on a local disk, or with --ram into memory.
+    """Copy the current generation of OUT to TARGET, a folder on a local disk, or into memory with --ram.
 
-    Every file is held against its checksum on the way. Only shards that are not there yet are copied. From then on
-    open_dataset("OUT") reads the copy, as long as OUT's current generation is the one that was staged.
+    Every file is checked against its checksum. Shards that the copy already has are not copied again. Afterwards
+    open_dataset("OUT") reads the copy, as long as the staged generation is the current one of OUT.
 
     \b
     Example:
@@ -52,55 +51,58 @@ def stage_command(
       packer stage --drop out/
     """
     if listing and dropping:
-        raise UsageError("--list and --drop are two different things: one at a time")
+        raise UsageError("--list and --drop cannot be combined")
     if listing:
-        _only(out is None and target is None and not ram, "--list stands alone, or with --json")
-        _print_copies(copies(), as_json, "staged")
+        _allow(out is None and target is None and not ram, "--list takes no other option than --json")
+        _print_copies(list_copies(), as_json, "staged")
     elif out is None:
-        raise UsageError("which pack? packer stage OUT TARGET, or packer stage --list")
+        raise UsageError("name the pack: packer stage OUT TARGET, or packer stage --list")
     elif dropping:
-        _only(target is None and not ram, "--drop takes OUT alone")
-        _print_copies(drop(out), as_json, "dropped")
+        _allow(target is None and not ram, "--drop takes only OUT")
+        _print_copies(drop_copies(out), as_json, "dropped")
     else:
-        _only(ram is (target is None), "where to? either a folder TARGET or --ram")
-        _stage(out, (target or MEMORY).absolute(), workers or all_cores(), as_json, quiet)
+        _stage(out, target, ram, workers, as_json, quiet)
 
 
-def _only(fits: bool, words: str) -> None:
+def _allow(fits: bool, message: str) -> None:
     if not fits:
-        raise UsageError(words)
+        raise UsageError(message)
 
 
-def _stage(out: Path, place: Path, workers: int, as_json: bool, quiet: bool) -> None:
-    copy = copy_folder(out, place)
-    with publishing(copy), progress("staging", Manifest.load(out).bytes, "B", quiet) as advance:
-        done = stage(out, place, workers, advance)
-    _print_staged(out, done, as_json)
-    found = find(done.manifest)
-    if found != copy:
-        where = "OUT itself" if found is None else str(found)
-        LOG.say("warning", f"warning: open_dataset reads {where}: say {PLACES}={place}, and it reads this copy")
+def _stage(out: Path, target: Path | None, ram: bool, workers: int | None, as_json: bool, quiet: bool) -> None:
+    folder = target_folder(target, ram)
+    with (
+        publishing(copy_folder(out, folder)),
+        progress("staging", Manifest.load(out).bytes, "B", quiet) as advance,
+    ):
+        staged = stage_pack(out, target, ram, workers, advance)
+    _print_staged(out, staged, as_json)
+    if staged.opened != staged.path:
+        LOG.say(
+            "warning",
+            f"warning: open_dataset reads {staged.opened or 'OUT itself'}; set {PLACES}={folder} to read this copy",
+        )
 
 
-def _print_staged(out: Path, done: Staged, as_json: bool) -> None:
-    manifest = done.manifest
+def _print_staged(out: Path, staged: Staged, as_json: bool) -> None:
+    manifest = staged.manifest
     facts = {
-        "path": str(done.path),
+        "path": str(staged.path),
         "generation": manifest.generation,
         "shards": manifest.shards,
         "bytes": manifest.bytes,
-        "copied_shards": done.shards,
-        "copied_bytes": done.bytes,
+        "copied_shards": staged.shards,
+        "copied_bytes": staged.bytes,
     }
     click.echo(
         json.dumps(facts, indent=1)
         if as_json
-        else f"{out}: generation {manifest.generation} is staged at {done.path}; {done.shards} of {manifest.shards} "
-        f"shards were copied, {bytes_text(done.bytes)} of {bytes_text(manifest.bytes)}"
+        else f"{out}: generation {manifest.generation} is staged at {staged.path}; {staged.shards} of "
+        f"{manifest.shards} shards were copied, {bytes_text(staged.bytes)} of {bytes_text(manifest.bytes)}"
     )
 
 
-def _print_copies(found: Sequence[Copy], as_json: bool, what: str) -> None:
+def _print_copies(copies: Sequence[StagedCopy], as_json: bool, action: str) -> None:
     facts: list[dict[str, Any]] = [
         {
             "source": str(copy.source),
@@ -108,12 +110,13 @@ def _print_copies(found: Sequence[Copy], as_json: bool, what: str) -> None:
             "path": str(copy.path),
             "bytes": copy.bytes,
         }
-        for copy in found
+        for copy in copies
     ]
     if as_json:
         click.echo(json.dumps(facts, indent=1))
-    elif not facts:
-        click.echo(f"nothing is {what} on this machine")
-    for one in [] if as_json else facts:
-        generation = "unfinished" if one["generation"] is None else f"generation {one['generation']}"
-        click.echo(f"{one['source']}: {generation}, {bytes_text(one['bytes'])}, {what} at {one['path']}")
+        return
+    if not facts:
+        click.echo(f"nothing is {action} on this machine")
+    for copy in facts:
+        generation = "unfinished" if copy["generation"] is None else f"generation {copy['generation']}"
+        click.echo(f"{copy['source']}: {generation}, {bytes_text(copy['bytes'])}, {action} at {copy['path']}")

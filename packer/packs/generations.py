@@ -1,10 +1,10 @@
-"""Generations: those that a pack has kept, going back to one, and deleting what none that is kept names."""
+"""Generations of a pack: list them, roll back to one, delete the files that no kept generation uses."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 from packer.errors import InputError
 from packer.publish.atomic import put_text, sync_folder
+from packer.publish.lock import locked
 from packer.publish.target import STAMPS, tidy
 from packer.shards.build_shard import whole_shard
 from packer.shards.stamps import SUFFIX as STAMP
@@ -20,6 +21,10 @@ from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest, g
 from readers.contract.receipt import SUFFIX, shard_stem
 from readers.contract.shard_table import ShardTable, table_path
 
+DEFAULT_KEEP = 7
+DEFAULT_GRACE = 24 * 3600.0
+"""Seconds."""
+
 _MANIFEST = re.compile(r"[0-9]{6,}\.json")
 _TABLE = re.compile(r"shards-[0-9a-f]{32}\.npy")
 _SHARD = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*-[0-9a-f]{32})\.[a-z0-9_.]+")
@@ -27,124 +32,151 @@ _SHARD = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*-[0-9a-f]{32})\.[a-z0-9_.]+")
 
 @dataclass(frozen=True)
 class Generation:
-    """One that is kept; `manifest` is None where it cannot be read, and `damage` is why."""
+    """A kept generation. If its manifest cannot be read, `manifest` is None and `damage` is the reason."""
 
     number: int
     manifest: Manifest | None
     damage: str
     published: float
     current: bool
+    changed: tuple[str, ...] = ()
+    """The keys of the recipe that differ from the generation before."""
 
 
 @dataclass(frozen=True)
 class Garbage:
-    """Files that no kept generation needs, in the order in which they are to go."""
+    """Files that no kept generation uses, in the order of their deletion; `kept` are the numbers of the others."""
 
     kept: tuple[int, ...]
     manifests: tuple[Path, ...]
     tables: tuple[Path, ...]
     shards: tuple[Path, ...]
+    bytes: int
 
     @property
-    def bytes(self) -> int:
-        return sum(path.stat().st_size for path in (*self.manifests, *self.tables, *self.shards))
+    def paths(self) -> tuple[Path, ...]:
+        """All files."""
+        return *self.manifests, *self.tables, *self.shards
 
 
-def generations(out: Path) -> list[Generation]:
-    """Every generation that is kept, the newest first."""
+def list_generations(out: Path) -> list[Generation]:
+    """Return every kept generation of the pack at `out`, the newest first.
+
+    Raises NoPackError if `out` is not a pack, DamagedError if its current manifest is damaged.
+    """
     current = Manifest.load(out).generation
     paths = [path for path in (out / GENERATIONS).iterdir() if _MANIFEST.fullmatch(path.name)]
-    return [_generation(out, path, current) for path in sorted(paths, key=lambda path: int(path.stem), reverse=True)]
+    found: list[Generation] = []
+    older = None
+    for path in sorted(paths, key=lambda path: int(path.stem)):
+        number, published = int(path.stem), path.stat().st_mtime
+        try:
+            manifest, damage = Manifest.load(out, number), ""
+        except ReadError as error:
+            manifest, damage = None, str(error)
+        changed = () if older is None or manifest is None else _changed_keys(older.recipe, manifest.recipe)
+        found.append(Generation(number, manifest, damage, published, number == current, changed))
+        older = manifest
+    return found[::-1]
 
 
-def _generation(out: Path, path: Path, current: int) -> Generation:
-    number, published = int(path.stem), path.stat().st_mtime
-    try:
-        manifest = Manifest.load(out, number)
-    except ReadError as error:
-        return Generation(number, None, str(error), published, number == current)
-    return Generation(number, manifest, "", published, number == current)
+def _changed_keys(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(key for key in {**before, **now} if before.get(key) != now.get(key))
 
 
-def rollback(out: Path, number: int) -> Manifest:
-    """Make a kept generation the current one, by one rename. The lock must be held."""
-    path = generation_path(out, number)
-    if not path.is_file():
-        kept = ", ".join(str(one.number) for one in generations(out))
-        raise InputError(f"{out}: generation {number} is not kept; there are {kept}")
-    manifest = Manifest.load(out, number)
-    missing = [str(path) for path in receipt_paths(out, manifest) if whole_shard(path) is None]
-    if missing:
-        raise DamagedError(
-            "\n".join([f"{out}: generation {number} lacks {len(missing)} shards, so it stays what it is", *missing])
-        )
-    tidy(out)
-    put_text(manifest.to_text(), out / MANIFEST)
-    return manifest
+def rollback_pack(out: Path, number: int) -> Manifest:
+    """Make generation `number` of the pack at `out` the current one, by one rename, and return its manifest.
 
-
-def garbage(out: Path, keep: int, grace: float, also: Container[int] = ()) -> Garbage:
-    """What the last `keep` generations, the current one, those that were current within `grace` seconds and those that
-    are `also` to be kept do not name.
-
-    Only files with names that we give, and that are older than `grace` themselves: a build that was killed goes on with
-    what it has made.
+    Nothing is deleted. Raises InputError if the generation is not kept, DamagedError if some of its shards are missing
+    or cut, BusyError if another process is changing the pack.
     """
-    known, now = generations(out), time.time()
-    superseded = {one.number: newer.published for newer, one in pairwise(known)}
+    Manifest.load(out)  # a folder that is not a pack gets no lock file
+    with locked(out):
+        if not generation_path(out, number).is_file():
+            kept = ", ".join(str(generation.number) for generation in list_generations(out))
+            raise InputError(f"{out}: generation {number} is not kept; the kept generations are {kept}")
+        manifest = Manifest.load(out, number)
+        missing = [str(path) for path in receipt_paths(out, manifest) if whole_shard(path) is None]
+        if missing:
+            summary = f"{out}: cannot roll back to generation {number}: {len(missing)} of its shards are missing or cut"
+            raise DamagedError("\n".join([summary, *missing]))
+        tidy(out)
+        put_text(manifest.to_text(), out / MANIFEST)
+        return manifest
+
+
+def delete_garbage(
+    out: Path,
+    keep: int = DEFAULT_KEEP,
+    grace: float = DEFAULT_GRACE,
+    also: Container[int] = (),
+    dry_run: bool = False,
+) -> Garbage:
+    """Delete the files that no kept generation of the pack at `out` uses, and return them. A `dry_run` deletes nothing.
+
+    Kept are the newest `keep` generations, the current one, those that were current within the last `grace` seconds,
+    and the numbers in `also`. Files younger than `grace` stay, too: a killed build continues with its shards.
+
+    Raises BusyError if another process is changing the pack, DamagedError if a kept manifest is damaged.
+    """
+    Manifest.load(out)
+    with locked(out):
+        garbage = find_garbage(out, keep, grace, also)
+        if not dry_run:
+            _delete(out, garbage)
+    return garbage
+
+
+def find_garbage(out: Path, keep: int, grace: float, also: Container[int] = ()) -> Garbage:
+    """Return the files that `delete_garbage` deletes. Only files with names that a build gives are garbage."""
+    generations, now = list_generations(out), time.time()
+    superseded = {older.number: newer.published for newer, older in pairwise(generations)}
     kept = [
-        one
-        for place, one in enumerate(known)
-        if place < keep or one.current or one.number in also or now - superseded.get(one.number, now) < grace
+        generation
+        for index, generation in enumerate(generations)
+        if index < keep
+        or generation.current
+        or generation.number in also
+        or now - superseded.get(generation.number, now) < grace
     ]
-    for one in kept:
-        if one.manifest is None:
-            raise DamagedError(f"{one.damage}; what it names cannot be told from garbage: run packer repair first")
-    manifests = [one.manifest for one in kept if one.manifest is not None]
+    for generation in kept:
+        if generation.manifest is None:
+            raise DamagedError(f"{generation.damage}; the shards that it uses are unknown: run packer repair first")
+    manifests = [generation.manifest for generation in kept if generation.manifest is not None]
     stems = {path.name.removesuffix(SUFFIX) for manifest in manifests for path in receipt_paths(out, manifest)}
     tables = {table_path(out, manifest.table).name for manifest in manifests}
-    numbers = {one.number for one in kept}
+    numbers = {generation.number for generation in kept}
 
     def old(folder: str) -> Iterator[Path]:
         return (path for path in _files(out / folder) if now - path.stat().st_mtime >= grace)
 
-    return Garbage(
-        kept=tuple(sorted(numbers)),
-        manifests=tuple(
-            p for p in _files(out / GENERATIONS) if _MANIFEST.fullmatch(p.name) and int(p.stem) not in numbers
-        ),
-        tables=tuple(p for p in old(GENERATIONS) if _TABLE.fullmatch(p.name) and p.name not in tables),
-        shards=tuple(
-            p
-            for folder in (SHARDS, STAMPS)
-            for p in old(folder)
-            if (found := _SHARD.fullmatch(p.name)) and found[1] not in stems
-        ),
+    old_manifests = tuple(
+        path for path in _files(out / GENERATIONS) if _MANIFEST.fullmatch(path.name) and int(path.stem) not in numbers
     )
+    old_tables = tuple(path for path in old(GENERATIONS) if _TABLE.fullmatch(path.name) and path.name not in tables)
+    old_shards = tuple(
+        path
+        for folder in (SHARDS, STAMPS)
+        for path in old(folder)
+        if (match := _SHARD.fullmatch(path.name)) and match[1] not in stems
+    )
+    size = sum(path.stat().st_size for path in (*old_manifests, *old_tables, *old_shards))
+    return Garbage(tuple(sorted(numbers)), old_manifests, old_tables, old_shards, size)
 
 
-def delete(out: Path, found: Garbage) -> None:
-    """Delete garbage: what names others goes first, so that a kill in between leaves nothing that names what is gone.
-    The lock must be held."""
+def _delete(out: Path, garbage: Garbage) -> None:
+    """Delete the files that name others first: a kill in between leaves no manifest or receipt whose files are gone."""
     tidy(out)
-    receipts = [path for path in found.shards if path.name.endswith((SUFFIX, STAMP))]
-    rest = [path for path in found.shards if path not in set(receipts)]
-    for paths in (found.manifests, found.tables, receipts, rest):
+    receipts = [path for path in garbage.shards if path.name.endswith((SUFFIX, STAMP))]
+    rest = [path for path in garbage.shards if path not in set(receipts)]
+    for paths in (garbage.manifests, garbage.tables, receipts, rest):
         for path in paths:
             path.unlink(missing_ok=True)
         _sync(path.parent for path in paths)
 
 
-def recipe_changes(before: Manifest | None, now: Manifest | None) -> list[str]:
-    """The keys of the recipe that are others than in the generation before."""
-    if before is None or now is None:
-        return []
-    keys: dict[str, Any] = {**before.recipe, **now.recipe}
-    return [key for key in keys if before.recipe.get(key) != now.recipe.get(key)]
-
-
 def receipt_paths(out: Path, manifest: Manifest) -> Iterator[Path]:
-    """Where the receipts of a generation lie."""
+    """Yield the path of each receipt of a generation, in the order of its shards."""
     table = ShardTable.open(out, manifest)
     splits = (split.name for split in manifest.splits for _ in range(split.shards))
     for shard, split in enumerate(splits):
@@ -152,7 +184,7 @@ def receipt_paths(out: Path, manifest: Manifest) -> Iterator[Path]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Plain files, no links."""
+    """Yield plain files, not links."""
     if not folder.is_dir() or folder.is_symlink():
         return
     for path in sorted(folder.iterdir()):

@@ -1,10 +1,11 @@
-"""Staging: a verified copy of a pack's current generation, on a disk or in memory near those who read it.
+"""Staging: copy the current generation of a pack to a local disk or into memory, and verify it on the way.
 
-The copy is a pack like any other and is made in the same order: a shard's files, its receipt, the table, the manifest.
+The copy is a pack itself and is made in the same order: the files of a shard, its receipt, the table, the manifest.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -12,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from packer.errors import BusyError, TargetError
-from packer.packs.generations import delete, garbage
-from packer.packs.staged_copies import check_place, copy_folder, make_private_folder, note_source, unread
+from packer.errors import BusyError, TargetError, UsageError
+from packer.packs.generations import delete_garbage
+from packer.packs.staged_copies import check_target, copy_folder, generations_in_use, make_private_folder, note_source
 from packer.packs.verify import contradictions
 from packer.plan.plan import SHARD_SLACK
 from packer.publish.atomic import partial, put, putting, sync_folder
@@ -30,55 +31,84 @@ from readers.contract.manifest import Manifest, generation_path
 from readers.contract.receipt import SUFFIX
 from readers.contract.shard_table import table_path
 from readers.formats.column import damage_at
+from readers.machine import Machine
 from readers.pack import Pack
+from readers.staged_copies import MEMORY, find
 
 
 @dataclass(frozen=True)
 class Staged:
-    """A copy that is whole, and what was done for it."""
+    """A complete copy, and the shards and bytes that were copied for it: those that it had already are not counted."""
 
     path: Path
     manifest: Manifest
     shards: int
-    """How many were copied; the others were there."""
     bytes: int
+    opened: Path | None
+    """The copy that `open_dataset` reads now; None if it reads the pack. It is not `path` if the target is not searched
+    or if a copy in memory exists."""
 
 
-def stage(out: Path, place: Path, workers: int, progress: Callable[[int], None]) -> Staged:
-    """Have the current generation of OUT in its copy in `place`; `progress` hears of the bytes done.
+def no_progress(count: int) -> None:
+    """Ignore the progress."""
 
-    Until all of it is there, the copy stays what it was. Older generations in the copy go, unless they are being read.
+
+def stage_pack(
+    out: str | os.PathLike[str],
+    target: str | os.PathLike[str] | None = None,
+    ram: bool = False,
+    workers: int | None = None,
+    progress: Callable[[int], None] = no_progress,
+) -> Staged:
+    """Copy the current generation of the pack `out` into the folder `target`, or with `ram` into memory (/dev/shm).
+
+    Shards that the copy already has are not copied again. `workers` shards are copied at the same time, by default as
+    many as this process has cores. `progress` is called with the number of bytes just done. Until everything is copied
+    and verified, the copy stays at its old generation. Its older generations are deleted unless a data set reads them.
+
+    Raises UsageError unless exactly one of `target` and `ram` is given, TargetError if the target is not usable or too
+    small, DamagedError if `out` is damaged, BusyError if another process changes the copy.
     """
-    check_place(place)
-    pack = Pack.open(out, digests=True)
-    copy = copy_folder(out, place)
-    copying = _Copying(pack, copy, progress)
-    if not copy.exists():
-        copying.check_room(range(len(pack.table)), place)  # before anything is made
-    make_private_folder(place)
-    make_target(copy)
-    with locked(copy):
-        prepare_target(copy)
-        tidy(copy)
-        _check_number(copy, pack.manifest)
-        note_source(copy, out)
+    root, folder = Path(out), target_folder(target, ram)
+    check_target(folder)
+    pack = Pack.open(root, digests=True)
+    path = copy_folder(root, folder)
+    copying = _Copying(pack, path, progress)
+    if not path.exists():
+        copying.check_free_space(range(len(pack.table)), folder)  # before anything is made
+    make_private_folder(folder)
+    make_target(path)
+    with locked(path):
+        prepare_target(path)
+        tidy(path)
+        _check_number(path, pack.manifest)
+        note_source(path, root)
+        workers = workers or Machine.look().cores
         missing = copying.missing(workers)
-        copying.check_room(missing, place)
+        copying.check_free_space(missing, folder)
         copying.copy(missing, workers)
-        if not _is_current(copy, pack.manifest):
-            publish(copy, pack.manifest)
-        with unread(copy, pack.manifest.generation) as read:
-            delete(copy, garbage(copy, keep=0, grace=0, also=read))
-    return Staged(copy, pack.manifest, len(missing), sum(map(pack.table.bytes, missing)))
+        if not _is_current(path, pack.manifest):
+            publish(path, pack.manifest)
+        with generations_in_use(path, pack.manifest.generation) as in_use:
+            delete_garbage(path, keep=0, grace=0, also=in_use)
+    return Staged(path, pack.manifest, len(missing), sum(map(pack.table.bytes, missing)), find(pack.manifest))
+
+
+def target_folder(target: str | os.PathLike[str] | None, ram: bool) -> Path:
+    """Return the folder to stage into. Raises UsageError unless exactly one of `target` and `ram` is given."""
+    if ram is (target is not None):
+        raise UsageError("name one place to stage to: either a folder TARGET or --ram")
+    return MEMORY if target is None else Path(target).absolute()
 
 
 def _check_number(copy: Path, manifest: Manifest) -> None:
-    """A pack that was made anew counts from 1 again; a generation of the same number that is still read stays."""
+    """Refuse to replace another generation of the same number that is being read: a deleted and rebuilt pack counts
+    from 1 again."""
     number, path = manifest.generation, generation_path(copy, manifest.generation)
     if path.is_file() and path.read_bytes() != manifest.to_text().encode():
-        with unread(copy, None) as read:
-            if number in read:
-                raise BusyError(f"{copy}: another generation {number} is being read by a data set; end that first")
+        with generations_in_use(copy, None) as in_use:
+            if number in in_use:
+                raise BusyError(f"{copy}: a data set is reading another generation {number}; end that program first")
 
 
 def _is_current(copy: Path, manifest: Manifest) -> bool:
@@ -89,33 +119,34 @@ def _is_current(copy: Path, manifest: Manifest) -> bool:
 
 
 class _Copying:
-    """Files of one pack on their way into its copy, in threads that can be stopped."""
+    """Copy the files of a pack into its copy, in threads that can be stopped."""
 
     def __init__(self, pack: Pack, copy: Path, progress: Callable[[int], None]) -> None:
         self._pack, self._copy, self._progress = pack, copy, progress
         self._stopped = threading.Event()
 
     def missing(self, workers: int) -> list[int]:
-        """The shards that are not in the copy, whole: a receipt is written last."""
+        """Return the shards that the copy does not have yet. A shard is complete once its receipt is there."""
         shards = range(len(self._pack.table))
         with ThreadPoolExecutor(workers) as pool:
-            there = list(pool.map(self._is_there, shards))
-        self._progress(sum(self._pack.table.bytes(shard) for shard in shards if there[shard]))
-        return [shard for shard in shards if not there[shard]]
+            copied = list(pool.map(self._is_copied, shards))
+        self._progress(sum(self._pack.table.bytes(shard) for shard in shards if copied[shard]))
+        return [shard for shard in shards if not copied[shard]]
 
-    def check_room(self, shards: range | list[int], place: Path) -> None:
-        """Refuse beforehand what the disk, or the memory, cannot hold."""
+    def check_free_space(self, shards: range | list[int], folder: Path) -> None:
+        """Refuse shards that the disk or the memory cannot hold."""
         needed = sum(self._pack.table.bytes(shard) + SHARD_SLACK for shard in shards)
-        free = room(place)
+        free = room(folder)
         if needed > free:
-            what = "memory" if in_memory(place) else "disk"
+            device = "memory" if in_memory(folder) else "disk"
             raise TargetError(
-                f"{place}: staging {self._pack.root} needs about {needed:,} bytes, the {what} has {free:,} to spare; "
-                "packer stage --list tells what is staged, packer stage --drop removes it"
+                f"{folder}: staging {self._pack.root} needs about {needed:,} bytes, the {device} has {free:,} to "
+                "spare; packer stage --list shows the staged copies, packer stage --drop removes them"
             )
 
     def copy(self, shards: list[int], workers: int) -> None:
-        """Shards in threads, then the table. All that is damaged is told; what is whole is there the next time."""
+        """Copy shards in threads, then the table. Reports all damage together; intact shards are kept for the next
+        time."""
         with ThreadPoolExecutor(workers) as pool:
             try:
                 damage = [line for line in pool.map(self._damage, shards) if line]
@@ -123,28 +154,30 @@ class _Copying:
                 self._stopped.set()
                 raise
         if damage:
-            raise DamagedError("\n".join([f"{self._pack.root}: damaged, so it was not staged", *damage]))
+            raise DamagedError(
+                "\n".join([f"{self._pack.root}: damaged, so it is not staged; packer repair fixes it", *damage])
+            )
         digest = self._pack.manifest.table
         source, target = (table_path(root, digest) for root in (self._pack.root, self._copy))
         if not target.is_file() or sha256(target) != digest:
             self._put(source, target, digest)
             sync_folder(target.parent)
 
-    def _is_there(self, shard: int) -> bool:
-        stem = self._target(shard)
+    def _is_copied(self, shard: int) -> bool:
+        stem = self._target_stem(shard)
         try:
             receipt = read_receipt(self._copy, stem, self._pack.table.receipt(shard))
-            sizes = [stem.with_name(stem.name + one.suffix).stat().st_size for one in receipt.files]
+            sizes = [stem.with_name(stem.name + file.suffix).stat().st_size for file in receipt.files]
         except (DamagedError, OSError):
             return False
-        return sizes == [one.bytes for one in receipt.files]
+        return sizes == [file.bytes for file in receipt.files]
 
-    def _target(self, shard: int) -> Path:
-        """What the paths of a shard's files in the copy begin with."""
+    def _target_stem(self, shard: int) -> Path:
+        """Return the common beginning of the paths of a shard's files in the copy."""
         return self._copy / self._pack.stem(shard).relative_to(self._pack.root)
 
     def _damage(self, shard: int) -> str:
-        """Copy a shard; what is wrong with it comes back."""
+        """Copy a shard; return its damage, or an empty text."""
         try:
             self._put_shard(shard)
         except DamagedError as error:
@@ -154,26 +187,24 @@ class _Copying:
     def _put_shard(self, shard: int) -> None:
         stem, digest = self._pack.stem(shard), self._pack.table.receipt(shard)
         receipt = read_receipt(self._pack.root, stem, digest)
-        lies = list(contradictions(self._pack, shard, receipt))  # its names among them: they become paths
-        if lies:
-            raise DamagedError("; ".join(lies))
-        target = self._target(shard)
-        for one in receipt.files:
-            source = stem.with_name(stem.name + one.suffix)
+        wrong = list(contradictions(self._pack, shard, receipt))  # also checks its names, which become paths
+        if wrong:
+            raise DamagedError("; ".join(wrong))
+        target = self._target_stem(shard)
+        for file in receipt.files:
+            source = stem.with_name(stem.name + file.suffix)
             with damage_at(source):
                 size = plain_file(self._pack.root, source).stat().st_size
-            if size != one.bytes:
-                raise DamagedError(f"{source}: has {size} bytes, its receipt says {one.bytes}")
-            self._put(source, target.with_name(source.name), one.sha256, self._progress)
+            if size != file.bytes:
+                raise DamagedError(f"{source}: has {size} bytes; its receipt expects {file.bytes}")
+            self._put(source, target.with_name(source.name), file.sha256, self._progress)
         sync_folder(target.parent)
         receipt_path = stem.with_name(stem.name + SUFFIX)
         self._put(receipt_path, target.with_name(receipt_path.name), digest)
         sync_folder(target.parent)
 
-    def _put(
-        self, source: Path, target: Path, digest: str, progress: Callable[[int], None] = lambda count: None
-    ) -> None:
-        """Copy a file, if it has this SHA-256."""
+    def _put(self, source: Path, target: Path, digest: str, progress: Callable[[int], None] = no_progress) -> None:
+        """Copy a file; DamagedError if its SHA-256 is not `digest`."""
         with putting(target), partial(target.parent) as path:
             with _reading(self._pack.root, source) as read, DirectFile(path) as file:
                 while count := file.fill(read):
@@ -181,13 +212,13 @@ class _Copying:
                         raise CancelledError
                     progress(count)
             if file.digest != digest:
-                raise DamagedError(f"{source}: its SHA-256 is not {digest}, which the pack says it is")
+                raise DamagedError(f"{source}: its SHA-256 differs from the {digest} that the pack expects")
             put(path, target)
 
 
 @contextmanager
 def _reading(root: Path, path: Path) -> Iterator[Callable[[memoryview], int]]:
-    """What reads on in a file of a pack, into memory that it is given."""
+    """Open a file of a pack; yield a function that reads its next bytes into a buffer."""
     with damage_at(path):
         file = plain_file(root, path).open("rb", buffering=0)
 

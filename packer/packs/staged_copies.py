@@ -1,4 +1,8 @@
-"""Staged copies: where they are made, which there are, which of their generations are being read, and dropping them."""
+"""Staged copies: their folders, the list of them, which of their generations are being read, and dropping them.
+
+The copies of a user are in `segpack-UID/` in each target folder, closed to others. A registry in the user's cache
+remembers the target folders, so that `open_dataset` searches them.
+"""
 
 from __future__ import annotations
 
@@ -22,58 +26,57 @@ from readers import staged_copies as staged
 from readers.contract.manifest import GENERATIONS, Manifest
 
 SOURCE = "source.json"
-"""In a copy: of which folder it is one."""
+"""The file in a copy that names the folder of the pack."""
 
 
 @dataclass(frozen=True)
-class Copy:
-    """A copy on this machine; `manifest` is None where none was finished yet."""
+class StagedCopy:
+    """A copy on this machine. `manifest` is None if the copy was never finished."""
 
     path: Path
     source: Path
     manifest: Manifest | None
     bytes: int
-    """What all its files have, also those of generations that are still being read."""
+    """The bytes of all its files, including generations that are still being read."""
 
 
-def copy_folder(out: Path, place: Path) -> Path:
-    """Where in a place the copy of OUT lies; packs of the same name in different folders do not meet."""
+def copy_folder(out: Path, target: Path) -> Path:
+    """Return the path of the copy of OUT in a target folder. It depends on the whole path of OUT, not only the name."""
     source = out.resolve()
     name = re.sub(r"[^A-Za-z0-9._-]", "_", source.name).lstrip(".")[:64] or "pack"
-    return staged.private_folder(place) / f"{name}-{hashlib.sha256(os.fsencode(source)).hexdigest()[:16]}"
+    return staged.private_folder(target) / f"{name}-{hashlib.sha256(os.fsencode(source)).hexdigest()[:16]}"
 
 
-def check_place(place: Path) -> None:
-    """Refuse to stage to what is no folder, or to one where others could put theirs in the place of ours."""
+def check_target(target: Path) -> None:
+    """Refuse a target that is not a folder, or in which other users could replace our folder by theirs."""
     try:
-        mode = place.stat().st_mode
+        mode = target.stat().st_mode
     except OSError as error:
-        raise TargetError(f"{place}: cannot be staged to ({error.strerror})") from error
+        raise TargetError(f"{target}: cannot stage to it ({error.strerror})") from error
     if not stat.S_ISDIR(mode):
-        raise TargetError(f"{place}: is no folder")
+        raise TargetError(f"{target}: is not a folder")
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        raise TargetError(f"{place}: everybody may rename what lies there; name a folder that is yours alone")
+        raise TargetError(f"{target}: everybody may rename its files; name a folder that only you can write to")
 
 
-def make_private_folder(place: Path) -> None:
-    """Make the folder in which this user's copies lie, closed to all others, and remember the place."""
-    folder = staged.private_folder(place)
+def make_private_folder(target: Path) -> None:
+    """Make the folder for this user's copies, closed to all others, and add the target to the registry."""
+    folder = staged.private_folder(target)
     try:
         with suppress(FileExistsError):
             folder.mkdir(0o700)
             folder.chmod(0o700)  # whatever the umask
-            sync_folder(place)
+            sync_folder(target)
     except OSError as error:
         raise TargetError(f"{folder}: cannot be made ({error.strerror})") from error
     if not staged.is_private(folder):
-        raise TargetError(f"{folder}: is not yours, or not closed to others; mend that: chmod 700 {folder}")
+        raise TargetError(f"{folder}: is not yours, or is open to others; run chmod 700 {folder}")
     sweep(folder)
-    with suppress(OSError, PackError):  # then SEGPACK_STAGED must name it
-        _remember(place)
+    with suppress(OSError, PackError):  # without a registry, SEGPACK_STAGED must name the target
+        _register(target)
 
 
-def _remember(place: Path) -> None:
-    """Have data sets of this user look there."""
+def _register(target: Path) -> None:
     registry = staged.registry()
     if registry is None:
         return
@@ -82,44 +85,48 @@ def _remember(place: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX)
         sweep(registry.parent)
         known = staged.registered()
-        places = [place, *(one for one in known if one != place and one.is_dir())]
-        if places != known:
-            put_text(json.dumps([os.fspath(one) for one in places]) + "\n", registry)
+        targets = [target, *(folder for folder in known if folder != target and folder.is_dir())]
+        if targets != known:
+            put_text(json.dumps([os.fspath(folder) for folder in targets]) + "\n", registry)
 
 
 def note_source(copy: Path, out: Path) -> None:
-    """Write down of which folder a copy is one."""
+    """Write the path of the pack into its copy."""
     text = json.dumps({"source": os.fspath(out.resolve())}) + "\n"
     path = copy / SOURCE
     if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
         put_text(text, path)
 
 
-def copies() -> list[Copy]:
-    """Every copy of this user on this machine, as far as is known."""
-    places = dict.fromkeys([*staged.places(), staged.MEMORY, *staged.registered()])
-    found = (_copy(path) for place in places for path in staged.copies(place))
+def list_copies() -> list[StagedCopy]:
+    """Return every copy of this user on this machine: in memory, in the registered folders, in SEGPACK_STAGED."""
+    targets = dict.fromkeys([*staged.places(), staged.MEMORY, *staged.registered()])
+    found = (_staged_copy(path) for target in targets for path in staged.copies(target))
     return [copy for copy in found if copy is not None]
 
 
-def _copy(path: Path) -> Copy | None:
+def _staged_copy(path: Path) -> StagedCopy | None:
     try:
         source = Path(json.loads((path / SOURCE).read_text(encoding="utf-8"))["source"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
     size = 0
     for file in path.rglob("*"):
-        with suppress(FileNotFoundError):  # somebody may be at it
+        with suppress(FileNotFoundError):  # another process may change the copy
             size += file.lstat().st_size if file.is_file() else 0
-    return Copy(path, source, current_manifest(path), size)
+    return StagedCopy(path, source, current_manifest(path), size)
 
 
-def drop(out: Path) -> list[Copy]:
-    """Remove every copy of OUT, or the one that OUT is. One that is being read, or changed, stays, and is told."""
+def drop_copies(out: Path) -> list[StagedCopy]:
+    """Remove every copy of the pack `out`, or the copy at the path `out`, and return what was removed.
+
+    Raises InputError if there is no such copy. A copy that is being read or changed stays; BusyError names it after the
+    others are removed.
+    """
     wanted = out.resolve()
-    found = [copy for copy in copies() if wanted in (copy.source, copy.path.resolve())]
+    found = [copy for copy in list_copies() if wanted in (copy.source, copy.path.resolve())]
     if not found:
-        raise InputError(f"{out}: no copy of it is known on this machine; packer stage --list tells which are")
+        raise InputError(f"{out}: has no known copy on this machine; packer stage --list shows all copies")
     dropped, busy = [], []
     for copy in found:
         try:
@@ -134,29 +141,31 @@ def drop(out: Path) -> list[Copy]:
 
 
 def _drop(path: Path) -> None:
-    """Away with its name by one rename, then with the files."""
-    with unread(path, None) as read:
-        if read:
-            numbers = ", ".join(map(str, sorted(read)))
-            raise BusyError(f"{path}: generation {numbers} is being read by a data set that is open; end that first")
-        doomed = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
-        path.rename(doomed)
+    """Remove a copy: one rename hides it from readers, then its files are deleted."""
+    with generations_in_use(path, None) as in_use:
+        if in_use:
+            numbers = ", ".join(map(str, sorted(in_use)))
+            raise BusyError(f"{path}: a data set is reading generation {numbers}; end that program first")
+        hidden = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
+        path.rename(hidden)
         sync_folder(path.parent)
-    shutil.rmtree(doomed)
+    shutil.rmtree(hidden)
 
 
 @contextmanager
-def unread(copy: Path, current: int | None) -> Iterator[set[int]]:
-    """The generations of a copy, but for the current one, that some data set is reading; nobody begins to read another
-    while this lasts."""
-    read = set()
-    with ExitStack() as held:
+def generations_in_use(copy: Path, current: int | None) -> Iterator[set[int]]:
+    """Yield the generations of a copy, other than `current`, that a data set is reading.
+
+    The other generations stay locked in the body: no data set can begin to read them.
+    """
+    in_use = set()
+    with ExitStack() as locks:
         for path in (copy / GENERATIONS).glob("*.json"):
             if not path.stem.isdigit() or int(path.stem) == current:
                 continue
-            file = held.enter_context(path.open("rb"))
+            file = locks.enter_context(path.open("rb"))
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                read.add(int(path.stem))
-        yield read
+                in_use.add(int(path.stem))
+        yield in_use

@@ -30,7 +30,7 @@ from drills.tally import Tally, finish
 from drills.tiny import SHARDS
 from drills.versions import CHANGING, make_version, read_version, version_of
 from packer.errors import BusyError
-from packer.packs.generations import generations
+from packer.packs.generations import list_generations
 from readers import open_dataset
 from readers.contract.manifest import STORAGES, Manifest
 
@@ -90,9 +90,9 @@ def race(root: Path, storage: str, builders: int, rounds: int) -> Tally:
             version += 1
             raws.append(root / f"raw{place}")
             make_version(raws[-1], version)
-        before = len(generations(out)) if (out / "generations").is_dir() else 0
+        before = len(list_generations(out)) if (out / "generations").is_dir() else 0
         ended = _let_go(raws, out, storage)
-        _judge(tally, ended, len(generations(out)) - before, f"{storage}, round {number}")
+        _judge(tally, ended, len(list_generations(out)) - before, f"{storage}, round {number}")
         told = max((one.seconds for one in ended if one.code == BUSY), default=0.0)
         print(f"{storage:<6}round {number}: the last was told after {told:.1f} s", flush=True)
         tally.demand(told < (SOON if number else FIRST_SOON), f"{storage}, round {number}: told after {told:.1f} s")

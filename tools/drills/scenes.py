@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 
 from drills.interposed import run
-from packer.packs.generations import generations, receipt_paths
+from packer.packs.generations import list_generations, receipt_paths
 from packer.packs.staged_copies import copy_folder
 from packer.packs.verify import verify
 from packer.publish.target import STAMPS
@@ -185,8 +185,8 @@ def _current(out: Path) -> bytes | None:
 
 def _incomplete(out: Path) -> list[str]:
     """What is missing of the kept generations, of which the current one is only one."""
-    damaged = [one.damage for one in generations(out) if one.manifest is None]
-    manifests = [one.manifest for one in generations(out) if one.manifest is not None]
+    damaged = [one.damage for one in list_generations(out) if one.manifest is None]
+    manifests = [one.manifest for one in list_generations(out) if one.manifest is not None]
     paths = {path for manifest in manifests for path in receipt_paths(out, manifest)}
     return [*damaged, *(str(path) for path in sorted(paths) if not path.is_file())]
 
