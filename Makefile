@@ -1,13 +1,14 @@
 # make demo   pack the sample scenes in all four formats, verify, read, and compare with reading the raw files
 # make test   everything CI runs: lint, types, tests
 # make recipes  the recipes of docs/recipes, with everything that they need beside what we need
+# make docs   the site of README.md and docs/ in site/, after docs/cli.md was generated again
 # make samples, make picture   draw data_samples/raw and docs/road.png anew
 # Each needs Python >= 3.10 and make only; the rest goes into $(VENV).
 
 PYTHON ?= python3
 VENV ?= .venv
 
-.PHONY: demo test recipes samples picture clean
+.PHONY: demo test recipes docs samples picture clean
 
 demo: $(VENV)/demo.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps .
@@ -20,6 +21,11 @@ test: $(VENV)/test.installed
 recipes: $(VENV)/recipes.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	SEGPACK_REQUIRE_RECIPES=1 $(VENV)/bin/python -m pytest --numprocesses 2 tests/test_recipes.py
+
+docs: $(VENV)/docs.installed
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(VENV)/bin/python tools/checks/cli_page.py
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
 
 samples picture: $(VENV)/demo.installed
 	$(VENV)/bin/python tools/$(if $(filter samples,$@),make_samples,readme_picture).py
@@ -37,5 +43,9 @@ $(VENV)/recipes.installed: $(VENV)/test.installed
 	tools/make_venv $(PYTHON) $(VENV) ".[dev,recipes]"
 	touch $@
 
+$(VENV)/docs.installed: $(VENV)/demo.installed
+	tools/make_venv $(PYTHON) $(VENV) ".[docs]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) build demo *.egg-info
+	rm -rf $(VENV) build demo site *.egg-info

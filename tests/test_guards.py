@@ -16,7 +16,8 @@ import readers
 from packer.cli import main
 from readers.contract.manifest import STORAGES
 
-DOCS = "\n".join(path.read_text() for path in [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))])
+GUIDE = "\n".join(path.read_text() for path in [REPO / "README.md", *sorted((REPO / "docs" / "guide").glob("*.md"))])
+"""The pages that people write; docs/cli.md, which is generated, is not among them."""
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -70,15 +71,15 @@ def commands() -> list[tuple[str, click.Command]]:
     return sorted(main.commands.items())
 
 
-def test_every_command_and_option_is_in_the_docs() -> None:
+def test_every_command_and_option_is_in_the_guide() -> None:
     for name, command in commands():
-        assert f"packer {name}" in DOCS, name
+        assert f"packer {name}" in GUIDE, name
         for option in command.params:
             if isinstance(option, click.Option):
-                told = any(re.search(rf"[` ]{flag}(?![\w-])", DOCS) for flag in option.opts)
+                told = any(re.search(rf"[` ]{flag}(?![\w-])", GUIDE) for flag in option.opts)
                 assert told, f"{name} {option.opts}"
     for storage in STORAGES:
-        assert f"--format {storage}" in DOCS
+        assert f"--format {storage}" in GUIDE
 
 
 def test_every_command_and_option_explains_itself_with_an_example() -> None:
@@ -100,11 +101,24 @@ def test_nothing_is_evaluated_or_unpickled() -> None:
         assert not re.search(r"\b(pickle|eval|exec|allow_pickle=True)\b", path.read_text()), path
 
 
+def slug(heading: str) -> str:
+    """Return the anchor that GitHub and the site give a heading."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", heading.strip().lower())
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def anchors(path: Path) -> set[str]:
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return {slug(heading) for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
 def test_the_links_in_the_docs_lead_somewhere() -> None:
     for path in [REPO / "README.md", REPO / "CONTRIBUTING.md", *(REPO / "docs").rglob("*.md")]:
-        for target in re.findall(r"\]\(([^)#\s]+)", path.read_text()):
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", path.read_text()):
             if "://" not in target:
-                assert (path.parent / target).exists(), f"{path}: {target}"
+                page = path.parent / target if target else path
+                assert page.exists(), f"{path}: {target}"
+                assert not anchor or anchor in anchors(page), f"{path}: {target}#{anchor}"
 
 
 def test_a_decoder_that_does_not_load_is_a_word_of_advice(tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def test_the_page_for_users_says_how_to_make_batches(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").symlink_to(native)
-    blocks = re.findall(r"```python\n(.*?)```", (REPO / "README.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (REPO / "docs/guide/native.md").read_text(), re.DOTALL)
     (program,) = (block for block in blocks if "collate_lists" in block)
     crops, lists = program.strip().split("\n\n")[-2:]
     told: dict[str, Any] = {}

@@ -14,7 +14,7 @@ from conftest import REPO, RawFolder, run
 
 from packer.cli import main
 
-PAGE = (REPO / "docs/nightly.md").read_text()
+PAGE = (REPO / "docs/guide/nights.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -89,7 +89,7 @@ def test_every_command_on_the_page_is_one_that_packer_knows() -> None:
 
 def test_the_airflow_task_compiles() -> None:
     (code,) = blocks("python")
-    compile(code, "nightly.md", "exec")
+    compile(code, "nights.md", "exec")
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")

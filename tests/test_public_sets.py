@@ -1,4 +1,4 @@
-"""Every public set that lies here, packed as docs/datasets.md says; another decoder counts the same label pixels."""
+"""Every public set of shared data is packed as docs/measured/public_sets.md shows. Pillow counts the same pixels."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def test_a_public_set_packs_right_or_says_why_not(shared_data: Path, tmp_path: P
 
 
 def test_the_page_of_public_sets_names_them_all() -> None:
-    page = (REPO / "docs" / "datasets.md").read_text()
+    page = (REPO / "docs" / "measured" / "public_sets.md").read_text()
     assert [one.name for one in SETS if f"| {one.name} |" not in page] == []

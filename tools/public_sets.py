@@ -33,10 +33,10 @@ LABELME = "labelme_voc/examples"
 NATIVE = "--size native --labels index"
 HEAD = """# Public data sets, packed
 
-Made by `python tools/public_sets.py SETS docs/datasets.md`, with SETS a folder of public data sets as they are
-published; of some, the test data that datumaro and torchgeo ship in their true layouts. Each is packed with the
-options shown and `--size native --labels index`. The label pixels of every class are then compared with what Pillow
-decodes and a plain look-up counts; "= EXPECT" were counted by somebody else before, too.
+Made by `tools/run public_sets SETS docs/measured/public_sets.md`. SETS is a folder of public data sets as they are
+published. Some are the test data that datumaro and torchgeo ship in their true layouts. Each is packed with the options
+shown and `--size native --labels index`. The label pixels of every class are then compared with what Pillow decodes and
+a plain look-up counts. "= EXPECT": an independent count was the same, too.
 
 | data set | options | pairs | left out | label pixels |
 |---|---|---|---|---|

@@ -1,0 +1,76 @@
+"""The docs are true: the help page is fresh, shown output is real output, snippets run, links fit the site."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from checks import cli_page, console_blocks
+from conftest import REPO, pack
+
+RAW = REPO / "data_samples" / "raw"
+README = (REPO / "README.md").read_text()
+SCRIPT = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_of_the_command_line_is_fresh() -> None:
+    assert cli_page.PAGE.read_text() == cli_page.page(), "run: tools/run checks.cli_page"
+
+
+@pytest.mark.parametrize("name", console_blocks.PAGES)
+def test_shown_output_is_what_the_commands_print(name: str) -> None:
+    text = (REPO / name).read_text()
+    assert "```console" in text
+    fresh = console_blocks.fresh(text)
+    assert console_blocks.comparable(fresh) == console_blocks.comparable(text), "run: tools/run checks.console_blocks"
+
+
+def test_output_that_changed_is_found() -> None:
+    page = "```console\n$ echo one; echo two\none\n```\n"
+    assert console_blocks.fresh(page) == page.replace("one\n```", "one\ntwo\n```")
+    cut = page.replace("one\n```", "zero\n…\n```")
+    assert console_blocks.fresh(cut) == cut.replace("zero", "one")
+
+
+def test_the_readme_is_a_front_page() -> None:
+    assert len(README.splitlines()) <= 160
+    for words in ("download.pytorch.org/whl/cpu", "HashiCorp", "python -m packer", "segpack", "Take npy"):
+        assert words in README, words
+
+
+def test_the_second_name_of_the_command_is_installed() -> None:
+    assert "segpack = packer.__main__:main" in (REPO / "setup.cfg").read_text()
+
+
+def test_the_snippets_of_the_guide_run(tmp_path: Path) -> None:
+    """Each page is run from top to bottom, next to a pack called `out`."""
+    pack(RAW, tmp_path / "out", "--size", "32x48")
+    (tmp_path / "page.py").write_text(snippets("loading.md"))
+    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def snippets(page: str) -> str:
+    """Return the Python of a page of the guide, with what it expects the user to have."""
+    text = (REPO / "docs" / "guide" / page).read_text()
+    own = "def my_joint_transform(image, label):\n    return image, label\n"
+    small = [code for kind, code in SCRIPT.findall(text) if kind == "python"]
+    return "\n".join([own, *small]).replace("batch_size=16", "batch_size=4").replace("num_workers=2", "num_workers=0")
+
+
+def test_every_page_is_on_the_site() -> None:
+    config = (REPO / "mkdocs.yml").read_text()
+    listed = set(re.findall(r": (\S+\.md)$", config, re.MULTILINE))
+    pages = {path.relative_to(REPO / "docs").as_posix() for path in (REPO / "docs").rglob("*.md")}
+    assert listed - pages == {"index.md", "FORMAT.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+    assert pages <= listed
+
+
+def test_the_site_is_strict_and_needs_no_network() -> None:
+    config = (REPO / "mkdocs.yml").read_text()
+    assert "\nstrict: true\n" in config
+    assert "\n  font: false\n" in config
+    assert "://" not in config

@@ -1,0 +1,56 @@
+"""The page docs/cli.md: the help of every command, as `--help` prints it.
+
+    tools/run checks.cli_page
+
+`tests/test_docs.py` fails when the page is not fresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from packer.cli import main as packer
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "cli.md"
+HEAD = """# Command line
+
+This page is generated from `--help` by `tools/run checks.cli_page`. Do not edit it. `packer` and `segpack` are two
+names of one command, and `python -m packer` starts it too. The [guide](guide/pairs.md) explains the options.
+"""
+
+
+def page() -> str:
+    """Return the text that docs/cli.md must have."""
+    parts = [HEAD]
+    for words, command in commands("packer", packer):
+        parts.append(f"## {words}\n\n```text\n{help_of(words, command)}\n```\n")
+    return "\n".join(parts)
+
+
+def commands(words: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """Yield a command and its subcommands with the words that start each."""
+    yield words, command
+    if isinstance(command, click.Group):
+        for name, below in sorted(command.commands.items()):
+            yield from commands(f"{words} {name}", below)
+
+
+def help_of(words: str, command: click.Command) -> str:
+    """Return what `--help` prints in a terminal that is 100 columns wide."""
+    context = click.Context(
+        command, info_name=words, terminal_width=100, max_content_width=100, help_option_names=["-h", "--help"]
+    )
+    return "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
+
+
+def main() -> None:
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"{PAGE.relative_to(ROOT)}: written")
+
+
+if __name__ == "__main__":
+    main()
