@@ -105,6 +105,12 @@ def run(*arguments: object) -> Result:
     return result
 
 
+def end_workers(batches: Any) -> None:
+    """End the workers of a DataLoader's iterator after a batch raised an error. PyTorch waits 5 s for them."""
+    for worker in getattr(batches, "_workers", ()):
+        worker.terminate()
+
+
 def pack(raw: Path, out: Path, *options: object) -> Path:
     """Pack and check that it succeeded."""
     result = run("build", "--quiet", *options, raw, out)

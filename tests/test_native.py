@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from conftest import NATIVE, REPO, VARIED, RawFolder, make_varied_raw, pack, run, write_png
+from conftest import NATIVE, REPO, VARIED, RawFolder, end_workers, make_varied_raw, pack, run, write_png
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -176,8 +176,7 @@ def test_a_batch_of_different_sizes_says_what_to_do(native: Path, workers: int) 
     batches: Any = iter(loader)
     with pytest.raises(RequestError) as caught:
         next(batches)
-    for worker in getattr(batches, "_workers", ()):
-        worker.terminate()  # PyTorch waits 5 s for a worker whose batch raised an error
+    end_workers(batches)
     for told in ("6 samples", "5x9, 12x7, 1x1, 30x20 and 2 more", "RandomCrop((H, W))", "collate_fn=collate_lists"):
         assert told in str(caught.value)
 

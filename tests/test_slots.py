@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import SMALL_SHARDS, RawFolder, pack
+from conftest import SMALL_SHARDS, RawFolder, end_workers, pack
 from torch.utils.data import BatchSampler, SequentialSampler
 
 from readers import DamagedError, Order, RandomCrop, RequestError, SegDataset, SlotDataLoader, open_dataset
@@ -113,8 +113,10 @@ def test_what_goes_wrong_in_a_worker_names_the_file(city: Path, tmp_path: Path) 
     out = shutil.copytree(city, tmp_path / "out")
     for path in (out / "shards").glob("train-*.npy"):
         os.truncate(path, 3000)
+    batches = iter(SlotDataLoader(open_dataset(out, "train"), 4, num_workers=1))
     with pytest.raises(DamagedError, match=r"shards/train-.*npy"):
-        list(SlotDataLoader(open_dataset(out, "train"), 4, num_workers=1))
+        list(batches)
+    end_workers(batches)
 
 
 def test_a_slot_is_free_when_nothing_is_left_of_its_batch(city: Path) -> None:
