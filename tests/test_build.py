@@ -308,7 +308,7 @@ def test_wide_images_are_packed_by_their_range_in_every_dtype(tmp_path: Path) ->
     refused = run("build", "--quiet", raw.path, tmp_path / "out")
     assert refused.exit_code == 1
     assert "street_000.png: has 16 bits per channel" in refused.stderr
-    assert "street_001.tif: has 32 bits per channel; images have 8, or need --image-range" in refused.stderr
+    assert "street_001.tif: has 32 bits per channel, not 8; give --image-range" in refused.stderr
     for dtype in ("uint8", "float16", "float32"):
         out = pack(raw.path, tmp_path / dtype, "--image-range", "100,900", "--image-dtype", dtype)
         for (image, _), pixels in zip(open_dataset(out), files.values(), strict=True):
@@ -351,7 +351,7 @@ def test_alpha_can_be_dropped_and_pixels_limited(tmp_path: Path) -> None:
     image, _ = open_dataset(out)[0]
     assert np.array_equal(image.numpy().transpose(1, 2, 0), raw.images["train", "street_000"])
     limited = run("build", "--alpha", "drop", "--max-pixels", 24 * 36 - 1, raw.path, tmp_path / "limited")
-    assert "claims 36x24 pixels; there must be some, and at most 863 (--max-pixels)" in limited.stderr
+    assert "claims 36x24 pixels; 1 to 863 are allowed (--max-pixels)" in limited.stderr
 
 
 def test_unknown_colours_can_be_ignored_on_request(raw: RawFolder, tmp_path: Path) -> None:

@@ -118,9 +118,9 @@ BOMB = (
 )
 REFUSED: list[tuple[str, bytes, str]] = [
     ("nothing", b"", "is empty"),
-    ("text", b"hello world, no picture", "no PNG, JPEG, TIFF, BMP or WebP"),
+    ("text", b"hello world, no picture", "is not a PNG, JPEG, TIFF, BMP or WebP"),
     ("16-bit image", png(np.zeros((2, 12), np.uint8), 16, 2), "16 bits per channel"),
-    ("bomb", BOMB, "claims 60000x60000 pixels; there must be some"),
+    ("bomb", BOMB, "claims 60000x60000 pixels; 1 to 268435456 are allowed"),
     ("no pixels", png(np.zeros((0, 3), np.uint8), 8, 2), "claims 1x0 pixels"),
     ("wrong checksum", png(INDEX, 8, 0).replace(b"IEND\xaeB`\x82", b"IEND\xaeB`\x83"), "checksum of its chunk 'IEND'"),
     ("odd depth", png(INDEX, 8, 0)[:24] + b"\x03" + png(INDEX, 8, 0)[25:], "3 bits"),
@@ -153,7 +153,7 @@ def test_a_flipped_bit_is_refused_or_decodes_to_the_right_size(place: int, chang
 
 
 def test_a_jpeg_label_is_refused() -> None:
-    with pytest.raises(BadPair, match="must be PNG"):
+    with pytest.raises(BadPair, match="use PNG"):
         decode_label(encoded(".jpg", INDEX), as_index=True)
 
 
@@ -248,7 +248,7 @@ def test_transparent_pixels_are_refused_in_every_kind_of_png() -> None:
 
 def test_an_index_beyond_the_palette_is_no_colour() -> None:
     data = png(np.full((2, 2), 5, np.uint8), 8, 3, chunk(b"PLTE", bytes(6)))
-    with pytest.raises(BadPair, match="uses colour 5 of a palette of 2"):
+    with pytest.raises(BadPair, match="uses index 5 of a palette with 2"):
         decode_label(data, as_index=False)
     assert (decode_label(data, as_index=True) == 5).all()
 

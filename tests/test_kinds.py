@@ -149,10 +149,10 @@ def test_a_png_whose_checksums_are_right_and_whose_stream_is_not_is_refused(name
 
 NAMED_PNGS = [
     (png_of(STREAM, chunk(b"acTL", bytes(8))), "animated PNG"),
-    (png_of(STREAM, chunk(b"ABCD", b"")), "no PNG has a chunk 'ABCD'"),
-    (b"\x89PNG\r\n\x1a\n" + chunk(b"CgBI", bytes(4)) + png_of(STREAM)[8:], "Apple's own form"),
-    (png_of(STREAM[:99], chunk(b"IDAT", STREAM), chunk(b"tEXt", b"a\0b")), "'IDAT' comes again"),
-    (png(np.zeros((2, 4), np.uint8), 16, 3), "claims the colour type 3 with 16 bits"),
+    (png_of(STREAM, chunk(b"ABCD", b"")), "unknown critical chunk 'ABCD'"),
+    (b"\x89PNG\r\n\x1a\n" + chunk(b"CgBI", bytes(4)) + png_of(STREAM)[8:], "Apple CgBI"),
+    (png_of(STREAM[:99], chunk(b"IDAT", STREAM), chunk(b"tEXt", b"a\0b")), "more than one chunk 'IDAT'"),
+    (png(np.zeros((2, 4), np.uint8), 16, 3), "colour type 3 with 16 bits"),
 ]
 
 
@@ -271,13 +271,13 @@ REFUSED_TIFFS: list[tuple[str, bytes, str]] = [
     ("white is zero", tiff(INDEX, t262=(0,)), "white is zero"),
     ("5 channels", tiff(np.zeros((4, 4, 5), np.uint8)), "5 channels, not 3"),
     ("4 bands", tiff(with_alpha(IMAGE, 1), t338=(0,)), "4 channels, not 3"),
-    ("planes", tiff(IMAGE, t284=(2,)), "channels or bits in another order"),
+    ("planes", tiff(IMAGE, t284=(2,)), "PlanarConfiguration 2 or FillOrder 2"),
     ("signed", tiff(INDEX.astype(np.int16)), "signed numbers with 16 bits"),
     ("doubles", tiff(INDEX.astype(np.float64)), "floating-point numbers with 64 bits"),
     ("predictor", tiff(INDEX.astype(np.float32), t317=(2,)), "predictor 2"),
     ("other depths", tiff(IMAGE, t258=(8, 8, 16)), "whose tag 258 is"),
     ("outside", tiff(IMAGE, t273=(10_000,)), "the block at row 0, column 0 is cut short"),
-    ("too few", tiff(IMAGE, t278=(8,)), "has 1 blocks, and needs 5"),
+    ("too few", tiff(IMAGE, t278=(8,)), "has 1 blocks and needs 5"),
     ("too short", tiff(IMAGE, t279=(4000,)), "is cut short"),
     ("no rows in a strip", tiff(IMAGE, t278=(0,)), "its blocks are 0x47"),
     ("no colours", tiff(INDEX, t262=(3,)), "its palette has 0 numbers"),
@@ -326,16 +326,16 @@ def test_a_colour_bmp_gives_its_colours(upward: bool) -> None:
 REFUSED_BMPS: list[tuple[str, bytes, str]] = [
     ("RLE", bmp(INDEX, 47, 8, bytes(16), kind=1), "compressed by RLE8"),
     ("16 bits", bmp(np.zeros((2, 4), np.uint8), 2, 16), "16 bits per pixel"),
-    ("own channels", bmp(np.zeros((2, 8), np.uint8), 2, 32, bytes(16), kind=3), "channels of its own making"),
+    ("own channels", bmp(np.zeros((2, 8), np.uint8), 2, 32, bytes(16), kind=3), "custom channel masks"),
     ("no columns", bmp(INDEX, 0, 8, bytes(16)), "0 columns"),
     ("bomb", bmp(INDEX, 2**31 - 1, 8, bytes(16)), "is cut short"),
     ("header of OS/2", b"BM" + bytes(12) + struct.pack("<I", 16) + bytes(99), "header of 16 bytes"),
     (
         "pixels in the palette",
         bmp(INDEX, 47, 8, bytes(16)).replace(b"F\0\0\0", b"B\0\0\0", 1),
-        "reaches into its pixels",
+        "overlaps its pixels",
     ),
-    ("beyond the palette", bmp(INDEX, 47, 8, bytes(8)), "uses colour 3 of a palette of 2"),
+    ("beyond the palette", bmp(INDEX, 47, 8, bytes(8)), "uses index 3 of a palette with 2"),
 ]
 
 
@@ -362,7 +362,7 @@ def test_a_lossy_webp_is_an_image_and_no_label() -> None:
     data = encoded_as(".webp", SMOOTH, cv2.IMWRITE_WEBP_QUALITY, 90)
     assert np.array_equal(decode_image(data, RULES), opencv_rgb(data))
     assert read_header(BytesIO(data)).size == (33, 47)
-    with pytest.raises(BadPair, match="blurs labels"):
+    with pytest.raises(BadPair, match="lossy compression"):
         decode_label(data, as_index=False)
 
 
@@ -442,7 +442,7 @@ def test_gray_with_an_opaque_alpha_is_a_label_of_numbers() -> None:
 def test_images_of_sixteen_bits_need_a_range_and_keep_all_their_bits() -> None:
     wide = np.random.default_rng(0).integers(0, 1 << 16, (9, 8, 3), dtype=np.uint16)
     data = png(wide.astype(">u2").view(np.uint8).reshape(9, -1), 16, 2)
-    with pytest.raises(BadPair, match="16 bits per channel; images have 8, or need --image-range LOW,HIGH"):
+    with pytest.raises(BadPair, match="16 bits per channel, not 8; give --image-range LOW,HIGH"):
         decode_image(data, RULES)
     pixels = decode_image(data, ImageRules((0, 65535)))
     assert pixels.dtype == np.float32
@@ -464,9 +464,9 @@ def test_what_is_no_number_is_refused_and_infinity_is_beyond_the_range() -> None
     pixels[0, 0] = np.inf
     assert decode_image(tiff(pixels), ImageRules((0, 3)))[0, 0, 0] == 1
     pixels[0, 0] = np.nan
-    with pytest.raises(BadPair, match="no number"):
+    with pytest.raises(BadPair, match="not numbers"):
         decode_image(tiff(pixels), ImageRules((0, 3)))
-    with pytest.raises(BadPair, match="labels are whole numbers"):
+    with pytest.raises(BadPair, match="labels must be integers"):
         decode_label(tiff(pixels), as_index=True)
 
 
@@ -474,9 +474,9 @@ def test_what_is_no_number_is_refused_and_infinity_is_beyond_the_range() -> None
 def test_more_pixels_than_allowed_are_refused(suffix: str) -> None:
     data = encoded_as(suffix, IMAGE)
     decode_image(data, ImageRules(max_pixels=33 * 47))
-    with pytest.raises(BadPair, match=re.escape("claims 47x33 pixels; there must be some, and at most 1550 (--max-p")):
+    with pytest.raises(BadPair, match=re.escape("claims 47x33 pixels; 1 to 1550 are allowed (--max-p")):
         decode_image(data, ImageRules(max_pixels=33 * 47 - 1))
-    with pytest.raises(BadPair, match="at most 1550"):
+    with pytest.raises(BadPair, match="1 to 1550 are allowed"):
         decode_label(data, as_index=True, lossy=True, max_pixels=33 * 47 - 1)
 
 

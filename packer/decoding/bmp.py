@@ -1,4 +1,4 @@
-"""BMP: rows of bytes, decoded here; the kinds that are compressed are refused."""
+"""Decode BMP: uncompressed rows of bytes. Compressed BMP is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import BinaryIO
 import cv2
 import numpy as np
 
-from packer.decoding.header import Header, Pixels, Stored, seen_through
+from packer.decoding.header import Header, Pixels, Stored, alpha_if_used
 from packer.errors import BadPair
 
 SIGNATURE = b"BM"
@@ -23,7 +23,7 @@ _OPAQUE_OR_NOT = 0xFF000000
 
 @dataclass(frozen=True)
 class _Bmp:
-    """What the header says: where rows and palette lie, and which way the rows go."""
+    """The header: where rows and palette are, and the order of the rows."""
 
     width: int
     height: int
@@ -49,7 +49,7 @@ def read(file: BinaryIO) -> Header:
 
 
 def decode(data: bytes, header: Header) -> Stored:
-    """Indices with their palette, or colours; rows are stored from the bottom up, mostly."""
+    """Return indices with their palette, or colours. Rows are usually stored from the bottom up."""
     bmp = _read(BytesIO(data))
     rows = np.frombuffer(data, np.uint8, bmp.row_bytes * bmp.height, bmp.rows_at).reshape(bmp.height, bmp.row_bytes)
     if not bmp.is_top_down:
@@ -58,11 +58,11 @@ def decode(data: bytes, header: Header) -> Stored:
         return Stored(_indices(rows, bmp), palette=_palette(data, bmp))
     pixels = rows[:, : bmp.width * bmp.bits // 8].reshape(bmp.height, bmp.width, -1)
     colours = cv2.cvtColor(np.ascontiguousarray(pixels[..., :3]), cv2.COLOR_BGR2RGB)
-    return Stored(colours, seen_through(pixels[..., 3]) if bmp.has_alpha else None)
+    return Stored(colours, alpha_if_used(pixels[..., 3]) if bmp.has_alpha else None)
 
 
 def _read(file: BinaryIO) -> _Bmp:
-    """The header, of any version; what its words leave open is refused."""
+    """Read a header of any version; refuse what is ambiguous."""
     file.seek(0)
     start = file.read(14 + 124)
     rows_at, length = struct.unpack_from("<II", start, 10)
@@ -73,26 +73,26 @@ def _read(file: BinaryIO) -> _Bmp:
         width, height, planes, bits, compression = struct.unpack_from("<iiHHI", start, 18)
         (used,) = struct.unpack_from("<I", start, 46)
     else:
-        raise BadPair(f"has a header of {length} bytes, which no BMP has that can be packed")
+        raise BadPair(f"is a BMP with a header of {length} bytes, which is not supported; convert it to PNG")
     if compression in _COMPRESSED:
         raise BadPair(f"is a BMP compressed by {_COMPRESSED[compression]}; convert it to PNG")
     if compression == _BITFIELDS and bits == 32:
         if struct.unpack_from("<III", start, 54) != _MASKS:
-            raise BadPair("is a BMP with channels of its own making; convert it to PNG")
+            raise BadPair("is a BMP with custom channel masks; convert it to PNG")
         alpha_mask = struct.unpack_from("<I", start, 66)[0] if length >= 56 else 0
     elif compression != _RGB:
-        raise BadPair(f"is a BMP of the kind {compression} with {bits} bits; convert it to PNG")
+        raise BadPair(f"is a BMP with compression {compression} and {bits} bits; convert it to PNG")
     if bits not in (1, 4, 8, 24, 32) or planes != 1 or width <= 0 or alpha_mask not in (0, _OPAQUE_OR_NOT):
         raise BadPair(f"is a BMP with {bits} bits per pixel, {planes} planes and {width} columns; convert it to PNG")
     entries = min(used or 1 << bits, 1 << bits) if bits <= 8 else 0
     palette_width = 3 if length == _CORE else 4
     if rows_at < 14 + length + entries * palette_width:
-        raise BadPair("is damaged: its header or palette reaches into its pixels")
+        raise BadPair("is damaged: its header or palette overlaps its pixels")
     return _Bmp(width, abs(height), bits, height < 0, bool(alpha_mask), rows_at, 14 + length, entries, palette_width)
 
 
 def _indices(rows: Pixels, bmp: _Bmp) -> Pixels:
-    """One number per pixel; of less than 8 bits, the first pixel is in the highest."""
+    """Return one number per pixel. Of pixels with less than 8 bits, the first is in the highest bits."""
     if bmp.bits == 8:
         return np.ascontiguousarray(rows[:, : bmp.width])
     shifts = np.arange(8 - bmp.bits, -1, -bmp.bits, dtype=np.uint8)
@@ -101,7 +101,7 @@ def _indices(rows: Pixels, bmp: _Bmp) -> Pixels:
 
 
 def _palette(data: bytes, bmp: _Bmp) -> Pixels:
-    """Blue, green and red are stored; all opaque."""
+    """Return rows of red, green, blue, alpha; the file has blue, green, red, and all are opaque."""
     size = bmp.palette_size * bmp.palette_width
     colours = np.frombuffer(data, np.uint8, size, bmp.palette_at).reshape(-1, bmp.palette_width)
     return np.concatenate([colours[:, 2::-1], np.full((len(colours), 1), 255, np.uint8)], axis=1)

@@ -1,4 +1,4 @@
-"""Decoding: from a file's bytes to upright pixels, or a plain word why not."""
+"""Decode the bytes of a file to upright pixels, or raise a BadPair that gives the reason."""
 
 from __future__ import annotations
 
@@ -11,43 +11,44 @@ from numpy.typing import NDArray
 
 from packer.decoding import jpeg, opencv
 from packer.decoding.file_types import kind_of, read_header
-from packer.decoding.header import Header, Pixels, Stored, seen_through
+from packer.decoding.header import Header, Pixels, Stored, alpha_if_used
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
 
-SEE_THROUGH = "has transparent pixels, and nobody knows what is behind them; flatten it"
+TRANSPARENT = "has transparent pixels, whose colour depends on the background; flatten it"
 
 
 @lru_cache(maxsize=1)
 def decoder_identity() -> str:
-    """Which decoders decide the pixels: another libjpeg may round another way."""
+    """Return the versions of the decoders: another libjpeg may round differently."""
     return f"{opencv.identity()}, {jpeg.identity()}"
 
 
 def check_image(header: Header, rules: ImageRules) -> None:
-    """Refuse what would be packed other than it is."""
+    """Refuse an image whose numbers need a range and have none."""
     if (header.depth > 8 or header.is_float) and rules.image_range is None:
-        what = f"{header.depth} bits per channel"
-        raise BadPair(f"has {what}; images have 8, or need --image-range LOW,HIGH: what is to be 0 and 1")
+        raise BadPair(
+            f"has {header.depth} bits per channel, not 8; give --image-range LOW,HIGH, the numbers that become 0 and 1"
+        )
 
 
 def check_label(header: Header, lossy: bool = False) -> None:
-    """Refuse what cannot carry a label."""
+    """Refuse a picture that cannot hold a label."""
     if header.is_lossy and not lossy:
-        raise BadPair(f"is a {header.kind} whose compression blurs labels, so it must be PNG")
+        raise BadPair(f"is a {header.kind} with lossy compression, which changes labels; use PNG")
     if header.is_float:
-        raise BadPair("has floating-point numbers; labels are whole numbers or colours")
+        raise BadPair("has floating-point numbers; labels must be integers or colours")
     if header.depth == 16 and header.channels != 1:
-        raise BadPair("has 16 bits per colour channel; labels have 8, or 16 in gray")
+        raise BadPair("has 16 bits per colour channel; labels must have 8, or be gray")
 
 
 def decode_image(data: bytes, rules: ImageRules) -> NDArray[np.uint8] | NDArray[np.float32]:
-    """An image as upright (H,W,3) RGB: uint8, or float32 from 0 to 1 with a range. Gray is three equal channels."""
+    """Return an image as upright (H,W,3) RGB: uint8, or float32 from 0 to 1 with a range. Gray has equal channels."""
     header = read_header(BytesIO(data), rules.max_pixels)
     check_image(header, rules)
     stored = _coloured(_stored(data, header))
     if stored.alpha is not None and rules.alpha == "refuse":
-        raise BadPair(f"{SEE_THROUGH}, or pack the colours as they are with --alpha drop")
+        raise BadPair(f"{TRANSPARENT}, or pack the colours as they are with --alpha drop")
     pixels = stored.numbers
     if rules.image_range is not None:
         pixels = _ranged(pixels, *rules.image_range)
@@ -59,10 +60,10 @@ def decode_image(data: bytes, rules: ImageRules) -> NDArray[np.uint8] | NDArray[
 
 
 def decode_label(data: bytes, as_index: bool, lossy: bool = False, max_pixels: int = MOST_PIXELS) -> Pixels:
-    """A label as upright (H,W) numbers, or (H,W,3) RGB; (H,W,4) only where colours have see-through pixels.
+    """Return a label as upright (H,W) numbers or (H,W,3) RGB; as (H,W,4) only if there are transparent pixels.
 
-    A palette gives its indices if `as_index`, else its colours. Gray of less than 8 bits is the number in the file if
-    `as_index`, else the gray that it stands for.
+    A palette gives its indices if `as_index`, else its colours. Gray of less than 8 bits gives the number in the file
+    if `as_index`, else the gray from 0 to 255.
     """
     header = read_header(BytesIO(data), max_pixels)
     check_label(header, lossy)
@@ -72,52 +73,52 @@ def decode_label(data: bytes, as_index: bool, lossy: bool = False, max_pixels: i
     numbers, alpha = stored.numbers, stored.alpha
     if numbers.ndim == 2 and not as_index:
         numbers = _spread(numbers, header)
-    if alpha is None or (header.channels == 1 and numbers.ndim == 2):  # a gray that is marked is a number as well
+    if alpha is None or (header.channels == 1 and numbers.ndim == 2):  # a gray that tRNS marks is still a number
         return _upright(numbers, header)
     colours = cv2.cvtColor(numbers, cv2.COLOR_GRAY2RGB) if numbers.ndim == 2 else numbers
     return _upright(np.dstack([colours, alpha]), header)
 
 
 def decode_palette(data: bytes, max_pixels: int = MOST_PIXELS) -> Pixels | None:
-    """The palette of a label, rows of red, green, blue and alpha; None if it has none."""
+    """Return the palette of a label as rows of red, green, blue and alpha; None if it has none."""
     return _stored(data, read_header(BytesIO(data), max_pixels)).palette
 
 
 def _stored(data: bytes, header: Header) -> Stored:
     stored: Stored = kind_of(data[:16]).decode(data, header)
     if stored.numbers.shape[:2] != (header.stored_height, header.stored_width):
-        raise BadPair(f"decodes to {stored.numbers.shape[:2]}, its header says otherwise")
+        raise BadPair(f"decodes to {stored.numbers.shape[:2]}, which is not the size in its header")
     return stored
 
 
 def _coloured(stored: Stored) -> Stored:
-    """Colours for a palette's indices; one beyond the palette is no colour, whatever a decoder makes of it."""
+    """Replace the indices of a palette by its colours; refuse an index beyond the palette."""
     if stored.palette is None:
         return stored
-    most = int(stored.numbers.max())
-    if most >= len(stored.palette):
-        raise BadPair(f"is damaged: it uses colour {most} of a palette of {len(stored.palette)}")
+    highest = int(stored.numbers.max())
+    if highest >= len(stored.palette):
+        raise BadPair(f"is damaged: it uses index {highest} of a palette with {len(stored.palette)} colours")
     colours = stored.palette.view(np.uint32)[:, 0].take(stored.numbers)  # four channels at once: four times as fast
     channels = colours.view(np.uint8).reshape(*stored.numbers.shape, 4)
-    return Stored(cv2.cvtColor(channels, cv2.COLOR_RGBA2RGB), seen_through(channels[..., 3]))
+    return Stored(cv2.cvtColor(channels, cv2.COLOR_RGBA2RGB), alpha_if_used(channels[..., 3]))
 
 
 def _spread(numbers: Pixels, header: Header) -> Pixels:
-    """Gray of less than 8 bits as 0..255."""
+    """Spread gray of less than 8 bits over 0..255."""
     return numbers * np.uint8(255 // (2**header.depth - 1)) if header.depth < 8 else numbers
 
 
 def _ranged(numbers: Pixels, low: float, high: float) -> NDArray[np.float32]:
-    """The numbers in the file, with `low` as 0 and `high` as 1; those outside become the nearer of both."""
-    with np.errstate(all="ignore"):  # infinite numbers are beyond the range like others
+    """Scale numbers so that `low` becomes 0 and `high` 1; clip those outside."""
+    with np.errstate(all="ignore"):  # infinite numbers are clipped like others
         scaled = (numbers.astype(np.float32) - np.float32(low)) / np.float32(high - low)
     if np.isnan(scaled).any():
-        raise BadPair("has pixels that are no number (NaN)")
+        raise BadPair("has pixels that are not numbers (NaN)")
     return np.clip(scaled, 0, 1, out=scaled)
 
 
 def _upright(pixels: Pixels, header: Header) -> Pixels:
-    """Turn the pixels as the orientation says."""
+    """Turn the pixels upright."""
     if header.orientation >= 5:
         pixels = pixels.swapaxes(0, 1)
     if header.orientation in (2, 3, 6, 7):

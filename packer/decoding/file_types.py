@@ -1,4 +1,4 @@
-"""Which kind of picture a file is, by its first bytes: those that can be packed, and those that have a name."""
+"""Find the picture format of a file by its first bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OTHERS = {
 
 
 def kind_of(start: bytes) -> ModuleType:
-    """The module that reads a file which begins with these 16 bytes."""
+    """Return the module that reads a file with these first 16 bytes. Raise BadPair if there is none."""
     for signatures, kind in _KINDS:
         if start.startswith(signatures):
             return kind
@@ -46,12 +46,12 @@ def kind_of(start: bytes) -> ModuleType:
     if start[4:8] == b"ftyp":
         name = "a HEIF or AVIF"
     if name is None:
-        raise BadPair("is no PNG, JPEG, TIFF, BMP or WebP")
+        raise BadPair("is not a PNG, JPEG, TIFF, BMP or WebP")
     raise BadPair(f"is {name}, which cannot be packed; convert it to PNG")
 
 
 def read_header(file: BinaryIO, max_pixels: int = MOST_PIXELS) -> Header:
-    """The header of a picture. Raises BadPair where it is none, or one that says impossible things."""
+    """Read the header of a picture. Raise BadPair if it is damaged or not supported."""
     kind = kind_of(file.read(16))
     try:
         header: Header = kind.read(file)
@@ -59,5 +59,5 @@ def read_header(file: BinaryIO, max_pixels: int = MOST_PIXELS) -> Header:
         raise BadPair("ends within its header") from error
     if not 0 < header.stored_width * header.stored_height <= max_pixels:
         size = f"{header.stored_width}x{header.stored_height} pixels"
-        raise BadPair(f"claims {size}; there must be some, and at most {max_pixels} (--max-pixels)")
+        raise BadPair(f"claims {size}; 1 to {max_pixels} are allowed (--max-pixels)")
     return header

@@ -1,4 +1,4 @@
-"""What every kind of picture says of itself before it is decoded, what it stores, and which way is up."""
+"""`Header` and `Stored`: the facts of a picture before and after it is decoded; its orientation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _XMP_ORIENTATION = re.compile(rb"tiff:Orientation\s*(?:=\s*[\"']|>)\s*([1-8])\s*
 
 @dataclass(frozen=True)
 class Header:
-    """The facts of a picture. `channels` counts alpha, and 1 for a palette; `depth` is in bits per channel."""
+    """The facts of a picture. `channels` includes alpha and is 1 for a palette; `depth` is in bits per channel."""
 
     kind: str
     stored_width: int
@@ -29,12 +29,12 @@ class Header:
     is_float: bool = False
     is_lossy: bool = False
     orientation: int = 1
-    """EXIF's: 1 is upright, 5 to 8 are stored with sides swapped."""
+    """The EXIF number: 1 is upright, 5 to 8 have height and width swapped."""
     has_palette: bool = False
 
     @property
     def size(self) -> tuple[int, int]:
-        """(height, width) once upright."""
+        """The upright (height, width)."""
         if self.orientation >= 5:
             return self.stored_width, self.stored_height
         return self.stored_height, self.stored_width
@@ -42,9 +42,9 @@ class Header:
 
 @dataclass(frozen=True)
 class Stored:
-    """What a file stores, not yet turned: (H,W) numbers, or (H,W,3) colours with red first.
+    """The pixels of a file, not yet turned upright: (H,W) numbers or (H,W,3) RGB.
 
-    `alpha` is None where every pixel is opaque. With a palette (rows of red, green, blue, alpha), numbers are indices.
+    `alpha` is None if every pixel is opaque. With a palette (rows of red, green, blue, alpha), numbers are indices.
     """
 
     numbers: Pixels
@@ -52,13 +52,13 @@ class Stored:
     palette: NDArray[np.uint8] | None = None
 
 
-def seen_through(alpha: Pixels) -> Pixels | None:
-    """Alpha, if any pixel is not opaque."""
+def alpha_if_used(alpha: Pixels) -> Pixels | None:
+    """Return alpha, or None if every pixel is opaque."""
     return alpha if alpha.min() < np.iinfo(alpha.dtype).max else None
 
 
 def exif_orientation(tiff: bytes) -> int | None:
-    """The orientation in an EXIF block; None where it has none, 1 where it makes no sense."""
+    """Return the orientation in an EXIF block: None if it has none, 1 if it is not from 1 to 8."""
     tiff = tiff.removeprefix(EXIF)
     try:
         order = {b"II": "<", b"MM": ">"}[tiff[:2]]
@@ -75,6 +75,6 @@ def exif_orientation(tiff: bytes) -> int | None:
 
 
 def xmp_orientation(packet: bytes) -> int | None:
-    """The orientation in an XMP packet, which counts where EXIF has none."""
+    """Return the orientation in an XMP packet. It counts only if EXIF has none."""
     found = _XMP_ORIENTATION.search(packet)
     return int(found[1]) if found else None

@@ -1,4 +1,4 @@
-"""JPEG: every warning of libjpeg is a refusal, for where it warns it has filled in what was missing."""
+"""Decode JPEG. Every warning of libjpeg is a refusal: where it warns, it has invented missing pixels."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from packer.errors import BadPair
 SIGNATURE = b"\xff\xd8"
 _XMP = b"http://ns.adobe.com/xap/1.0/\0"
 _FRAMES = (0xC0, 0xC1, 0xC2, 0xC9, 0xCA)
-"""Baseline, extended and progressive, with either entropy coding; the others are lossless or in several frames."""
+"""Baseline, extended and progressive, with either entropy coding. The others are lossless or hierarchical."""
 
 
 def read(file: BinaryIO) -> Header:
-    """Follow the markers up to the scan: the frame header is on the way, and so is the orientation."""
+    """Follow the markers up to the first scan. Frame header and orientation come before it."""
     frame: tuple[int, ...] | None = None
     exif: int | None = None
     xmp: int | None = None
@@ -50,7 +50,7 @@ def read(file: BinaryIO) -> Header:
 
 
 def decode(data: bytes, header: Header) -> Stored:
-    """Numbers of a gray JPEG, colours of any other."""
+    """Return the numbers of a gray JPEG, or the colours of any other."""
     try:
         pixels = simplejpeg.decode_jpeg(data, "GRAY" if header.channels == 1 else "RGB", strict=True)
     except ValueError as error:
@@ -65,27 +65,27 @@ def identity() -> str:
 
 
 def _check_scans(data: bytes, channels: int) -> None:
-    """Refuse a file that ends properly, but before the scans that bring the last bits of every channel."""
+    """Refuse a file that ends properly, but lacks the scans with the last bits of a channel."""
     file = BytesIO(data)
     read(file)
-    place, end = file.tell() - 2, None
+    scan, end = file.tell() - 2, None
     missing: dict[int, list[int]] = {}
-    while place >= 0:
-        count = data[place + 4]
-        first, last, bits = struct.unpack_from("BBB", data, place + 5 + 2 * count)
-        for channel in data[place + 5 : place + 5 + 2 * count : 2]:
+    while scan >= 0:
+        count = data[scan + 4]
+        first, last, bits = struct.unpack_from("BBB", data, scan + 5 + 2 * count)
+        for channel in data[scan + 5 : scan + 5 + 2 * count : 2]:
             missing.setdefault(channel, [1] * 64)[first : last + 1] = [bits & 15] * (last + 1 - first)
         if end is None:
             if len(missing) == channels and not any(map(any, missing.values())):
-                return  # a scan brought it all, as of most files; looking for more takes longer than all else here
-            end = data.find(b"\xff\xd9", place)
-        place = data.find(b"\xff\xda", place + 2, end)
+                return  # most files have one scan for everything; searching for more takes longer than all else here
+            end = data.find(b"\xff\xd9", scan)
+        scan = data.find(b"\xff\xda", scan + 2, end)
     if len(missing) < channels or any(any(bits) for bits in missing.values()):
         raise BadPair("is damaged: its last scans are missing")
 
 
 def _marker(file: BinaryIO) -> int:
-    """The next marker that a length follows, or that ends the header."""
+    """Return the next marker that has a length or ends the header."""
     while True:
         marker = file.read(2)
         while marker[1] == 0xFF:  # padding

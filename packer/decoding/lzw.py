@@ -15,7 +15,7 @@ from packer.errors import BadPair
 
 CLEAR, END, FIRST_FREE = 256, 257, 258
 _MOST_CODES = 4096 + 1024 - FIRST_FREE
-"""Codes from one CLEAR to the next. The table is full after 3,838; libtiff, too, accepts 1,024 more and then refuses."""
+"""Codes from one CLEAR to the next. The table is full after 3,838; like libtiff, allow 1,024 more."""
 _WIDTHS = np.array([min(12, (FIRST_FREE + index).bit_length()) for index in range(_MOST_CODES)])
 """Bits of each code after a CLEAR: they depend on the number of codes alone, so codes can be split without a table."""
 _ENDS = np.cumsum(_WIDTHS)

@@ -1,4 +1,4 @@
-"""OpenCV's decoder, with its failures in our words."""
+"""Call OpenCV's decoder, and turn its errors into a BadPair."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from packer.errors import BadPair
 
 
 def decode(data: bytes, flags: int) -> Pixels:
-    """The stored pixels; turning them is ours to do, so that image and label follow the same rule."""
+    """Return the stored pixels, not turned by EXIF: `decode` turns image and label by the same rule."""
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:
-        if error.code == cv2.Error.StsNoMem:  # says nothing about the picture, so it must not become a verdict on it
+        if error.code == cv2.Error.StsNoMem:  # not the fault of the picture, so it must not make the pair bad
             raise MemoryError(error.err) from error
         raise BadPair(f"cannot be decoded ({error.err})") from error
     if pixels is None:
@@ -25,7 +25,7 @@ def decode(data: bytes, flags: int) -> Pixels:
 
 
 def identity() -> str:
-    """OpenCV and the libraries inside it that decide pixels."""
+    """Return the versions of OpenCV and of the libraries inside it that decide pixels."""
     about = cv2.getBuildInformation()
     parts = [f"opencv {cv2.__version__}"]
     for name in ("PNG", "WEBP"):

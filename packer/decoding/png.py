@@ -1,4 +1,4 @@
-"""PNG: the chunks are ours to check and choose from; OpenCV only unpacks the raster."""
+"""Decode PNG. Chunks are checked and chosen here; OpenCV only unpacks the pixels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding import opencv
-from packer.decoding.header import Header, Pixels, Stored, exif_orientation, seen_through, xmp_orientation
+from packer.decoding.header import Header, Pixels, Stored, alpha_if_used, exif_orientation, xmp_orientation
 from packer.errors import BadPair
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -24,7 +24,7 @@ _XMP = b"XML:com.adobe.xmp\0\0\0"
 
 
 def read(file: BinaryIO) -> Header:
-    """Read the chunks' headers; only IHDR and what tells the orientation matter, and that may come after the pixels."""
+    """Read the headers of all chunks: the orientation may come after the pixels."""
     facts: tuple[int, ...] | None = None
     exif: int | None = None
     xmp: int | None = None
@@ -45,12 +45,12 @@ def read(file: BinaryIO) -> Header:
     assert facts is not None
     width, height, depth, colour, *_ = facts
     if depth not in _DEPTHS.get(colour, ()):
-        raise BadPair(f"claims the colour type {colour} with {depth} bits, which no PNG has")
+        raise BadPair(f"is not a valid PNG: colour type {colour} with {depth} bits")
     return Header("PNG", width, height, depth, _CHANNELS[colour], orientation=exif or xmp or 1, has_palette=colour == 3)
 
 
 def decode(data: bytes, header: Header) -> Stored:
-    """Gray and palette as the numbers in the file, colours as colours; tRNS and alpha both as alpha."""
+    """Return gray and palettes as the numbers in the file, the rest as colours, tRNS and alpha as alpha."""
     palette, marked = b"", b""
     raster = [SIGNATURE]
     for kind, start, end in _chunks(data):
@@ -66,7 +66,7 @@ def decode(data: bytes, header: Header) -> Stored:
 
 
 def _stored(raster: bytes, colour: int, header: Header, palette: bytes, marked: bytes) -> Stored:
-    """Unpack the raster, and say of each pixel what the palette and tRNS make of it."""
+    """Unpack the pixels of a PNG without PLTE and tRNS, and apply these two."""
     if colour in (GRAY, PALETTE):
         numbers = opencv.decode(raster, cv2.IMREAD_UNCHANGED)
         if header.depth < 8:  # OpenCV spreads them over 0..255
@@ -79,49 +79,49 @@ def _stored(raster: bytes, colour: int, header: Header, palette: bytes, marked: 
         numbers = opencv.decode(raster, flags)
         return Stored(numbers, _marked(numbers, marked))
     pixels = opencv.decode(raster, cv2.IMREAD_UNCHANGED)
-    alpha = seen_through(pixels[..., 3])
+    alpha = alpha_if_used(pixels[..., 3])
     if colour == GRAY_ALPHA:
         return Stored(np.ascontiguousarray(pixels[..., 0]), alpha)
     return Stored(cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB), alpha)
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Each chunk as (type, start, end) of its content; a wrong checksum, order or end is damage."""
-    place, previous, seen = len(SIGNATURE), b"", set[bytes]()
-    while place + 12 <= len(data):
-        (length,) = struct.unpack_from(">I", data, place)
-        kind, start, end = data[place + 4 : place + 8], place + 8, place + 8 + length
+    """Yield each chunk as (type, start, end) of its content. A wrong checksum, order or end is damage."""
+    offset, previous, before = len(SIGNATURE), b"", set[bytes]()
+    while offset + 12 <= len(data):
+        (length,) = struct.unpack_from(">I", data, offset)
+        kind, start, end = data[offset + 4 : offset + 8], offset + 8, offset + 8 + length
         if end + 4 > len(data):
             break
-        _check_kind(kind, first=not seen)
-        if zlib.crc32(memoryview(data)[place + 4 : end]) != struct.unpack_from(">I", data, end)[0]:
+        _check_kind(kind, first=not before)
+        if zlib.crc32(memoryview(data)[offset + 4 : end]) != struct.unpack_from(">I", data, end)[0]:
             raise BadPair(f"is damaged: the checksum of its chunk {kind.decode('latin-1')!r} is wrong")
-        if kind in seen and kind in _CRITICAL and not kind == previous == b"IDAT":
-            raise BadPair(f"is damaged: its chunk {kind.decode('latin-1')!r} comes again")
+        if kind in before and kind in _CRITICAL and not kind == previous == b"IDAT":
+            raise BadPair(f"is damaged: it has more than one chunk {kind.decode('latin-1')!r}")
         yield kind, start, end
         if kind == b"IEND":
             return
-        seen.add(kind)
-        place, previous = end + 4, kind
+        before.add(kind)
+        offset, previous = end + 4, kind
     raise BadPair("is cut short")
 
 
 def _check_kind(kind: bytes, first: bool) -> None:
-    """Refuse what is no PNG, what is more than one picture, and what the standard says must be understood."""
+    """Refuse chunks that do not belong to one still picture, and critical chunks that are not in the standard."""
     if kind == b"CgBI":
-        raise BadPair("is a PNG in Apple's own form (CgBI), with other colours; convert it to PNG")
+        raise BadPair("is an Apple CgBI PNG, whose colours are altered; convert it to PNG")
     if first and kind != b"IHDR":
         raise BadPair("is not a PNG that follows the standard: it does not begin with IHDR")
     if kind == b"acTL":
-        raise BadPair("is an animated PNG; save the picture that is meant alone")
+        raise BadPair("is an animated PNG; save one frame as a PNG")
     if not kind[0] & 0x20 and kind not in _CRITICAL:
-        raise BadPair(f"is damaged: no PNG has a chunk {kind.decode('latin-1')!r}")
+        raise BadPair(f"is damaged: unknown critical chunk {kind.decode('latin-1')!r}")
 
 
 def _as_gray(content: bytes) -> bytes:
-    """The chunk IHDR, with gray in place of a palette: the raster of both is the same, and its values are indices.
+    """Return the chunk IHDR with gray instead of a palette: gray values are then the indices.
 
-    OpenCV has no way to decode a palette without applying it.
+    OpenCV cannot decode a palette without applying it. The pixels of gray and palette are stored alike.
     """
     colour = GRAY if content[9] == PALETTE else content[9]
     chunk = b"IHDR" + content[:9] + bytes((colour,)) + content[10:]
@@ -129,7 +129,7 @@ def _as_gray(content: bytes) -> bytes:
 
 
 def _palette(colours: bytes, opacity: bytes) -> NDArray[np.uint8]:
-    """PLTE and tRNS as rows of red, green, blue, alpha."""
+    """Return PLTE and tRNS as rows of red, green, blue, alpha."""
     rows = np.full((len(colours) // 3, 4), 255, np.uint8)
     rows[:, :3] = np.frombuffer(colours[: 3 * len(rows)], np.uint8).reshape(-1, 3)
     known = min(len(opacity), len(rows))
@@ -138,7 +138,7 @@ def _palette(colours: bytes, opacity: bytes) -> NDArray[np.uint8]:
 
 
 def _marked(numbers: Pixels, marked: bytes) -> Pixels | None:
-    """Alpha where tRNS marks one gray or colour as see-through; one of a wrong length marks nothing."""
+    """Return alpha if tRNS marks a gray or colour that occurs as transparent. A tRNS of wrong length is ignored."""
     channels = 1 if numbers.ndim == 2 else 3
     if len(marked) != 2 * channels:
         return None

@@ -1,4 +1,4 @@
-"""What the user decides about images: how far numbers reach, what becomes of alpha, how large a picture may be."""
+"""`ImageRules`: the user's choices for images: range of numbers, alpha, largest size."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from readers.contract.json_entry import Entry
 
 ALPHAS = ("refuse", "drop")
 MOST_PIXELS = 1 << 28
-"""A header may claim any size; decoding one of 60,000 x 60,000 would take the machine down."""
+"""The most pixels of a picture, by default. A header may claim any size; 60,000 x 60,000 pixels fill the memory."""
 
 
 @dataclass(frozen=True)
 class ImageRules:
-    """`image_range` is what becomes 0 and 1: of the numbers in the file, so of 8 bits it would be 0,255."""
+    """`image_range` holds the numbers in the file that become 0 and 1; for all of 8 bits these are 0 and 255."""
 
     image_range: tuple[float, float] | None = None
     alpha: str = "refuse"

@@ -1,4 +1,4 @@
-"""TIFF: blocks of numbers, decoded here, for libtiff under OpenCV fills what is damaged and goes on."""
+"""Decode TIFF. This is done here, because libtiff under OpenCV fills damaged blocks in silence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.header import Header, Pixels, Stored, seen_through
+from packer.decoding.header import Header, Pixels, Stored, alpha_if_used
 from packer.decoding.lzw import unpack_lzw
 from packer.errors import BadPair
 
@@ -53,13 +53,13 @@ _NO_PREDICTOR, _DIFFERENCES, _PLANES = 1, 2, 3
 
 @dataclass(frozen=True)
 class _Tiff:
-    """The one directory of the file."""
+    """The only directory of the file."""
 
     order: str
     tags: dict[int, tuple[int, ...]]
 
     def one(self, tag: int) -> int:
-        """The number of a tag that has one, or the same for each channel."""
+        """Return the number of a tag. A number per channel is fine if all are equal."""
         numbers = self.tags.get(tag) or ((_DEFAULTS[tag],) if tag in _DEFAULTS else ())
         if not numbers or len(set(numbers)) > 1:
             raise BadPair(f"is a TIFF whose tag {tag} is {numbers or 'missing'}; convert it to PNG")
@@ -69,7 +69,7 @@ class _Tiff:
     def dtype(self) -> str:
         bits, kind = self.one(BITS), self.one(SAMPLE_FORMAT)
         if (bits, kind) not in _NUMBERS:
-            words = {1: "", 2: "signed ", 3: "floating-point "}.get(kind, "strange ")
+            words = {1: "", 2: "signed ", 3: "floating-point "}.get(kind, "unknown ")
             raise BadPair(f"is a TIFF of {words}numbers with {bits} bits; only 8, 16 and float32 can be packed")
         return _NUMBERS[bits, kind]
 
@@ -79,7 +79,7 @@ class _Tiff:
 
     @property
     def block(self) -> tuple[int, int]:
-        """(height, width) of a tile, or of a strip."""
+        """The (height, width) of a tile or strip."""
         if self.is_tiled:
             return self.one(TILE_HEIGHT), self.one(TILE_WIDTH)
         return min(self.one(STRIP_ROWS), self.one(HEIGHT)), self.one(WIDTH)
@@ -90,7 +90,7 @@ class _Tiff:
 
 
 def read(file: BinaryIO) -> Header:
-    """Every reason to refuse a TIFF is in its directory, but for damaged blocks."""
+    """Read the directory, and refuse what cannot be decoded. Only damage of the blocks is found later."""
     tiff = _read(file)
     width, height, samples = tiff.one(WIDTH), tiff.one(HEIGHT), tiff.one(SAMPLES)
     is_float = tiff.dtype == "f4"
@@ -99,10 +99,10 @@ def read(file: BinaryIO) -> Header:
         raise BadPair(f"is a TIFF compressed by {_COMPRESSIONS.get(compression, compression)}; convert it to PNG")
     if tiff.one(PREDICTOR) not in (_NO_PREDICTOR, _PLANES if is_float else _DIFFERENCES):
         raise BadPair(
-            f"is a TIFF with the predictor {tiff.one(PREDICTOR)}, which is not for its numbers; write it without"
+            f"is a TIFF with the predictor {tiff.one(PREDICTOR)}, which does not fit its numbers; save it with 1"
         )
     if tiff.one(FILL_ORDER) != 1 or (samples > 1 and tiff.one(PLANAR) != 1):
-        raise BadPair("is a TIFF with its channels or bits in another order (PlanarConfiguration 2, FillOrder 2)")
+        raise BadPair("is a TIFF with PlanarConfiguration 2 or FillOrder 2; save it with 1")
     turned = tiff.one(ORIENTATION)
     turned = turned if 1 <= turned <= 8 else 1
     palette = tiff.one(PHOTOMETRIC) == _INDEXED
@@ -110,31 +110,31 @@ def read(file: BinaryIO) -> Header:
 
 
 def decode(data: bytes, header: Header) -> Stored:
-    """Gray, indices with their palette, or colours; alpha in a channel of its own."""
+    """Return gray, indices with their palette, or colours; alpha is separate."""
     tiff = _read(BytesIO(data))
     samples = header.channels
     pixels = np.empty((header.stored_height, header.stored_width, samples), tiff.dtype)
     for top, left, block in _blocks(tiff, data, samples):
-        place = pixels[top : top + block.shape[0], left : left + block.shape[1]]
-        place[:] = block[: place.shape[0], : place.shape[1]]
-    alpha = seen_through(pixels[..., -1]) if tiff.has_alpha else None
+        target = pixels[top : top + block.shape[0], left : left + block.shape[1]]
+        target[:] = block[: target.shape[0], : target.shape[1]]
+    alpha = alpha_if_used(pixels[..., -1]) if tiff.has_alpha else None
     if samples <= 2:
         return Stored(np.ascontiguousarray(pixels[..., 0]), alpha, _palette(tiff))
     return Stored(np.ascontiguousarray(pixels[..., :3]), alpha)
 
 
 def _read(file: BinaryIO) -> _Tiff:
-    """The directory's whole numbers; other types do not concern the pixels."""
+    """Read the integers of the directory. Other types do not matter for the pixels."""
     file.seek(0)
     start = file.read(8)
     if start[2:4] in (b"+\0", b"\0+"):
-        raise BadPair("is a BigTIFF; write it as a TIFF of less than 4 GiB")
+        raise BadPair("is a BigTIFF; save it as a TIFF of less than 4 GiB")
     order = {b"II": "<", b"MM": ">"}[start[:2]]
     file.seek(struct.unpack_from(order + "I", start, 4)[0])
     (count,) = struct.unpack(order + "H", file.read(2))
     directory = file.read(12 * count + 4)
     if struct.unpack_from(order + "I", directory, 12 * count)[0] != 0:
-        raise BadPair("is a TIFF of several pages; save the one that is meant alone")
+        raise BadPair("is a TIFF with several pages; save one page alone")
     tags = {}
     for entry in range(0, 12 * count, 12):
         tag, kind, numbers = struct.unpack_from(order + "HHI", directory, entry)
@@ -158,7 +158,7 @@ def _count(tag: int, numbers: int) -> int:
 
 
 def _numbers(file: BinaryIO, layout: str, inline: bytes) -> tuple[int, ...]:
-    """The numbers of an entry: in the entry itself where they fit, else where it says."""
+    """Return the numbers of an entry. Up to four bytes are in the entry itself, more are at its offset."""
     size = struct.calcsize(layout)
     if size > 4:
         file.seek(struct.unpack(layout[0] + "I", inline)[0])
@@ -167,21 +167,21 @@ def _numbers(file: BinaryIO, layout: str, inline: bytes) -> tuple[int, ...]:
 
 
 def _check_colours(tiff: _Tiff, samples: int) -> None:
-    """Gray, RGB or a palette, and one more channel if it is said to be alpha."""
+    """Allow gray, RGB or a palette, and one more channel if it is declared as alpha."""
     photometric, extra = tiff.one(PHOTOMETRIC), tiff.tags.get(EXTRA_SAMPLES, ())
     colours = {_GRAY: 1, _RGB: 3, _INDEXED: 1}.get(photometric)
     if colours is None:
         raise BadPair(f"is a TIFF of {_PHOTOMETRICS.get(photometric, photometric)}; convert it to gray or RGB")
     if photometric == _INDEXED and (samples, tiff.dtype) != (1, "u1"):
-        raise BadPair("is a TIFF with a palette of other than 8 bits; convert it to PNG")
+        raise BadPair("is a TIFF with a palette, but not with 8 bits; convert it to PNG")
     if samples == colours + 1 and len(extra) == 1 and extra[0] in (1, 2) and tiff.dtype != "f4":
         return
     if samples != colours:
-        raise BadPair(f"is a TIFF of {samples} channels, not {colours}; choose those that are meant")
+        raise BadPair(f"is a TIFF with {samples} channels, not {colours}; save it with {colours}")
 
 
 def _blocks(tiff: _Tiff, data: bytes, samples: int) -> Iterator[tuple[int, int, Pixels]]:
-    """Each strip or tile as (row, column, pixels); every one must be in the file and give all its pixels."""
+    """Yield each strip or tile as (row, column, pixels). Each must lie within the file and have all its pixels."""
     (tall, wide), height, width = tiff.block, tiff.one(HEIGHT), tiff.one(WIDTH)
     names = (TILE_OFFSETS, TILE_BYTES) if tiff.is_tiled else (STRIP_OFFSETS, STRIP_BYTES)
     offsets, counts = (tiff.tags.get(name, ()) for name in names)
@@ -189,7 +189,7 @@ def _blocks(tiff: _Tiff, data: bytes, samples: int) -> Iterator[tuple[int, int, 
         raise BadPair(f"is damaged: its blocks are {tall}x{wide}")
     needed = -(-height // tall) * -(-width // wide)
     if not needed == len(offsets) == len(counts):
-        raise BadPair(f"is damaged: it has {len(offsets)} blocks, and needs {needed}")
+        raise BadPair(f"is damaged: it has {len(offsets)} blocks and needs {needed}")
     corners = product(range(0, height, tall), range(0, width, wide))
     unpack, stored = _UNPACK[tiff.one(COMPRESSION)], np.dtype(tiff.order + tiff.dtype)
     for (top, left), offset, count in zip(corners, offsets, counts, strict=True):
@@ -208,16 +208,16 @@ def _blocks(tiff: _Tiff, data: bytes, samples: int) -> Iterator[tuple[int, int, 
 
 
 def _from_planes(raw: bytes, rows: int, wide: int, samples: int) -> Pixels:
-    """Floats whose four bytes lie in a plane each, the highest first, as differences along the row."""
+    """Undo predictor 3: a plane for each of the four bytes of a float, the highest first, as differences in a row."""
     differences = np.frombuffer(raw, np.uint8).reshape(rows, 4 * wide, samples)
     planes = np.cumsum(differences, axis=1, dtype=np.uint8).reshape(rows, 4, wide * samples)
     return np.ascontiguousarray(planes.swapaxes(1, 2)).view(">f4").reshape(rows, wide, samples)
 
 
 def _palette(tiff: _Tiff) -> NDArray[np.uint8] | None:
-    """Rows of red, green, blue, alpha; 16 bits per colour are stored, of which 8 are meant.
+    """Return rows of red, green, blue, alpha. TIFF stores 16 bits per colour, of which the upper 8 count.
 
-    Where no number needs more than 8 bits, they are the colours themselves: writers err so, and libtiff reads it so.
+    If no number needs more than 8 bits, the lower 8 count: some writers make this mistake, and libtiff allows it.
     """
     if tiff.one(PHOTOMETRIC) != _INDEXED:
         return None
@@ -234,7 +234,7 @@ def _plain(block: bytes, size: int) -> bytes:
 
 
 def _deflated(block: bytes, size: int) -> bytes:
-    """zlib's checksum at the end must be right, so nothing damaged passes."""
+    """Decompress zlib. The checksum at its end must be right, so no damage passes."""
     stream = zlib.decompressobj()
     try:
         raw = stream.decompress(block, size + 1)
@@ -244,16 +244,16 @@ def _deflated(block: bytes, size: int) -> bytes:
 
 
 def _packbits(block: bytes, size: int) -> bytes:
-    """Runs and copies, each with its length before it."""
-    raw, place = bytearray(), 0
-    while len(raw) < size and place + 1 < len(block):
-        length = block[place]
+    """Unpack runs and copies, each with its length in front."""
+    raw, offset = bytearray(), 0
+    while len(raw) < size and offset + 1 < len(block):
+        length = block[offset]
         if length < 128:
-            raw += block[place + 1 : place + 2 + length]
-            place += 2 + length
+            raw += block[offset + 1 : offset + 2 + length]
+            offset += 2 + length
         else:
-            raw += block[place + 1 : place + 2] * (257 - length if length > 128 else 0)
-            place += 2 if length > 128 else 1
+            raw += block[offset + 1 : offset + 2] * (257 - length if length > 128 else 0)
+            offset += 2 if length > 128 else 1
     return bytes(raw)
 
 

@@ -1,4 +1,4 @@
-"""WebP: the container is ours to check, OpenCV decodes; lossless where the pixels are VP8L."""
+"""Decode WebP. The container is checked here, OpenCV decodes. Pixels in a chunk VP8L are lossless."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import BinaryIO
 import cv2
 
 from packer.decoding import opencv
-from packer.decoding.header import Header, Stored, exif_orientation, seen_through
+from packer.decoding.header import Header, Stored, alpha_if_used, exif_orientation
 from packer.errors import BadPair
 
 _ANIMATED = 0x02
 
 
 def read(file: BinaryIO) -> Header:
-    """The size is said where the pixels begin; the orientation in a chunk of its own."""
+    """Read the size from the start of the pixels, and the orientation from the chunk EXIF."""
     orientation: int | None = None
     facts: tuple[int, int, bool] | None = None
     for kind, length in _chunks(file):
         if (kind == b"VP8X" and file.read(1)[0] & _ANIMATED) or kind in (b"ANIM", b"ANMF"):
-            raise BadPair("is an animated WebP; save the picture that is meant alone")
+            raise BadPair("is an animated WebP; save one frame as a PNG")
         if kind in (b"VP8 ", b"VP8L") and facts is None:
             facts = (*_size(kind, file.read(10)), kind == b"VP8 ")
         elif kind == b"EXIF" and length < 1 << 16:
@@ -33,38 +33,38 @@ def read(file: BinaryIO) -> Header:
 
 
 def decode(data: bytes, header: Header) -> Stored:
-    """Colours, and alpha where the file has any."""
+    """Return colours, and alpha if the file has any."""
     pixels = opencv.decode(data, cv2.IMREAD_UNCHANGED)
     if pixels.shape[2] == 3:
         return Stored(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB))
-    return Stored(cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB), seen_through(pixels[..., 3]))
+    return Stored(cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB), alpha_if_used(pixels[..., 3]))
 
 
 def _chunks(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """Each chunk as (type, length), the file standing at its content; all must lie within the file."""
-    whole = file.seek(0, 2)
+    """Yield each chunk as (type, length), with the file at its content. All chunks must lie within the file."""
+    file_size = file.seek(0, 2)
     file.seek(4)
     (length,) = struct.unpack("<I", file.read(4))
-    place, end = 12, 8 + length
-    if end > whole:
+    offset, end = 12, 8 + length
+    if end > file_size:
         raise BadPair("is cut short")
-    while place + 8 <= end:
-        file.seek(place)
+    while offset + 8 <= end:
+        file.seek(offset)
         kind, size = struct.unpack("<4sI", file.read(8))
-        if place + 8 + size > end:
+        if offset + 8 + size > end:
             raise BadPair("is damaged: a chunk reaches beyond its end")
         yield kind, size
-        place += 8 + size + size % 2
+        offset += 8 + size + size % 2
 
 
 def _size(kind: bytes, start: bytes) -> tuple[int, int]:
-    """(width, height) from the first bytes of the pixels."""
+    """Return (width, height) from the first bytes of the pixels."""
     if kind == b"VP8L":
         signature, bits = struct.unpack_from("<BI", start)
         if signature != 0x2F:
-            raise BadPair("is damaged: its VP8L begins wrongly")
+            raise BadPair("is damaged: its VP8L has a wrong signature")
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
     if start[3:6] != b"\x9d\x01\x2a":
-        raise BadPair("is damaged: its VP8 begins wrongly")
+        raise BadPair("is damaged: its VP8 has a wrong signature")
     width, height = struct.unpack_from("<HH", start, 6)
     return width & 0x3FFF, height & 0x3FFF
