@@ -1,0 +1,69 @@
+"""The fork server: if its preload fails, each worker imports everything itself, and the build warns."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import HANG, make_raw
+
+PACKER = """
+import multiprocessing
+from multiprocessing import forkserver
+from packer.workers import process
+{change}
+from packer.__main__ import main
+main()
+"""
+IMPORT_ERROR = """
+import os, sys
+from importlib.abc import MetaPathFinder
+
+class Failing(MetaPathFinder):
+    server = os.getpid()
+
+    def find_spec(self, name, path=None, target=None):
+        if name == "packer.workers.worker" and os.getpid() == self.server:
+            raise ImportError("a library is missing")
+
+if "multiprocessing.forkserver" in sys.orig_argv[-1]:
+    sys.meta_path.insert(0, Failing())
+"""
+"""A `sitecustomize` with which the server cannot import the module, but its children can."""
+CHANGES = {
+    "none": ("", False),
+    "wrong name": ("process.PRELOAD = 'packer.engines.worker'", True),
+    "import error": ("", True),
+    "another server": ("multiprocessing.set_forkserver_preload(['json']); forkserver.ensure_running()", True),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_preload_that_fails_is_reported_once(tmp_path: Path, change: str) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 20})
+    if change == "import error":
+        (tmp_path / "sitecustomize.py").write_text(IMPORT_ERROR)
+    code, warns = CHANGES[change]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            PACKER.format(change=code),
+            "build",
+            "--quiet",
+            "--workers",
+            "2",
+            raw.path,
+            tmp_path / "out",
+        ],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("did not preload") == warns, done.stderr
