@@ -1,4 +1,4 @@
-"""Templates find what people mean by them: capitals, accents, stars, captures of one side, greedy names."""
+"""Templates match as people expect: capitals, accents, stars, captures of one side, greedy names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from test_pairing import keys, touch
+from test_find_pairs import keys, touch
 
 from packer.errors import InputError, UsageError
 from packer.pairs.find import find_pairs
@@ -16,7 +16,7 @@ NFC, NFD = (unicodedata.normalize(form, "Zürich/é") for form in ("NFC", "NFD")
 
 
 @pytest.mark.parametrize(("image", "label"), [(NFC, NFD), (NFD, NFC), (NFD, NFD)])
-def test_accents_may_be_written_either_way(tmp_path: Path, image: str, label: str) -> None:
+def test_accents_match_in_either_form(tmp_path: Path, image: str, label: str) -> None:
     touch(tmp_path, f"images/{image}.png", f"labels/{label}.png")
     wanted = [("all", NFC, f"images/{image}.png", f"labels/{label}.png")]
     assert keys(tmp_path) == wanted
@@ -29,12 +29,12 @@ def test_accents_may_be_written_either_way(tmp_path: Path, image: str, label: st
     assert keys(tmp_path, pairs=table) == [("all", f"images/{NFC}", *wanted[0][2:])]
 
 
-def test_accents_in_a_template_may_be_written_either_way(tmp_path: Path) -> None:
+def test_accents_in_a_template_match_in_either_form(tmp_path: Path) -> None:
     touch(tmp_path, f"{NFD}/a.png", f"{NFC} x/a.png")
     assert len(keys(tmp_path, image=f"{NFC}/{{key}}", label=f"{NFD} x/{{key}}.png")) == 1
 
 
-def test_two_names_that_differ_in_their_accents_alone_are_named(tmp_path: Path) -> None:
+def test_two_names_that_differ_only_in_the_form_of_accents_are_a_problem(tmp_path: Path) -> None:
     touch(tmp_path, f"images/{NFC}.png", f"images/{NFD}.png", f"labels/{NFC}.png")
     with pytest.raises(InputError, match="2 images for the key"):
         find_pairs(tmp_path)
@@ -68,7 +68,7 @@ def test_numbers_need_no_leading_zeros(tmp_path: Path) -> None:
         ("{city}/{key}", "a/b/c.png", "b/c"),
     ],
 )
-def test_the_key_takes_what_a_star_can_do_without(template: str, path: str, key: str | None) -> None:
+def test_a_key_takes_as_much_as_it_can_and_a_star_as_little(template: str, path: str, key: str | None) -> None:
     found = Template(template).match(path)
     assert (found and found["key"]) == key
 
@@ -78,7 +78,7 @@ def test_images_and_masks_in_one_folder_by_prefix(tmp_path: Path) -> None:
     assert [row[1] for row in keys(tmp_path, image="a/image_{key}.png", label="a/mask_{key}.png")] == ["1", "1_mask"]
 
 
-def test_a_plain_name_beside_a_prefixed_one(tmp_path: Path) -> None:
+def test_a_plain_name_next_to_a_prefixed_one(tmp_path: Path) -> None:
     touch(tmp_path, "1.png", "mask_1.png", "2.png", "mask_2.png")
     assert [row[1:3] for row in keys(tmp_path, image="{key}.png", label="mask_{key}.png")] == [
         ("1", "1.png"),
@@ -86,9 +86,9 @@ def test_a_plain_name_beside_a_prefixed_one(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_fits_both_templates_alike_is_named(tmp_path: Path) -> None:
+def test_a_file_that_fits_both_templates_equally_well_is_a_problem(tmp_path: Path) -> None:
     touch(tmp_path, "a_b.png")
-    with pytest.raises(InputError, match="fits --image and --label alike"):
+    with pytest.raises(InputError, match="fits --image and --label equally well"):
         find_pairs_by(tmp_path, "a_{key}", "{key}_b")
 
 
@@ -97,19 +97,19 @@ def find_pairs_by(root: Path, image: str, label: str) -> list[tuple[str, str, st
 
 
 @pytest.mark.parametrize(("image", "label"), [("i/{split}/{key}", "l/{key}"), ("i/{key}", "l/{split}/{key}")])
-def test_the_split_may_be_in_the_path_of_one_alone(tmp_path: Path, image: str, label: str) -> None:
+def test_only_one_of_both_paths_may_have_the_split(tmp_path: Path, image: str, label: str) -> None:
     for split, key in (("train", "a"), ("val", "b")):
         touch(tmp_path, f"{image.format(split=split, key=key)}.png", f"{label.format(split=split, key=key)}.png")
     assert [row[:2] for row in find_pairs_by(tmp_path, image, label)] == [("train", "a"), ("val", "b")]
 
 
-def test_a_label_that_images_of_two_splits_could_have_is_named(tmp_path: Path) -> None:
+def test_one_label_for_images_of_two_splits_is_a_problem(tmp_path: Path) -> None:
     touch(tmp_path, "i/train/a.png", "i/val/a.png", "l/a.png")
     with pytest.raises(InputError, match="2 images for the key 'a'"):
         find_pairs_by(tmp_path, "i/{split}/{key}", "l/{key}")
 
 
-def test_a_capture_of_images_alone_is_not_part_of_the_key(tmp_path: Path) -> None:
+def test_a_capture_that_only_images_have_is_not_part_of_the_key(tmp_path: Path) -> None:
     touch(tmp_path, "ann/1.png", "bob/2.png", "gt/1.png", "gt/2.png")
     assert [row[1:3] for row in find_pairs_by(tmp_path, "{who}/{key}", "gt/{key}")] == [
         ("1", "ann/1.png"),
@@ -117,6 +117,6 @@ def test_a_capture_of_images_alone_is_not_part_of_the_key(tmp_path: Path) -> Non
     ]
 
 
-def test_a_capture_of_labels_alone_is_wrong_usage_and_the_star_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"\{town\} is in the label's alone; write \*"):
+def test_a_capture_that_only_labels_have_is_wrong_usage_and_the_error_suggests_a_star(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"only the label has \{town\}; write \*"):
         find_pairs_by(tmp_path, "{key}", "{town}/{key}")

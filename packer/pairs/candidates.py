@@ -1,4 +1,4 @@
-"""Found pairs: with what they were found by, and everything that was not right, gathered to be told at once."""
+"""Pairs as found, with the lines that name them, and every problem on the way, so that all are reported together."""
 
 from __future__ import annotations
 
@@ -8,57 +8,57 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Control characters, and what Python makes of bytes that are no UTF-8: garbled in every list and log from here on."""
+"""Control characters, and Python's stand-ins for bytes that are not UTF-8. They would garble every list and log."""
 
 
-class FoundPair(NamedTuple):
-    """A pair as found: `place` is the line that names it, if one does; `captures` is what else a table says of it."""
+class Candidate(NamedTuple):
+    """A pair as found. `line` is where a list or table names it; `captures` are the other columns of the table."""
 
     split: str
     key: str
     image: str
     label: str
-    place: str = ""
+    line: str = ""
     captures: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
-class Found:
-    """What is wrong stops a build; what is missing does so unless it is to be skipped; notes are told only."""
+class Candidates:
+    """The pairs of a folder. Problems stop a build, missing files too unless they are skipped, notes never do."""
 
-    pairs: list[FoundPair] = field(default_factory=list)
+    pairs: list[Candidate] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def with_told(self, told: Found) -> Found:
-        """This, with what is to be told of elsewhere."""
-        self.problems += told.problems
-        self.notes += told.notes
+    def with_messages(self, other: Candidates) -> Candidates:
+        """Take over the problems and notes of `other`."""
+        self.problems += other.problems
+        self.notes += other.notes
         return self
 
-    def add_named(self, pairs: Iterable[FoundPair]) -> None:
-        """Take pairs that lines name, each image and each key of a split once."""
-        images: dict[str, FoundPair] = {}
-        keys: dict[tuple[str, str], FoundPair] = {}
+    def add_listed(self, pairs: Iterable[Candidate]) -> None:
+        """Add pairs from lines. An image may occur once, and a key once per split."""
+        images: dict[str, Candidate] = {}
+        keys: dict[tuple[str, str], Candidate] = {}
         for pair in pairs:
             first = images.setdefault(pair.image, pair)
             if first == pair or (first.split, first.label) != (pair.split, pair.label):
-                self._add_named(pair, first, keys.setdefault((pair.split, pair.key), pair))
+                self._add_listed(pair, first, keys.setdefault((pair.split, pair.key), pair))
             else:
-                self.notes.append(f"{pair.place}: says again what {first.place} says")
+                self.notes.append(f"{pair.line}: repeats {first.line}")
 
-    def _add_named(self, pair: FoundPair, same_image: FoundPair, same_key: FoundPair) -> None:
+    def _add_listed(self, pair: Candidate, same_image: Candidate, same_key: Candidate) -> None:
         if same_image.split != pair.split:
             self.problems.append(
-                f"{pair.place}: {pair.image} is in {pair.split or 'no split'}, "
-                f"and in {same_image.split or 'no split'} by {same_image.place}"
+                f"{pair.line}: {pair.image} is in {pair.split or 'no split'}, "
+                f"and in {same_image.split or 'no split'} by {same_image.line}"
             )
         elif same_key is not pair:
-            self.problems.append(f"{pair.place}: the key {pair.key!r} has another pair at {same_key.place}")
+            self.problems.append(f"{pair.line}: the key {pair.key!r} has another pair at {same_key.line}")
         elif pair.image == pair.label:
-            self.problems.append(f"{pair.place}: {pair.image} is named as image and as label")
+            self.problems.append(f"{pair.line}: {pair.image} is named as image and as label")
         elif UNWRITABLE.search(pair.key + pair.image + pair.label):
-            self.problems.append(f"{pair.place}: the name has control characters or is not UTF-8; rename the file")
+            self.problems.append(f"{pair.line}: the name has control characters or is not UTF-8; rename the file")
         else:
             self.pairs.append(pair)

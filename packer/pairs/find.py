@@ -1,30 +1,31 @@
-"""Pairing: the pairs of a raw folder: by key, never by position; everything that has no partner is named."""
+"""Find the pairs of a raw folder. Images and labels are matched by key, never by position."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from packer.errors import InputError, UsageError, first_of
-from packer.pairs.candidates import UNWRITABLE, Found, FoundPair
+from packer.errors import InputError, UsageError
+from packer.pairs.candidates import Candidate, Candidates
 from packer.pairs.files import list_files
+from packer.pairs.hints import no_common_key_hint, unknown_layout_hints
 from packer.pairs.layouts import Layout, find_layouts
 from packer.pairs.list_lines import ListedPairs
-from packer.pairs.match import match
+from packer.pairs.match import match_files
 from packer.pairs.pair import Pair
-from packer.pairs.pairs_csv import PairsTable
+from packer.pairs.pairs_csv import PairsCsv
 from packer.pairs.split_by_hash import Shares
-from packer.pairs.split_lists import ListedLine, Lists, given_lists, usual_lists, without_unions
-from packer.pairs.suggest import propose
-from packer.pairs.template import OTHER_PICTURES, Template, composed
+from packer.pairs.split_lists import ListLine, SplitLists, given_lists, usual_lists, without_unions
+from packer.pairs.template import Template, composed
 from readers.contract.manifest import ALL, NAME
+
+TEMPLATES_EXAMPLE = "--image 'photos/{split}/{key}.jpg' --label 'truth/{split}/{key}_mask.png'"
 
 
 @dataclass(frozen=True)
 class PairingRules:
-    """How the user wants pairs to be found, one attribute per option; None where the layout tells."""
+    """The options that decide how pairs are found. Without any, the folder must have a known layout."""
 
     image: str | None = None
     label: str | None = None
@@ -38,16 +39,16 @@ class PairingRules:
         if bool(self.image) != bool(self.label):
             raise UsageError("--image and --label go together: give both templates")
         if self.pairs and (self.image or self.lists):
-            raise UsageError("--pairs names the files by itself: leave out --image, --label and --lists")
+            raise UsageError("--pairs already names the files: leave out --image, --label and --lists")
         if self.split and self.lists:
-            raise UsageError("--split draws splits, --lists names them: give one of both")
+            raise UsageError("--split and --lists both set the splits: give only one of them")
         if self.split_by and not self.split:
             raise UsageError("--split-by: needs --split, such as --split 80/10/10")
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """All pairs of a raw folder, sorted, how they were found, and what was left aside."""
+    """All pairs of a raw folder, sorted, the layout or option that found them, and the files without a partner."""
 
     layout: str
     pairs: tuple[Pair, ...]
@@ -58,17 +59,19 @@ class Pairing:
 
 
 def find_pairs(raw: Path, rules: PairingRules | None = None, leave_out: Path | None = None) -> Pairing:
-    """The pairs below `raw`, as the rules say, or by the one known layout that fits."""
+    """Find the pairs below `raw` by the rules, or by the one known layout that fits. Skip the folder `leave_out`."""
     rules = rules or PairingRules()
     files = list_files(raw, leave_out)
     layout, found = _search(raw, files, rules)
     if rules.split:
-        found.pairs = list(_drawn(found.pairs, rules.split, rules.split_by, layout))
+        found.pairs = list(_draw_splits(found.pairs, rules.split, rules.split_by, layout))
     found.problems += _bad_splits({pair.split for pair in found.pairs})
     name = layout.name if layout else "given by " + ("--pairs" if rules.pairs else "--lists")
     if found.problems or not found.pairs or (found.missing and rules.missing == "error"):
-        hint = _unlike(files) if layout and not found.pairs else _skippable(found, rules)
-        raise InputError(f"{raw}: {_counted(found)} in the layout {name}{hint}", [*found.problems, *found.missing])
+        count = len(found.problems) + len(found.missing)
+        summary = f"{count} problems" if count else "there is no pair"
+        hint = _hint(files, found, layout, rules)
+        raise InputError(f"{raw}: {summary} in the layout {name}{hint}", [*found.problems, *found.missing])
     return Pairing(
         name,
         tuple(sorted(Pair(pair.split or ALL, pair.key, pair.image, pair.label) for pair in found.pairs)),
@@ -79,146 +82,102 @@ def find_pairs(raw: Path, rules: PairingRules | None = None, leave_out: Path | N
     )
 
 
-def _search(raw: Path, files: list[str], rules: PairingRules) -> tuple[Layout | None, Found]:
-    """By a table, by lists, by a layout, or by a layout with lists."""
+def _search(raw: Path, files: list[str], rules: PairingRules) -> tuple[Layout | None, Candidates]:
+    """Search by a table, by lists of two paths a line, by a layout, or by a layout with lists."""
     if rules.pairs:
-        return None, PairsTable(rules.pairs, raw, files).find()
-    told = Found()
+        return None, PairsCsv(rules.pairs, raw, files).find()
+    messages = Candidates()
     lists = given_lists(raw, rules.lists) if rules.lists else None
-    lines = _lines(raw, lists, told) if lists else []
+    lines = _lines(raw, lists, messages) if lists else []
     if lines and all(line.two_paths for line in lines):
-        return None, ListedPairs(files, None).find(lines).with_told(told)
+        return None, ListedPairs(files, None).find(lines).with_messages(messages)
     layout = _layout(raw, files, rules)
     if lists and layout.has_splits:
         raise InputError(
             f"{raw}: the layout {layout.name} already has splits, so --lists cannot name others; "
             "leave --lists out, or give --image and --label without {split}"
         )
-    beside = [] if lists or layout.has_splits else usual_lists(files)
-    if layout.exclusive and beside:
-        lists = _only(raw, beside)
-        lines = _lines(raw, lists, told)
-    matches = match(files, layout)
-    found = ListedPairs(files, matches).find(lines) if lists else matches.found()
-    if beside and not lists:
-        told.notes.append(f"the lists {_shown(beside)} are not used; --lists '{beside[0].text}' would")
-    return layout, found.with_told(told)
+    unused = [] if lists or layout.has_splits else usual_lists(files)
+    if layout.exclusive and unused:
+        lists, unused = _only(raw, unused), []
+        lines = _lines(raw, lists, messages)
+    matches = match_files(files, layout)
+    found = ListedPairs(files, matches).find(lines) if lists else matches.candidates()
+    if unused:
+        names = ", ".join(lists.text for lists in unused)
+        messages.notes.append(f"the lists {names} are not used; add --lists '{unused[0].text}' to use them")
+    return layout, found.with_messages(messages)
 
 
-def _lines(raw: Path, lists: Lists, told: Found) -> list[ListedLine]:
-    """The lines of all lists but those that say nothing new."""
-    lines = lists.read(raw, told.problems)
+def _lines(raw: Path, lists: SplitLists, messages: Candidates) -> list[ListLine]:
+    """Read the lines of all lists, without the lists that only repeat others."""
+    lines = lists.read(raw, messages.problems)
     kept = without_unions(lines)
     for split in sorted({line.split for line in lines} - {line.split for line in kept} - {"trainval"}):
-        told.notes.append(f"the list {split} names what other lists name, and is left out")
+        messages.notes.append(f"the list {split} only repeats other lists and is left out")
     return kept
 
 
 def _layout(raw: Path, files: list[str], rules: PairingRules) -> Layout:
-    """The layout that the user named, or the only known one that fits."""
+    """Return the layout that the user described, or the only known one that fits."""
     if rules.image and rules.label:
         return Layout("given by --image and --label", Template(rules.image), Template(rules.label), exclusive=False)
     layouts = find_layouts(files)
     if len(layouts) == 1:
         return layouts[0]
-    choices = [f"{one.name}: --image '{one.image.text}' --label '{one.label.text}'" for one in layouts]
-    if choices:
-        raise InputError(f"{raw}: fits several layouts; choose one with", choices)
-    example = "--image 'photos/{split}/{key}.jpg' --label 'truth/{split}/{key}_mask.png'"
+    if layouts:
+        raise InputError(
+            f"{raw}: fits several layouts; choose one with",
+            [f"{layout.name}: --image '{layout.image.text}' --label '{layout.label.text}'" for layout in layouts],
+        )
     raise InputError(
-        f"{raw}: fits no known layout (images/ + labels/, train/ + train_labels/, VOC, …); say where the pairs are, "
-        f"such as {example}",
-        [*_proposals(files), *_list_proposals(files), *_unpackable(files), "Found there:", *_contents(files)],
+        f"{raw}: fits no known layout (images/ + labels/, train/ + train_labels/, VOC, …); describe it with templates, "
+        f"such as {TEMPLATES_EXAMPLE}",
+        unknown_layout_hints(files),
     )
 
 
-def _only(raw: Path, lists: list[Lists]) -> Lists:
+def _only(raw: Path, lists: list[SplitLists]) -> SplitLists:
     if len(lists) > 1:
         raise InputError(
-            f"{raw}: has split lists in several places; choose one with", [f"--lists '{one.text}'" for one in lists]
+            f"{raw}: has split lists in several folders; choose one with",
+            [f"--lists '{choice.text}'" for choice in lists],
         )
     return lists[0]
 
 
-def _shown(lists: list[Lists]) -> str:
-    return ", ".join(one.text for one in lists)
-
-
-def _proposals(files: list[str]) -> list[str]:
-    """What would pair some of the files, to be pasted."""
-    return [
-        f"perhaps --image '{one.image}' --label '{one.label}'  ({one.pairs} pairs, {one.unmatched} without partner)"
-        for one in propose(files)[:2]
-    ]
-
-
-def _list_proposals(files: list[str]) -> list[str]:
-    return [f"perhaps --lists '{one.text}', if its lines name images and labels" for one in usual_lists(files)]
-
-
-def _unpackable(files: list[str]) -> Iterator[str]:
-    """Pictures that are not looked at, and that may be the ones meant."""
-    suffixes = Counter(path[path.rfind(".") :].lower() for path in files if path.lower().endswith(OTHER_PICTURES))
-    for suffix, count in sorted(suffixes.items()):
-        yield f"{count} files are {suffix}, which cannot be packed; convert them to PNG"
-
-
-def _contents(files: Iterable[str]) -> list[str]:
-    """Each folder with the number of its files and an example."""
-    folders: dict[str, list[str]] = {}
-    for path in files:
-        folder, _, name = path.rpartition("/")
-        folders.setdefault(folder or ".", []).append(name)
-    lines = [f"{folder}/  {len(names)} files, such as {names[0]}" for folder, names in sorted(folders.items())]
-    return first_of([UNWRITABLE.sub("?", line) for line in lines], 20, "folders") or ["nothing"]
-
-
-def _drawn(
-    pairs: Iterable[FoundPair], shares: Shares, split_by: str | None, layout: Layout | None
-) -> Iterator[FoundPair]:
-    """The pairs in the splits that their keys, or the groups they belong to, are drawn into."""
+def _draw_splits(
+    pairs: Iterable[Candidate], shares: Shares, split_by: str | None, layout: Layout | None
+) -> Iterator[Candidate]:
+    """Draw the split of each pair by its key, or by the capture or column `split_by`."""
     for pair in pairs:
         if pair.split not in ("", ALL):
             raise InputError(
                 f"--split: there are splits already, such as {pair.split!r} of {pair.image}; leave --split out, "
-                "or give --image and --label without {split}, which passes over split lists as well"
+                "or give --image and --label without {split} to ignore these splits and any split lists"
             )
         group = pair.key
         if split_by:
             captures = dict(pair.captures) or (layout.captures(pair.image, pair.label) if layout else {})
             if split_by not in captures:
                 known = ", ".join(captures) or "none"
-                raise UsageError(f"--split-by {split_by}: nothing is captured by this name, only {known}")
+                raise UsageError(f"--split-by {split_by}: no capture or column has this name; there are only {known}")
             group = captures[split_by]
         yield pair._replace(split=shares.split_of(composed(group)))
 
 
 def _bad_splits(splits: set[str]) -> Iterator[str]:
-    """Names that cannot be part of a file's name, or that mean something else."""
+    """Report splits whose names cannot be part of a file name or have another meaning."""
     for split in sorted(splits - {""}):
         if not NAME.fullmatch(split):
             yield f"the split {split!r} needs a name of letters, digits and ._- only"
     if ALL in splits and len(splits) > 1:
-        yield f"the split {ALL!r} stands for every row, so it cannot be beside others; rename it"
+        yield f"the split {ALL!r} means every row, so there cannot be others; rename it"
     elif "" in splits and len(splits) > 1:
         yield "some pairs have no split, though others do"
 
 
-def _counted(found: Found) -> str:
-    count = len(found.problems) + len(found.missing)
-    return f"{count} problems" if count else "there is no pair"
-
-
-def _skippable(found: Found, rules: PairingRules) -> str:
-    if found.missing and found.pairs and rules.missing == "error":
-        return "; --missing skip leaves out what has no partner"
-    return "" if found.pairs else "; nothing that is named there is a pair of files"
-
-
-def _unlike(files: list[str]) -> str:
-    """What might help where images and labels have no key in common."""
-    hints = [
-        "no image and label have a key in common: --image and --label say how their names differ",
-        *_proposals(files)[:1],
-    ]
-    return "; " + ", ".join(hints)
+def _hint(files: list[str], found: Candidates, layout: Layout | None, rules: PairingRules) -> str:
+    if not found.pairs:
+        return f"; {no_common_key_hint(files)}" if layout else "; no line names an image and its label"
+    return "; --missing skip leaves out files without a partner" if found.missing and rules.missing == "error" else ""

@@ -1,4 +1,4 @@
-"""The layouts that raw folders have by themselves: which templates fit a folder, by the names of its sub-folders."""
+"""Known layouts of raw folders: templates that follow from the names of the sub-folders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from packer.pairs.template import KEY, OTHER_PICTURES, PICTURES, SPLIT, Template
 IMAGE_FOLDERS = ("images", "image", "imgs", "img", "img_dir")
 LABEL_FOLDERS = ("labels", "label", "masks", "mask", "annotations", "annotation", "gts", "gt", "ann_dir")
 SPLIT_FOLDERS = ("train", "training", "val", "valid", "validation", "test", "testing")
-BESIDE_SPLIT = (
+LABELS_OF_SPLIT = (
     "_labels",
     "_label",
     "labels",
@@ -31,79 +31,79 @@ IMAGE_SUFFIXES = ("", "_img", "_image")
 VOC_IMAGES = "JPEGImages"
 VOC_LABELS = ("SegmentationClass", "SegmentationClassPNG")
 
-Place = tuple[str, str]
-"""A split ("" unless both templates have it) and a key: what an image and its label share."""
+SplitKey = tuple[str, str]
+"""A split ("" unless both templates capture it) and a key: an image and its label have the same."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A way to pair: where images and labels are. What both templates capture is how an image finds its label."""
+    """Templates for images and labels. The captures that both have match an image with its label."""
 
     name: str
     image: Template
     label: Template
     exclusive: bool = True
-    """Whether every picture in the folders must fit a template; not when the user chose the templates."""
+    """True if every picture in the folders must fit a template. False for templates of the user."""
 
     def __post_init__(self) -> None:
-        strange = set(self.label.captures) - set(self.image.captures) - {SPLIT}
-        if strange:
+        extra = set(self.label.captures) - set(self.image.captures) - {SPLIT}
+        if extra:
             raise UsageError(
                 f"--image {self.image.text!r} and --label {self.label.text!r} need the same captures: "
-                f"{{{min(strange)}}} is in the label's alone; write * for what only labels have"
+                f"only the label has {{{min(extra)}}}; write * for a part that only labels have"
             )
 
     @property
     def has_splits(self) -> bool:
         return SPLIT in (*self.image.captures, *self.label.captures)
 
-    def places(self, path: str) -> tuple[Place | None, Place | None]:
-        """As an image and as a label."""
+    def keys(self, path: str) -> tuple[SplitKey | None, SplitKey | None]:
+        """Return the key of a path as an image, and its key as a label."""
         path = composed(path)
-        return self._place(self.image.pattern.fullmatch(path)), self._place(self.label.pattern.fullmatch(path))
+        return self._key(self.image.pattern.fullmatch(path)), self._key(self.label.pattern.fullmatch(path))
 
-    def image_place(self, path: str) -> Place | None:
-        return self._place(self.image.match(path))
+    def image_key(self, path: str) -> SplitKey | None:
+        return self._key(self.image.match(path))
 
-    def label_place(self, path: str) -> Place | None:
-        return self._place(self.label.match(path))
+    def label_key(self, path: str) -> SplitKey | None:
+        return self._key(self.label.match(path))
 
     def captures(self, image: str, label: str) -> dict[str, str]:
-        """Everything that the paths of a pair say."""
-        both = (self.label.match(label), self.image.match(image))
-        return {name: text for found in both if found for name, text in found.groupdict().items()}
+        """Return all captures of the paths of a pair."""
+        matches = (self.label.match(label), self.image.match(image))
+        return {name: text for match in matches if match for name, text in match.groupdict().items()}
 
-    def split(self, place: Place, image: str, label: str) -> str:
-        """Where one of both templates has the split alone, it is no part of the place."""
-        return self.captures(image, label)[SPLIT] if self._lone_split else place[0]
+    def split(self, key: SplitKey, image: str, label: str) -> str:
+        """Return the split of a pair. If only one template captures it, it is not part of the key."""
+        return self.captures(image, label)[SPLIT] if self._only_one_has_split else key[0]
 
     @cached_property
-    def _lone_split(self) -> bool:
+    def _only_one_has_split(self) -> bool:
         return (SPLIT in self.image.captures) != (SPLIT in self.label.captures)
 
     @cached_property
-    def _has_place_split(self) -> bool:
-        return self.has_splits and not self._lone_split
+    def _both_have_split(self) -> bool:
+        return self.has_splits and not self._only_one_has_split
 
     @cached_property
     def _parts(self) -> tuple[str, ...]:
-        """The captures that make the key."""
+        """The names of the captures that make the key."""
         return tuple(name for name in self.image.captures if name in self.label.captures and name != SPLIT)
 
-    def _place(self, found: re.Match[str] | None) -> Place | None:
-        """The key is what the shared captures hold, in the order of the image's template."""
-        if found is None:
+    def _key(self, match: re.Match[str] | None) -> SplitKey | None:
+        """Join the shared captures in the order of the image's template."""
+        if match is None:
             return None
-        key = found[KEY] if len(self._parts) == 1 else "/".join(map(found.__getitem__, self._parts))
-        return found[SPLIT] if self._has_place_split else "", key
+        key = match[KEY] if len(self._parts) == 1 else "/".join(map(match.__getitem__, self._parts))
+        return match[SPLIT] if self._both_have_split else "", key
 
 
 def find_layouts(files: Iterable[str]) -> list[Layout]:
-    """Every known layout that the paths fit, so that one is right, none is unknown and several are ambiguous."""
+    """Return every known layout that the paths fit. None means unknown, several mean ambiguous."""
     suffixes = (*PICTURES, *OTHER_PICTURES)
     pictures = [path for path in files if path.lower().endswith(suffixes)]
     folders = {parent for folder in {path.rpartition("/")[0] for path in pictures} for parent in _with_parents(folder)}
-    layouts = [*_voc(folders), *_flat(folders), *_split_first(folders)] or list(_split_beside(folders))
+    layouts = [*_voc(folders), *_flat(folders), *_split_first(folders)] or list(_split_suffixed(folders))
     return [_with_suffixes(layout, pictures) for layout in layouts]
 
 
@@ -114,7 +114,7 @@ def _with_parents(folder: str) -> Iterator[str]:
 
 
 def _below(folders: Iterable[str], parent: str, names: Iterable[str]) -> list[str]:
-    """The sub-folders of `parent` that have one of these names, however capitalised."""
+    """Return the sub-folders of `parent` that have one of these names, in capitals or not."""
     found = []
     for folder in sorted(folders):
         head, _, tail = folder.rpartition("/")
@@ -130,7 +130,7 @@ def _voc(folders: set[str]) -> Iterator[Layout]:
 
 
 def _flat(folders: set[str]) -> Iterator[Layout]:
-    """images/ + labels/, perhaps with train/ and val/ inside both."""
+    """Yield images/ + labels/, perhaps with train/ and val/ inside both."""
     for image in _below(folders, "", IMAGE_FOLDERS):
         for label in _below(folders, "", LABEL_FOLDERS):
             splits = _below(folders, image, SPLIT_FOLDERS)
@@ -139,7 +139,7 @@ def _flat(folders: set[str]) -> Iterator[Layout]:
 
 
 def _split_first(folders: set[str]) -> Iterator[Layout]:
-    """train/images/ + train/labels/."""
+    """Yield train/images/ + train/labels/."""
     splits = _below(folders, "", SPLIT_FOLDERS)
     choices = f"{{split:{'|'.join(splits)}}}"
     images = {name for split in splits for name in _below(folders, split, IMAGE_FOLDERS)}
@@ -150,11 +150,11 @@ def _split_first(folders: set[str]) -> Iterator[Layout]:
             yield _layout(name, f"{choices}/{image}/{{key}}", f"{choices}/{label}/{{key}}")
 
 
-def _split_beside(folders: set[str]) -> Iterator[Layout]:
-    """train/ + train_labels/."""
+def _split_suffixed(folders: set[str]) -> Iterator[Layout]:
+    """Yield train/ + train_labels/."""
     splits = _below(folders, "", SPLIT_FOLDERS)
     choices = f"{{split:{'|'.join(splits)}}}"
-    for suffix in BESIDE_SPLIT:
+    for suffix in LABELS_OF_SPLIT:
         if any(split + suffix in folders for split in splits):
             yield _layout(f"{splits[0]}/ + {splits[0]}{suffix}/", choices + "/{key}", choices + suffix + "/{key}")
 
@@ -164,14 +164,14 @@ def _layout(name: str, image: str, label: str) -> Layout:
 
 
 def _with_suffixes(layout: Layout, files: list[str]) -> Layout:
-    """Where no image and label share a key, a suffix that people give either may be why: `a.png` + `a_L.png`."""
-    images = {place for path in files if (place := layout.image_place(path))}
+    """If no image and label share a key, try the usual suffixes of file names, such as `a.png` + `a_L.png`."""
+    images = {key for path in files if (key := layout.image_key(path))}
     labels = set()
     for path in files:
-        if place := layout.label_place(path):
-            if place in images:
+        if key := layout.label_key(path):
+            if key in images:
                 return layout
-            labels.add(place)
+            labels.add(key)
     label_keys = {suffix: _without(suffix, labels) for suffix in LABEL_SUFFIXES}
     for image_suffix in IMAGE_SUFFIXES:
         image_keys = _without(image_suffix, images)
@@ -185,6 +185,6 @@ def _with_suffixes(layout: Layout, files: list[str]) -> Layout:
     return layout
 
 
-def _without(suffix: str, places: Iterable[Place]) -> set[Place]:
-    """The places whose keys end so, without this ending."""
-    return {(split, key.removesuffix(suffix)) for split, key in places if key.endswith(suffix) and key != suffix}
+def _without(suffix: str, keys: Iterable[SplitKey]) -> set[SplitKey]:
+    """Return the keys that end with a suffix, without this suffix."""
+    return {(split, key.removesuffix(suffix)) for split, key in keys if key.endswith(suffix) and key != suffix}

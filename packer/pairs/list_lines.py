@@ -1,29 +1,32 @@
-"""What the lines of split lists mean among the files that are there: two paths, or a name that a layout pairs."""
+"""Find the pairs that the lines of split lists name: by two paths, or by one name that a layout pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from packer.pairs.candidates import Found, FoundPair
-from packer.pairs.layouts import Place
+from packer.errors import first_of
+from packer.pairs.candidates import Candidate, Candidates
+from packer.pairs.layouts import SplitKey
 from packer.pairs.match import Matches
-from packer.pairs.paths import WrittenPaths, is_picture, stem
-from packer.pairs.split_lists import ListedLine
+from packer.pairs.paths import PathIndex, is_picture, stem
+from packer.pairs.split_lists import ListLine
 from packer.pairs.template import composed
+
+MOST_NAMED = 10
 
 
 class ListedPairs:
-    """Finds the pair that each line names; what it cannot find is gathered."""
+    """Finds the pair of each line, and collects the lines without a pair."""
 
     def __init__(self, files: Iterable[str], matches: Matches | None) -> None:
-        self.found = Found()
+        self.found = Candidates()
         self._matches = matches
-        self._paths = WrittenPaths({path: path for path in files if is_picture(path)})
+        self._paths = PathIndex({path: path for path in files if is_picture(path)})
         images = matches.images.values() if matches else ()
-        self._stems = WrittenPaths({stem(path): path for paths in images for path in paths})
+        self._stems = PathIndex({stem(path): path for paths in images for path in paths})
 
-    def find(self, lines: Iterable[ListedLine]) -> Found:
-        self.found.add_named(self._pairs(lines))
+    def find(self, lines: Iterable[ListLine]) -> Candidates:
+        self.found.add_listed(self._pairs(lines))
         if self._matches:
             self.found.problems += self._matches.all_problems()
             named = {pair.image for pair in self.found.pairs}
@@ -32,51 +35,51 @@ class ListedPairs:
                 self.found.notes.append(f"{unlisted} images are in no list and are left out")
         return self.found
 
-    def _pairs(self, lines: Iterable[ListedLine]) -> Iterator[FoundPair]:
+    def _pairs(self, lines: Iterable[ListLine]) -> Iterator[Candidate]:
         for line in lines:
             pair = self._two_paths(line, *line.two_paths) if line.two_paths else self._one_name(line)
             if pair:
                 yield pair
 
-    def _two_paths(self, line: ListedLine, image_text: str, label_text: str) -> FoundPair | None:
+    def _two_paths(self, line: ListLine, image_text: str, label_text: str) -> Candidate | None:
         image, label = self._file(line, image_text), self._file(line, label_text)
         if not image or not label:
             return None
-        place = self._matches.layout.image_place(image) if self._matches else None
-        key = place[1] if place else stem(image)
-        return FoundPair(line.split, key, image, label, line.place)
+        split_key = self._matches.layout.image_key(image) if self._matches else None
+        key = split_key[1] if split_key else stem(image)
+        return Candidate(line.split, key, image, label, line.where)
 
-    def _file(self, line: ListedLine, text: str) -> str | None:
-        """The one file that a path means."""
+    def _file(self, line: ListLine, text: str) -> str | None:
+        """Return the one file that a path means."""
         found = self._paths.find(text)
         if not found:
-            self.found.missing.append(f"{line.place}: there is no file {text}")
+            self.found.missing.append(f"{line.where}: there is no file {text}")
         if len(found) > 1:
-            self.found.problems.append(f"{line.place}: {text} may be any of {', '.join(found)}")
+            self.found.problems.append(f"{line.where}: {text} may be any of {', '.join(first_of(found, MOST_NAMED))}")
         return found[0] if len(found) == 1 else None
 
-    def _one_name(self, line: ListedLine) -> FoundPair | None:
-        assert self._matches, "lines that name one thing are read with a layout"
-        places = next((places for name in line.names if (places := self._places(name))), {("", line.names[-1])})
-        if len(places) > 1:
-            keys = ", ".join(sorted(key for _, key in places))
-            self.found.problems.append(f"{line.place}: {line.text} may be any of {keys}")
+    def _one_name(self, line: ListLine) -> Candidate | None:
+        assert self._matches, "lines with one name need a layout"
+        found = next((found for name in line.names if (found := self._keys(name))), {("", line.names[-1])})
+        if len(found) > 1:
+            keys = ", ".join(first_of(sorted(key for _, key in found), MOST_NAMED))
+            self.found.problems.append(f"{line.where}: {line.text} may be any of {keys}")
             return None
-        (place,) = places
-        if place in self._matches.images and place in self._matches.labels:
-            return self._matches.pair(place, line.place, line.split)
-        lacks = "no label" if place in self._matches.images else "no image" if place in self._matches.labels else None
-        self.found.missing.append(f"{line.place}: {place[1]} has {lacks or 'neither image nor label'}")
+        (key,) = found
+        if key in self._matches.images and key in self._matches.labels:
+            return self._matches.pair(key, line.where, line.split)
+        lacks = "no label" if key in self._matches.images else "no image" if key in self._matches.labels else None
+        self.found.missing.append(f"{line.where}: {key[1]} has {lacks or 'neither image nor label'}")
         return None
 
-    def _places(self, name: str) -> set[Place]:
-        """The places that a name may mean: a key, or an image's or a label's path, with or without suffix."""
+    def _keys(self, name: str) -> set[SplitKey]:
+        """Return the keys that a name may mean: the key itself, or an image or label path with or without suffix."""
         assert self._matches
         images, labels, layout = self._matches.images, self._matches.labels, self._matches.layout
-        key = ("", composed(name))
-        if key in images or key in labels:
-            return {key}
+        whole = ("", composed(name))
+        if whole in images or whole in labels:
+            return {whole}
         paths = self._paths.find(name) if is_picture(name) else self._stems.find(name)
-        by_image = {place for path in paths if (place := layout.image_place(path)) and path in images.get(place, ())}
-        by_label = {place for path in paths if (place := layout.label_place(path)) and path in labels.get(place, ())}
+        by_image = {key for path in paths if (key := layout.image_key(path)) and path in images.get(key, ())}
+        by_label = {key for path in paths if (key := layout.label_key(path)) and path in labels.get(key, ())}
         return by_image | by_label

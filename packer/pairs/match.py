@@ -1,36 +1,39 @@
-"""Matching: every file of a raw folder against the two templates of a layout, and pairs where both say the same."""
+"""Match the files of a raw folder with the two templates of a layout; images and labels with one key are pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from packer.pairs.candidates import UNWRITABLE, Found, FoundPair
-from packer.pairs.layouts import Layout, Place
+from packer.errors import first_of
+from packer.pairs.candidates import UNWRITABLE, Candidate, Candidates
+from packer.pairs.layouts import Layout, SplitKey
 from packer.pairs.template import OTHER_PICTURES, PICTURES, composed
+
+MOST_NAMED = 10
 
 
 @dataclass
 class Matches:
-    """For each place the image paths and the label paths, and what should be neither."""
+    """The image paths and the label paths of each key, and files that should be neither."""
 
     layout: Layout
-    images: dict[Place, list[str]] = field(default_factory=dict)
-    labels: dict[Place, list[str]] = field(default_factory=dict)
+    images: dict[SplitKey, list[str]] = field(default_factory=dict)
+    labels: dict[SplitKey, list[str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     others: int = 0
-    """Pictures that no template speaks of."""
+    """The number of pictures outside the folders of both templates."""
 
-    def pair(self, place: Place, line: str = "", split: str | None = None) -> FoundPair:
-        """The pair of a place that has both."""
-        image, label = self.images[place][0], self.labels[place][0]
-        split = self.layout.split(place, image, label) if split is None else split
-        return FoundPair(split, place[1], image, label, line)
+    def pair(self, key: SplitKey, line: str = "", split: str | None = None) -> Candidate:
+        """Return the pair of a key that has an image and a label."""
+        image, label = self.images[key][0], self.labels[key][0]
+        split = self.layout.split(key, image, label) if split is None else split
+        return Candidate(split, key[1], image, label, line)
 
-    def found(self) -> Found:
-        """All pairs, and all that have no partner."""
-        places = sorted(place for place in self.images if place in self.labels)
-        return Found([self.pair(place) for place in places], self.all_problems(), list(self._orphans()), self.notes())
+    def candidates(self) -> Candidates:
+        """Return all pairs, and all files without a partner."""
+        keys = sorted(key for key in self.images if key in self.labels)
+        return Candidates([self.pair(key) for key in keys], self.all_problems(), list(self._orphans()), self.notes())
 
     def all_problems(self) -> list[str]:
         return [*self.problems, *self._duplicates()]
@@ -41,43 +44,45 @@ class Matches:
 
     def _duplicates(self) -> Iterator[str]:
         for what, matches in (("images", self.images), ("labels", self.labels)):
-            for _, key in sorted(place for place, paths in matches.items() if len(paths) > 1):
-                paths = matches[_, key]
-                yield f"{', '.join(paths)}: {len(paths)} {what} for the key {key!r}"
+            for split, key in sorted(key for key, paths in matches.items() if len(paths) > 1):
+                paths = matches[split, key]
+                yield f"{', '.join(first_of(paths, MOST_NAMED))}: {len(paths)} {what} for the key {key!r}"
 
     def _orphans(self) -> Iterator[str]:
-        for place in sorted(self.images.keys() - self.labels.keys()):
-            yield f"{self.images[place][0]}: has no label"
-        for place in sorted(self.labels.keys() - self.images.keys()):
-            yield f"{self.labels[place][0]}: has no image"
+        for key in sorted(self.images.keys() - self.labels.keys()):
+            yield f"{self.images[key][0]}: has no label"
+        for key in sorted(self.labels.keys() - self.images.keys()):
+            yield f"{self.labels[key][0]}: has no image"
 
 
-def match(files: Iterable[str], layout: Layout) -> Matches:
-    """Sort the files into images, labels and what should be neither."""
-    found = Matches(layout)
-    closer = layout.label.literal - layout.image.literal
+def match_files(files: Iterable[str], layout: Layout) -> Matches:
+    """Sort the files into images, labels and others."""
+    matches = Matches(layout)
+    surplus = layout.label.literal - layout.image.literal
     for path in files:
-        image, label = layout.places(path)
+        image, label = layout.keys(path)
         if not image and not label:
-            _match_neither(path, found)
+            _match_neither(path, matches)
         elif not path.isprintable() and UNWRITABLE.search(path):
-            found.problems.append(f"{path!r}: the name has control characters or is not UTF-8; rename the file")
-        elif image and label and not closer:
-            found.problems.append(f"{path}: fits --image and --label alike")
-        elif label and (not image or closer > 0):
-            found.labels.setdefault(label, []).append(path)  # a_mask.png beside a.png fits both: the closer one counts
+            matches.problems.append(f"{path!r}: the name has control characters or is not UTF-8; rename the file")
+        elif image and label and not surplus:
+            matches.problems.append(f"{path}: fits --image and --label equally well; make one of them more specific")
+        elif label and (not image or surplus > 0):
+            matches.labels.setdefault(label, []).append(
+                path
+            )  # a_mask.png fits {key}.png and {key}_mask.png: the longer template wins
         elif image:
-            found.images.setdefault(image, []).append(path)
-    return found
+            matches.images.setdefault(image, []).append(path)
+    return matches
 
 
-def _match_neither(path: str, found: Matches) -> None:
-    """A picture in the folders of an exclusive layout should have fitted; others are counted."""
-    layout, suffix = found.layout, "." + path.rpartition(".")[2].lower()
+def _match_neither(path: str, matches: Matches) -> None:
+    """Report a picture in the folders of an exclusive layout; count all others."""
+    layout, suffix = matches.layout, "." + path.rpartition(".")[2].lower()
     inside = layout.exclusive and composed(path).startswith((*layout.image.folders, *layout.label.folders))
     if inside and suffix in OTHER_PICTURES:
-        found.problems.append(f"{path}: is of a kind that cannot be packed; convert it to PNG")
+        matches.problems.append(f"{path}: this file type cannot be packed; convert it to PNG")
     elif inside and suffix in PICTURES:
-        found.problems.append(f"{path}: fits neither {layout.image.text} nor {layout.label.text}")
+        matches.problems.append(f"{path}: fits neither {layout.image.text} nor {layout.label.text}")
     else:
-        found.others += suffix in (*PICTURES, *OTHER_PICTURES)
+        matches.others += suffix in (*PICTURES, *OTHER_PICTURES)

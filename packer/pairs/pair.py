@@ -1,4 +1,4 @@
-"""A pair: an image and its label, as found."""
+"""An image and its label."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Pair(NamedTuple):
-    """An image and its label, as found; the paths are below the raw folder. Sorted by split and key."""
+    """An image and its label, as paths below the raw folder. Pairs sort by split and key."""
 
     split: str
     key: str

@@ -1,4 +1,4 @@
-"""A table of pairs: a CSV or TSV that names every image with its label, and perhaps its split and key."""
+"""Read pairs from a CSV or TSV that names every image with its label, and perhaps its split and key."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from packer.errors import InputError
-from packer.pairs.candidates import Found, FoundPair
-from packer.pairs.paths import WrittenPaths, is_picture, read_names, stem
+from packer.pairs.candidates import Candidate, Candidates
+from packer.pairs.paths import PathIndex, is_picture, read_list_text, stem
 from packer.pairs.template import KEY, SPLIT, composed
 
 IMAGE, LABEL = "image", "label"
@@ -18,47 +18,47 @@ _PLAIN = (IMAGE, LABEL, SPLIT)
 _NAMED_LABEL = (LABEL, "mask")
 
 
-class PairsTable:
-    """Finds the pair of each row. Paths are below the raw folder, or start where the table lies."""
+class PairsCsv:
+    """Finds the pair of each row. Paths start at the raw folder or at the folder of the table."""
 
     def __init__(self, table: Path, raw: Path, files: Iterable[str]) -> None:
-        self.found = Found()
+        self.found = Candidates()
         self._table = table
-        self._raws = (os.path.abspath(raw), os.path.realpath(raw))  # noqa: PTH100 - paths may be written either way
-        self._files = WrittenPaths({path: path for path in files})
+        self._raws = (os.path.abspath(raw), os.path.realpath(raw))  # noqa: PTH100 - the table may have paths of either form
+        self._files = PathIndex({path: path for path in files})
 
-    def find(self) -> Found:
-        self.found.add_named(self._pairs())
+    def find(self) -> Candidates:
+        self.found.add_listed(self._pairs())
         return self.found
 
-    def _pairs(self) -> Iterator[FoundPair]:
+    def _pairs(self) -> Iterator[Candidate]:
         columns: list[str] = []
         for number, cells in self._rows():
-            place = f"{self._table.name}:{number}"
+            where = f"{self._table.name}:{number}"
             if not columns:
                 columns, is_heading = self._columns(cells)
                 if is_heading:
                     continue
             if len(cells) != len(columns):
-                self.found.problems.append(f"{place}: has {len(cells)} columns, not {len(columns)}")
-            elif pair := self._pair(place, dict(zip(columns, cells, strict=True))):
+                self.found.problems.append(f"{where}: has {len(cells)} columns, not {len(columns)}")
+            elif pair := self._pair(where, dict(zip(columns, cells, strict=True))):
                 yield pair
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Every row that is not empty, with the number of its line."""
+        """Yield every row that is not empty, with the number of its line."""
         try:
-            text = read_names(self._table)
+            text = read_list_text(self._table)
             first = text.partition("\n")[0]
-            delimiter = next((one for one in "\t;" if one in first), ",")
+            delimiter = next((sign for sign in "\t;" if sign in first), ",")
             reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
             for row in reader:
                 if any(cells := [cell.strip() for cell in row]):
                     yield reader.line_num, cells
         except (OSError, ValueError, csv.Error) as error:
-            raise InputError(f"{self._table}: the table of pairs cannot be read ({error})") from error
+            raise InputError(f"{self._table}: the CSV of pairs cannot be read ({error})") from error
 
     def _columns(self, cells: list[str]) -> tuple[list[str], bool]:
-        """What the columns are, and whether the first row says so."""
+        """Return the names of the columns, and True if the first row is a heading."""
         names = [LABEL if cell.lower() in _NAMED_LABEL else cell.lower() for cell in cells]
         if IMAGE in names and LABEL in names and len(set(names)) == len(names):
             return [name if name in (*_PLAIN, KEY) else cell for name, cell in zip(names, cells, strict=True)], True
@@ -69,24 +69,24 @@ class PairsTable:
             f"or paths of an image and a label; found {','.join(cells)[:200]}"
         )
 
-    def _pair(self, place: str, row: dict[str, str]) -> FoundPair | None:
-        image, label = self._file(place, row[IMAGE]), self._file(place, row[LABEL])
+    def _pair(self, where: str, row: dict[str, str]) -> Candidate | None:
+        image, label = self._file(where, row[IMAGE]), self._file(where, row[LABEL])
         if image is None or label is None:
             return None
         key = row.get(KEY) or stem(image)
-        return FoundPair(row.get(SPLIT, ""), composed(key), image, label, place, tuple(row.items()))
+        return Candidate(row.get(SPLIT, ""), composed(key), image, label, where, tuple(row.items()))
 
-    def _file(self, place: str, text: str) -> str | None:
-        """The file that a cell names."""
+    def _file(self, where: str, text: str) -> str | None:
+        """Return the file that a cell names."""
         folder = os.path.abspath(self._table.parent)  # noqa: PTH100
         paths = [os.path.relpath(f"{start}/{text}", raw) for raw in self._raws for start in (raw, folder)]
         if text.startswith("/"):
             paths = [os.path.relpath(text, raw) for raw in self._raws]
         inside = [path for path in paths if path.partition("/")[0] not in ("..", ".")]
         if not text or not inside:
-            self.found.problems.append(f"{place}: {text!r} is not a path below {self._raws[0]}")
+            self.found.problems.append(f"{where}: {text!r} is not a path below {self._raws[0]}")
             return None
         found = next((path for name in inside if (path := self._files.exact(name))), None)
         if found is None:
-            self.found.missing.append(f"{place}: there is no file {text}")
+            self.found.missing.append(f"{where}: there is no file {text}")
         return found

@@ -1,4 +1,4 @@
-"""Paths as others wrote them down: found below the raw folder by their longest tail, whatever they once began with."""
+"""Find the files that lists and tables mean, although their paths were written on another machine."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from packer.pairs.template import OTHER_PICTURES, PICTURES, composed
 
 MOST_BYTES = 256 << 20
-"""No list or table of pairs is larger."""
+"""The largest list or table of pairs that is read."""
 
 
-class WrittenPaths:
-    """The files of a raw folder, each by its full name, and by what lists and tables may call it."""
+class PathIndex:
+    """The files of a raw folder, found by the full path or by its last folders."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self._files: dict[str, list[str]] = {}
@@ -22,14 +22,14 @@ class WrittenPaths:
             self._files.setdefault(composed(name), []).append(path)
 
     def exact(self, path: str) -> str | None:
-        """The file of exactly this path below the raw folder, or else the one whose accents are written otherwise."""
+        """Return the file of exactly this path, or else the only one that differs in the form of its accents."""
         found = self._files.get(composed(path), [])
         return path if path in found else found[0] if len(found) == 1 else None
 
     def find(self, text: str) -> list[str]:
-        """The files that share the longest tail with a path; several where it does not tell which.
+        """Return the files that share the longest tail with a path; several if the tail is ambiguous.
 
-        `/data/CamVid/train/x.png` is `train/x.png`, but never another folder's `x.png`.
+        `/data/CamVid/train/x.png` means `train/x.png`, but never `x.png` in another folder.
         """
         parts = [part for part in composed(text).replace("\\", "/").split("/") if part not in ("", ".")]
         for start in range(max(1, len(parts) - 1)):
@@ -42,7 +42,7 @@ class WrittenPaths:
 
     @cached_property
     def _tails(self) -> dict[str, list[str]]:
-        """Every path under each of its tails."""
+        """The paths that end with each tail."""
         tails: dict[str, list[str]] = {}
         for name, paths in self._files.items():
             while name:
@@ -52,8 +52,8 @@ class WrittenPaths:
 
 
 def stem(path: str) -> str:
-    """A path without a picture's suffix."""
-    suffix = next((one for one in (*PICTURES, *OTHER_PICTURES) if path.lower().endswith(one)), "")
+    """Return a path without the suffix of a picture."""
+    suffix = next((end for end in (*PICTURES, *OTHER_PICTURES) if path.lower().endswith(end)), "")
     return path[: len(path) - len(suffix)]
 
 
@@ -61,11 +61,11 @@ def is_picture(path: str) -> bool:
     return path.lower().endswith((*PICTURES, *OTHER_PICTURES))
 
 
-def read_names(path: Path) -> str:
-    """The text of a list or table; what is none, such as a picture of many gigabytes, is not read into memory."""
+def read_list_text(path: Path) -> str:
+    """Read a list or table. Anything larger, such as a picture of many gigabytes, is not read into memory."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         data = file.read(MOST_BYTES + 1) if size <= MOST_BYTES else b""
-    if max(size, len(data)) > MOST_BYTES:  # a pipe tells no size before it is read
+    if max(size, len(data)) > MOST_BYTES:  # a pipe has size 0 until it is read
         raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
     return data.decode("utf-8-sig")

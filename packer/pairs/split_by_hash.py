@@ -1,4 +1,4 @@
-"""Shares: splits that are drawn by a hash of the key, so that a pair's split depends on nothing but its key."""
+"""Draw splits by a hash of the key, so that the split of a pair depends on nothing but its key."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ USUAL_NAMES = {2: ("train", "val"), 3: ("train", "val", "test")}
 
 @dataclass(frozen=True)
 class Shares:
-    """The splits with the share of the keys that each gets on average; the shares add up to one."""
+    """The splits, and the share of all keys that each gets on average. The shares add up to one."""
 
     parts: tuple[tuple[str, Fraction], ...]
 
     @classmethod
     def parse(cls, text: str) -> Shares:
-        """`80/10/10`, or `train=80,val=10,test=10`."""
+        """Parse `80/10/10` or `train=80,val=10,test=10`."""
         if "=" in text:
             named = [part.partition("=")[::2] for part in text.split(",")]
         else:
@@ -36,11 +36,11 @@ class Shares:
         return cls(tuple(zip(names, shares, strict=True)))
 
     def split_of(self, group: str) -> str:
-        """The split of all keys of a group, the same whatever other groups there are."""
-        place = Fraction(_hash(group), 1 << 64)
+        """Return the split of all keys of a group. Other groups do not change it."""
+        position = Fraction(_hash(group), 1 << 64)
         for name, share in self.parts:
-            place -= share
-            if place < 0:
+            position -= share
+            if position < 0:
                 return name
         raise AssertionError("the shares add up to one, and a hash is below it")
 
@@ -49,10 +49,10 @@ def _percent(text: str, percent: str) -> Fraction:
     number = re.fullmatch(r"\s*(\d{1,2}(?:\.\d{1,9})?)\s*", percent, re.ASCII)
     share = Fraction(number[1] if number else 0) / 100
     if not share:
-        raise UsageError(f"--split {text}: {percent.strip()!r} is no percentage above 0 and below 100")
+        raise UsageError(f"--split {text}: {percent.strip()!r} is not a percentage above 0 and below 100")
     return share
 
 
 def _hash(group: str) -> int:
-    """Not the hash that cuts shards: a split would otherwise hold only keys whose hashes never end a shard."""
+    """Hash differently from the cutting of shards: otherwise a split would hold only keys that never end a shard."""
     return int.from_bytes(blake2b(group.encode(), digest_size=8, person=b"segpack split").digest(), "big")

@@ -1,4 +1,4 @@
-"""Split lists: text files that name what belongs to a split, one a line, as most public data sets ship them."""
+"""Read split lists: text files that name the members of a split, one per line, as in most public data sets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from packer.errors import InputError, UsageError
 from packer.pairs.layouts import SPLIT_FOLDERS
-from packer.pairs.paths import is_picture, read_names
+from packer.pairs.paths import is_picture, read_list_text
 from packer.pairs.template import OTHER_PICTURES, PICTURES
 
 VOC_LISTS = "ImageSets/Segmentation"
@@ -24,21 +24,21 @@ _BETWEEN = re.compile(
 
 
 @dataclass(frozen=True)
-class ListedLine:
-    """A line of a list: its split, where it is, and what it says."""
+class ListLine:
+    """A line of a list: its split, its position as `path:number`, and its text."""
 
     split: str
-    place: str
+    where: str
     text: str
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a line that names one thing may mean: a name may have spaces, or flags behind it."""
+        """The names that a line may mean: all of it, or all but the flags at its end. A name may have spaces."""
         return tuple(dict.fromkeys((self.text, _FLAGS.sub("", self.text))))
 
     @property
     def two_paths(self) -> tuple[str, str] | None:
-        """The image's path and the label's, where the line has both."""
+        """The paths of the image and the label, if the line has both."""
         for between in _BETWEEN.finditer(self.text):
             image, label = self.text[: between.start()], self.text[between.end() :]
             if is_picture(label):
@@ -47,8 +47,8 @@ class ListedLine:
 
 
 @dataclass(frozen=True)
-class Lists:
-    """Where the lists are: a path with `{split}`, below the raw folder or else below the current one."""
+class SplitLists:
+    """The path of the lists with `{split}`, below the raw folder or else below the current folder."""
 
     text: str
 
@@ -56,28 +56,28 @@ class Lists:
         if len(_SPLIT.findall(self.text)) != 1 or set("{}*?[") & set(_SPLIT.sub("", self.text)):
             raise UsageError(f"--lists {self.text!r}: expected a folder, or a path with {{split}} once and no * or ?")
 
-    def read(self, raw: Path, problems: list[str]) -> list[ListedLine]:
-        """Every line of every list, by split."""
+    def read(self, raw: Path, problems: list[str]) -> list[ListLine]:
+        """Read every line of every list, sorted by split."""
         found = _matching(raw, self.text) or _matching(Path(), self.text)
         choices = [split for split in _parts(self.text)[1].split("|") if split]
-        lost = [split for split in choices if split not in found]
-        if lost or not found:
-            none = f"no list {', '.join(lost)}" if lost else "no such list"
-            raise InputError(f"--lists {self.text}: there is {none}, neither below {raw} nor here")
+        absent = [split for split in choices if split not in found]
+        if absent or not found:
+            which = f"no list {', '.join(absent)}" if absent else "no such list"
+            raise InputError(f"--lists {self.text}: there is {which} below {raw} or the current folder")
         return [line for split in choices or sorted(found) for line in _read_list(split, *found[split], problems)]
 
 
-def given_lists(raw: Path, text: str) -> Lists:
-    """What the user named: a folder of `<split>.txt`, or a path with `{split}`."""
+def given_lists(raw: Path, text: str) -> SplitLists:
+    """Parse --lists: a folder with `<split>.txt`, or a path with `{split}`."""
     if _SPLIT.search(text):
-        return Lists(text)
+        return SplitLists(text)
     if not (raw / text).is_dir() and not Path(text).is_dir():
-        raise InputError(f"--lists {text}: there is no such folder, neither below {raw} nor here")
-    return Lists(f"{text.rstrip('/')}/{{split}}.txt")
+        raise InputError(f"--lists {text}: there is no such folder below {raw} or the current folder")
+    return SplitLists(f"{text.rstrip('/')}/{{split}}.txt")
 
 
-def usual_lists(files: Iterable[str]) -> list[Lists]:
-    """The lists that lie where people put them, such as `splits/train.txt`."""
+def usual_lists(files: Iterable[str]) -> list[SplitLists]:
+    """Return the lists in the usual folders, such as `splits/train.txt`."""
     found: dict[str, set[str]] = {}
     for path in files:
         folder, _, name = path.rpartition("/")
@@ -85,15 +85,17 @@ def usual_lists(files: Iterable[str]) -> list[Lists]:
         if folder in USUAL_FOLDERS and split != name and (folder == VOC_LISTS or split.casefold() in USUAL_NAMES):
             found.setdefault(folder, set()).add(split)
     return [
-        Lists(f"{folder}/{{split:{'|'.join(sorted(found[folder]))}}}.txt".lstrip("/"))
+        SplitLists(f"{folder}/{{split:{'|'.join(sorted(found[folder]))}}}.txt".lstrip("/"))
         for folder in USUAL_FOLDERS
         if folder in found
     ]
 
 
-def without_unions(lines: list[ListedLine]) -> list[ListedLine]:
-    """The lines without those lists that say nothing new, as `trainval` beside train and val; a test list that names
-    what is trained on stays, as the leak it is."""
+def without_unions(lines: list[ListLine]) -> list[ListLine]:
+    """Drop lists that only repeat others, such as `trainval` next to train and val.
+
+    A test list that repeats the training lists stays, because it is a leak.
+    """
     names: dict[str, set[tuple[str, ...]]] = {}
     for line in lines:
         names.setdefault(line.split, set()).add(line.names)
@@ -108,14 +110,14 @@ def without_unions(lines: list[ListedLine]) -> list[ListedLine]:
 
 
 def _parts(text: str) -> tuple[str, str, str]:
-    """What is before `{split}`, its choices, and what is behind it."""
+    """Return the text before `{split}`, its choices, and the text after it."""
     found = _SPLIT.search(text)
     assert found
     return text[: found.start()], found["choices"] or "", text[found.end() :]
 
 
 def _matching(base: Path, text: str) -> dict[str, tuple[Path, str]]:
-    """The lists below a folder, each by its split, with its path as people would write it."""
+    """Return the path of each split's list below a folder, and its name for messages."""
     before, _, after = _parts(text)
     folder = before[: before.rfind("/") + 1]
     start = before[len(folder) :]
@@ -127,12 +129,12 @@ def _matching(base: Path, text: str) -> dict[str, tuple[Path, str]]:
     return found
 
 
-def _read_list(split: str, path: Path, shown: str, problems: list[str]) -> Iterator[ListedLine]:
+def _read_list(split: str, path: Path, shown: str, problems: list[str]) -> Iterator[ListLine]:
     try:
-        text = read_names(path)
+        text = read_list_text(path)
     except (OSError, ValueError) as error:
         problems.append(f"{shown}: the list cannot be read ({error})")
         return
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
-            yield ListedLine(split, f"{shown}:{number}", line.strip())
+            yield ListLine(split, f"{shown}:{number}", line.strip())

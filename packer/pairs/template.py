@@ -1,4 +1,4 @@
-"""Path templates: `images/{split}/{key}_img.png` matches paths, and gives the parts that its captures stand for."""
+"""Path templates: `images/{split}/{key}_img.png` matches paths and captures their split, key and other parts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from functools import cached_property
 from packer.errors import UsageError
 
 PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".webp")
-"""What a picture's name may end with; the content decides what it really is."""
+"""Suffixes of pictures that can be packed. The content of a file decides which format it has."""
 OTHER_PICTURES = (".gif", ".jp2", ".ppm", ".pgm", ".exr", ".heic", ".avif", ".jxl", ".npy")
-"""What is a picture too, but not one of those that can be packed."""
+"""Suffixes of pictures that cannot be packed."""
 
 SPLIT, KEY = "split", "key"
 _PART = re.compile(r"\{(?P<name>[A-Za-z_]\w*)(?::(?P<choices>[^{}]+))?\}|(?P<star>\*)|(?P<text>[^{}*]+|[{}])", re.ASCII)
@@ -21,9 +21,12 @@ _ANY_PICTURE = "(?:" + "|".join(re.escape(suffix) for suffix in PICTURES) + ")"
 
 @dataclass(frozen=True)
 class Template:
-    """A path below the raw folder with captures: `{key}` may hold slashes, `{split}` and others not, `*` is anything
-    within a name, `{split:train|val}` is one of these. Captures take as much as they can, `*` as little. Without a
-    picture's suffix, any of them fits; capitals in the suffix and the way accents are written do not matter."""
+    """A path below the raw folder with captures.
+
+    `{key}` may contain slashes, `{split}` and all others may not. `{split:train|val}` is one of the choices. `*` is any
+    text within a name. Captures take as much as they can, `*` as little. A template without the suffix of a picture
+    fits all of them. Capitals in the suffix and the form of accents do not matter.
+    """
 
     text: str
 
@@ -39,7 +42,7 @@ class Template:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The folders that all matches lie in, each with its slash; the empty text where they may lie anywhere."""
+        """The folders of all possible matches, each with its slash; an empty text means any folder."""
         starts = [""]
         for part in _PART.finditer(self._plain):
             if not part["text"] and not part["choices"]:
@@ -50,11 +53,11 @@ class Template:
 
     @property
     def literal(self) -> int:
-        """How many characters are fixed: the more, the more a match says."""
+        """The number of fixed characters: the more there are, the more specific the template."""
         return sum(len(part["text"]) for part in _PART.finditer(self.text) if part["text"])
 
     def match(self, path: str) -> re.Match[str] | None:
-        """What each capture stands for in a path, by its name, or None if the path does not fit."""
+        """Match a path; return None if it does not fit."""
         return self.pattern.fullmatch(composed(path))
 
     @property
@@ -63,21 +66,21 @@ class Template:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """What composed paths match."""
+        """The regular expression for composed paths."""
         text = self._plain
-        suffix = next((one for one in (*PICTURES, *OTHER_PICTURES) if text.lower().endswith(one)), "")
+        suffix = next((end for end in (*PICTURES, *OTHER_PICTURES) if text.lower().endswith(end)), "")
         pattern = "".join(_regex(part) for part in _PART.finditer(text[: len(text) - len(suffix)]))
         pattern += f"(?i:{re.escape(suffix) or _ANY_PICTURE})"
-        return re.compile(pattern, re.DOTALL)  # a name may even hold a line break
+        return re.compile(pattern, re.DOTALL)  # a name may even contain a line break
 
 
 def composed(name: str) -> str:
-    """The name with each accented letter as one character (NFC): archives made on a Mac hold two for some."""
+    """Write each accented letter as one character (NFC). Archives made on a Mac have two for some."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def _regex(part: re.Match[str]) -> str:
-    """The regular expression of one part of a template."""
+    """Return the regular expression of one part of a template."""
     name, choices = part["name"], part["choices"]
     if name and choices:
         return f"(?P<{name}>{'|'.join(re.escape(choice) for choice in choices.split('|'))})"

@@ -12,7 +12,7 @@ from packer.config.config import Key, Setting, Settings
 from packer.errors import InputError
 from packer.pairs.files import list_files
 from packer.pairs.find import Pairing, PairingRules, find_pairs
-from packer.pairs.suggest import Proposal, propose
+from packer.pairs.suggest import Suggestion, suggest_templates
 from packer.pixels.label_codec import AS_THE_TABLE_SAYS, BINARY, INSTANCE, LabelRules
 from packer.plan.request import TASK_TIMEOUT
 from packer.plan.sample import LabelSampler
@@ -52,7 +52,7 @@ class Probe:
     files: int
     pairing: Pairing | None
     why_not: str | None
-    proposals: tuple[Proposal, ...]
+    proposals: tuple[Suggestion, ...]
     survey: Survey | None
     reading: Reading | None
     presets: tuple[PresetMatch, ...]
@@ -65,7 +65,7 @@ class Probe:
 def probe(request: ProbeRequest, keys: Mapping[str, Key]) -> Probe:
     """Look at a folder. `keys` are those that a configuration may have."""
     files = list_files(request.raw)
-    proposals = tuple(propose(files))
+    proposals = tuple(suggest_templates(files))
     pairing, rules, why_not = _pairing(request, proposals)
     if pairing is None:
         return Probe(len(files), None, why_not, proposals, None, None, (), {}, ())
@@ -78,7 +78,7 @@ def probe(request: ProbeRequest, keys: Mapping[str, Key]) -> Probe:
     return Probe(len(files), pairing, None, proposals, seen, reading, matches, settings, tuple(doubts))
 
 
-def _pairing(request: ProbeRequest, proposals: Sequence[Proposal]) -> tuple[Pairing | None, PairingRules, str | None]:
+def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pairing | None, PairingRules, str | None]:
     """The pairs by a layout or as the user says, else by the likeliest templates, and how they were found."""
     rules = replace(request.pairing, missing="skip")
     try:

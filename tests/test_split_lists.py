@@ -1,11 +1,11 @@
-"""Split lists, however they are written: each line is a pair, or is named; no pair is in two splits."""
+"""Split lists in many forms: each line is a pair or a problem, and no pair is in two splits."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from test_pairing import keys, touch
+from test_find_pairs import keys, touch
 
 from packer.errors import InputError, UsageError
 from packer.pairs.find import PairingRules, find_pairs
@@ -32,11 +32,11 @@ def problems(root: Path, **options: object) -> tuple[str, ...]:
     return caught.value.problems
 
 
-def test_lists_that_are_not_there_are_said_so(raw: Path) -> None:
-    with pytest.raises(InputError, match="there is no such list, neither below"):
+def test_the_error_for_absent_lists_names_them(raw: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no such list below .* or the current folder"):
         find_pairs(raw, PairingRules(lists="cuts/{split}.txt"))
     write(raw / "cuts/train.txt", "a")
-    with pytest.raises(InputError, match="there is no list val, neither below"):
+    with pytest.raises(InputError, match="there is no list val below"):
         find_pairs(raw, PairingRules(lists="cuts/{split:train|val}.txt"))
 
 
@@ -47,7 +47,7 @@ def test_lists_in_the_usual_places_are_found(raw: Path, folder: str) -> None:
     assert splits(raw) == [("train", "a"), ("train", "b"), ("train", "c"), ("val", "d")]
 
 
-def test_lists_are_not_looked_for_where_folders_tell_the_splits(tmp_path: Path) -> None:
+def test_usual_lists_are_not_read_if_folders_are_the_splits(tmp_path: Path) -> None:
     touch(tmp_path, "train/a.png", "trainannot/a.png", "val/b.png", "valannot/b.png")
     write(tmp_path / "train.txt", "nothing")
     assert splits(tmp_path) == [("train", "a"), ("val", "b")]
@@ -55,7 +55,7 @@ def test_lists_are_not_looked_for_where_folders_tell_the_splits(tmp_path: Path) 
         find_pairs(tmp_path, PairingRules(lists="{split}.txt"))
 
 
-def test_other_text_files_are_no_lists(raw: Path) -> None:
+def test_other_text_files_are_not_lists(raw: Path) -> None:
     write(raw / "readme.txt", "a")
     write(raw / "splits" / "notes.txt", "b")
     assert {split for split, _ in splits(raw)} == {"all"}
@@ -69,12 +69,12 @@ def test_lists_in_two_places_are_ambiguous_and_the_choice_can_be_pasted(raw: Pat
     assert splits(raw, lists="{split:train}.txt") == [("train", "b")]
 
 
-def test_given_templates_leave_lists_aside_and_say_so(raw: Path) -> None:
+def test_given_templates_leave_lists_unused_with_a_note(raw: Path) -> None:
     write(raw / "splits/train.txt", "a")
     pairing = find_pairs(raw, PairingRules("images/{key}", "labels/{key}"))
     assert len(pairing.pairs) == 4
     assert pairing.notes == (
-        "the lists splits/{split:train}.txt are not used; --lists 'splits/{split:train}.txt' would",
+        "the lists splits/{split:train}.txt are not used; add --lists 'splits/{split:train}.txt' to use them",
     )
 
 
@@ -106,7 +106,7 @@ def test_every_way_to_name_a_pair_is_understood(raw: Path, line: str) -> None:
 
 
 @pytest.mark.parametrize("lists", ["cuts", "cuts/", "cuts/{split}.txt", "cuts/{split:train|val}.txt"])
-def test_lists_may_be_a_folder_or_a_path_with_the_split(raw: Path, lists: str) -> None:
+def test_lists_can_be_a_folder_or_a_path_with_the_split(raw: Path, lists: str) -> None:
     write(raw / "cuts/train.txt", "a")
     write(raw / "cuts/val.txt", "b")
     assert splits(raw, lists=lists) == [("train", "a"), ("val", "b")]
@@ -120,7 +120,7 @@ def test_a_split_may_be_a_folder_of_the_lists_path(raw: Path) -> None:
 
 
 @pytest.mark.parametrize("lists", ["nowhere", "cuts/{split}.lst", "cuts/{split:train|gone}.txt"])
-def test_lists_that_are_not_there_are_named(raw: Path, lists: str) -> None:
+def test_absent_lists_are_an_error(raw: Path, lists: str) -> None:
     write(raw / "cuts/train.txt", "a")
     with pytest.raises(InputError, match=r"--lists .*there is no"):
         find_pairs(raw, PairingRules(lists=lists))
@@ -143,13 +143,13 @@ def test_lists_of_two_paths_need_no_layout(tmp_path: Path) -> None:
     ]
 
 
-def test_a_path_is_never_taken_for_the_same_name_in_another_folder(tmp_path: Path) -> None:
+def test_a_path_never_means_the_same_name_in_another_folder(tmp_path: Path) -> None:
     touch(tmp_path, "train/x.png")
     write(tmp_path / "train.txt", "/CamVid/train/x.png /CamVid/trainannot/x.png")
     assert problems(tmp_path, lists="{split}.txt") == ("train.txt:1: there is no file /CamVid/trainannot/x.png",)
 
 
-def test_a_path_that_may_be_several_files_is_named(tmp_path: Path) -> None:
+def test_an_ambiguous_path_is_a_problem(tmp_path: Path) -> None:
     touch(tmp_path, "one/im/x.png", "two/im/x.png", "gt/x.png")
     write(tmp_path / "train.txt", "/data/im/x.png gt/x.png")
     assert problems(tmp_path, lists="{split}.txt") == (
@@ -157,13 +157,20 @@ def test_a_path_that_may_be_several_files_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_a_bare_name_that_may_be_several_images_is_named(tmp_path: Path) -> None:
+def test_an_ambiguous_path_names_ten_files_at_most(tmp_path: Path) -> None:
+    touch(tmp_path, *(f"{number:02}/im/x.png" for number in range(13)), "gt/x.png")
+    write(tmp_path / "train.txt", "/data/im/x.png gt/x.png")
+    (problem,) = problems(tmp_path, lists="{split}.txt")
+    assert problem.endswith("08/im/x.png, 09/im/x.png, … and 3 more")
+
+
+def test_an_ambiguous_name_is_a_problem(tmp_path: Path) -> None:
     touch(tmp_path, *(f"{kind}/{city}/1.png" for kind in ("images", "labels") for city in ("bonn", "ulm")))
     write(tmp_path / "train.txt", "1.png", "bonn/1")
     assert problems(tmp_path) == ("train.txt:1: 1.png may be any of bonn/1, ulm/1",)
 
 
-def test_every_line_without_files_is_named_at_once(raw: Path) -> None:
+def test_all_lines_without_files_are_reported_together(raw: Path) -> None:
     (raw / "labels/b.png").unlink()
     (raw / "images/c.jpg").unlink()
     write(raw / "train.txt", "a", "b", "c", "z", "images/y.jpg", "images/d.jpg labels/y.png")
@@ -180,20 +187,20 @@ def test_every_line_without_files_is_named_at_once(raw: Path) -> None:
     assert pairing.notes == ("2 images are in no list and are left out",)
 
 
-def test_a_pair_in_two_splits_is_a_leak_and_both_lines_are_named(raw: Path) -> None:
+def test_a_pair_in_two_splits_is_a_leak_and_the_error_has_both_lines(raw: Path) -> None:
     write(raw / "splits/train.txt", "a", "b")
     write(raw / "splits/val.txt", "c", "images/b.jpg 1")
     assert problems(raw) == ("splits/val.txt:2: images/b.jpg is in val, and in train by splits/train.txt:2",)
 
 
 @pytest.mark.parametrize(("name", "notes"), [("trainval", 0), ("everything", 1)])
-def test_a_list_that_is_the_union_of_others_says_nothing_new(raw: Path, name: str, notes: int) -> None:
+def test_a_list_that_is_the_union_of_others_is_left_out(raw: Path, name: str, notes: int) -> None:
     write(raw / "lists/train.txt", "a", "b")
     write(raw / "lists/val.txt", "c")
     write(raw / f"lists/{name}.txt", "a", "b", "c")
     assert splits(raw, lists="lists") == [("train", "a"), ("train", "b"), ("val", "c")]
-    told = find_pairs(raw, PairingRules(lists="lists")).notes
-    assert told.count(f"the list {name} names what other lists name, and is left out") == notes
+    found = find_pairs(raw, PairingRules(lists="lists")).notes
+    assert found.count(f"the list {name} only repeats other lists and is left out") == notes
 
 
 def test_a_test_list_that_is_the_union_of_others_leaks(raw: Path) -> None:
@@ -213,7 +220,7 @@ def test_a_line_twice_in_a_list_is_one_pair(raw: Path) -> None:
     write(raw / "train.txt", "a", "b", "images/a.jpg")
     pairing = find_pairs(raw)
     assert [pair.key for pair in pairing.pairs] == ["a", "b"]
-    assert "train.txt:3: says again what train.txt:1 says" in pairing.notes
+    assert "train.txt:3: repeats train.txt:1" in pairing.notes
 
 
 def test_one_image_with_two_labels_is_named(raw: Path) -> None:

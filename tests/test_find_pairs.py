@@ -1,4 +1,4 @@
-"""Pairs are found by key in the layouts people have; whatever has no partner is named, all of it at once."""
+"""Pairs are found by key in the usual layouts. Files without a partner are reported together."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def keys(root: Path, **options: object) -> list[tuple[str, str, str, str]]:
 
 @pytest.mark.parametrize("images", ["images", "image", "imgs", "Images"])
 @pytest.mark.parametrize("labels", ["labels", "masks", "annotations", "mask", "Labels"])
-def test_images_beside_labels(tmp_path: Path, images: str, labels: str) -> None:
+def test_images_next_to_labels(tmp_path: Path, images: str, labels: str) -> None:
     touch(tmp_path, f"{images}/b.jpg", f"{images}/a.PNG", f"{labels}/a.png", f"{labels}/b.png")
     assert keys(tmp_path) == [
         ("all", "a", f"{images}/a.PNG", f"{labels}/a.png"),
@@ -97,20 +97,20 @@ def test_hidden_files_and_other_files_do_not_matter(tmp_path: Path) -> None:
     assert len(keys(tmp_path)) == 1
 
 
-def test_everything_wrong_is_named_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_together(tmp_path: Path) -> None:
     touch(tmp_path, "images/a.png", "images/a.jpg", "images/lonely.png", "images/ok.png", "images/scan.gif")
     touch(tmp_path, "labels/a.png", "labels/widow.png", "labels/ok.png")
     with pytest.raises(InputError) as caught:
         find_pairs(tmp_path)
     assert caught.value.problems == (
-        "images/scan.gif: is of a kind that cannot be packed; convert it to PNG",
+        "images/scan.gif: this file type cannot be packed; convert it to PNG",
         "images/a.jpg, images/a.png: 2 images for the key 'a'",
         "images/lonely.png: has no label",
         "labels/widow.png: has no image",
     )
 
 
-def test_names_that_cannot_be_written_down_are_named(tmp_path: Path) -> None:
+def test_names_with_control_characters_or_bad_utf8_are_reported(tmp_path: Path) -> None:
     touch(tmp_path, "images/a.png", "labels/a.png", "images/two\nlines.png", "labels/two\nlines.png")
     broken = os.fsencode(tmp_path / "images") + b"/\xff\xfe.png"
     Path(os.fsdecode(broken)).write_bytes(b"x")
@@ -121,14 +121,14 @@ def test_names_that_cannot_be_written_down_are_named(tmp_path: Path) -> None:
     str(caught.value).encode()
 
 
-def test_missing_partners_can_be_skipped_and_are_still_named(tmp_path: Path) -> None:
+def test_missing_partners_can_be_skipped_and_are_still_listed(tmp_path: Path) -> None:
     touch(tmp_path, "images/a.png", "images/b.png", "labels/a.png", "labels/c.png")
     pairing = find_pairs(tmp_path, PairingRules(missing="skip"))
     assert [pair.key for pair in pairing.pairs] == ["a"]
     assert pairing.missing == ("images/b.png: has no label", "labels/c.png: has no image")
 
 
-def test_two_label_folders_are_ambiguous_and_the_answer_can_be_pasted(tmp_path: Path) -> None:
+def test_two_label_folders_are_ambiguous_and_the_error_lists_the_options(tmp_path: Path) -> None:
     touch(tmp_path, "images/a.png", "labels/a.png", "masks/a.png")
     with pytest.raises(InputError) as caught:
         find_pairs(tmp_path)
@@ -137,26 +137,26 @@ def test_two_label_folders_are_ambiguous_and_the_answer_can_be_pasted(tmp_path: 
     assert keys(tmp_path, image="images/{key}", label="masks/{key}") == [("all", "a", "images/a.png", "masks/a.png")]
 
 
-def test_an_unknown_layout_shows_what_is_there(tmp_path: Path) -> None:
+def test_the_error_for_an_unknown_layout_lists_the_folders(tmp_path: Path) -> None:
     touch(tmp_path, "photos/a.png", "photos/b.png", "truth/a.png")
     with pytest.raises(InputError, match="--image") as caught:
         find_pairs(tmp_path)
     assert caught.value.problems == (
         "perhaps --image 'photos/{key}' --label 'truth/{key}'  (1 pairs, 1 without partner)",
-        "Found there:",
+        "Found:",
         "photos/  2 files, such as a.png",
         "truth/  1 files, such as a.png",
     )
 
 
-def test_an_empty_or_missing_folder_is_said_so(tmp_path: Path) -> None:
+def test_an_empty_and_a_missing_folder_are_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing"):
         find_pairs(tmp_path)
     with pytest.raises(InputError, match="no such folder"):
         find_pairs(tmp_path / "gone")
 
 
-def test_templates_take_captures_stars_and_both_in_one_folder(tmp_path: Path) -> None:
+def test_templates_with_captures_and_stars(tmp_path: Path) -> None:
     touch(tmp_path, "aug/image_0_12.png", "aug/mask_0_12.png", "aug/image_1_7.png", "aug/mask_1_7.png")
     assert [row[1] for row in keys(tmp_path, image="aug/image_{key}.png", label="aug/mask_{key}.png")] == [
         "0_12",
@@ -170,7 +170,7 @@ def test_templates_take_captures_stars_and_both_in_one_folder(tmp_path: Path) ->
     assert keys(city, image="*/{split:train|val}/ulm/{key}_left", label="gt/{split}/*/{key}_gt_color")
 
 
-def test_the_more_specific_template_takes_a_file_that_fits_both(tmp_path: Path) -> None:
+def test_the_more_specific_template_wins(tmp_path: Path) -> None:
     touch(tmp_path, "a.png", "a_mask.png", "b.png", "b_mask.png")
     assert keys(tmp_path, image="{key}.png", label="{key}_mask.png") == [
         ("all", "a", "a.png", "a_mask.png"),
@@ -193,12 +193,12 @@ def test_linked_folders_are_followed_and_loops_end(tmp_path: Path) -> None:
     assert [row[1] for row in keys(raw)] == ["a"]
 
 
-def test_the_target_inside_the_raw_folder_is_no_input(tmp_path: Path) -> None:
+def test_a_target_inside_the_raw_folder_is_skipped(tmp_path: Path) -> None:
     touch(tmp_path, "images/a.png", "labels/a.png", "out/images/a.png", "out/labels/b.png")
     assert len(find_pairs(tmp_path, leave_out=tmp_path / "out").pairs) == 1
 
 
-def test_a_trainval_list_that_says_something_new_is_a_split(tmp_path: Path) -> None:
+def test_a_trainval_list_with_names_of_its_own_is_a_split(tmp_path: Path) -> None:
     touch(tmp_path, *(f"{folder}/{name}.png" for folder in ("JPEGImages", "SegmentationClass") for name in "abc"))
     lists = tmp_path / "ImageSets" / "Segmentation"
     lists.mkdir(parents=True)
@@ -207,7 +207,7 @@ def test_a_trainval_list_that_says_something_new_is_a_split(tmp_path: Path) -> N
     assert [row[:2] for row in keys(tmp_path)] == [("test", "c"), ("trainval", "a"), ("trainval", "b")]
 
 
-def test_list_lines_may_hold_spaces_or_a_flag(tmp_path: Path) -> None:
+def test_list_lines_may_have_spaces_or_a_flag(tmp_path: Path) -> None:
     touch(
         tmp_path, *(f"{folder}/{name}.png" for folder in ("JPEGImages", "SegmentationClass") for name in ("a", "a b"))
     )
@@ -223,7 +223,7 @@ def test_list_lines_may_hold_spaces_or_a_flag(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["all", "train (1)"])
-def test_a_split_that_no_reader_could_name_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_split_with_a_bad_name_is_refused(tmp_path: Path, name: str) -> None:
     touch(tmp_path, f"s/{name}/i/a.png", f"s/{name}/l/a.png", "s/x/i/a.png", "s/x/l/a.png")
     with pytest.raises(InputError, match="the split"):
         find_pairs(tmp_path, PairingRules("s/{split}/i/{key}", "s/{split}/l/{key}"))
@@ -244,7 +244,9 @@ def test_folders_that_are_links_to_each_other_both_count(tmp_path: Path) -> None
         (("train/a.jpg", "train_labels/a_L.png"), "train_labels/b.png"),
     ],
 )
-def test_pictures_that_a_layout_has_no_place_for_are_named(tmp_path: Path, good: tuple[str, str], stray: str) -> None:
+def test_pictures_inside_the_layout_that_do_not_fit_are_reported(
+    tmp_path: Path, good: tuple[str, str], stray: str
+) -> None:
     touch(tmp_path, *good, stray)
     with pytest.raises(InputError) as caught:
         find_pairs(tmp_path)
@@ -264,7 +266,7 @@ def test_captures_pair_by_name_not_by_order(tmp_path: Path) -> None:
         keys(tmp_path, image="im/{city}/{key}.png", label="gt/{town}/{key}.png")
 
 
-def test_a_pipe_is_no_picture_and_nothing_waits_for_it(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
     touch(tmp_path, "images/a.png", "labels/a.png")
     os.mkfifo(tmp_path / "images" / "pipe.png")
     touch(tmp_path, "labels/pipe.png")
@@ -273,7 +275,7 @@ def test_a_pipe_is_no_picture_and_nothing_waits_for_it(tmp_path: Path) -> None:
         check_pair(tmp_path, pair.image, pair.label, ImageRules())
 
 
-def test_build_and_probe_give_one_reason_for_a_pair_of_two_sizes(tmp_path: Path) -> None:
+def test_build_and_probe_report_two_sizes_in_the_same_words(tmp_path: Path) -> None:
     write_png(tmp_path / "images" / "a.png", GRAY)
     write_png(tmp_path / "labels" / "a.png", np.zeros((2, 3), np.uint8))
     pair = find_pairs(tmp_path).pairs[0]

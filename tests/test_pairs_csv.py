@@ -1,4 +1,4 @@
-"""A table of pairs: its rows are pairs, or named with their line; none leads out of the raw folder."""
+"""A CSV of pairs: each row is a pair or a problem with its line, and no path leaves the raw folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import run
-from test_pairing import keys, touch
+from test_find_pairs import keys, touch
 
 from packer.errors import InputError, UsageError
 from packer.pairs.find import PairingRules, find_pairs
@@ -43,11 +43,11 @@ BOTH = [("all", "x/a b", "x/a b.png", "y/a b.png"), ("all", "x/c", "x/c.png", "y
     ],
 )
 @pytest.mark.parametrize("place", ["pairs.csv", "../pairs.tsv"])
-def test_with_heading_or_without_and_whatever_divides(raw: Path, text: str, place: str) -> None:
+def test_tables_with_and_without_heading_and_with_any_delimiter(raw: Path, text: str, place: str) -> None:
     assert keys(raw, pairs=table(raw / place, text)) == BOTH
 
 
-def test_paths_may_start_where_the_table_lies_or_be_absolute(raw: Path) -> None:
+def test_paths_can_start_at_the_table_or_be_absolute(raw: Path) -> None:
     path = table(raw / "x/pairs.csv", f"image,label\na b.png,../y/a b.png\n{raw}/x/c.png,{raw.resolve()}/y/c.png\n")
     assert keys(raw, pairs=path) == BOTH
 
@@ -74,7 +74,7 @@ def test_paths_that_leave_the_raw_folder_are_refused_even_if_they_exist(raw: Pat
     ]
 
 
-def test_everything_wrong_in_a_table_is_named_with_its_line(raw: Path) -> None:
+def test_all_problems_of_a_table_are_reported_with_their_lines(raw: Path) -> None:
     path = table(
         raw / "p.csv",
         "image,label,split,key\nx/gone.png,y/gone.png,train,\nx/c.png,y/c.png,train\nx/c.png,y/c.png,train,k\n"
@@ -90,12 +90,12 @@ def test_everything_wrong_in_a_table_is_named_with_its_line(raw: Path) -> None:
     )
 
 
-def test_splits_are_for_all_rows_or_none(raw: Path) -> None:
+def test_either_all_rows_have_a_split_or_none(raw: Path) -> None:
     path = table(raw / "p.csv", "image,label,split\nx/c.png,y/c.png,\nx/a b.png,y/a b.png,train\n")
     assert problems(raw, path) == ("some pairs have no split, though others do",)
 
 
-def test_files_that_are_not_there_can_be_skipped(raw: Path) -> None:
+def test_missing_files_can_be_skipped(raw: Path) -> None:
     path = table(raw / "p.csv", "x/c.png,y/c.png\nx/z.png,y/c.png\n")
     pairing = find_pairs(raw, PairingRules(pairs=path, missing="skip"))
     assert [pair.key for pair in pairing.pairs] == ["x/c"]
@@ -105,17 +105,19 @@ def test_files_that_are_not_there_can_be_skipped(raw: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["a,b,c,d\n", "name,label\nx/c.png,y/c.png\n", 'image,label\n"x', "image,image,label\n"]
 )
-def test_what_is_no_table_of_pairs_is_refused(raw: Path, text: str) -> None:
+def test_other_tables_are_refused(raw: Path, text: str) -> None:
     with pytest.raises(InputError, match=r"p\.csv: "):
         find_pairs(raw, PairingRules(pairs=table(raw / "p.csv", text)))
 
 
 def test_an_empty_table_is_an_error(raw: Path) -> None:
-    with pytest.raises(InputError, match="there is no pair in the layout given by --pairs; nothing that is named"):
+    with pytest.raises(
+        InputError, match="there is no pair in the layout given by --pairs; no line names an image and its label"
+    ):
         find_pairs(raw, PairingRules(pairs=table(raw / "p.csv", "image,label\n")))
 
 
-def test_a_table_leaves_no_room_for_templates_and_lists(raw: Path) -> None:
+def test_a_table_cannot_be_combined_with_templates_or_lists(raw: Path) -> None:
     for other in ({"image": "{key}", "label": "{key}_m"}, {"lists": "x"}):
         with pytest.raises(UsageError, match="--pairs"):
             PairingRules(pairs=raw / "p.csv", **other)  # type: ignore[arg-type]
@@ -129,15 +131,15 @@ def test_the_command_line_packs_a_table(raw: Path) -> None:
     assert "pairs     train 1, val 1" in result.stdout
 
 
-def test_names_that_differ_in_their_accents_alone_are_told_apart_by_a_table(tmp_path: Path) -> None:
+def test_a_table_distinguishes_names_that_differ_only_in_the_form_of_accents(tmp_path: Path) -> None:
     one, two = "i/caf\u00e9.png", "i/cafe\u0301.png"
     touch(tmp_path, one, two, "l/1.png", "l/2.png")
     path = table(tmp_path / "pairs.csv", f"image,label,key\n{one},l/1.png,1\n{two},l/2.png,2\n")
     assert [row[1:3] for row in keys(tmp_path, pairs=path)] == [("1", one), ("2", two)]
 
 
-def test_a_file_far_too_large_for_a_table_is_not_read(raw: Path) -> None:
+def test_a_huge_table_is_not_read(raw: Path) -> None:
     path = table(raw / "pairs.csv", "image,label\n")
-    os.truncate(path, 100 << 30)  # a sparse file: it takes no room
+    os.truncate(path, 100 << 30)  # a sparse file takes no disk space
     with pytest.raises(InputError, match="larger than 256 MiB"):
         find_pairs(raw, PairingRules(pairs=path))

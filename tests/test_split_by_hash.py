@@ -1,4 +1,4 @@
-"""Drawn splits: a pair's split depends on its key alone, groups stay together, and shares hold on average."""
+"""Drawn splits: the split of a pair depends on its key alone, groups stay together, and shares hold on average."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import run
-from test_pairing import keys, touch
+from test_find_pairs import keys, touch
 
 from packer.errors import InputError, UsageError
 from packer.pairs.find import PairingRules, find_pairs
@@ -37,7 +37,7 @@ def test_shares_are_percents_with_the_usual_names_or_given_ones(text: str, parts
         *("a=50,a=50", "all=50,b=50", "a b=50,c=50", "a=150,b=-50", "a=nan,b=50", "=50,b=50", "1e99999999/1"),
     ],
 )
-def test_shares_that_cannot_be_are_wrong_usage(text: str) -> None:
+def test_impossible_shares_are_wrong_usage(text: str) -> None:
     with pytest.raises(UsageError, match="--split"):
         Shares.parse(text)
 
@@ -82,7 +82,7 @@ def test_a_group_stays_together_and_groups_are_drawn_apart(tmp_path: Path) -> No
     assert any(len({split for split, key, *_ in apart if key.startswith(f"{n}/")}) == 2 for n in range(40))
 
 
-def test_a_group_may_be_in_the_image_or_in_a_column_alone(tmp_path: Path) -> None:
+def test_a_group_can_be_in_the_image_path_or_in_a_column_only(tmp_path: Path) -> None:
     touch(tmp_path, "ann/1.png", "bob/2.png", "gt/1.png", "gt/2.png")
     halves = Shares.parse("50/50")
     found = keys(tmp_path, image="{who}/{key}.png", label="gt/{key}.png", split=halves, split_by="who")
@@ -99,7 +99,7 @@ def test_a_group_may_be_in_the_image_or_in_a_column_alone(tmp_path: Path) -> Non
         find_pairs(tmp_path, PairingRules(pairs=table, split=halves, split_by="patient"))
 
 
-def test_splits_that_are_there_are_not_drawn_anew(tmp_path: Path) -> None:
+def test_existing_splits_are_not_drawn_again(tmp_path: Path) -> None:
     touch(tmp_path, "train/images/a.png", "train/labels/a.png")
     with pytest.raises(InputError, match="--split: there are splits already, such as 'train'"):
         find_pairs(tmp_path, PairingRules(split=Shares.parse("50/50")))
@@ -108,7 +108,7 @@ def test_splits_that_are_there_are_not_drawn_anew(tmp_path: Path) -> None:
 
 
 def test_a_drawn_split_is_cut_like_any_other() -> None:
-    """The hash that draws is not the one that ends shards, or only the first split would have low ones."""
+    """Drawing and cutting use different hashes. With one hash only the first split would have low values."""
     shares = Shares.parse("50/50")
     keys_of: dict[str, list[str]] = {"train": [], "val": []}
     for number in range(20_000):

@@ -1,4 +1,4 @@
-"""Where no layout fits, the templates that are proposed can be pasted, and pair what they say."""
+"""If no layout fits, the suggested templates can be pasted and find the pairs that they promise."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 
 import pytest
-from test_pairing import keys, touch
+from test_find_pairs import keys, touch
 
 from packer.errors import InputError
 from packer.pairs.files import list_files
 from packer.pairs.find import PairingRules, find_pairs
-from packer.pairs.suggest import Proposal, propose
+from packer.pairs.suggest import Suggestion, suggest_templates
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ from packer.pairs.suggest import Proposal, propose
 )
 def test_templates_are_derived_from_the_names(files: list[str], image: str, label: str) -> None:
     names = [file.format(number) for file in files for number in ("1", "12", "305")]
-    best = propose(names)[0]
+    best = suggest_templates(names)[0]
     assert (best.image, best.label, best.pairs, best.unmatched) == (image, label, 3, 0)
 
 
@@ -46,37 +46,37 @@ def test_folders_around_the_pairs_become_splits_and_captures() -> None:
         for kind in ("images_png", "masks_png")
         for number in range(5)
     ]
-    assert propose(files)[0] == Proposal(
+    assert suggest_templates(files)[0] == Suggestion(
         "{split}/{folder2}/images_png/{key}", "{split}/{folder2}/masks_png/{key}", 20, 0
     )
 
 
-def test_what_has_no_partner_is_counted() -> None:
+def test_files_without_partner_are_counted() -> None:
     files = ["rgb/1.png", "rgb/2.png", "rgb/3.png", "gt/2.png", "gt/3.png", "gt/4.png"]
-    assert propose(files) == [Proposal("rgb/{key}", "gt/{key}", 2, 2)]
+    assert suggest_templates(files) == [Suggestion("rgb/{key}", "gt/{key}", 2, 2)]
 
 
-def test_a_depth_map_is_never_taken_for_the_image(tmp_path: Path) -> None:
+def test_a_depth_map_is_never_suggested_as_the_image(tmp_path: Path) -> None:
     touch(tmp_path, "aachen/0_dem.tif", "aachen/0_rgb.jp2", "aachen/0_seg.tif")
     with pytest.raises(InputError) as caught:
         find_pairs(tmp_path)
     assert "1 files are .jp2, which cannot be packed; convert them to PNG" in caught.value.problems
-    assert propose(list_files(tmp_path)) == []
+    assert suggest_templates(list_files(tmp_path)) == []
 
 
 @pytest.mark.parametrize(
     "files",
     [[], ["a.png"], ["notes.txt", "a.csv"], [f"photos/IMG_{n}.jpg" for n in range(50)]],
 )
-def test_nothing_is_proposed_where_nothing_pairs(files: list[str]) -> None:
-    assert propose(files) == []
+def test_nothing_is_suggested_if_nothing_pairs(files: list[str]) -> None:
+    assert suggest_templates(files) == []
 
 
 def test_names_with_braces_and_stars_do_no_harm() -> None:
-    assert propose(["x/{key}.png", "y/{key}.png", "x/*.png", "rgb/1.png", "gt/1.png"])[0].pairs == 1
+    assert suggest_templates(["x/{key}.png", "y/{key}.png", "x/*.png", "rgb/1.png", "gt/1.png"])[0].pairs == 1
 
 
-def test_the_proposal_in_the_error_can_be_pasted(tmp_path: Path) -> None:
+def test_the_suggestion_in_the_error_can_be_pasted(tmp_path: Path) -> None:
     touch(tmp_path, "images/image_1.png", "images/image_2.png", "masks/gt_1.png", "masks/gt_2.png")
     with pytest.raises(InputError) as caught:
         find_pairs(tmp_path)
@@ -94,7 +94,7 @@ def test_a_hundred_thousand_files_take_seconds() -> None:
         for kind, suffix in (("frames", "jpg"), ("masks_2", "png"))
     ]
     start = time.process_time()
-    assert propose(files)[0].pairs == 50_000
+    assert suggest_templates(files)[0].pairs == 50_000
     assert time.process_time() - start < 10  # about one on an idle core
 
 
@@ -152,7 +152,7 @@ DATUMARO, TORCHGEO = "datumaro_layouts/tests/assets", "torchgeo_layouts/tests/da
         ("voc2012_original/misc", 1, ("{key}.jpg", "{key}.png")),
     ],
 )
-def test_public_layouts_pair_by_themselves_or_by_the_first_proposal(
+def test_public_layouts_pair_by_themselves_or_by_the_first_suggestion(
     shared_data: Path, folder: str, pairs: int, templates: tuple[str, str] | None
 ) -> None:
     raw = shared_data / folder
@@ -162,6 +162,6 @@ def test_public_layouts_pair_by_themselves_or_by_the_first_proposal(
     with pytest.raises(InputError) as caught:
         find_pairs(raw)
     assert f"perhaps --image '{templates[0]}' --label '{templates[1]}'  ({pairs} pairs" in str(caught.value)
-    best = propose(list_files(raw))[0]
+    best = suggest_templates(list_files(raw))[0]
     assert (best.image, best.label) == templates
     assert len(find_pairs(raw, PairingRules(*templates, missing="skip")).pairs) == pairs

@@ -1,0 +1,50 @@
+"""Hints for a raw folder in which no pairs were found: its contents, and options that may help."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from packer.errors import first_of
+from packer.pairs.candidates import UNWRITABLE
+from packer.pairs.split_lists import usual_lists
+from packer.pairs.suggest import suggest_templates
+from packer.pairs.template import OTHER_PICTURES
+
+MOST_FOLDERS = 20
+
+
+def unknown_layout_hints(files: list[str]) -> list[str]:
+    """Return options that may fit a folder without a known layout, then its contents."""
+    return [*_templates(files, 2), *_lists(files), *_unpackable(files), "Found:", *_contents(files)]
+
+
+def no_common_key_hint(files: list[str]) -> str:
+    """Return the advice for images and labels that have no key in common."""
+    advice = "no image and label have the same key: describe how their names differ with --image and --label"
+    return ", ".join([advice, *_templates(files, 1)])
+
+
+def _templates(files: list[str], most: int) -> list[str]:
+    return [f"perhaps {suggestion}" for suggestion in suggest_templates(files)[:most]]
+
+
+def _lists(files: list[str]) -> list[str]:
+    return [f"perhaps --lists '{lists.text}', if its lines name images and labels" for lists in usual_lists(files)]
+
+
+def _unpackable(files: list[str]) -> Iterator[str]:
+    """Count pictures of types that cannot be packed: they may be the images or labels."""
+    suffixes = Counter(path[path.rfind(".") :].lower() for path in files if path.lower().endswith(OTHER_PICTURES))
+    for suffix, count in sorted(suffixes.items()):
+        yield f"{count} files are {suffix}, which cannot be packed; convert them to PNG"
+
+
+def _contents(files: Iterable[str]) -> list[str]:
+    """List the folders, each with the number of its files and an example."""
+    folders: dict[str, list[str]] = {}
+    for path in files:
+        folder, _, name = path.rpartition("/")
+        folders.setdefault(folder or ".", []).append(name)
+    lines = [f"{folder}/  {len(names)} files, such as {names[0]}" for folder, names in sorted(folders.items())]
+    return first_of([UNWRITABLE.sub("?", line) for line in lines], MOST_FOLDERS, "folders") or ["nothing"]
