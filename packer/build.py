@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -130,11 +129,6 @@ def _bad_pairs(receipts: Sequence[Receipt]) -> tuple[tuple[str, str, str], ...]:
     """Every pair that is left out, once, also where each of its tiles is a reject."""
     bad = {(one.split, picture_of(reject.key)): reject.reason for one in receipts for reject in one.rejects}
     return tuple((split, key, reason) for (split, key), reason in bad.items())
-
-
-def all_cores() -> int:
-    """The cores this process may use, which on a shared machine are fewer than there are."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _too_many(reasons: Sequence[str], plan: Plan, limits: Limits, seen: str = "nothing was published") -> PackError:

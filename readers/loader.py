@@ -18,6 +18,7 @@ from readers.batch_memory import Lease, Slots
 from readers.contract.errors import ReadError, RequestError
 from readers.crop import Cut
 from readers.device import Augment, DeviceBatches, Finish, Moments
+from readers.machine import usable_cores
 from readers.order import Epoch, Order
 from readers.permutation import Numbers, keys_of
 from readers.row_reader import Arrays, Reader
@@ -50,7 +51,7 @@ class Ahead:
         """How many threads: no more than cores, and than batches they may be at."""
         if self.threads != "auto":
             return self.threads
-        return min(len(os.sched_getaffinity(0)), self.batches)
+        return min(usable_cores(), self.batches)
 
 
 @dataclass(frozen=True)

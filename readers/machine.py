@@ -1,4 +1,4 @@
-"""`Machine`: the cores and the memory that this process may use; in a container they are fewer than there are."""
+"""`Machine`: the cores and the memory that this process may use. In a container these are fewer than the host has."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+ROOT = Path("/")
+"""The folder with /proc and /sys."""
 CGROUPS = "sys/fs/cgroup"
 NO_LIMIT = 1 << 60
-"""Version 1 of control groups says a number as large as this where there is none."""
+"""Without a limit, version 1 of control groups has a number at least as large."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What may be used. `quota` is processor time, in cores, that a control group grants; the kernel stops who takes
-    more, whatever cores there are. `shared` is what is free in /dev/shm, where worker processes leave their batches."""
+    """The cores, and the memory in bytes.
+
+    `affinity` is the number of cores this process may run on. `quota` is the CPU time, in cores, that a control group
+    grants: the kernel pauses a process that uses more. `shared` is free space in /dev/shm, through which worker
+    processes pass batches.
+    """
 
     affinity: int
     quota: float | None
@@ -26,35 +32,45 @@ class Machine:
 
     @property
     def power(self) -> float:
-        """Cores' worth of processor time."""
+        """The CPU time that can be used per second."""
         return float(self.affinity) if self.quota is None else min(float(self.affinity), self.quota)
 
     @property
     def cores(self) -> int:
-        """How many threads can be at work at a time."""
+        """The number of threads that can compute at a time."""
         return max(1, math.ceil(self.power))
 
     @classmethod
-    def look(cls, root: Path = Path("/")) -> Machine:
-        """This machine; `root` is where its /proc and /sys are found."""
-        told = _fields(root / "proc/meminfo")
-        total = told.get("MemTotal", 0) << 10
-        memory, available = total, told.get("MemAvailable", 0) << 10 or total
+    def look(cls, root: Path | None = None) -> Machine:
+        """Read the facts of this machine from /proc and /sys below `root`."""
+        root = root or ROOT
+        facts = _fields(root / "proc/meminfo")
+        total = facts.get("MemTotal", 0) << 10
+        memory, available = total, facts.get("MemAvailable", 0) << 10 or total
         for folder in _groups(root, "memory"):
             limit = _number(folder / "memory.max", _number(folder / "memory.limit_in_bytes", NO_LIMIT))
             memory, available = min(memory, limit), min(available, max(0, limit - _used(folder)))
-        return cls(len(os.sched_getaffinity(0)), _quota(root), memory, available, _free(root / "dev/shm"))
+        return cls(_affinity(), _quota(root), memory, available, _free(root / "dev/shm"))
+
+
+def usable_cores() -> int:
+    """Return how many threads or processes can compute at a time: a container's CPU quota counts."""
+    return Machine.look().cores
+
+
+def _affinity() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _used(group: Path) -> int:
-    """What cannot make way for other things, as what is cached of files can; a file in /dev/shm cannot."""
+    """Return the bytes that cannot be freed: all but cached files. A file in /dev/shm cannot be freed either."""
     facts = _fields(group / "memory.stat")
     used = _number(group / "memory.current", _number(group / "memory.usage_in_bytes", 0))
     return used - sum(facts.get(f"total_{name}", facts.get(name, 0)) for name in ("inactive_file", "active_file"))
 
 
 def _quota(root: Path) -> float | None:
-    """The least of all control groups that this process is in."""
+    """Return the smallest quota of all control groups that this process is in."""
     quotas = []
     for folder in _groups(root, "cpu"):
         words = _text(folder / "cpu.max").split()
@@ -65,9 +81,9 @@ def _quota(root: Path) -> float | None:
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """The folders of the control groups that this process is in, of either version, from the innermost outwards.
+    """Yield the folders of the control groups that this process is in, of both versions, from the innermost outwards.
 
-    A container may be told the name of its group as the host has it, and see the group itself at the top.
+    In a container, the name of the group may be the host's, while the group itself is mounted at the top.
     """
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")
@@ -80,7 +96,7 @@ def _groups(root: Path, controller: str) -> Iterator[Path]:
 
 
 def _fields(path: Path) -> dict[str, int]:
-    """The numbers of a file of lines that each have a name and a number."""
+    """Read the lines of a file that consist of a name and a number."""
     lines = (line.replace(":", " ").split() for line in _text(path).splitlines())
     return {words[0]: int(words[1]) for words in lines if len(words) > 1 and words[1].isdigit()}
 
@@ -92,14 +108,14 @@ def _number(path: Path, otherwise: int) -> int:
 
 def _free(folder: Path) -> int:
     try:
-        told = os.statvfs(folder)
+        status = os.statvfs(folder)
     except OSError:
         return 0
-    return told.f_bavail * told.f_frsize
+    return status.f_bavail * status.f_frsize
 
 
 def _text(path: Path) -> str:
-    """What the kernel tells; nothing where it does not."""
+    """Read a file of the kernel; empty if it is missing or not readable."""
     try:
         return path.read_text(encoding="ascii", errors="replace")
     except OSError:

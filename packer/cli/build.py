@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from packer.build import Limits, Summary, all_cores, build
+from packer.build import Limits, Summary, build
 from packer.cli.configured import EFFECTIVE, ConfiguredCommand
 from packer.cli.log import FORMATS, LOG, TEXT
 from packer.cli.metrics import measured
@@ -33,6 +33,7 @@ from packer.publish.target import check_target, is_ours
 from packer.recipe.recipe import IMAGE_DTYPES, LABEL_FORMS, Recipe, changed_recipe
 from packer.workers import Engine, open_engine
 from readers.contract.manifest import STORAGES
+from readers.machine import usable_cores
 
 MOST_NAMED = 20
 
@@ -291,7 +292,7 @@ def build_command(**options: Any) -> None:
 
 def requested(options: dict[str, Any]) -> tuple[Request, Limits]:
     """What the options ask for."""
-    options["workers"] = options["workers"] or all_cores()
+    options["workers"] = options["workers"] or usable_cores()
     limits = Limits(options.pop("on_bad") == "skip", options.pop("max_bad"))
     if limits.most is not None and not limits.skip:
         raise UsageError("--max-bad: needs --on-bad skip; without it, one bad pair is too many")

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from packer.build import all_cores
 from packer.cli.build import build_command
 from packer.cli.values import ClassesType, CountType
 from packer.config.config import to_toml
@@ -23,6 +22,7 @@ from packer.probe.probe import Probe, ProbeRequest, probe
 from packer.probe.survey import Survey
 from packer.publish.atomic import put_text
 from readers.contract.classes import ClassTable
+from readers.machine import usable_cores
 
 MOST_NAMED = 10
 
@@ -66,7 +66,7 @@ def probe_command(raw: Path, as_json: bool, write: Path | None, **options: Any) 
     if write is not None and write.exists():
         raise InputError(f"{write}: is there already; name another file, or remove it")
     image, label, lists, pairs = (options.pop(name) for name in ("image", "label", "lists", "pairs"))
-    options["workers"] = options["workers"] or all_cores()
+    options["workers"] = options["workers"] or usable_cores()
     found = probe(ProbeRequest(raw, PairingRules(image, label, lists, pairs), **options), build_command.keys())
     click.echo(json.dumps(_json(found), indent=1, ensure_ascii=False) if as_json else "\n".join(_page(raw, found)))
     if found.pairing is None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from packer.build import all_cores
 from packer.cli.build import changing, run_build, summary_text
 from packer.cli.progress import progress
 from packer.cli.recorded import recorded_request
@@ -17,6 +16,7 @@ from packer.publish.target import is_ours, tidy
 from packer.workers import open_engine
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import Manifest
+from readers.machine import usable_cores
 
 
 @click.command("repair", short_help="Build again what is damaged.")
@@ -66,4 +66,4 @@ def _verify(out: Path, workers: int | None, quiet: bool) -> list[str]:
     except DamagedError as error:
         return [str(error)]
     with progress("verifying", total, "B", quiet) as advance:
-        return verify(out, workers or all_cores(), advance)
+        return verify(out, workers or usable_cores(), advance)

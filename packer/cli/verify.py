@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from packer.build import all_cores
 from packer.cli.progress import progress
 from packer.cli.values import bytes_text
 from packer.packs.verify import verify
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import Manifest
+from readers.machine import usable_cores
 
 
 @click.command("verify", short_help="Check every byte of a packed data set.")
@@ -33,7 +33,7 @@ def verify_command(out: Path, deep: bool, workers: int | None, as_json: bool, qu
     """
     manifest = Manifest.load(out)
     with progress("verifying", manifest.bytes, "B", quiet) as advance:
-        damage = verify(out, workers or all_cores(), advance, deep)
+        damage = verify(out, workers or usable_cores(), advance, deep)
     if as_json:
         click.echo(json.dumps({"bytes": manifest.bytes, "shards": manifest.shards, "damage": damage}, indent=1))
     elif damage:

@@ -31,7 +31,7 @@ from readers.contract.manifest import Manifest, generation_path
 from readers.contract.receipt import SUFFIX
 from readers.contract.shard_table import table_path
 from readers.formats.column import damage_at
-from readers.machine import Machine
+from readers.machine import usable_cores
 from readers.pack import Pack
 from readers.staged_copies import MEMORY, find
 
@@ -83,7 +83,7 @@ def stage_pack(
         tidy(path)
         _check_number(path, pack.manifest)
         note_source(path, root)
-        workers = workers or Machine.look().cores
+        workers = workers or usable_cores()
         missing = copying.missing(workers)
         copying.check_free_space(missing, folder)
         copying.copy(missing, workers)

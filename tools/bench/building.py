@@ -29,9 +29,9 @@ from street import CLASSES
 from bench.bare import SIZE, bare_loop
 from bench.streets import HEIGHT, WIDTH, make_streets
 from bench.watched import Run, watched
-from packer.build import all_cores
 from readers.contract.manifest import STORAGES, Manifest
 from readers.contract.receipt import SUFFIX, Receipt
+from readers.machine import usable_cores
 
 LIBRARIES = ("numpy", "opencv-python", "simplejpeg", "h5py", "lmdb", "pyarrow")
 SHARD = 32 << 20
@@ -53,7 +53,7 @@ class Job:
     @cached_property
     def checksums(self) -> tuple[int, ...]:
         """What the bare loop makes of each pair."""
-        return bare_loop(self.raw, self.pairs, all_cores(), self.colours, checked=True).checksums
+        return bare_loop(self.raw, self.pairs, usable_cores(), self.colours, checked=True).checksums
 
     def build(self, storage: str, *options: object, memory: bool = False) -> Run:
         """Pack it anew."""
@@ -68,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pairs", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=all_cores())
+    parser.add_argument("--workers", type=int, default=usable_cores())
     parser.add_argument("--formats", nargs="+", choices=STORAGES, default=list(STORAGES))
     parser.add_argument("--colours", action="store_true", help="Labels hold colours, not numbers.")
     parser.add_argument("--labels", choices=("index", "onehot"), default="index", help="How labels are stored.")
@@ -176,9 +176,9 @@ def _tell_disk(job: Job) -> None:
 
 def scaling(job: Job, rounds: int, formats: Sequence[str]) -> None:
     """One worker, and one for each core."""
-    print(f"\n{'':12}{'1 worker':>10}{f'{all_cores()} workers':>11}{'times':>8}   pairs/s")
+    print(f"\n{'':12}{'1 worker':>10}{f'{usable_cores()} workers':>11}{'times':>8}   pairs/s")
     for storage in ("bare loop", *formats):
-        rates: dict[int, list[float]] = {1: [], all_cores(): []}
+        rates: dict[int, list[float]] = {1: [], usable_cores(): []}
         for _ in range(rounds):
             for workers, found in rates.items():
                 found.append(job.pairs / _seconds(job, storage, workers))

@@ -37,8 +37,8 @@ from bench.building import LIBRARIES, MIB, machine
 from bench.contenders import CONTENDERS
 from bench.jobs import BARE, SHARD, Job, Written
 from bench.streets import HEIGHT, WIDTH, make_streets
-from packer.build import all_cores
 from readers.contract.manifest import STORAGES
+from readers.machine import usable_cores
 
 PEERS = {entry.module: entry for entry in CONTENDERS}
 WRITERS = ("ffcv", "litdata", "mosaic", "webdataset", "huggingface")
@@ -71,7 +71,7 @@ def main() -> None:
         raw = (chosen.raw or Path(folder) / "raw").resolve()
         if not raw.is_dir():
             make_streets(raw, chosen.pairs)
-        job = Job(BARE, raw, Path(folder).resolve() / "out", chosen.pairs, chosen.size, all_cores())
+        job = Job(BARE, raw, Path(folder).resolve() / "out", chosen.pairs, chosen.size, usable_cores())
         heading = header(job, names, chosen.rounds)
         if not chosen.json:
             print("\n".join(heading), flush=True)
