@@ -74,3 +74,22 @@ def test_the_site_is_strict_and_needs_no_network() -> None:
     assert "\nstrict: true\n" in config
     assert "\n  font: false\n" in config
     assert "://" not in config
+
+
+WORD = re.compile(r"^\| (`[^|]*) \| [^|]* \| ([^|]*\.py) \|$", re.MULTILINE)
+
+
+def test_the_words_and_laws_of_the_architecture_are_in_the_code() -> None:
+    page = (REPO / "docs" / "architecture.md").read_text()
+    assert len(page.splitlines()) <= 110
+    table = WORD.findall(page)
+    assert len(table) > 20
+    for words, places in table:
+        folder, code = REPO, ""
+        for place in places.split(", "):
+            path = REPO / place if "/" in place else folder / place
+            folder, code = path.parent, code + path.read_text()
+        for word in re.findall(r"`(\w+)`", words):
+            assert re.search(rf"^class {word}\b", code, re.MULTILINE), f"{word} is not in {places}"
+    for test in set(re.findall(r"tests/test_\w+\.py", page)):
+        assert (REPO / test).is_file(), test
