@@ -24,7 +24,7 @@ recipes: $(VENV)/recipes.installed
 
 docs: $(VENV)/docs.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
-	$(VENV)/bin/python tools/checks/cli_page.py
+	$(VENV)/bin/python tools/run checks.cli_page
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
 
 samples picture: $(VENV)/demo.installed
