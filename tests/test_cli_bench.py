@@ -1,10 +1,12 @@
-"""`packer bench` measures real loaders, ends in time, and what it recommends can be pasted."""
+"""`packer bench` measures real loaders, ends in time, and recommends code that can be pasted."""
 
 from __future__ import annotations
 
 import json
 import runpy
 import signal
+import subprocess
+import sys
 import time
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -17,11 +19,16 @@ from conftest import HANG, NATIVE, SMALL_SHARDS, RawFolder, make_raw, pack, run
 from drills.processes import orphans, start
 from test_chart import Tags
 
+from packer.bench.cached_share import cached_share
 from packer.bench.copy_loop import CopyLoop
-from packer.bench.loaders import Ground
-from packer.bench.run import Answer, Question, answer, cached_share
-from packer.bench.settings import LOADER, SHARED, SLOTS, STOCK, Setting, cheapest
-from packer.cli.bench_text import code, not_tried, text
+from packer.bench.loaders import TrialRunner
+from packer.bench.recommend import cheapest
+from packer.bench.request import BenchRequest
+from packer.bench.run import BenchResult, run_bench
+from packer.bench.settings import LOADER, SLOTS, STOCK, LoaderSettings
+from packer.bench.trial_plan import SHARED
+from packer.cli.bench_text import code, skipped_lines, text
+from packer.cli.text_table import text_table
 from packer.signals import deferred_signals
 from readers import open_dataset
 from readers.machine import Machine
@@ -44,13 +51,13 @@ TRIAL = (
 
 @pytest.fixture(scope="module")
 def city(raw_folder: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One pack for what does not depend on the format."""
+    """A pack for tests that do not depend on the format."""
     return pack(raw_folder.path, tmp_path_factory.mktemp("bench") / "city", *SMALL_SHARDS)
 
 
 @pytest.fixture(scope="module")
 def index(raw_folder: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with labels as numbers."""
+    """The same pack with index labels."""
     return pack(raw_folder.path, tmp_path_factory.mktemp("bench") / "index", "--labels", "index", *SMALL_SHARDS)
 
 
@@ -62,12 +69,12 @@ def bench(*arguments: object) -> dict[str, Any]:
     return facts
 
 
-def asked(question: Question, machine: Machine) -> Answer:
-    return answer(question, machine, lambda first, sweep: lambda done: None)
+def benched(request: BenchRequest, machine: Machine) -> BenchResult:
+    return run_bench(request, machine, lambda first_pass, plan: lambda done: None)
 
 
 def pasted(text: str, folder: Path) -> Any:
-    """The loader that a program of this text makes."""
+    """Run a program; return its loader."""
     program = folder / "pasted.py"
     program.write_text(text)
     return runpy.run_path(str(program))["loader"]
@@ -75,8 +82,8 @@ def pasted(text: str, folder: Path) -> Any:
 
 def test_every_format_is_measured(packed: Path, storage: str) -> None:
     facts = bench("--seconds", 1, "--batch", "4,8", "--threads", 1, packed)
-    for place, keys in KEYS.items():
-        assert set(facts[place] if place else facts) == set(keys.split())
+    for section, keys in KEYS.items():
+        assert set(facts[section] if section else facts) == set(keys.split())
     assert facts["pack"] | {"bytes": 0} == {
         "path": str(packed),
         "split": "train",
@@ -90,14 +97,14 @@ def test_every_format_is_measured(packed: Path, storage: str) -> None:
     assert 0 < facts["pack"]["bytes"] < sum(path.stat().st_size for path in packed.rglob("*") if path.is_file())
     assert facts["first_pass"]["rows"] == 23
     assert facts["trials"]
-    for one in facts["trials"]:
-        assert set(one) == set(TRIAL.split())
-        spread = one["samples_per_second"]
+    for each in facts["trials"]:
+        assert set(each) == set(TRIAL.split())
+        spread = each["samples_per_second"]
         assert 0 < spread["least"] <= spread["median"] <= spread["most"]
-        assert one["milliseconds_per_batch"] == pytest.approx(1000 * one["batch"] / spread["median"])
+        assert each["milliseconds_per_batch"] == pytest.approx(1000 * each["batch"] / spread["median"])
     best = facts["recommended"]
     assert {key: best[key] for key in TRIAL.split()} in facts["trials"]
-    assert all(one in facts["trials"] for one in facts["cheapest_by_batch"])
+    assert all(each in facts["trials"] for each in facts["cheapest_by_batch"])
 
 
 @pytest.mark.parametrize(
@@ -109,7 +116,7 @@ def test_every_format_is_measured(packed: Path, storage: str) -> None:
         ("--threads", 1, "--split", "all"),
     ],
 )
-def test_what_is_recommended_can_be_pasted(city: Path, options: tuple[object, ...], tmp_path: Path) -> None:
+def test_the_recommended_code_can_be_pasted(city: Path, options: tuple[object, ...], tmp_path: Path) -> None:
     facts = bench("--seconds", 1, "--batch", 4, *options, city)
     images, labels = next(iter(pasted(facts["recommended"]["code"], tmp_path)))
     size = (16, 20) if "--crop" in options else (24, 36)
@@ -120,24 +127,24 @@ def test_what_is_recommended_can_be_pasted(city: Path, options: tuple[object, ..
 
 
 @pytest.mark.parametrize(("kind", "crop"), [(SLOTS, None), (STOCK, None), (STOCK, (8, 8))])
-def test_worker_processes_can_be_pasted_too(
+def test_code_with_worker_processes_can_be_pasted(
     index: Path, kind: str, crop: tuple[int, int] | None, tmp_path: Path
 ) -> None:
-    found = asked(Question(index, batches=(4,), threads=(1,), crop=crop, seconds=1), MACHINE)
-    loader = pasted("\n".join(code(found, Setting(kind, 4, 1))), tmp_path)
+    found = benched(BenchRequest(index, batches=(4,), threads=(1,), crop=crop, seconds=1), MACHINE)
+    loader = pasted("\n".join(code(found, LoaderSettings(kind, 4, 1))), tmp_path)
     assert type(loader).__name__ == kind
     assert loader.num_workers == 1
     images, _ = next(iter(loader))
     assert tuple(images.shape) == (4, 3, *(crop or (24, 36)))
 
 
-def test_worker_processes_are_tried_where_they_are_asked_for(index: Path) -> None:
+def test_worker_processes_are_tried_if_requested(index: Path) -> None:
     facts = bench("--seconds", 3, "--batch", 4, "--threads", 1, "--workers", "0,1", index)
-    tried = {(one["loader"], one["threads"], one["workers"]) for one in (*facts["trials"], *facts["left_out"])}
+    tried = {(each["loader"], each["threads"], each["workers"]) for each in (*facts["trials"], *facts["left_out"])}
     assert tried == {(LOADER, 1, None), (SLOTS, None, 1), (STOCK, None, 0), (STOCK, None, 1)}
 
 
-def test_native_packs_want_a_crop(varied_raw: RawFolder, tmp_path: Path) -> None:
+def test_native_packs_need_a_crop(varied_raw: RawFolder, tmp_path: Path) -> None:
     native = pack(varied_raw.path, tmp_path / "native", "--labels", "index", *NATIVE)
     refused = run("bench", "--seconds", 1, native)
     assert refused.exit_code == 2
@@ -145,7 +152,7 @@ def test_native_packs_want_a_crop(varied_raw: RawFolder, tmp_path: Path) -> None
     facts = bench("--seconds", 1, "--batch", 4, "--threads", 1, "--crop", "16x16", native)
     assert facts["pack"]["crop"] == [16, 16]
     assert facts["recommended"]["samples_per_second"]["median"] > 0
-    assert not any(one["loader"] == SLOTS for one in facts["trials"])
+    assert not any(each["loader"] == SLOTS for each in facts["trials"])
 
 
 def test_a_pack_of_fewer_rows_than_a_batch_is_measured(tmp_path: Path) -> None:
@@ -153,63 +160,65 @@ def test_a_pack_of_fewer_rows_than_a_batch_is_measured(tmp_path: Path) -> None:
     facts = bench("--seconds", 1, "--batch", 8, "--threads", 1, out)
     best = facts["recommended"]
     assert best["milliseconds_per_batch"] == pytest.approx(3000 / best["samples_per_second"]["median"])
-    assert {one["batch"] for one in bench("--seconds", 1, out)["trials"]} == {4}
+    assert {each["batch"] for each in bench("--seconds", 1, out)["trials"]} == {4}
 
 
-def test_a_target_that_nothing_reaches_is_told(city: Path) -> None:
+def test_an_unreachable_target_is_reported(city: Path) -> None:
     options = ("--seconds", 1, "--batch", 4, "--threads", 1)
     facts = bench(*options, "--target", 1e12, city)
     assert facts["target"] == {"samples_per_second": 1e12, "met": False}
-    assert "Nothing here delivers the 1,000,000,000,000 samples/s" in facts["warnings"][0]
+    assert "Nothing here delivers the target of 1,000,000,000,000 samples/s" in facts["warnings"][0]
     easy = bench(*options, "--target", 0.1, city)
     assert easy["target"]["met"]
-    assert "the least that delivers 0.1 samples/s" in easy["recommended"]["why"]
+    assert "the cheapest that delivers 0.1 samples/s" in easy["recommended"]["why"]
 
 
-def test_what_shared_memory_is_too_small_for_is_not_tried(city: Path) -> None:
-    question = Question(city, batches=(4,), threads=(1,), workers=(0, 1), seconds=1)
-    found = asked(question, replace(MACHINE, shared=80 << 10))
-    assert {left.why for left in found.sweep.left_out if left.setting.kind == SLOTS} == {SHARED}
-    assert SLOTS not in {one.setting.kind for one in found.trials}
-    told = text(found, cheapest(found.trials), None)
-    assert f"{SLOTS}, batches of 4, workers 1: up to 94.5 KiB of /dev/shm, which has 80.0 KiB" in told
-    assert "--shm-size=1g" in told
+def test_loaders_that_exceed_shared_memory_are_not_tried(city: Path) -> None:
+    request = BenchRequest(city, batches=(4,), threads=(1,), workers=(0, 1), seconds=1)
+    found = benched(request, replace(MACHINE, shared=80 << 10))
+    assert {left.reason for left in found.plan.skipped if left.settings.kind == SLOTS} == {SHARED}
+    assert SLOTS not in {each.settings.kind for each in found.loaders}
+    printed = text(found, cheapest(found.loaders), None)
+    assert f"{SLOTS}, batches of 4, workers 1: needs up to 94.5 KiB of /dev/shm, which has 80.0 KiB" in printed
+    assert "--shm-size=1g" in printed
 
 
-def test_where_nothing_fits_it_says_why(city: Path) -> None:
-    found = asked(Question(city, batches=(4,), threads=(1,), workers=(0,), seconds=1), replace(MACHINE, available=1024))
-    assert found.trials == ()
-    assert not_tried(found) == [
-        "DataLoader, batches of 4, workers 0: up to 47.2 KiB of memory; half of what is free is 512 B",
-        "loader(), batches of 4, threads 1: up to 118.1 KiB of memory; half of what is free is 512 B",
+def test_the_reasons_are_listed_if_no_loader_fits(city: Path) -> None:
+    found = benched(
+        BenchRequest(city, batches=(4,), threads=(1,), workers=(0,), seconds=1), replace(MACHINE, available=1024)
+    )
+    assert found.loaders == ()
+    assert skipped_lines(found) == [
+        "DataLoader, batches of 4, workers 0: needs up to 47.2 KiB of memory; half of the free memory is 512 B",
+        "loader(), batches of 4, threads 1: needs up to 118.1 KiB of memory; half of the free memory is 512 B",
     ]
 
 
-def test_a_pack_larger_than_memory_has_no_warm_rates(city: Path) -> None:
-    question = Question(city, batches=(4,), threads=(1,), seconds=1)
-    found = asked(question, replace(MACHINE, memory=1 << 10))
+def test_rates_from_memory_do_not_apply_to_a_pack_larger_than_memory(city: Path) -> None:
+    request = BenchRequest(city, batches=(4,), threads=(1,), seconds=1)
+    found = benched(request, replace(MACHINE, memory=1 << 10))
     assert found.larger_than_memory
-    assert "larger than memory" in text(found, cheapest(found.trials), None)
-    assert not asked(question, MACHINE).larger_than_memory
+    assert "larger than memory" in text(found, cheapest(found.loaders), None)
+    assert not benched(request, MACHINE).larger_than_memory
 
 
 def test_the_report_is_a_page_or_a_plot(city: Path, tmp_path: Path) -> None:
     options = ("bench", "--seconds", 2, "--batch", "4,8", "--threads", "1,2", "--report")
-    told = run(*options, tmp_path / "bench.html", city)
-    assert told.exit_code == 0, told.stderr
+    done = run(*options, tmp_path / "bench.html", city)
+    assert done.exit_code == 0, done.stderr
     page = (tmp_path / "bench.html").read_text()
-    seen = Tags()
-    seen.feed(page)
-    seen.close()
-    assert not seen.open
-    assert {"svg", "table", "pre", "h1"} <= seen.names
+    tags = Tags()
+    tags.feed(page)
+    tags.close()
+    assert not tags.open
+    assert {"svg", "table", "pre", "h1"} <= tags.names
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
     assert run(*options, tmp_path / "bench.svg", city).exit_code == 0
     plot = ET.parse(tmp_path / "bench.svg").getroot()
-    assert any("copy loop" in (one.text or "") for one in plot.iter("{http://www.w3.org/2000/svg}text"))
+    assert any("copy loop" in (each.text or "") for each in plot.iter("{http://www.w3.org/2000/svg}text"))
 
 
-def test_a_report_that_cannot_be_is_told_before_anything_is_measured(city: Path, tmp_path: Path) -> None:
+def test_an_impossible_report_is_refused_before_anything_is_measured(city: Path, tmp_path: Path) -> None:
     for report, exit_code, words in (
         (tmp_path / "a.pdf", 2, ".html or .svg"),
         (tmp_path / "no/a.html", 1, "no such folder"),
@@ -220,7 +229,7 @@ def test_a_report_that_cannot_be_is_told_before_anything_is_measured(city: Path,
         assert "first pass" not in done.stderr
 
 
-def test_the_table_and_the_plan_are_told(city: Path) -> None:
+def test_the_table_and_the_plan_are_printed(city: Path) -> None:
     done = run("bench", "--seconds", 1, "--batch", "4", "--threads", "1", city)
     assert done.stdout.startswith(f"{city}, train: 23 rows of 24x36, labels as onehot")
     assert "\ncopy loop " in done.stdout
@@ -234,7 +243,23 @@ def test_it_ends_in_time(city: Path) -> None:
     assert time.monotonic() - started < HANG  # 2 s on an idle machine
 
 
-def test_told_to_end_it_leaves_no_process(city: Path) -> None:
+def test_time_before_the_measurement_counts(tmp_path: Path) -> None:
+    now = time.perf_counter()
+    assert 19 < BenchRequest(tmp_path, seconds=30, started=now - 10).seconds_left() <= 20
+    assert BenchRequest(tmp_path, seconds=30, started=now - 60).seconds_left() == 15, "half is left to measure"
+
+
+def test_the_request_does_not_import_pytorch() -> None:
+    program = "import sys, packer.bench.request, packer.cli.bench; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_tables_have_aligned_columns() -> None:
+    rows = [["", "rows", "note"], ["train", "1200", ""], ["val", "30", "small"]]
+    assert list(text_table(rows, left=(0, 2))) == ["       rows  note", "train  1200", "val      30  small"]
+
+
+def test_an_interrupt_leaves_no_process(city: Path) -> None:
     process = start(("bench", "--seconds", "60", "--batch", "4", "--workers", "2", city))
     assert process.stderr is not None
     assert process.stderr.readline().startswith("first pass: ")
@@ -245,37 +270,37 @@ def test_told_to_end_it_leaves_no_process(city: Path) -> None:
     assert not orphans(process.pid, HANG)
 
 
-def test_trials_read_the_rows_that_the_first_pass_has_read(index: Path) -> None:
-    ground = Ground(index, "train", None, None)
-    ground.first_pass(4, 1, 0)
-    assert len(ground.rows) == 4
-    assert not ground.every
-    setting = Setting(LOADER, 2, 1)
-    wanted = {ground.dataset[row][0].numpy().tobytes() for row in ground.rows}
-    for batches in (ground._looped(setting), ground._worked(Setting(STOCK, 2, 0))):
+def test_trials_read_the_rows_of_the_first_pass(index: Path) -> None:
+    runner = TrialRunner(index, "train", None, None)
+    runner.first_pass(4, 1, 0)
+    assert len(runner.rows) == 4
+    assert not runner.complete
+    setting = LoaderSettings(LOADER, 2, 1)
+    wanted = {runner.dataset[row][0].numpy().tobytes() for row in runner.rows}
+    for batches in (runner._loader_batches(setting), runner._data_loader_batches(LoaderSettings(STOCK, 2, 0))):
         for _ in range(5):
             images, _ = next(batches)
             assert {image.numpy().tobytes() for image in images} <= wanted
-    assert ground.rate(setting, 0.01) > 0
+    assert runner.rate(setting, 0.01) > 0
 
 
 def test_the_copy_loop_copies_the_rows(packed: Path) -> None:
     opened, dataset = Pack.open(packed), open_dataset(packed, "all")
     loop = CopyLoop(opened, [5, 30], None, 2, 2)
     assert loop.rate(0.02) > 0
-    for row, (room,) in zip((5, 30), ([one[0]] for one in loop._rooms), strict=True):
-        for copied, part in zip(room, dataset[row], strict=True):
+    for row, buffers in zip((5, 30), loop._buffers, strict=True):
+        for copied, part in zip(buffers[0], dataset[row], strict=True):
             assert np.array_equal(copied.reshape(part.shape), part.numpy())
 
 
-def test_what_was_read_is_in_memory(city: Path) -> None:
+def test_rows_are_in_memory_after_they_are_read(city: Path) -> None:
     for path in (city / "shards").iterdir():
         path.read_bytes()
     assert cached_share(Pack.open(city), range(32)) in (None, 1.0)
 
 
 @pytest.mark.usefixtures("default_signals")
-def test_a_signal_comes_when_what_must_not_be_left_is_done() -> None:
+def test_deferred_signals_arrive_after_the_block() -> None:
     done, before = [], signal.getsignal(signal.SIGINT)
 
     def begin() -> None:

@@ -1,4 +1,4 @@
-"""`CopyLoop`: rows copied out of the map on all cores, and nothing else: what memory gives."""
+"""`CopyLoop`: copy rows out of the memory map on all cores, the upper limit of every loader."""
 
 from __future__ import annotations
 
@@ -15,42 +15,44 @@ from readers.batch_memory import Slots
 from readers.pack import Pack
 
 MOST_SHARDS, MOST_ROWS = 64, 16384
-"""Rows of no more shards are copied: each open map costs a descriptor."""
+"""Limits of the rows to copy: each open map of a shard costs a file descriptor."""
 
-Row = list[NDArray[Any]]
-"""Its image and its label."""
+RowArrays = list[NDArray[Any]]
+"""The image and the label of a row."""
 
 
 class CopyLoop:
-    """Each thread copies rows of its own, image and label as they are stored, into memory that it uses again and again:
-    a batch, of all threads together. Of larger pictures it copies a window in the middle, where loaders crop."""
+    """Copy stored images and labels, each thread its own rows, into the memory of one batch, again and again.
+
+    With a crop, only a window in the middle of each row is copied, as large as the one that loaders cut out.
+    """
 
     def __init__(self, pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None, threads: int, batch: int) -> None:
-        views = _views(pack, rows, crop)
-        self._shares = [views[number::threads] or views for number in range(threads)]
-        self._rooms = [_room(views, max(1, batch // threads)) for _ in range(threads)]
+        stored = _stored_rows(pack, rows, crop)
+        self._shares = [stored[number::threads] or stored for number in range(threads)]
+        self._buffers = [_buffers(stored, max(1, batch // threads)) for _ in range(threads)]
 
     def rate(self, seconds: float) -> float:
-        """Samples a second, of all threads together."""
+        """Return the samples per second of all threads together."""
         with ThreadPoolExecutor(len(self._shares)) as pool:
-            return sum(pool.map(lambda share, room: _rate(share, room, seconds), self._shares, self._rooms))
+            return sum(pool.map(lambda share, buffers: _rate(share, buffers, seconds), self._shares, self._buffers))
 
 
-def _room(views: Sequence[Row], rows: int) -> list[Row]:
-    """Memory for so many rows, each as large as the largest: a batch's, as a loader has it."""
-    slots, parts = Slots(0), list(zip(*views, strict=True))
-    batch = [slots.lease((rows, max(one.size for one in of)), of[0].dtype.str) for of in parts]
+def _buffers(stored: Sequence[RowArrays], rows: int) -> list[RowArrays]:
+    """Return memory for so many rows, each as large as the largest, from the allocator that loaders use."""
+    memory, columns = Slots(0), list(zip(*stored, strict=True))
+    batch = [memory.lease((rows, max(part.size for part in column)), column[0].dtype.str) for column in columns]
     return [list(row) for row in zip(*batch, strict=True)]
 
 
-def _views(pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None) -> list[Row]:
-    """What is copied of each row, as it lies in the map."""
-    places = [pack.table.locate(row) for row in rows[:MOST_ROWS]]
-    numbers = set(list(dict.fromkeys(number for number, _ in places))[:MOST_SHARDS])
+def _stored_rows(pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None) -> list[RowArrays]:
+    """Return views of the memory map."""
+    located = [pack.table.locate(row) for row in rows[:MOST_ROWS]]
+    numbers = set(list(dict.fromkeys(number for number, _ in located))[:MOST_SHARDS])
     shards = {number: pack.shard(number) for number in numbers}
     return [
-        [_middle(shards[number].pixels(field, place), crop) for field in pack.manifest.fields]
-        for number, place in places
+        [_middle(shards[number].pixels(field, index), crop) for field in pack.manifest.fields]
+        for number, index in located
         if number in numbers
     ]
 
@@ -62,12 +64,12 @@ def _middle(pixels: NDArray[Any], size: tuple[int, int] | None) -> NDArray[Any]:
     return pixels[..., top : top + size[0], left : left + size[1]]
 
 
-def _rate(rows: Sequence[Row], room: Sequence[Row], seconds: float) -> float:
-    """Of one thread."""
+def _rate(rows: Sequence[RowArrays], buffers: Sequence[RowArrays], seconds: float) -> float:
+    """Return the samples per second of one thread."""
     started, done = time.perf_counter(), 0
-    for parts, memory in zip(cycle(rows), cycle(room), strict=False):
-        for part, there in zip(parts, memory, strict=True):
-            np.copyto(there[: part.size].reshape(part.shape), part)
+    for row, buffer in zip(cycle(rows), cycle(buffers), strict=False):
+        for source, target in zip(row, buffer, strict=True):
+            np.copyto(target[: source.size].reshape(source.shape), source)
         done += 1
         if (now := time.perf_counter()) >= started + seconds:
             break

@@ -1,4 +1,4 @@
-"""`Ground`: the rows that trials read, and every way to read them that a training has."""
+"""`TrialRunner`: read the same shuffled rows with each kind of loader and time it."""
 
 from __future__ import annotations
 
@@ -9,28 +9,31 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from torch.utils.data import DataLoader
 
 from packer.bench.copy_loop import CopyLoop
-from packer.bench.settings import LOADER, SLOTS, Setting
+from packer.bench.request import LabelForm
+from packer.bench.settings import LOADER, SLOTS, LoaderSettings
 from packer.errors import EngineError, UsageError
 from packer.signals import deferred_signals
 from readers import Order, RandomCrop, SlotDataLoader, open_dataset
 from readers.contract.manifest import ALL, Manifest
 from readers.pack import Pack
 
-LabelForm = Literal["onehot", "index"]
 THREADS = "segpack-loader"
-"""What the names of a loader's threads begin with."""
+"""The prefix of the names of a loader's threads."""
 
 
-class Ground:
-    """A split, shuffled. After `first_pass` the rows that were read then are in memory, and trials read only these."""
+class TrialRunner:
+    """Run loaders over a shuffled split.
+
+    Call `first_pass` first: trials read only the rows that it has read, so that they are in memory.
+    """
 
     def __init__(self, out: Path, split: str | None, labels: LabelForm | None, crop: tuple[int, int] | None) -> None:
-        self._seed = secrets.randbits(32)  # another order each time: what an earlier run has read is not all there is
+        self._seed = secrets.randbits(32)  # another order in each run, so that the first pass also reads cold rows
         split = split or _default_split(Manifest.load(out))
         self.dataset = open_dataset(out, split, label=labels)
         self._for_workers = open_dataset(out, split, label=labels, transform=RandomCrop(crop) if crop else None)
@@ -40,88 +43,89 @@ class Ground:
         if not len(self.dataset):
             raise UsageError(f"{out}: the split {split!r} has no rows to read")
         if self.dataset.image_field.native and crop is None:
-            raise UsageError(f"{out}: each picture has a size of its own; say what batches are cut to: --crop 512x512")
+            raise UsageError(f"{out}: its images have different sizes; set the crop of batches, such as --crop 512x512")
 
     @property
     def pack_rows(self) -> range:
-        """Where in the pack the split lies."""
+        """The rows of the pack that belong to the split."""
         found = [rows for split, _, rows in self.pack.splits() if split.name == self.dataset.split]
         return range(self.pack.manifest.rows) if self.dataset.split == ALL else found[0]
 
     @property
     def row_bytes(self) -> int:
-        """Of a row as it is delivered."""
+        """The bytes of a delivered row."""
         size = self.crop or self.dataset.image_field.size
         assert size is not None
         return self.dataset.image_field.row_bytes_at(*size) + self.dataset.label_field.row_bytes_at(*size)
 
     @property
     def slots(self) -> bool:
-        """Whether a SlotDataLoader can read this."""
+        """Whether a SlotDataLoader can read the rows."""
         return self.crop is None
 
     @property
-    def every(self) -> bool:
-        """Whether trials read all rows."""
+    def complete(self) -> bool:
+        """Whether trials read all rows of the split."""
         return len(self.rows) == len(self.dataset)
 
     def first_pass(self, batch: int, threads: int, seconds: float) -> float:
-        """Read as a training begins, for so long or all rows; the seconds that it took."""
+        """Read as a training begins, until the time is over or all rows are read. Return the seconds that it took."""
         started, rows = time.perf_counter(), 0
-        for images, _ in self._loader(Setting(LOADER, batch, threads)):
+        for images, _ in self._loader(LoaderSettings(LOADER, batch, threads)):
             rows += len(images)
             if time.perf_counter() - started >= seconds:
                 break
         taken = time.perf_counter() - started
-        _settle()
+        _join_loader_threads()
         self.rows = list(islice(Order(len(self.dataset), seed=self._seed), rows))
         return taken
 
     def copy_loop(self, threads: int, batch: int) -> CopyLoop:
-        """Over the same rows, into the memory of such a batch."""
+        """Return a copy loop over the same rows, into the memory of such a batch."""
         first = self.pack_rows.start
         return CopyLoop(self.pack, [first + row for row in self.rows], self.crop, threads, batch)
 
-    def rate(self, setting: Setting, seconds: float) -> float:
-        """Samples a second, of a loader that has come into its stride."""
+    def rate(self, settings: LoaderSettings, seconds: float) -> float:
+        """Return the samples per second of a loader after its warm-up."""
         try:
-            with closing(self._looped(setting) if setting.kind == LOADER else self._worked(setting)) as batches:
-                rate = _rate(batches, setting, len(self.rows), seconds)
-        except RuntimeError as error:  # what PyTorch says of worker processes that fail
-            raise EngineError(f"{setting.kind} with {setting.workers} workers failed: {error}") from error
-        _settle()
+            batches = self._loader_batches(settings) if settings.kind == LOADER else self._data_loader_batches(settings)
+            with closing(batches):
+                rate = _rate(batches, settings, len(self.rows), seconds)
+        except RuntimeError as error:  # PyTorch raises it for failed worker processes
+            raise EngineError(f"{settings.kind} with {settings.workers} workers failed: {error}") from error
+        _join_loader_threads()
         return rate
 
-    def _loader(self, setting: Setting) -> Any:
+    def _loader(self, settings: LoaderSettings) -> Any:
         return self.dataset.loader(
-            setting.batch,
+            settings.batch,
             shuffle=True,
             seed=self._seed,
             crop=self.crop,
-            threads=setting.workers,
-            ahead=setting.ahead,
+            threads=settings.workers,
+            ahead=settings.ahead,
         )
 
-    def _looped(self, setting: Setting) -> Generator[Any, None, None]:
-        """Passes of a loader; one that does not read all rows is left early, and begins again with the same."""
-        loader = self._loader(setting)
-        many = len(loader) if self.every else len(self.rows) // setting.batch
+    def _loader_batches(self, settings: LoaderSettings) -> Generator[Any, None, None]:
+        """Yield epochs of a loader. If trials do not read all rows, each epoch stops after the same first rows."""
+        loader = self._loader(settings)
+        count = len(loader) if self.complete else len(self.rows) // settings.batch
         while True:
-            yield from islice(loader, many)
+            yield from islice(loader, count)
 
-    def _worked(self, setting: Setting) -> Generator[Any, None, None]:
-        """Passes of a DataLoader over the same rows, whose workers stay: what starting them takes is not measured."""
-        kind = SlotDataLoader if setting.kind == SLOTS else DataLoader
-        options: dict[str, Any] = {"batch_size": min(setting.batch, len(self.rows)), "num_workers": setting.workers}
+    def _data_loader_batches(self, settings: LoaderSettings) -> Generator[Any, None, None]:
+        """Yield epochs of a DataLoader over the same rows. Its workers persist: their start is not measured."""
+        kind = SlotDataLoader if settings.kind == SLOTS else DataLoader
+        options: dict[str, Any] = {"batch_size": min(settings.batch, len(self.rows)), "num_workers": settings.workers}
         batches: Any = None
-        loader: Any = kind(self._for_workers, sampler=self.rows, persistent_workers=bool(setting.workers), **options)
+        loader: Any = kind(self._for_workers, sampler=self.rows, persistent_workers=bool(settings.workers), **options)
         try:
             while True:
-                with deferred_signals():  # an interrupt would leave processes half started, …
+                with deferred_signals():  # an interrupt would leave half-started processes, …
                     batches = iter(loader)
                 yield from batches
         finally:
-            with deferred_signals():  # … or get lost where they are ended, which is as the last reference goes
+            with deferred_signals():  # … or get lost while they end, when the last reference to the loader goes
                 batches = loader = None
 
 
@@ -130,9 +134,9 @@ def _default_split(manifest: Manifest) -> str:
     return "train" if "train" in names or not names else names[0]
 
 
-def _rate(batches: Iterator[Any], setting: Setting, rows: int, seconds: float) -> float:
-    """New processes have yet to map all rows, which costs them once in a training: they warm up longer."""
-    warm_up = max(setting.warm_up, -(-rows // setting.batch) if setting.processes else 0)
+def _rate(batches: Iterator[Any], settings: LoaderSettings, rows: int, seconds: float) -> float:
+    """Return the samples per second. New processes warm up longer: they have to map all rows, once in a training."""
+    warm_up = max(settings.warm_up, -(-rows // settings.batch) if settings.processes else 0)
     started = time.perf_counter()
     for _ in islice(batches, warm_up):
         if time.perf_counter() - started >= seconds:
@@ -141,13 +145,13 @@ def _rate(batches: Iterator[Any], setting: Setting, rows: int, seconds: float) -
     for number, (images, _) in enumerate(batches, 1):
         done += len(images)
         now = time.perf_counter()
-        if number >= setting.least_batches and now - started >= seconds:
+        if number >= settings.least_batches and now - started >= seconds:
             break
     return done / (now - started)
 
 
-def _settle() -> None:
-    """Let threads that were left at a batch end, so that they do not slow down the next trial."""
+def _join_loader_threads() -> None:
+    """Wait until the threads of a closed loader have ended, so that they do not slow down the next trial."""
     for thread in threading.enumerate():
         if thread.name.startswith(THREADS) and thread.is_alive():
             thread.join()

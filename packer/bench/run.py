@@ -1,76 +1,34 @@
-"""Run a benchmark: a first pass, then every setting in turn beside a copy loop."""
+"""Run a benchmark: a first pass, then every loader and a copy loop in rounds."""
 
 from __future__ import annotations
 
-import random
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
+from packer.bench.cached_share import cached_share
 from packer.bench.copy_loop import CopyLoop
-from packer.bench.loaders import Ground, LabelForm
-from packer.bench.settings import LOADER, LeftOut, Load, Setting, Sweep, Trial, batches_for, candidates, threads_for
+from packer.bench.loaders import TrialRunner
+from packer.bench.recommend import LoaderResult
+from packer.bench.request import MOST_WORKERS, BenchRequest
+from packer.bench.settings import LOADER, LoaderSettings
+from packer.bench.trial_plan import TrialPlan, Workload
 from readers.dataset import SegDataset
 from readers.machine import Machine
-from readers.pack import Pack
-
-PLACES, NEIGHBOURS = 64, 8
-"""Rows are looked at in so many places, each of which may mean to open a shard, and so many in each."""
-
-
-def cached_share(pack: Pack, rows: range) -> float | None:
-    """From 0 to 1; None where the kernel does not tell."""
-    there = pages = 0
-    for first in sorted(random.sample(rows, min(PLACES, len(rows)))):
-        number, place = pack.table.locate(first)
-        shard = pack.shard(number)
-        neighbours = range(place, min(place + NEIGHBOURS, shard.facts.rows))
-        for field in pack.manifest.fields:
-            told = shard.resident(field, neighbours)
-            if told is None:
-                return None
-            there, pages = there + told[0], pages + told[1]
-    return there / pages if pages else None
-
 
 FIRST_PASS, PACE = 0.2, 0.03
-"""Parts of the time: for reading rows that may not be in memory yet, and for finding out how long a row takes."""
+"""Parts of the time: for the first pass over rows that may not be in memory, and for timing a single row."""
 FIRST_BATCH = 4
-"""Few, so that a slow disk and large pictures are soon known as such: what fits into memory is not known yet."""
+"""A small batch, so that a slow disk and large images show early: which batches fit into memory is not known yet."""
 REST = 0.1
-"""The part that is kept for the end."""
-MOST_WORKERS = 4
-"""Worker processes where nothing else is said: each is a Python with PyTorch of its own."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is to be found out. What is empty is chosen by what the pack and the machine are."""
-
-    out: Path
-    split: str | None = None
-    labels: LabelForm | None = None
-    crop: tuple[int, int] | None = None
-    batches: tuple[int, ...] = ()
-    threads: tuple[int, ...] = ()
-    workers: tuple[int, ...] = ()
-    seconds: float = 30
-
-    def settings(self, rows: int, cores: int, slots: bool) -> list[Setting]:
-        """All that could be tried. Worker processes are only compared, unless they are asked for."""
-        batches = self.batches or batches_for(rows)
-        middle = batches[(len(batches) - 1) // 2 :][:1]
-        workers = self.workers or (0, min(cores, MOST_WORKERS))
-        return candidates(
-            batches, self.threads or threads_for(cores), workers, batches if self.workers else middle, slots
-        )
+"""The part of the time that is kept for the end."""
 
 
 @dataclass(frozen=True)
 class FirstPass:
-    """Rows that were read as a training begins, and which part of the split was in memory before, if that is known."""
+    """Rows that were read as in the first epoch. `cached` is the part of the split that was in memory before; None if
+    it is not known."""
 
     rows: int
     seconds: float
@@ -82,72 +40,72 @@ class FirstPass:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What was found out. `bytes` are those of the split as it is stored, `copy` the copy loop's rate in each round."""
+class BenchResult:
+    """All measurements. `bytes` is the stored size of the split, `copy_rates` the copy loop's rate in each round."""
 
-    question: Question
+    request: BenchRequest
     dataset: SegDataset
     bytes: int
     machine: Machine
-    first: FirstPass
-    load: Load
-    sweep: Sweep
-    trials: tuple[Trial, ...]
-    copy: tuple[float, ...]
+    first_pass: FirstPass
+    workload: Workload
+    plan: TrialPlan
+    loaders: tuple[LoaderResult, ...]
+    copy_rates: tuple[float, ...]
 
     @property
     def larger_than_memory(self) -> bool:
-        """Whether an epoch drives its own beginning out of the page cache."""
+        """Whether the split is larger than memory: then its first rows leave the page cache before an epoch ends."""
         return self.bytes > self.machine.memory
-
-    @property
-    def left_out(self) -> tuple[LeftOut, ...]:
-        return self.sweep.left_out
 
 
 Advance = Callable[[int], None]
-"""Called with the number of trials that were just run."""
-Begin = Callable[[FirstPass, Sweep], Advance]
-"""Told what is planned."""
+"""Called with the number of trials that have just ended."""
+Begin = Callable[[FirstPass, TrialPlan], Advance]
+"""Called before the trials with their plan."""
 
 
-def answer(question: Question, machine: Machine, begin: Begin) -> Answer:
-    """Measure, in about as many seconds as the question says."""
-    end = time.perf_counter() + (1 - REST) * question.seconds
-    ground = Ground(question.out, question.split, question.labels, question.crop)
-    settings = question.settings(len(ground.dataset), machine.cores, ground.slots)
-    cached = cached_share(ground.pack, ground.pack_rows)
+def run_bench(request: BenchRequest, machine: Machine, begin: Begin) -> BenchResult:
+    """Measure for about as many seconds as the request has left."""
+    seconds = request.seconds_left()
+    end = time.perf_counter() + (1 - REST) * seconds
+    runner = TrialRunner(request.out, request.split, request.labels, request.crop)
+    settings = request.settings(len(runner.dataset), machine.cores, runner.slots)
+    cached = cached_share(runner.pack, runner.pack_rows)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PyTorch's, of more workers than cores and of forks: they are what is tried
-        taken = ground.first_pass(FIRST_BATCH, min(machine.cores, MOST_WORKERS), FIRST_PASS * question.seconds)
-        first = FirstPass(len(ground.rows), taken, cached)
-        row_seconds = 1 / ground.rate(Setting(LOADER, FIRST_BATCH, 1), PACE * question.seconds)
-        load = Load(len(ground.rows), ground.every, ground.row_bytes, row_seconds)
-        sweep = Sweep.plan(settings, load, machine, end - time.perf_counter() - PACE * question.seconds)
-        loop = ground.copy_loop(machine.cores, min(setting.batch for setting in settings))
-        loop.rate(PACE * question.seconds)
-        trials, copy = _run(sweep, ground, loop, end, begin(first, sweep))
-    manifest = ground.dataset.manifest
-    size = manifest.bytes * len(ground.dataset) // manifest.rows
-    return Answer(question, ground.dataset, size, machine, first, load, sweep, trials, copy)
+        # PyTorch warns about more workers than cores and about forks, which are tried on purpose.
+        warnings.simplefilter("ignore")
+        first_seconds = runner.first_pass(FIRST_BATCH, min(machine.cores, MOST_WORKERS), FIRST_PASS * seconds)
+        first_pass = FirstPass(len(runner.rows), first_seconds, cached)
+        row_seconds = 1 / runner.rate(LoaderSettings(LOADER, FIRST_BATCH, 1), PACE * seconds)
+        workload = Workload(len(runner.rows), runner.complete, runner.row_bytes, row_seconds)
+        plan = TrialPlan.make(settings, workload, machine, end - time.perf_counter() - PACE * seconds)
+        loop = runner.copy_loop(machine.cores, min(each.batch for each in settings))
+        loop.rate(PACE * seconds)
+        loaders, copy_rates = _run_trials(plan, runner, loop, end, begin(first_pass, plan))
+    manifest = runner.dataset.manifest
+    size = manifest.bytes * len(runner.dataset) // manifest.rows
+    return BenchResult(request, runner.dataset, size, machine, first_pass, workload, plan, loaders, copy_rates)
 
 
-def _run(
-    sweep: Sweep, ground: Ground, loop: CopyLoop, end: float, advance: Advance
-) -> tuple[tuple[Trial, ...], tuple[float, ...]]:
-    """All trials in rounds, every other one backwards; the first is run to its end, later ones while there is time."""
-    rates: dict[Setting, list[float]] = {setting: [] for setting in sweep.settings}
-    parts: dict[Setting, list[float]] = {setting: [] for setting in sweep.settings}
-    copy: list[float] = []
-    for number in range(sweep.rounds):
-        turn = sweep.settings[:: -1 if number % 2 else 1]
-        for setting in turn:
-            if number and time.perf_counter() + sweep.seconds > end:
+def _run_trials(
+    plan: TrialPlan, runner: TrialRunner, loop: CopyLoop, end: float, advance: Advance
+) -> tuple[tuple[LoaderResult, ...], tuple[float, ...]]:
+    """Run all trials in rounds, every other round backwards. The first round is always complete; later ones stop at the
+    `end` of the time."""
+    rates: dict[LoaderSettings, list[float]] = {settings: [] for settings in plan.settings}
+    of_copy: dict[LoaderSettings, list[float]] = {settings: [] for settings in plan.settings}
+    copy_rates: list[float] = []
+    for number in range(plan.rounds):
+        for settings in plan.settings[:: -1 if number % 2 else 1]:
+            if number and time.perf_counter() + plan.seconds > end:
                 break
-            if len(copy) == number:
-                copy.append(loop.rate(sweep.seconds))
+            if len(copy_rates) == number:
+                copy_rates.append(loop.rate(plan.seconds))
                 advance(1)
-            rates[setting].append(ground.rate(setting, sweep.seconds))
-            parts[setting].append(rates[setting][-1] / copy[-1])
+            rate = runner.rate(settings, plan.seconds)
+            rates[settings].append(rate)
+            of_copy[settings].append(rate / copy_rates[-1])
             advance(1)
-    return tuple(Trial(one, tuple(rates[one]), tuple(parts[one])) for one in sweep.settings), tuple(copy)
+    results = (LoaderResult(each, tuple(rates[each]), tuple(of_copy[each])) for each in plan.settings)
+    return tuple(results), tuple(copy_rates)

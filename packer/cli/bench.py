@@ -1,18 +1,18 @@
-"""`packer bench`: how fast a pack reads on this machine, and the call that reads it best."""
+"""`packer bench`: measure how fast a pack reads on this machine, and recommend a loader."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from packer.bench.settings import Sweep, cheapest
+from packer.bench.recommend import cheapest
+from packer.bench.request import BenchRequest
+from packer.bench.trial_plan import TrialPlan
 from packer.cli.log import LOG
 from packer.cli.progress import progress
 from packer.cli.values import CropType, NumbersType
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 REPORTS = (".html", ".svg")
 
 
-@click.command("bench", short_help="Measure how fast a pack reads here, and say which loader to use.")
+@click.command("bench", short_help="Measure how fast a pack reads here, and recommend a loader.")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--split", help="The split to read, or all. Default: train, or the first.")
 @click.option(
-    "--batch", "batches", type=NumbersType(1), multiple=True, help="Sizes of batches: 8,16. Default: 4,8,16,32,64."
+    "--batch", "batches", type=NumbersType(1), multiple=True, help="Batch sizes: 8,16. Default: 4,8,16,32,64."
 )
 @click.option(
     "--threads", type=NumbersType(1), multiple=True, help="Threads of a loader. Default: 1, 2, 4 … all cores."
@@ -41,22 +41,22 @@ REPORTS = (".html", ".svg")
     "--workers",
     type=NumbersType(0),
     multiple=True,
-    help="Worker processes of DataLoaders, tried at all sizes. Default: 0 and up to 4 at one size, to compare.",
+    help="Worker processes of DataLoaders, at all batch sizes. Default: 0 and up to 4 at one batch size, to compare.",
 )
-@click.option("--labels", type=click.Choice(LABEL_FORMS), help="As what labels are delivered. Default: as stored.")
-@click.option("--crop", type=CropType(), help="Cut this height x width out of each picture; native packs need it.")
-@click.option("--seconds", type=click.FloatRange(1), default=30, show_default=True, help="How long it takes in all.")
-@click.option("--target", type=click.FloatRange(0, min_open=True), help="Samples a second that the model needs.")
+@click.option("--labels", type=click.Choice(LABEL_FORMS), help="The form of the labels. Default: as stored.")
+@click.option("--crop", type=CropType(), help="Crop each image to height x width; native packs need it.")
+@click.option("--seconds", type=click.FloatRange(1), default=30, show_default=True, help="Total time to measure.")
+@click.option("--target", type=click.FloatRange(0, min_open=True), help="Samples per second that the model needs.")
 @click.option("--report", type=click.Path(path_type=Path), help="Write a page (.html) or the plot (.svg).")
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 def bench_command(
-    out: Path, target: float | None, report: Path | None, as_json: bool, quiet: bool, **asked: Any
+    out: Path, target: float | None, report: Path | None, as_json: bool, quiet: bool, **options: Any
 ) -> None:
-    """Measure how fast batches come out of OUT on this machine, by how many threads, and say which loader to use.
+    """Measure how fast loaders deliver batches of OUT on this machine, and recommend one.
 
-    Every setting takes its turn in rounds, next to a loop that only copies the same rows. Recommended is the cheapest
-    setting within 5 % of the best; with --target, the cheapest that is fast enough.
+    All settings run in turns, next to a loop that only copies the same rows. The recommendation is the cheapest setting
+    within 5 % of the best; with --target, the cheapest that is fast enough.
 
     \b
     Example:
@@ -64,38 +64,36 @@ def bench_command(
       packer bench --batch 16 --seconds 60 --report bench.html out/
       packer bench --json out/ | jq .recommended
     """
-    started = time.perf_counter()
+    request = BenchRequest(out, **options | {name: _flat(options[name]) for name in ("batches", "threads", "workers")})
     Manifest.load(out)
     if report is not None:
         _check_report(report)
-    # PyTorch takes a second to import, which no other command needs.
-    from packer.bench.run import Question, answer
+    # PyTorch takes a second to import; no other command needs it.
+    from packer.bench.run import run_bench
     from packer.cli.bench_json import facts
     from packer.cli.bench_page import html, svg
-    from packer.cli.bench_text import not_tried, text
+    from packer.cli.bench_text import skipped_lines, text
 
-    question = Question(out, **(asked | {name: _flat(asked[name]) for name in ("batches", "threads", "workers")}))
     with ExitStack() as stack:
 
-        def begin(first: FirstPass, sweep: Sweep) -> Callable[[int], None]:
+        def begin(first_pass: FirstPass, plan: TrialPlan) -> Callable[[int], None]:
             if not quiet:
-                rate = f"{first.rows} rows at {first.rate:,.0f} samples/s"
-                plan = f"{len(sweep.settings)} settings in {sweep.rounds} rounds, {sweep.seconds:.2f} s each"
-                LOG.say("planned", f"first pass: {rate}; now {plan}")
-            return stack.enter_context(progress("measuring", sweep.trials, "trials", quiet))
+                rate = f"{first_pass.rows} rows at {first_pass.rate:,.0f} samples/s"
+                trials = f"{len(plan.settings)} settings in {plan.rounds} rounds, {plan.seconds:.2f} s each"
+                LOG.say("planned", f"first pass: {rate}; now {trials}")
+            return stack.enter_context(progress("measuring", plan.trials, "trials", quiet))
 
-        left = question.seconds - (time.perf_counter() - started)
-        found = answer(replace(question, seconds=max(question.seconds / 2, left)), Machine.look(), begin)
-    if not found.trials:
-        raise InputError(f"{out}: nothing could be tried", not_tried(found))
-    best = cheapest(found.trials, target)
-    click.echo(json.dumps(facts(found, best, target), indent=1) if as_json else text(found, best, target))
+        result = run_bench(request, Machine.look(), begin)
+    if not result.loaders:
+        raise InputError(f"{out}: there was no loader to try", skipped_lines(result))
+    best = cheapest(result.loaders, target)
+    click.echo(json.dumps(facts(result, best, target), indent=1) if as_json else text(result, best, target))
     if report is not None:
-        put_text((svg if report.suffix == ".svg" else html)(found, best, target), report.absolute())
+        put_text((svg if report.suffix == ".svg" else html)(result, best, target), report.absolute())
 
 
 def _check_report(report: Path) -> None:
-    """Before anything is measured."""
+    """Refuse a report that cannot be written, before anything is measured."""
     if report.suffix not in REPORTS:
         raise UsageError(f"--report {report}: expected a name that ends with {' or '.join(REPORTS)}")
     if not report.absolute().parent.is_dir():
@@ -103,5 +101,5 @@ def _check_report(report: Path) -> None:
 
 
 def _flat(lists: Iterable[Iterable[int]]) -> tuple[int, ...]:
-    """All numbers of some lists, in order."""
-    return tuple(sorted({number for some in lists for number in some}))
+    """Return the numbers of all lists, each once, in order."""
+    return tuple(sorted({number for numbers in lists for number in numbers}))

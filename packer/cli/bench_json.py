@@ -1,4 +1,4 @@
-"""What `packer bench --json` prints."""
+"""The output of `packer bench --json`."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from packer.bench.run import Answer
-from packer.bench.settings import LOADER, Setting, Trial, by_batch
-from packer.cli.bench_text import code, milliseconds, warnings, why
+from packer.bench.recommend import LoaderResult, by_batch
+from packer.bench.run import BenchResult
+from packer.bench.settings import LOADER, LoaderSettings
+from packer.cli.bench_text import code, milliseconds, reason, warnings
 
 
-def facts(found: Answer, best: Trial, target: float | None) -> dict[str, Any]:
-    """All of it, in plain numbers: bytes, seconds, samples a second."""
-    dataset, machine, first = found.dataset, found.machine, found.first
+def facts(result: BenchResult, best: LoaderResult, target: float | None) -> dict[str, Any]:
+    """Return all results in plain numbers: bytes, seconds, samples per second."""
+    dataset, machine, first_pass = result.dataset, result.machine, result.first_pass
     return {
         "pack": {
-            "path": str(found.question.out),
+            "path": str(result.request.out),
             "split": dataset.split,
             "format": dataset.manifest.storage,
             "rows": len(dataset),
-            "bytes": found.bytes,
+            "bytes": result.bytes,
             "labels": dataset.label,
-            "crop": list(found.question.crop) if found.question.crop else None,
-            "sample_bytes": found.load.row_bytes,
+            "crop": list(result.request.crop) if result.request.crop else None,
+            "sample_bytes": result.workload.row_bytes,
         },
         "machine": {
             "cores": machine.affinity,
@@ -33,50 +34,50 @@ def facts(found: Answer, best: Trial, target: float | None) -> dict[str, Any]:
             "shared_memory_free": machine.shared,
         },
         "first_pass": {
-            "rows": first.rows,
-            "seconds": first.seconds,
-            "samples_per_second": first.rate,
-            "in_memory_before": first.cached,
+            "rows": first_pass.rows,
+            "seconds": first_pass.seconds,
+            "samples_per_second": first_pass.rate,
+            "in_memory_before": first_pass.cached,
         },
-        "warm_rates_apply": not found.larger_than_memory,
-        "copy_loop": {"threads": machine.cores, "samples_per_second": _spread(found.copy)},
-        "trials": [_trial(found, one) for one in found.trials],
+        "warm_rates_apply": not result.larger_than_memory,
+        "copy_loop": {"threads": machine.cores, "samples_per_second": _spread(result.copy_rates)},
+        "trials": [_loader(result, each) for each in result.loaders],
         "left_out": [
-            {**_setting(one.setting), "why": one.why, "needed": one.needed, "there": one.there}
-            for one in found.sweep.left_out
+            {**_settings(each.settings), "why": each.reason, "needed": each.needed, "there": each.available}
+            for each in result.plan.skipped
         ],
-        "cheapest_by_batch": [_trial(found, one) for one in by_batch(found.trials, target).values()],
+        "cheapest_by_batch": [_loader(result, each) for each in by_batch(result.loaders, target).values()],
         "target": None if target is None else {"samples_per_second": target, "met": best.rate >= target},
         "recommended": {
-            **_trial(found, best),
-            "why": why(found, best, target),
-            "code": "\n".join(code(found, best.setting)),
+            **_loader(result, best),
+            "why": reason(result, best, target),
+            "code": "\n".join(code(result, best.settings)),
         },
-        "warnings": warnings(found, target),
+        "warnings": warnings(result, target),
     }
 
 
-def _trial(found: Answer, one: Trial) -> dict[str, Any]:
+def _loader(result: BenchResult, loader: LoaderResult) -> dict[str, Any]:
     return {
-        **_setting(one.setting),
-        "samples_per_second": _spread(one.rates),
-        "bytes_per_second": one.rate * found.load.row_bytes,
-        "of_copy_loop": one.part,
-        "milliseconds_per_batch": milliseconds(found, one),
-        "memory": found.load.memory(one.setting),
-        "shared_memory": found.load.shared(one.setting),
-        "rounds": len(one.rates),
+        **_settings(loader.settings),
+        "samples_per_second": _spread(loader.rates),
+        "bytes_per_second": loader.rate * result.workload.row_bytes,
+        "of_copy_loop": loader.ratio,
+        "milliseconds_per_batch": milliseconds(result, loader),
+        "memory": result.workload.memory(loader.settings),
+        "shared_memory": result.workload.shared_memory(loader.settings),
+        "rounds": len(loader.rates),
     }
 
 
-def _setting(setting: Setting) -> dict[str, Any]:
-    own = setting.kind == LOADER
+def _settings(settings: LoaderSettings) -> dict[str, Any]:
+    own = settings.kind == LOADER
     return {
-        "loader": setting.kind,
-        "batch": setting.batch,
-        "threads": setting.workers if own else None,
-        "ahead": setting.ahead if own else None,
-        "workers": None if own else setting.workers,
+        "loader": settings.kind,
+        "batch": settings.batch,
+        "threads": settings.workers if own else None,
+        "ahead": settings.ahead if own else None,
+        "workers": None if own else settings.workers,
     }
 
 

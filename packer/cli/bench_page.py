@@ -1,4 +1,4 @@
-"""The report of `packer bench`: a plot, or a page of HTML with all that is said on the terminal."""
+"""The report of `packer bench`: a plot, or an HTML page with the plot and all printed results."""
 
 from __future__ import annotations
 
@@ -6,76 +6,79 @@ import statistics
 from collections.abc import Iterator
 from html import escape
 
-from packer.bench.run import Answer
-from packer.bench.settings import LOADER, Trial
-from packer.cli.bench_text import HEAD, NAMES, about, code, not_tried, rows, warnings, why
+from packer.bench.recommend import LoaderResult
+from packer.bench.run import BenchResult
+from packer.bench.settings import LOADER
+from packer.cli.bench_text import HEAD, NAMES, about, code, reason, rows, skipped_lines, warnings
 from readers.report.chart import Axis, Series, line_chart
 from readers.report.page import page, table
 
 
-def html(found: Answer, best: Trial, target: float | None) -> str:
-    """A page that needs nothing but itself."""
-    left = not_tried(found)
+def html(result: BenchResult, best: LoaderResult, target: float | None) -> str:
+    """Return a self-contained page."""
+    skipped = skipped_lines(result)
     parts = [
-        f"<p>{escape(why(found, best, target))}</p>",
-        *(f"<p>{escape(line)}</p>" for line in warnings(found, target)),
-        f"<pre><code>{escape(chr(10).join(code(found, best.setting)))}</code></pre>",
-        *_charts(found, best),
+        f"<p>{escape(reason(result, best, target))}</p>",
+        *(f"<p>{escape(line)}</p>" for line in warnings(result, target)),
+        f"<pre><code>{escape(chr(10).join(code(result, best.settings)))}</code></pre>",
+        *_charts(result, best),
         "<h2>Every trial</h2>",
-        f"<p>{'<br>'.join(map(escape, about(found)))}</p>",
-        table(HEAD, rows(found, best, target)),
-        "<h2>Not tried</h2>" * bool(left),
-        *(f"<p>{escape(line)}</p>" for line in left),
+        f"<p>{'<br>'.join(map(escape, about(result)))}</p>",
+        table(HEAD, rows(result, best, target)),
+        "<h2>Not tried</h2>" * bool(skipped),
+        *(f"<p>{escape(line)}</p>" for line in skipped),
     ]
-    return page(f"How fast {found.dataset.root.name} reads here", "\n".join(parts))
+    return page(f"How fast {result.dataset.root.name} reads here", "\n".join(parts))
 
 
-def svg(found: Answer, best: Trial, target: float | None) -> str:
-    """The plot alone."""
-    return next(_charts(found, best))
+def svg(result: BenchResult, best: LoaderResult, target: float | None) -> str:
+    """Return the first plot."""
+    return next(_charts(result, best))
 
 
-def _charts(found: Answer, best: Trial) -> Iterator[str]:
-    """Over the sizes of batches, and at the recommended size over the number of threads, where there are several."""
-    sizes = sorted({one.setting.batch for one in found.trials})
+def _charts(result: BenchResult, best: LoaderResult) -> Iterator[str]:
+    """Yield a plot by batch size if there are several, and one by number of threads at the recommended batch size."""
+    sizes = sorted({each.settings.batch for each in result.loaders})
     if len(sizes) > 1:
-        yield _chart(found, "by the size of batches", "samples in a batch", sizes, list(_by_size(found)))
-    batch = best.setting.batch
-    there = [one for one in found.trials if one.setting.batch == batch]
-    many = sorted({one.setting.workers for one in there if one.setting.workers})
-    if len(many) > 1 or len(sizes) == 1:
-        kinds = {kind: [one for one in there if one.setting.kind == kind and one.setting.workers] for kind in NAMES}
+        yield _chart(result, "by batch size", "samples in a batch", sizes, list(_by_size(result)))
+    batch = best.settings.batch
+    same_size = [each for each in result.loaders if each.settings.batch == batch]
+    counts = sorted({each.settings.workers for each in same_size if each.settings.workers})
+    if len(counts) > 1 or len(sizes) == 1:
+        kinds = {
+            kind: [each for each in same_size if each.settings.kind == kind and each.settings.workers] for kind in NAMES
+        }
         series = [
-            _series(f"{NAMES[kind]}, by {_many(kind, 2)}", [(one.setting.workers, one) for one in of])
-            for kind, of in kinds.items()
-            if of
+            _series(f"{NAMES[kind]}, by {_unit(kind, 2)}", [(each.settings.workers, each) for each in loaders])
+            for kind, loaders in kinds.items()
+            if loaders
         ]
-        yield _chart(found, f"in batches of {batch}", "threads, or worker processes", many or [1], series)
+        yield _chart(result, f"in batches of {batch}", "threads, or worker processes", counts or [1], series)
 
 
-def _by_size(found: Answer) -> Iterator[Series]:
-    """A line for each loader and number of threads or workers."""
-    for kind, many in dict.fromkeys((one.setting.kind, one.setting.workers) for one in found.trials):
-        some = [one for one in found.trials if (one.setting.kind, one.setting.workers) == (kind, many)]
-        yield _series(f"{NAMES[kind]}, {many} {_many(kind, many)}", [(one.setting.batch, one) for one in some])
+def _by_size(result: BenchResult) -> Iterator[Series]:
+    """Yield a line for each loader and number of threads or workers."""
+    for kind, count in dict.fromkeys((each.settings.kind, each.settings.workers) for each in result.loaders):
+        loaders = [each for each in result.loaders if (each.settings.kind, each.settings.workers) == (kind, count)]
+        points = [(each.settings.batch, each) for each in loaders]
+        yield _series(f"{NAMES[kind]}, {count} {_unit(kind, count)}", points)
 
 
-def _many(kind: str, count: int) -> str:
+def _unit(kind: str, count: int) -> str:
     return ("thread" if kind == LOADER else "worker") + "s" * (count != 1)
 
 
-def _series(name: str, trials: list[tuple[int, Trial]]) -> Series:
-    whiskers = tuple((min(one.rates), max(one.rates)) for _, one in trials)
-    return Series(name, tuple((at, one.rate) for at, one in trials), whiskers)
+def _series(name: str, points: list[tuple[int, LoaderResult]]) -> Series:
+    whiskers = tuple((min(loader.rates), max(loader.rates)) for _, loader in points)
+    return Series(name, tuple((x, loader.rate) for x, loader in points), whiskers)
 
 
-def _chart(found: Answer, title: str, label: str, places: list[int], series: list[Series]) -> str:
-    copy = statistics.median(found.copy)
-    limit = Series(f"copy loop, {found.machine.cores} cores", [(at, copy) for at in places], dashed=True)
-    axis = Axis(label, ticks=places, doubling=True)
+def _chart(result: BenchResult, title: str, label: str, ticks: list[int], series: list[Series]) -> str:
+    copy_rate = statistics.median(result.copy_rates)
+    limit = Series(f"copy loop, {result.machine.cores} cores", [(tick, copy_rate) for tick in ticks], dashed=True)
     return line_chart(
-        f"How fast {found.dataset.root.name}/{found.dataset.split} reads, {title}",
-        axis,
+        f"How fast {result.dataset.root.name}/{result.dataset.split} reads, {title}",
+        Axis(label, ticks=ticks, doubling=True),
         Axis("samples/s"),
         [*series, limit],
     )

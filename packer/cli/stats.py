@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from packer.cli.text_table import text_table
 from readers.contract.manifest import Manifest, Split
 from readers.pack import Pack
 from readers.statistics import WEIGHTINGS, class_weights, deviation, mean
@@ -86,17 +86,6 @@ def _text(facts: dict[str, Any]) -> str:
             f"{facts['split']}: {facts['rows']} rows ({', '.join(sizes[:MOST_SIZES])}{more}), {ignored:.3f} % ignored",
             "mean  " + "  ".join(f"{one:.6f}" for one in facts["mean"]),
             "std   " + "  ".join(f"{one:.6f}" for one in facts["std"]),
-            *_lines([["", "class", "pixels", "rows", *WEIGHTINGS], *rows]),
+            *text_table([["", "class", "pixels", "rows", *WEIGHTINGS], *rows], left=(0, 1)),
         ]
     )
-
-
-def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows as a table: the first two columns to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells)

@@ -26,7 +26,6 @@ NOT_DONE = frozenset(
     {
         "docs",
         "packer",
-        "packer/bench",
         "packer/classes",
         "packer/cli",
         "packer/config",
