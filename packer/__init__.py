@@ -1,1 +1,72 @@
-"""From a folder of raw images and labels to a packed data set. The command is `packer`; `packer.cli` has its words."""
+"""Pack folders of images and segmentation labels: `from packer import build_pack`. The command is `packer`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from packer.errors import (
+    BusyError,
+    EngineError,
+    InputError,
+    PackError,
+    RejectedError,
+    TargetError,
+    TooManyRejectsError,
+    UsageError,
+)
+from readers.contract import VERSION
+
+if TYPE_CHECKING:
+    from packer.build import build_pack
+    from packer.packs.diff import diff_pack
+    from packer.packs.repair import repair_pack
+    from packer.packs.stage import stage_pack
+    from packer.packs.stats import pack_stats
+    from packer.packs.verify import verify_pack
+    from packer.probe.probe import probe_folder
+    from packer.progress import progress_bar
+
+__version__ = VERSION
+
+__all__ = [
+    "BusyError",
+    "EngineError",
+    "InputError",
+    "PackError",
+    "RejectedError",
+    "TargetError",
+    "TooManyRejectsError",
+    "UsageError",
+    "__version__",
+    "build_pack",
+    "diff_pack",
+    "pack_stats",
+    "probe_folder",
+    "progress_bar",
+    "repair_pack",
+    "stage_pack",
+    "verify_pack",
+]
+
+_MODULES = {
+    "build_pack": "packer.build",
+    "diff_pack": "packer.packs.diff",
+    "pack_stats": "packer.packs.stats",
+    "probe_folder": "packer.probe.probe",
+    "progress_bar": "packer.progress",
+    "repair_pack": "packer.packs.repair",
+    "stage_pack": "packer.packs.stage",
+    "verify_pack": "packer.packs.verify",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a function when it is first used: OpenCV takes a moment to load."""
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
+    raise AttributeError(f"module 'packer' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,140 +1,190 @@
-"""Building: run the plan, judge the rejects, publish."""
+"""A build: plan, build the shards, judge the bad pairs, publish."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from packer.config.config import Settings
+from packer.config.effective import effective, from_python
+from packer.config.last_build import keep_settings
 from packer.data_checks import Findings, Seen, find
-from packer.errors import PackError, RejectedError, TooManyRejectsError
+from packer.errors import PackError, RejectedError, TargetError, TooManyRejectsError
+from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
+from packer.plan.request import Request
+from packer.progress import Advance, Progress, no_progress
 from packer.publish.generation import commit
 from packer.publish.lock import locked
-from packer.publish.target import make_target, prepare_target, tidy
+from packer.publish.target import check_target, is_ours, make_target, prepare_target, tidy
 from packer.runtime import Stages
 from packer.workers import Engine, build_shards, open_engine
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
 from readers.contract.tiles import picture_of
 
-Progress = Callable[[int], None]
-"""Called with the number of pairs that were just done."""
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-
-@dataclass(frozen=True)
-class Limits:
-    """How many bad pairs a build puts up with: none, or with `skip` any number up to `most`, in pairs or as a share."""
-
-    skip: bool = False
-    most: float | None = None
-
-    def allows(self, rejects: int, pairs: int) -> bool:
-        if not self.skip:
-            return rejects == 0
-        return self.most is None or rejects <= (self.most if self.most >= 1 or self.most == 0 else self.most * pairs)
+    from packer.config.options import BuildOptions
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a build did. Every pair, or tile of one, is a row or a reject."""
+    """The result of a build. Every pair, or tile of a pair, is a row or a reject."""
 
     manifest: Manifest
     pairs: int
     pieces: int
+    """Pairs, or their tiles."""
     rows: int
     reused: int
-    """Rows of shards that were there already."""
+    """Rows in shards that existed before."""
+    missing: tuple[str, ...]
+    """Files without a partner that were skipped."""
     rejects: tuple[tuple[str, str, str], ...]
-    """Split, key and reason of each pair that is left out."""
+    """Split, key and reason of each rejected pair."""
     findings: Findings
     stages: Mapping[str, float]
-    """Seconds, from the planning on."""
+    """Seconds of each step, planning included."""
 
     @property
     def seconds(self) -> float:
         return sum(self.stages.values())
 
 
-def build(plan: Plan, limits: Limits, progress: Progress, engine: Engine | None = None) -> Summary:
-    """Build every shard of the plan and publish them. Raises, and publishes nothing, if there are too many rejects.
+def build_pack(
+    raw: str | PathLike[str],
+    out: str | PathLike[str],
+    *,
+    progress: Progress = no_progress,
+    **options: Unpack[BuildOptions],
+) -> Summary:
+    """Pack the image/label pairs of the folder `raw` into `out`, as `packer build` does.
 
-    An engine that is given has its workers ended when the shards are built; without one, a new engine builds them.
+    The options are those of the command, with underscores: `build_pack("raw", "out", size=(512, 512), labels="index")`.
+    Raises a PackError with every problem found, and then `out` is as it was. An error after publishing says so.
     """
-    if engine is None:
-        with open_engine(plan.request.workers, plan.request.task_timeout) as engine:
-            return build(plan, limits, progress, engine)
+    arguments = {"raw": fspath(raw), "out": fspath(out)}
+    return build_from(effective(from_python({**options, **arguments})), progress)
+
+
+def build_from(
+    settings: Settings, progress: Progress = no_progress, planned: Callable[[Plan], object] = lambda plan: None
+) -> Summary:
+    """Build with these effective settings; `planned` hears of the plan before anything is decoded."""
+    request = Request.from_settings(settings)
+    check_target(request.out)
+    with lock_if_there(request.out), open_engine(request.workers, request.task_timeout) as engine:
+        plan = make_plan(request, engine=engine)
+        planned(plan)
+        return build_plan(plan, settings, progress, engine)
+
+
+def build_plan(plan: Plan, settings: Settings, progress: Progress, engine: Engine) -> Summary:
+    """Build a plan and keep its settings in the pack, for `packer diff` and `packer repair`."""
+    with progress("packing", plan.pieces, "rows") as advance:
+        summary = build(plan, advance, engine)
+    try:
+        keep_settings(plan.request.out, settings)
+    except TargetError as error:
+        raise TargetError(f"{error}; generation {summary.manifest.generation} was published") from error
+    return summary
+
+
+def lock_if_there(out: Path) -> AbstractContextManager[None]:
+    """Hold the lock of a pack. A new pack has no folder yet; `build` locks it when it makes the folder."""
+    return locked(out) if is_ours(out) else nullcontext()
+
+
+def build(plan: Plan, advance: Advance, engine: Engine) -> Summary:
+    """Build every shard of the plan and publish them. Too many rejects are an error, and nothing is published.
+
+    The engine is closed when the shards are built: its workers and their memory are not needed any more.
+    """
     stages = Stages()
-    if plan.rejects and not limits.allows(len(plan.rejects), plan.pairs):
-        raise _too_many(
-            plan.rejects, plan, limits, "by their headers and a sample of the labels; the rest comes after these"
-        )
+    if plan.rejects and not plan.request.limits.allows(len(plan.rejects), plan.pairs):
+        raise _too_many(plan.rejects, plan, "by their headers and a sample of the labels; the rest is checked later")
     plan.check_disk()
-    request, out = plan.request, plan.request.out
+    out = plan.request.out
     make_target(out)
     with locked(out):
         prepare_target(out)
         tidy(out)
         with stages.stage("build"):
-            done = _build_shards(plan, progress, engine)
-        rows, rejects = _judge(plan, limits, done)
+            receipts = _build_shards(plan, advance, engine)
+        rows, rejects = _judge(plan, receipts)
         with stages.stage("publish"):
-            manifest = commit(out, plan.recipe, done)
+            manifest = commit(out, plan.recipe, receipts)
     with stages.stage("look back"):
-        counts = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
-        findings = find(_seen(done), plan.sizes, counts, manifest.pixels.ignored, request.near_duplicates)
-    spent = {**plan.seconds, **stages.seconds}
-    reused = sum(receipt.rows for receipt in plan.reused.values())
-    return Summary(manifest, plan.pairs, plan.pieces, rows, reused, rejects, findings, spent)
+        findings = _find(plan, manifest, receipts)
+    return Summary(
+        manifest=manifest,
+        pairs=plan.pairs,
+        pieces=plan.pieces,
+        rows=rows,
+        reused=sum(receipt.rows for receipt in plan.reused.values()),
+        missing=plan.pairing.missing,
+        rejects=rejects,
+        findings=findings,
+        stages={**plan.seconds, **stages.seconds},
+    )
 
 
-def _build_shards(plan: Plan, progress: Progress, engine: Engine) -> list[Receipt]:
-    """The receipts of all shards in order: of those that are there already, and of those that are built now."""
+def _build_shards(plan: Plan, advance: Advance, engine: Engine) -> list[Receipt]:
+    """The receipts of all shards in order, reused and new."""
     request = plan.request
     receipts = dict(plan.reused)
-    progress(sum(len(receipt.sources) for receipt in receipts.values()))
+    advance(sum(len(receipt.sources) for receipt in receipts.values()))
     numbers = list(plan.new_specs)
     specs = list(plan.new_specs.values())
     with closing(build_shards(specs, request.raw, request.out, engine)) as shards:
-        for place, receipt in shards:
-            receipts[numbers[place]] = receipt
-            progress(len(receipt.sources))
-    engine.close()  # the workers and their memory are not needed any more
+        for index, receipt in shards:
+            receipts[numbers[index]] = receipt
+            advance(len(receipt.sources))
+    engine.close()
     return [receipts[number] for number in range(len(plan.specs))]
 
 
-def _judge(plan: Plan, limits: Limits, done: Sequence[Receipt]) -> tuple[int, tuple[tuple[str, str, str], ...]]:
-    """The number of rows and the bad pairs, if there are not too many of these."""
-    rows, rejected = sum(receipt.rows for receipt in done), sum(len(receipt.rejects) for receipt in done)
+def _judge(plan: Plan, receipts: Sequence[Receipt]) -> tuple[int, tuple[tuple[str, str, str], ...]]:
+    """The number of rows, and the rejected pairs if the limits allow as many."""
+    rows = sum(receipt.rows for receipt in receipts)
+    rejected = sum(len(receipt.rejects) for receipt in receipts)
     if rows + rejected != plan.pieces:
         raise PackError(
             f"{plan.pieces} pairs or tiles went in, {rows} rows and {rejected} rejects came out: please report this"
         )
-    rejects = _bad_pairs(done)
-    if not limits.allows(len(rejects), plan.pairs) or rows == 0:
-        raise _too_many([reason for _, _, reason in rejects], plan, limits)
+    rejects = _bad_pairs(receipts)
+    if not plan.request.limits.allows(len(rejects), plan.pairs) or rows == 0:
+        raise _too_many([reason for _, _, reason in rejects], plan, "nothing was published")
     return rows, rejects
 
 
-def _seen(receipts: Sequence[Receipt]) -> list[Seen]:
-    """Every row and how its image looks."""
-    return [
+def _find(plan: Plan, manifest: Manifest, receipts: Sequence[Receipt]) -> Findings:
+    """Likely mistakes in the data, from the fingerprints and counts in the receipts."""
+    counts = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
+    rows = [
         Seen(receipt.split, key, look)
         for receipt in receipts
         for key, look in zip(receipt.keys, receipt.looks, strict=True)
     ]
+    return find(rows, plan.sizes, counts, manifest.pixels.ignored, plan.request.near_duplicates)
 
 
 def _bad_pairs(receipts: Sequence[Receipt]) -> tuple[tuple[str, str, str], ...]:
-    """Every pair that is left out, once, also where each of its tiles is a reject."""
-    bad = {(one.split, picture_of(reject.key)): reject.reason for one in receipts for reject in one.rejects}
+    """Every rejected pair once, even if each of its tiles is a reject."""
+    bad = {(receipt.split, picture_of(reject.key)): reject.reason for receipt in receipts for reject in receipt.rejects}
     return tuple((split, key, reason) for (split, key), reason in bad.items())
 
 
-def _too_many(reasons: Sequence[str], plan: Plan, limits: Limits, seen: str = "nothing was published") -> PackError:
-    told = f"{len(reasons)} of {plan.pairs} pairs are bad"
+def _too_many(reasons: Sequence[str], plan: Plan, remark: str) -> PackError:
+    limits, count = plan.request.limits, f"{len(reasons)} of {plan.pairs} pairs are bad"
     if not limits.skip:
-        return RejectedError(f"{told} ({seen}); mend them, or leave them out with --on-bad skip", reasons)
+        return RejectedError(f"{count} ({remark}); fix them, or use --on-bad skip", reasons)
     share = limits.most is not None and 0 < limits.most < 1
     most = "" if limits.most is None else f", over --max-bad {limits.most:{'.6g' if not share else '.4%'}}"
-    return TooManyRejectsError(f"{told}{most} ({seen})", reasons)
+    return TooManyRejectsError(f"{count}{most} ({remark})", reasons)

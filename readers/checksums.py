@@ -29,23 +29,23 @@ def read_receipt(root: Path, stem: Path, digest: str) -> Receipt:
         return Receipt.from_text(data.decode(), path)
 
 
-def damaged_files(root: Path, stem: Path, receipt: Receipt) -> Iterator[str]:
-    """What is wrong with each file of a shard."""
+def damaged_files(root: Path, stem: Path, receipt: Receipt) -> Iterator[tuple[Path, str]]:
+    """Each damaged file of a shard, and a message that names it."""
     for file in receipt.files:
         path = stem.with_name(stem.name + file.suffix)
         try:
             with damage_at(path):
                 size = plain_file(root, path).stat().st_size
                 if size != file.bytes:
-                    yield f"{path}: has {size} bytes, its receipt says {file.bytes}"
+                    yield path, f"{path}: has {size} bytes, its receipt says {file.bytes}"
                 elif sha256(path) != file.sha256:
-                    yield f"{path}: its SHA-256 is not the one in its receipt"
+                    yield path, f"{path}: its SHA-256 is not the one in its receipt"
         except DamagedError as error:
-            yield str(error)
+            yield path, str(error)
 
 
 def check_files(root: Path, stem: Path, receipt: Receipt) -> None:
     """Refuse a shard of which any file is not what its receipt says."""
-    found = list(damaged_files(root, stem, receipt))
+    found = [message for _, message in damaged_files(root, stem, receipt)]
     if found:
         raise DamagedError("; ".join(found))

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packer.classes.documents import parse_toml
-from packer.cli.build import build_command
 from packer.config.config import to_toml
+from packer.config.options import OPTIONS
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.manifest import Manifest
 
@@ -81,8 +81,8 @@ def test_a_list_of_the_command_line_replaces_that_of_the_config(tmp_path: Path) 
 
 def test_every_option_of_build_is_a_key(tmp_path: Path) -> None:
     samples = {"classes": "4", "image": "a/{key}", "label": "b/{key}"}
-    for key, fact in build_command.keys().items():
-        value = "true" if fact.flag else "[1]" if fact.several else json.dumps(samples.get(key, ""))
+    for key, option in OPTIONS.items():
+        value = "true" if option.is_flag else "[1]" if option.several else json.dumps(samples.get(key, ""))
         told = problems_of(tmp_path, f"{key} = {value}\nwrong = 1\n")
         assert not any("did you mean" in line and line.startswith(f"{key}:") for line in told)
         assert any(line.startswith("wrong: is not known") for line in told)
@@ -95,8 +95,8 @@ def test_every_option_of_build_is_a_key(tmp_path: Path) -> None:
         "shard-size",
         "workers",
         "json",
-    } <= build_command.keys().keys()
-    assert not {"config", "preset", "print-config", "help"} & build_command.keys().keys()
+    } <= OPTIONS.keys()
+    assert not {"config", "preset", "print-config", "help"} & OPTIONS.keys()
 
 
 def test_every_problem_of_a_config_at_once(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_every_problem_of_a_config_at_once(tmp_path: Path) -> None:
         "quiet: expected true or false, found 'yes'",
         "ignore: expected a list of texts and whole numbers, found the number 255",
         "overlap: expected a text or a whole number, found the number 1.5",
-        "classes: is beside [[class]] tables; give one of both",
+        "classes: cannot be combined with [[class]] tables; keep one of them",
         "class.0.valeus: is not known; did you mean values?",
         "class.0: has neither values nor colours, so no label can contain this class",
     ]
@@ -126,9 +126,9 @@ def test_every_problem_of_a_config_at_once(tmp_path: Path) -> None:
 def test_values_that_no_option_takes_are_named_with_their_key(tmp_path: Path) -> None:
     assert problems_of(tmp_path, 'size = "8"\nfit = "sideways"\nworkers = 0\nthreshold = "x"\n') == [
         "size: '8': expected height x width, such as 512x1024, or native",
-        "fit: 'sideways' is not one of 'stretch', 'letterbox', 'crop-or-pad', 'shorter-side', 'tile', 'native'.",
-        "workers: 0 is not in the range x>=1.",
-        "threshold: 'x' is not a valid integer range.",
+        "fit: 'sideways': expected stretch, letterbox, crop-or-pad, shorter-side, tile or native",
+        "workers: '0': expected a whole number of at least 1",
+        "threshold: 'x': expected a whole number from 1 to 65535",
     ]
 
 

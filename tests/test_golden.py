@@ -9,8 +9,9 @@ import pytest
 from conftest import run
 from make_golden import GOLDEN, SPLITS, golden_image, golden_label, request
 
-from packer.build import Limits, build
+from packer.build import build
 from packer.plan.make_plan import make_plan
+from packer.workers import open_engine
 from readers import open_dataset
 from readers.contract.manifest import STORAGES, Manifest
 
@@ -42,7 +43,8 @@ def test_the_same_raw_files_give_the_golden_bytes(name: str, tmp_path: Path) -> 
     golden = Manifest.load(GOLDEN / name)
     if list(plan.recipe.tools) != golden.recipe["tools"]:
         pytest.skip(f"made with {golden.recipe['tools']}, here are {list(plan.recipe.tools)}")
-    build(plan, Limits(), lambda done: None)
+    with open_engine(1, plan.request.task_timeout) as engine:
+        build(plan, lambda done: None, engine)
     files = [path.relative_to(GOLDEN / name) for path in (GOLDEN / name).rglob("*") if path.is_file()]
     data = [path for path in files if path.parts[0] == "shards" or path.suffix == ".npy"]
     assert len(data) >= 1 + 3 * 2

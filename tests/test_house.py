@@ -12,6 +12,8 @@ ROWS = re.compile(r"^\| (\d+) \| ([^|]+) \|", re.MULTILINE)
 MOST_ARROWS = 90
 TREES = {module_of(path): tree for path, tree in sources()}
 GRAPH = arrows(TREES)
+DRAWN = {room: others for room, others in GRAPH.items() if not room.endswith("__init__")}
+"""Without the two doors: an `__init__` names what the rooms offer, and imports it when it is used."""
 
 
 def floors() -> dict[str, int]:
@@ -36,7 +38,7 @@ def test_a_circle_is_found() -> None:
 
 
 def test_there_are_few_arrows() -> None:
-    within_packer = [(room, other) for room, others in GRAPH.items() for other in others if other.startswith("packer")]
+    within_packer = [(room, other) for room, others in DRAWN.items() for other in others if other.startswith("packer")]
     assert len(within_packer) <= MOST_ARROWS
 
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from test_shared import expected, histogram
 
 from packer.classes.documents import parse_toml
-from packer.cli.build import build_command
 from packer.config.preset import Preset, find_preset, preset_classes, presets
 from packer.pairs.template import SPLIT, Template
 from readers import open_dataset
@@ -48,7 +47,7 @@ every_preset = pytest.mark.parametrize("preset", presets(), ids=lambda preset: p
 
 
 def classes_of(preset: Preset) -> ClassTable:
-    table = preset_classes(preset.settings(build_command.keys()))
+    table = preset_classes(preset.settings())
     assert table is not None
     return table
 

@@ -35,7 +35,7 @@ def test_diff_names_what_came_went_and_changed(night: RawFolder, tmp_path: Path)
     built(night.path, out)
     same = diffed(night.path, out, 0)
     assert (same["rebuilt_shards"], same["dropped_shards"]) == (0, 0)
-    assert "nothing to do" in run("diff", out, night.path).stdout
+    assert "up to date" in run("diff", out, night.path).stdout
     image, index = scene(99, 24, 36)
     write_png(night.path / "train/images/street_new.png", image)
     write_png(night.path / "train/masks/street_new.png", COLOURS[index])

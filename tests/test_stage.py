@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -641,7 +642,7 @@ def test_conflicting_arguments_are_refused(arguments: tuple[str, ...]) -> None:
 
 def test_staging_works_from_python(out: Path, disk: Path, tmp_path: Path) -> None:
     done: list[int] = []
-    copied = stage_pack(out, disk, progress=done.append)
+    copied = stage_pack(out, disk, progress=lambda task, total, unit: nullcontext(done.append))
     assert copied.path == copied.opened == copy_folder(out, disk)
     assert copied.shards == copied.manifest.shards
     assert sum(done) == copied.bytes == copied.manifest.bytes
@@ -650,7 +651,7 @@ def test_staging_works_from_python(out: Path, disk: Path, tmp_path: Path) -> Non
     assert stage_pack(out, str(disk)).opened == in_memory.path, "open_dataset searches memory first"
     for target, ram in ((None, False), (disk, True)):
         with pytest.raises(UsageError, match="either a folder TARGET or --ram"):
-            stage_pack(out, target, ram)
+            stage_pack(out, target, ram=ram)
     with pytest.raises(TargetError, match="No such file"):
         stage_pack(out, tmp_path / "typo")
 

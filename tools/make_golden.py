@@ -14,9 +14,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.build import Limits, build
+from packer.build import build
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
+from packer.workers import open_engine
 from readers.contract.manifest import STORAGES
 
 GOLDEN = Path(__file__).resolve().parent.parent / "data_samples" / "golden"
@@ -67,7 +68,8 @@ def main() -> None:
         for labels in ("onehot", "index"):
             out = GOLDEN / f"{storage}-{labels}"
             plan = make_plan(request(GOLDEN / "raw", out, storage, labels))
-            summary = build(plan, Limits(), lambda done: None)
+            with open_engine(1, plan.request.task_timeout) as engine:
+                summary = build(plan, lambda done: None, engine)
             print(f"{out}: {summary.rows} rows in {summary.manifest.shards} shards")
 
 

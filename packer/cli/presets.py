@@ -1,17 +1,16 @@
-"""`packer presets`: the public data sets that we know, and the files that say so."""
+"""`packer presets`: the public data sets that --preset knows."""
 
 from __future__ import annotations
 
 import click
 
-from packer.cli.build import build_command
 from packer.config.preset import find_preset, preset_classes, presets
 
 
-@click.group("presets", invoke_without_command=True, short_help="List what --preset knows.")
+@click.group("presets", invoke_without_command=True, short_help="List the presets.")
 @click.pass_context
 def presets_command(ctx: click.Context) -> None:
-    """List the presets: name, number of classes, what they are for.
+    """List the presets: name, number of classes, data set.
 
     \b
     Examples:
@@ -22,14 +21,14 @@ def presets_command(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is not None:
         return
     for preset in presets():
-        classes = preset_classes(preset.settings(build_command.keys()))
+        classes = preset_classes(preset.settings())
         click.echo(f"{preset.name:<16}{len(classes) if classes else '-':>5}  {preset.about}")
 
 
 @presets_command.command("show", short_help="Print a preset's file.")
 @click.argument("name")
 def show_command(name: str) -> None:
-    """Print the file of a preset as it is: a configuration to be copied and changed.
+    """Print the file of a preset: a configuration to copy and change.
 
     \b
     Example:

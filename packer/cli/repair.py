@@ -2,68 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from packer.cli.build import changing, run_build, summary_text
-from packer.cli.progress import progress
-from packer.cli.recorded import recorded_request
-from packer.packs.repair import distrusted, forget
-from packer.packs.verify import verify
-from packer.plan.make_plan import make_plan
-from packer.publish.target import is_ours, tidy
-from packer.workers import open_engine
-from readers.contract.errors import DamagedError
-from readers.contract.manifest import Manifest
-from readers.machine import usable_cores
+from packer.cli.build import log_summary
+from packer.cli.build_text import summary_text
+from packer.cli.log import publishing
+from packer.cli.progress import shown
+from packer.packs.repair import repair_pack
+from packer.packs.verify import Damage
 
 
-@click.command("repair", short_help="Build again what is damaged.")
+@click.command("repair", short_help="Build damaged shards again.")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.argument("raw", type=click.Path(path_type=Path))
 @click.option("--config", type=click.Path(path_type=Path), help="Options of the build. Default: those of the last one.")
-@click.option("--workers", type=click.IntRange(1), help="Cores to use. Default: all.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--workers", type=click.IntRange(1), help="Number of cores to use. Default: all.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 def repair_command(out: Path, raw: Path, config: Path | None, workers: int | None, quiet: bool) -> None:
-    """Check every byte of OUT, and build again from RAW what is damaged; what is whole is not touched.
+    """Check every byte of OUT, and build its damaged shards again from RAW. Whole shards are not touched.
 
-    Where RAW is as it was, the same files come out, and the generation stays what it is. Where it is not, the next
-    generation is made of what is there now.
+    If RAW is unchanged, the same files are written and the generation stays. Otherwise the next generation is built
+    from RAW as it is now.
 
     \b
     Example:
       packer repair out/ raw/
     """
-    with changing(out):
-        _repair(out, raw, config, workers, quiet)
-
-
-def _repair(out: Path, raw: Path, config: Path | None, workers: int | None, quiet: bool) -> None:
-    damage = _verify(out, workers, quiet)
-    if is_ours(out):
-        tidy(out)
-    if not damage:
+    with publishing(out):
+        repair = repair_pack(out, raw, config=config, workers=workers, progress=shown(quiet), found=_print_damage)
+    if repair.summary is None:
         click.echo(f"{out}: whole; nothing to repair")
         return
-    for line in damage:
-        click.echo(f"damaged   {line}", err=True)
-    request, limits = recorded_request(out, raw, config)
-    stems = distrusted(out, damage)
-    with open_engine(request.workers, request.task_timeout) as engine:
-        plan = make_plan(request, stems, engine)
-        forget(out, stems)
-        summary = run_build(plan, limits, quiet, engine)
-    left = _verify(out, workers, quiet)
-    if left:
-        raise DamagedError("\n".join([f"{out}: {len(left)} problems are left", *left]))
-    click.echo(f"{summary_text(summary, len(plan.pairing.missing), out)}; {out} is whole")
+    log_summary(repair.summary)
+    click.echo(f"{summary_text(repair.summary, out)}; {out} is whole")
 
 
-def _verify(out: Path, workers: int | None, quiet: bool) -> list[str]:
-    try:
-        total = Manifest.load(out).bytes
-    except DamagedError as error:
-        return [str(error)]
-    with progress("verifying", total, "B", quiet) as advance:
-        return verify(out, workers or usable_cores(), advance)
+def _print_damage(damage: Sequence[Damage]) -> None:
+    for item in damage:
+        click.echo(f"damaged   {item}", err=True)

@@ -10,12 +10,11 @@ from typing import Any
 import click
 
 from packer.cli.log import LOG, publishing
-from packer.cli.progress import progress
+from packer.cli.progress import shown
 from packer.cli.values import bytes_text
 from packer.errors import UsageError
 from packer.packs.stage import Staged, stage_pack, target_folder
 from packer.packs.staged_copies import StagedCopy, copy_folder, drop_copies, list_copies
-from readers.contract.manifest import Manifest
 from readers.staged_copies import MEMORY, PLACES
 
 
@@ -71,11 +70,8 @@ def _allow(fits: bool, message: str) -> None:
 
 def _stage(out: Path, target: Path | None, ram: bool, workers: int | None, as_json: bool, quiet: bool) -> None:
     folder = target_folder(target, ram)
-    with (
-        publishing(copy_folder(out, folder)),
-        progress("staging", Manifest.load(out).bytes, "B", quiet) as advance,
-    ):
-        staged = stage_pack(out, target, ram, workers, advance)
+    with publishing(copy_folder(out, folder)):
+        staged = stage_pack(out, target, ram=ram, workers=workers, progress=shown(quiet))
     _print_staged(out, staged, as_json)
     if staged.opened != staged.path:
         LOG.say(

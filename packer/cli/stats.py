@@ -1,18 +1,18 @@
-"""`packer stats`: mean, deviation, classes and their weights, of each split."""
+"""`packer stats`: mean, deviation, classes and their weights, by split."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from packer.cli.text_table import text_table
-from readers.contract.manifest import Manifest, Split
-from readers.pack import Pack
-from readers.statistics import WEIGHTINGS, class_weights, deviation, mean
+from packer.errors import first_of
+from packer.packs.stats import SplitStats, pack_stats
+from readers.statistics import WEIGHTINGS
 
 MOST_SIZES = 5
 
@@ -21,9 +21,9 @@ MOST_SIZES = 5
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def stats_command(out: Path, as_json: bool) -> None:
-    """Show the statistics of each split of OUT: exact, and counted when it was built, so nothing is read for them.
+    """Show the exact statistics of each split of OUT. They were counted during the build, so no image is read.
 
-    Mean and deviation are of numbers from 0 to 1. Weights are for a loss, so that rare classes are learnt as well; in
+    Mean and deviation are of numbers from 0 to 1. The weights are for a loss in which rare classes count as well. In
     training they are train.mean, train.std and train.class_weights("median").
 
     \b
@@ -31,61 +31,32 @@ def stats_command(out: Path, as_json: bool) -> None:
       packer stats out/
       packer stats --json out/ | jq '.[0].mean'
     """
-    pack = Pack.open(out)
-    facts = [_facts(pack.manifest, split, _sizes(pack, rows)) for split, _, rows in pack.splits() if split.rows]
+    stats = pack_stats(out)
     if as_json:
-        click.echo(json.dumps(facts, indent=1, ensure_ascii=False))
+        click.echo(json.dumps(list(map(_json, stats)), indent=1, ensure_ascii=False))
     else:
-        click.echo("\n\n".join(map(_text, facts)))
+        click.echo("\n\n".join(map(_text, stats)))
 
 
-def _sizes(pack: Pack, rows: range) -> Counter[tuple[int, int]]:
-    """How many rows are of each size."""
-    fixed = pack.manifest.fields[0].size
-    if fixed is not None:
-        return Counter({fixed: len(rows)})
-    places = map(pack.table.locate, rows)
-    return Counter(pack.shard(shard).size(place) for shard, place in places)
+def _json(stats: SplitStats) -> dict[str, Any]:
+    sizes = {f"{height}x{width}": count for (height, width), count in stats.sizes.items()}
+    return asdict(stats) | {"sizes": sizes}
 
 
-def _facts(manifest: Manifest, split: Split, sizes: Counter[tuple[int, int]]) -> dict[str, Any]:
-    pixels, labelled = split.pixels, max(1, sum(split.pixels.classes))
-    weights = {weighting: class_weights(pixels, weighting) for weighting in WEIGHTINGS}
-    return {
-        "split": split.name,
-        "rows": split.rows,
-        "pixels": pixels.count,
-        "ignored": pixels.ignored,
-        "mean": list(mean(pixels)),
-        "std": list(deviation(pixels)),
-        "sizes": {f"{height}x{width}": count for (height, width), count in sizes.most_common()},
-        "classes": [
-            {
-                "name": name,
-                "pixels": pixels.classes[index],
-                "share": pixels.classes[index] / labelled,
-                "rows": pixels.rows[index],
-                "weights": {weighting: weights[weighting][index] for weighting in WEIGHTINGS},
-            }
-            for index, name in enumerate(manifest.classes.names)
-        ],
-    }
-
-
-def _text(facts: dict[str, Any]) -> str:
-    sizes = [f"{count} of {size}" for size, count in facts["sizes"].items()]
-    more = f", and {len(sizes) - MOST_SIZES} more sizes" if len(sizes) > MOST_SIZES else ""
-    ignored = 100 * facts["ignored"] / max(1, facts["pixels"])
+def _text(stats: SplitStats) -> str:
+    sizes = [f"{count} of {height}x{width}" for (height, width), count in stats.sizes.items()]
+    ignored = 100 * stats.ignored / max(1, stats.pixels)
     rows = [
-        [str(index), one["name"], f"{100 * one['share']:.3f} %", str(one["rows"])]
-        + [f"{one['weights'][weighting]:.4g}" for weighting in WEIGHTINGS]
-        for index, one in enumerate(facts["classes"])
+        [str(index), item.name, f"{100 * item.share:.3f} %", str(item.rows)]
+        + [f"{item.weights[weighting]:.4g}" for weighting in WEIGHTINGS]
+        for index, item in enumerate(stats.classes)
     ]
     return "\n".join(
         [
-            f"{facts['split']}: {facts['rows']} rows ({', '.join(sizes[:MOST_SIZES])}{more}), {ignored:.3f} % ignored",
-            "mean  " + "  ".join(f"{one:.6f}" for one in facts["mean"]),
-            "std   " + "  ".join(f"{one:.6f}" for one in facts["std"]),
+            f"{stats.split}: {stats.rows} rows ({', '.join(first_of(sizes, MOST_SIZES, 'sizes'))}), "
+            f"{ignored:.3f} % ignored",
+            "mean  " + "  ".join(f"{value:.6f}" for value in stats.mean),
+            "std   " + "  ".join(f"{value:.6f}" for value in stats.std),
             *text_table([["", "class", "pixels", "rows", *WEIGHTINGS], *rows], left=(0, 1)),
         ]
     )

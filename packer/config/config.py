@@ -1,77 +1,64 @@
-"""Configurations: a TOML file of the options of `packer build` by their long names, and the classes."""
+"""Configuration files: options of `packer build` by their long names in TOML, and the classes as `[[class]]` tables."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from packer.classes.documents import describe, parse_toml, read_text, unknown_key
 from packer.classes.from_toml import CLASS, class_tables
 from packer.classes.values import is_values
+from packer.config.options import OPTIONS, Option, value_of
 from packer.errors import InputError
 from readers.contract.classes import ClassTable, SegClass
 
-CLASSES = "classes"
-RIVALS = ({"pairs"}, {"image", "label", "lists"}), ({"split"}, {"lists"})
-"""Options that cannot be together: what counts more drives out its rivals, which nobody could unsay else."""
 Setting = str | bool | list[str] | ClassTable
+"""The value of an option as a configuration file holds it."""
 Settings = Mapping[str, Setting]
+"""Settings by the names of the options."""
 
 
-@dataclass(frozen=True)
-class Key:
-    """What a key may be: true or false, a list, or one value; and whether that is the path of a file."""
+def read_config(path: Path, more: Iterable[Option] = ()) -> Settings:
+    """Read a configuration file. Relative paths in it start at its folder. Every problem is reported at once.
 
-    flag: bool = False
-    several: bool = False
-    path: bool = False
-
-
-def read_config(path: Path, keys: Mapping[str, Key]) -> Settings:
-    """The settings of a file; what paths it names are beside it. Nothing in it is passed over."""
+    `more` are options that this file may hold besides those of a build.
+    """
+    options = {**OPTIONS, **{option.name: option for option in more}}
     document = parse_toml(path, read_text(path))
     problems: list[str] = []
     settings: dict[str, Setting] = {}
     for name, value in document.items():
         if name == CLASS:
             continue
-        if name not in keys:
-            problems.append(f"{path}: {name}: {unknown_key(name, [*keys, CLASS])}")
-        elif (setting := _setting(value, keys[name])) is None:
-            problems.append(f"{path}: {name}: expected {_expected(keys[name])}, found {describe(value)}")
-        else:
-            settings[name] = _beside(path, name, setting, keys[name])
+        if name not in options:
+            problems.append(f"{path}: {name}: {unknown_key(name, [*options, CLASS])}")
+            continue
+        try:
+            settings[name] = _from_folder(path, _setting(value, options[name]), options[name])
+        except ValueError as error:
+            problems.append(f"{path}: {name}: {error}")
     if CLASS in document:
-        settings[CLASSES] = _classes(path, document, problems)
+        settings["classes"] = _classes(path, document, problems)
     if problems:
         raise InputError(f"{path}: {len(problems)} problems in the configuration", problems)
     return settings
 
 
-def without_rivals(settings: Settings, stronger: Set[str]) -> Settings:
-    """The settings but for those that cannot be beside options which count more."""
-    gone: set[str] = set()
-    for one, other in RIVALS:
-        gone |= (other if one & stronger else set()) | (one if other & stronger else set())
-    return {name: value for name, value in settings.items() if name not in gone}
-
-
 def to_toml(settings: Settings) -> str:
-    """The file that says just this."""
+    """The configuration file with these settings."""
     lines = [f"{name} = {_toml(value)}" for name, value in settings.items() if not isinstance(value, ClassTable)]
     for value in settings.values():
         if isinstance(value, ClassTable):
-            lines += [line for one in value.classes for line in _class_lines(one)]
+            lines += [line for seg_class in value.classes for line in _class_lines(seg_class)]
     return "".join(f"{line}\n" for line in lines)
 
 
 def _classes(path: Path, document: Mapping[str, object], problems: list[str]) -> ClassTable:
-    """The classes of a configuration; their problems come with those of the rest of the file."""
-    if CLASSES in document:
-        problems.append(f"{path}: {CLASSES}: is beside [[{CLASS}]] tables; give one of both")
+    """The classes of a configuration; their problems join those of the rest of the file."""
+    if "classes" in document:
+        problems.append(f"{path}: classes: cannot be combined with [[{CLASS}]] tables; keep one of them")
     try:
         return class_tables(path, document[CLASS], [])
     except InputError as error:
@@ -79,38 +66,40 @@ def _classes(path: Path, document: Mapping[str, object], problems: list[str]) ->
         return ClassTable(())
 
 
-def _setting(value: object, key: Key) -> Setting | None:
-    """The value as the command line would be told; None where it is of another kind."""
-    if key.flag:
-        return value if isinstance(value, bool) else None
-    if not key.several:
-        return str(value) if type(value) in (str, int) else None
-    if isinstance(value, list) and all(type(item) in (str, int) for item in value):
-        return [str(item) for item in value]
-    return None
+def _setting(value: object, option: Option) -> Setting:
+    """The value as a text, a flag or a list of texts; ValueError if it has another type or is not valid."""
+    setting: Setting
+    if option.is_flag:
+        if not isinstance(value, bool):
+            raise ValueError(f"expected true or false, found {describe(value)}")
+        return value
+    if option.several:
+        if not isinstance(value, list) or any(type(item) not in (str, int) for item in value):
+            raise ValueError(f"expected a list of texts and whole numbers, found {describe(value)}")
+        setting = [str(item) for item in value]
+    elif type(value) in (str, int):
+        setting = str(value)
+    else:
+        raise ValueError(f"expected a text or a whole number, found {describe(value)}")
+    value_of(option, setting)
+    return setting
 
 
-def _expected(key: Key) -> str:
-    if key.flag:
-        return "true or false"
-    return "a list of texts and whole numbers" if key.several else "a text or a whole number"
-
-
-def _beside(path: Path, name: str, setting: Setting, key: Key) -> Setting:
-    """A path that is meant from where the file lies."""
-    if not key.path or not isinstance(setting, str) or (name == CLASSES and is_values(setting)):
+def _from_folder(path: Path, setting: Setting, option: Option) -> Setting:
+    """A relative path, made absolute from the folder of the configuration."""
+    if not option.kind.is_path or not isinstance(setting, str) or (option.name == "classes" and is_values(setting)):
         return setting
     return str(path.absolute().parent / setting)
 
 
-def _class_lines(one: SegClass) -> list[str]:
-    lines = ["", f"[[{CLASS}]]", f"name = {_text(one.name)}"]
-    if one.colour is not None:
-        lines.append(f"colour = {_text('#' + bytes(one.colour).hex())}")
-    if one.values:
-        lines.append(f"values = [{', '.join(map(str, one.values))}]")
-    if one.colours:
-        lines.append(f"colours = [{', '.join(_text('#' + bytes(colour).hex()) for colour in one.colours)}]")
+def _class_lines(seg_class: SegClass) -> list[str]:
+    lines = ["", f"[[{CLASS}]]", f"name = {_text(seg_class.name)}"]
+    if seg_class.colour is not None:
+        lines.append(f"colour = {_text('#' + bytes(seg_class.colour).hex())}")
+    if seg_class.values:
+        lines.append(f"values = [{', '.join(map(str, seg_class.values))}]")
+    if seg_class.colours:
+        lines.append(f"colours = [{', '.join(_text('#' + bytes(colour).hex()) for colour in seg_class.colours)}]")
     return lines
 
 
@@ -123,5 +112,5 @@ def _toml(value: str | bool | list[str]) -> str:
 
 
 def _text(text: str) -> str:
-    """A text as TOML writes it: as JSON does, but for the one control character that JSON lets through."""
+    """A TOML string. JSON writes the same, except for one control character that it does not escape."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,26 +1,28 @@
-"""The configuration of the last build, kept in OUT: what `packer diff` and `packer repair` plan with."""
+"""The settings of the last build, kept in OUT for `packer diff` and `packer repair`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from packer.config.config import Settings, to_toml
+from packer.config.effective import effective, portable
 from packer.errors import InputError
 from packer.publish.atomic import put_text
 
 NAME = "packer.toml"
-HEAD = "# The configuration of the last build, as `packer build --print-config` tells it. It is no part of the pack.\n"
+HEAD = "# The settings of the last build, for packer diff and packer repair. They are not part of the pack.\n"
 
 
-def keep_config(out: Path, text: str) -> None:
-    """Replace the file, if it says something else."""
-    path = out / NAME
-    if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != HEAD + text:
-        put_text(HEAD + text, path)
+def keep_settings(out: Path, settings: Settings) -> None:
+    """Write the settings of a build into its pack, unless they are there already."""
+    path, text = out / NAME, HEAD + to_toml(portable(settings))
+    if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
+        put_text(text, path)
 
 
-def kept_config(out: Path) -> Path:
-    """Where it lies; InputError where there is none."""
-    path = out / NAME
-    if not path.is_file():
-        raise InputError(f"{path}: is not there, so it is not known how {out} was built; say it with --config FILE")
-    return path
+def last_settings(out: Path, raw: Path, config: Path | None = None) -> Settings:
+    """The settings for a build of RAW into OUT: those of `config`, or else those of the last build."""
+    path = config or out / NAME
+    if config is None and not path.is_file():
+        raise InputError(f"{path}: is missing, so the options of {out} are unknown; name them with --config FILE")
+    return effective({"config": str(path), "raw": str(raw), "out": str(out)})

@@ -1,14 +1,13 @@
-"""Presets: configurations that come with us, which say how public data sets are paired and read."""
+"""Presets: configurations that come with the package and describe how public data sets are paired and read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from packer.classes.load import load_class_table
-from packer.config.config import CLASSES, Key, Settings, read_config
+from packer.config.config import Settings, read_config
 from packer.errors import UsageError
 from packer.pixels.label_codec import BINARY, BINARY_CLASSES
 from readers.contract.classes import ClassTable
@@ -32,31 +31,31 @@ class Preset:
 
     @property
     def about(self) -> str:
-        """What it is, in one line: the first of the file."""
+        """The data set in one line: the first line of the file."""
         return self.text.partition("\n")[0].removeprefix("#").strip()
 
-    def settings(self, keys: Mapping[str, Key]) -> Settings:
-        return read_config(self.path, keys)
+    def settings(self) -> Settings:
+        return read_config(self.path)
 
 
 def presets() -> list[Preset]:
-    """All of them, by name."""
+    """All presets, by name."""
     return [Preset(name) for name in sorted(path.stem for path in FOLDER.glob("*.toml"))]
 
 
 def find_preset(name: str) -> Preset:
-    """The preset of this name, or which name is the nearest."""
+    """The preset with this name; UsageError with the nearest name if it does not exist."""
     names = [preset.name for preset in presets()]
     if name in names:
         return Preset(name)
     near = get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
-    raise UsageError(f"--preset {name}: there is no such preset; {hint}")
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
+    raise UsageError(f"--preset {name}: unknown preset; {hint}")
 
 
 def preset_classes(settings: Settings) -> ClassTable | None:
-    """The classes that a preset's labels have, without what it ignores."""
-    classes, ignore = settings.get(CLASSES), settings.get("ignore", [])
+    """The classes in the labels of a preset, without what it ignores."""
+    classes, ignore = settings.get("classes"), settings.get("ignore", [])
     if isinstance(classes, (str, ClassTable)) and isinstance(ignore, list):
         return load_class_table(FOLDER, classes, ignore)
     return BINARY_CLASSES if settings.get("label-codec") == BINARY else None

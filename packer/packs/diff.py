@@ -1,12 +1,16 @@
-"""The difference: what a build would change in a pack, by the names of pairs."""
+"""The difference between a pack and a build of its raw folder as it is now, by the names of pairs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from packer.config.last_build import last_settings
+from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
+from packer.plan.request import Request
 from packer.plan.reuse import Known
 from packer.recipe.recipe import changed_recipe
 from packer.shards.stamps import load_stamps
@@ -21,20 +25,20 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Difference:
-    """Between a pack and what a build would make of the raw folder as it is now."""
+    """The changes that a build would make."""
 
     added: Names
     changed: Names
     removed: Names
     recipe: tuple[tuple[str, object, object], ...]
-    """Options that decide the bytes and are others than in the pack: key, before, now."""
+    """Changed options that decide the bytes: key, before, now."""
     rebuilt_shards: int
     reused_shards: int
     dropped_shards: int
 
     @property
-    def nothing(self) -> bool:
-        """Whether a build would leave the pack as it is."""
+    def is_empty(self) -> bool:
+        """True if a build would leave the pack as it is."""
         return not (self.rebuilt_shards or self.dropped_shards)
 
     def to_json(self) -> dict[str, Any]:
@@ -49,8 +53,19 @@ class Difference:
         }
 
 
+def diff_pack(
+    out: str | PathLike[str], raw: str | PathLike[str], *, config: str | PathLike[str] | None = None
+) -> Difference:
+    """Compare a pack with the raw folder as it is now. Nothing is changed.
+
+    The options are those of the last build, or those in `config`.
+    """
+    settings = last_settings(Path(out), Path(raw), None if config is None else Path(config))
+    return difference(make_plan(Request.from_settings(settings)))
+
+
 def difference(plan: Plan) -> Difference:
-    """What `packer build` would do by this plan."""
+    """The changes that a build with this plan would make."""
     out = plan.request.out
     receipts = current_receipts(out)
     before = {(one.split, picture_of(source.key)) for one in receipts for source in one.sources}

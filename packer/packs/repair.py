@@ -1,24 +1,81 @@
-"""Repairing: what is damaged is no longer believed, so that a build makes it anew."""
+"""Repairing a pack: its damaged shards are built again from the raw files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
+from packer.build import Summary, build_plan, lock_if_there
+from packer.config.last_build import last_settings
+from packer.packs.verify import Damage, verify
+from packer.plan.make_plan import make_plan
+from packer.plan.request import Request
+from packer.progress import Progress, no_progress
 from packer.publish.atomic import sync_folder
-from readers.contract.manifest import SHARDS
+from packer.publish.target import is_ours, tidy
+from packer.workers import open_engine
+from readers.contract.errors import DamagedError
+from readers.contract.manifest import SHARDS, Manifest
 from readers.contract.receipt import SUFFIX
+from readers.machine import usable_cores
 
 
-def distrusted(out: Path, damage: Sequence[str]) -> frozenset[str]:
-    """The shards that are named in what `verify` found, by the stems of their files."""
-    stems = {path.name.partition(".")[0] for path in (out / SHARDS).iterdir()}
-    told = "\n".join(damage)
-    return frozenset(stem for stem in stems if f"{out / SHARDS / stem}" in told)
+@dataclass(frozen=True)
+class Repair:
+    """The damage that was found, and the build that repaired it; None if there was no damage."""
+
+    damage: tuple[Damage, ...]
+    summary: Summary | None
 
 
-def forget(out: Path, stems: Iterable[str]) -> None:
-    """Without its receipt a shard counts as not there; its files are replaced once they are built again."""
+def repair_pack(
+    out: str | PathLike[str],
+    raw: str | PathLike[str],
+    *,
+    config: str | PathLike[str] | None = None,
+    workers: int | None = None,
+    progress: Progress = no_progress,
+    found: Callable[[Sequence[Damage]], object] = lambda damage: None,
+) -> Repair:
+    """Check every byte of a pack and build its damaged shards again from `raw`. Whole shards are not touched.
+
+    The options are those of the last build, or those in `config`. `found` hears of the damage before anything is built.
+    Raises DamagedError if some damage cannot be repaired.
+    """
+    out, raw = Path(out), Path(raw)
+    with lock_if_there(out):
+        damage = _verify(out, workers, progress)
+        if is_ours(out):
+            tidy(out)
+        if not damage:
+            return Repair((), None)
+        found(damage)
+        settings = last_settings(out, raw, None if config is None else Path(config))
+        stems = frozenset(item.shard for item in damage if item.shard is not None)
+        request = Request.from_settings(settings)
+        with open_engine(request.workers, request.task_timeout) as engine:
+            plan = make_plan(request, stems, engine)
+            _forget(out, stems)
+            summary = build_plan(plan, settings, progress, engine)
+        left = _verify(out, workers, progress)
+    if left:
+        raise DamagedError("\n".join([f"{out}: {len(left)} problems are left", *map(str, left)]))
+    return Repair(tuple(damage), summary)
+
+
+def _verify(out: Path, workers: int | None, progress: Progress) -> list[Damage]:
+    try:
+        total = Manifest.load(out).bytes
+    except DamagedError as error:
+        return [Damage(str(error))]
+    with progress("verifying", total, "B") as advance:
+        return verify(out, workers or usable_cores(), advance)
+
+
+def _forget(out: Path, stems: Iterable[str]) -> None:
+    """Remove the receipts of shards. Their files are replaced when the shards are built again."""
     for stem in stems:
         (out / SHARDS / (stem + SUFFIX)).unlink(missing_ok=True)
     sync_folder(out / SHARDS)

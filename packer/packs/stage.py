@@ -18,6 +18,7 @@ from packer.packs.generations import delete_garbage
 from packer.packs.staged_copies import check_target, copy_folder, generations_in_use, make_private_folder, note_source
 from packer.packs.verify import contradictions
 from packer.plan.plan import SHARD_SLACK
+from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import partial, put, putting, sync_folder
 from packer.publish.direct_file import DirectFile
 from packer.publish.free_space import in_memory, room
@@ -49,22 +50,19 @@ class Staged:
     or if a copy in memory exists."""
 
 
-def no_progress(count: int) -> None:
-    """Ignore the progress."""
-
-
 def stage_pack(
     out: str | os.PathLike[str],
     target: str | os.PathLike[str] | None = None,
+    *,
     ram: bool = False,
     workers: int | None = None,
-    progress: Callable[[int], None] = no_progress,
+    progress: Progress = no_progress,
 ) -> Staged:
     """Copy the current generation of the pack `out` into the folder `target`, or with `ram` into memory (/dev/shm).
 
     Shards that the copy already has are not copied again. `workers` shards are copied at the same time, by default as
-    many as this process has cores. `progress` is called with the number of bytes just done. Until everything is copied
-    and verified, the copy stays at its old generation. Its older generations are deleted unless a data set reads them.
+    many as this process has cores. Until everything is copied and verified, the copy stays at its old generation. Its
+    older generations are deleted unless a data set reads them.
 
     Raises UsageError unless exactly one of `target` and `ram` is given, TargetError if the target is not usable or too
     small, DamagedError if `out` is damaged, BusyError if another process changes the copy.
@@ -73,7 +71,13 @@ def stage_pack(
     check_target(folder)
     pack = Pack.open(root, digests=True)
     path = copy_folder(root, folder)
-    copying = _Copying(pack, path, progress)
+    with progress("staging", pack.manifest.bytes, "B") as advance:
+        return _stage(pack, path, folder, workers or usable_cores(), advance)
+
+
+def _stage(pack: Pack, path: Path, folder: Path, workers: int, advance: Advance) -> Staged:
+    """Copy the pack to `path` in the folder."""
+    copying = _Copying(pack, path, advance)
     if not path.exists():
         copying.check_free_space(range(len(pack.table)), folder)  # before anything is made
     make_private_folder(folder)
@@ -82,8 +86,7 @@ def stage_pack(
         prepare_target(path)
         tidy(path)
         _check_number(path, pack.manifest)
-        note_source(path, root)
-        workers = workers or usable_cores()
+        note_source(path, pack.root)
         missing = copying.missing(workers)
         copying.check_free_space(missing, folder)
         copying.copy(missing, workers)
@@ -121,8 +124,8 @@ def _is_current(copy: Path, manifest: Manifest) -> bool:
 class _Copying:
     """Copy the files of a pack into its copy, in threads that can be stopped."""
 
-    def __init__(self, pack: Pack, copy: Path, progress: Callable[[int], None]) -> None:
-        self._pack, self._copy, self._progress = pack, copy, progress
+    def __init__(self, pack: Pack, copy: Path, advance: Advance) -> None:
+        self._pack, self._copy, self._advance = pack, copy, advance
         self._stopped = threading.Event()
 
     def missing(self, workers: int) -> list[int]:
@@ -130,7 +133,7 @@ class _Copying:
         shards = range(len(self._pack.table))
         with ThreadPoolExecutor(workers) as pool:
             copied = list(pool.map(self._is_copied, shards))
-        self._progress(sum(self._pack.table.bytes(shard) for shard in shards if copied[shard]))
+        self._advance(sum(self._pack.table.bytes(shard) for shard in shards if copied[shard]))
         return [shard for shard in shards if not copied[shard]]
 
     def check_free_space(self, shards: range | list[int], folder: Path) -> None:
@@ -197,20 +200,20 @@ class _Copying:
                 size = plain_file(self._pack.root, source).stat().st_size
             if size != file.bytes:
                 raise DamagedError(f"{source}: has {size} bytes; its receipt expects {file.bytes}")
-            self._put(source, target.with_name(source.name), file.sha256, self._progress)
+            self._put(source, target.with_name(source.name), file.sha256, self._advance)
         sync_folder(target.parent)
         receipt_path = stem.with_name(stem.name + SUFFIX)
         self._put(receipt_path, target.with_name(receipt_path.name), digest)
         sync_folder(target.parent)
 
-    def _put(self, source: Path, target: Path, digest: str, progress: Callable[[int], None] = no_progress) -> None:
+    def _put(self, source: Path, target: Path, digest: str, advance: Advance = lambda done: None) -> None:
         """Copy a file; DamagedError if its SHA-256 is not `digest`."""
         with putting(target), partial(target.parent) as path:
             with _reading(self._pack.root, source) as read, DirectFile(path) as file:
                 while count := file.fill(read):
                     if self._stopped.is_set():
                         raise CancelledError
-                    progress(count)
+                    advance(count)
             if file.digest != digest:
                 raise DamagedError(f"{source}: its SHA-256 differs from the {digest} that the pack expects")
             put(path, target)

@@ -1,13 +1,17 @@
-"""Verifying: every byte of the current generation against its checksum, from the manifest down; damage by name."""
+"""Verify a pack: every byte of the current generation against its checksum, from the manifest down."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
+from packer.errors import first_of
 from packer.packs.verify_rows import row_crc32, wrong_rows
+from packer.progress import Advance, Progress, no_progress
 from packer.shards.build_shard import content_fingerprint
 from readers.checksums import damaged_files, read_receipt
 from readers.contract.errors import DamagedError, ReadError
@@ -19,80 +23,110 @@ from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.shard_table import table_path
 from readers.formats import shard_paths
 from readers.formats.column import ShardFacts
+from readers.machine import usable_cores
 from readers.pack import Pack
 
 MOST_ROWS_NAMED = 10
 
 
-def verify(root: Path, workers: int, progress: Callable[[int], None], deep: bool = False) -> list[str]:
-    """Everything that is wrong with the pack at `root`, one line each; `progress` hears of the bytes done.
+@dataclass(frozen=True)
+class Damage:
+    """One thing that is wrong with a pack."""
 
-    Checksums tell that files are as they were made; `deep` also looks at rows and labels as readers get them.
+    message: str
+    """A line that names the file and what is wrong."""
+    shard: str | None = None
+    """The stem of the damaged shard's files; None if no shard is damaged."""
+    file: Path | None = None
+    row: str | None = None
+    """The key of the damaged row."""
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def verify_pack(
+    out: str | PathLike[str], *, deep: bool = False, workers: int | None = None, progress: Progress = no_progress
+) -> list[Damage]:
+    """Check every byte of the current generation of a pack; an empty list means that it is whole.
+
+    With `deep`, every row is also read as in training. Raises NoPackError if `out` is not a pack, and DamagedError if
+    its manifest cannot be read.
     """
+    root = Path(out)
+    with progress("verifying", Manifest.load(root).bytes, "B") as advance:
+        return verify(root, workers or usable_cores(), advance, deep)
+
+
+def verify(root: Path, workers: int, advance: Advance, deep: bool = False) -> list[Damage]:
+    """Everything that is wrong with the pack at `root`; `advance` hears of the bytes checked."""
     manifest = Manifest.load(root)
     damage = [*_check_generations(root, manifest), *_check_table(root, manifest)]
     if damage:
         return damage
     pack = Pack(root, manifest)
 
-    def check(shard: int) -> tuple[Receipt | None, list[str]]:
-        try:
-            receipt = read_receipt(root, pack.stem(shard), pack.table.receipt(shard))
-            lies = list(contradictions(pack, shard, receipt))
-            damage = list(_check_shard(pack, shard, receipt))
-            if deep and receipt.rows and not lies and not damage:
-                damage = list(_check_rows(pack, shard, receipt))
-            found = None if lies else receipt, [*lies, *damage]
-        except DamagedError as error:
-            found = None, [str(error)]
-        progress(pack.table.bytes(shard))
+    def check(shard: int) -> tuple[Receipt | None, list[Damage]]:
+        found = _check_shard(pack, shard, deep)
+        advance(pack.table.bytes(shard))
         return found
 
     with ThreadPoolExecutor(workers) as pool:
         checked = list(pool.map(check, range(len(pack.table))))
-    damage = [line for _, lines in checked for line in lines]
+    damage = [item for _, items in checked for item in items]
     receipts = [receipt for receipt, _ in checked if receipt is not None]
     return damage if len(receipts) < len(checked) else [*damage, *_wrong_sums(pack, receipts)]
 
 
-def _check_generations(root: Path, manifest: Manifest) -> Iterator[str]:
+def _check_generations(root: Path, manifest: Manifest) -> Iterator[Damage]:
     """Earlier manifests must be whole, and the current one must be among them."""
     for path in sorted((root / GENERATIONS).glob("*.json")):
         try:
             Manifest.read(root, path)
         except (ReadError, OSError) as error:
-            yield _told(path, error)
+            yield _unreadable(path, error)
     kept = generation_path(root, manifest.generation)
     try:
         same = Manifest.read(root, kept) == manifest
     except (ReadError, OSError):
         same = False
     if not same:
-        yield f"{kept}: is missing or differs from {root / MANIFEST}, of which it is a copy"
+        yield Damage(f"{kept}: is missing or differs from {root / MANIFEST}, of which it is a copy", file=kept)
 
 
-def _check_table(root: Path, manifest: Manifest) -> Iterator[str]:
+def _check_table(root: Path, manifest: Manifest) -> Iterator[Damage]:
     path = table_path(root, manifest.table)
     try:
         found = sha256(plain_file(root, path))
     except (OSError, DamagedError) as error:
-        yield _told(path, error)
+        yield _unreadable(path, error)
         return
     if found != manifest.table:
-        yield f"{path}: its SHA-256 is {found}, the manifest says {manifest.table}"
+        yield Damage(f"{path}: its SHA-256 is {found}, the manifest says {manifest.table}", file=path)
 
 
-def _check_shard(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
-    """The files by the receipt's checksums; where one is damaged, its rows by theirs."""
+def _check_shard(pack: Pack, shard: int, deep: bool) -> tuple[Receipt | None, list[Damage]]:
+    """The receipt of a shard, unless it contradicts the table, and what is wrong with the shard."""
     stem = pack.stem(shard)
-    damage = list(damaged_files(pack.root, stem, receipt))
-    yield from damage
-    if damage:
-        yield from _name_rows(pack, shard, receipt)
+    path = stem.with_name(stem.name + SUFFIX)
+    try:
+        receipt = read_receipt(pack.root, stem, pack.table.receipt(shard))
+        lies = [Damage(line, stem.name, path) for line in contradictions(pack, shard, receipt)]
+        damage = [Damage(message, stem.name, file) for file, message in damaged_files(pack.root, stem, receipt)]
+        if damage:
+            damage += _damaged_rows(pack, shard, receipt)
+        elif deep and receipt.rows and not lies:
+            damage += _check_rows(pack, shard, receipt)
+    except DamagedError as error:
+        return None, [Damage(str(error), stem.name, path)]
+    return None if lies else receipt, [*lies, *damage]
 
 
 def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
-    """Where a receipt says otherwise than the shard table, the manifest or itself: each may be whole, and lie."""
+    """The facts in a receipt that contradict the shard table, the manifest or the receipt itself.
+
+    Each of these files may be whole and still be wrong.
+    """
     stem, manifest = pack.stem(shard), pack.manifest
     facts = ShardFacts(receipt.rows, manifest.fields)
     paths = shard_paths(manifest.storage)(stem, facts) if receipt.rows else []
@@ -106,57 +140,63 @@ def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
         ("rows by their keys", len(receipt.keys), receipt.rows),
         ("bytes", receipt.bytes, pack.table.bytes(shard)),
         ("classes", len(receipt.pixels.classes), len(manifest.classes)),
-        ("files", sorted(stem.name + one.suffix for one in receipt.files), sorted(path.name for path in paths)),
+        ("files", sorted(stem.name + file.suffix for file in receipt.files), sorted(path.name for path in paths)),
     ):
         if found != expected:
             yield f"{stem}{SUFFIX}: says {found!r} for its {what}; expected {expected!r}"
 
 
-def _wrong_sums(pack: Pack, receipts: Sequence[Receipt]) -> Iterator[str]:
-    """What the manifest says of all shards together."""
+def _wrong_sums(pack: Pack, receipts: Sequence[Receipt]) -> Iterator[Damage]:
+    """The totals in the manifest that are not the sums over its shards."""
     manifest, path = pack.manifest, pack.root / MANIFEST
     for split, shards, _ in pack.splits():
         members = receipts[shards.start : shards.stop]
-        found = sum(one.rows for one in members), sum(len(one.rejects) for one in members)
-        if found != (split.rows, split.rejects):
-            told = f"{split.rows} rows and {split.rejects} rejects; its shards have {found[0]} and {found[1]}"
-            yield f"{path}: split {split.name!r}: {told}"
-        nothing = Pixels.none(len(manifest.classes))
-        if split.pixels != functools.reduce(Pixels.__add__, (one.pixels for one in members), nothing):
-            yield f"{path}: split {split.name!r}: pixels: are not the sum of those of its shards"
-    if manifest.bytes != sum(one.bytes for one in receipts):
-        yield f"{path}: bytes: {manifest.bytes}; its shards have {sum(one.bytes for one in receipts)}"
+        rows, rejects = sum(receipt.rows for receipt in members), sum(len(receipt.rejects) for receipt in members)
+        name = f"{path}: split {split.name!r}"
+        if (rows, rejects) != (split.rows, split.rejects):
+            expected = f"{split.rows} rows and {split.rejects} rejects"
+            yield Damage(f"{name}: {expected}; its shards have {rows} and {rejects}", file=path)
+        none = Pixels.none(len(manifest.classes))
+        if split.pixels != functools.reduce(Pixels.__add__, (receipt.pixels for receipt in members), none):
+            yield Damage(f"{name}: pixels: are not the sum of those of its shards", file=path)
+    size = sum(receipt.bytes for receipt in receipts)
+    if manifest.bytes != size:
+        yield Damage(f"{path}: bytes: {manifest.bytes}; its shards have {size}", file=path)
 
 
-def _name_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
-    """Which samples of a damaged shard are touched, as far as it can still be opened."""
+def _damaged_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[Damage]:
+    """The rows of a shard with a damaged file that do not have their checksum, if the shard can still be opened."""
+    stem = pack.stem(shard)
     try:
         opened = pack.shard(shard)
         bad = [key for row, key in enumerate(receipt.keys) if row_crc32(opened, row) != receipt.crc32[row]]
     except (ReadError, OSError) as error:
-        yield f"{pack.stem(shard)}: its {receipt.rows} rows cannot be read ({error})"
+        yield Damage(f"{stem}: its {receipt.rows} rows cannot be read ({error})", stem.name)
         return
     if not bad:
-        yield f"{pack.stem(shard)}: the damage lies outside of its rows, which are whole"
-    yield from _first(pack.stem(shard), [f"the sample {key!r} is damaged" for key in bad])
+        yield Damage(f"{stem}: the damage is outside of its rows, which are whole", stem.name)
+    yield from _rows(stem, [(key, f"the row {key!r} is damaged") for key in bad])
 
 
-def _check_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
-    """What is wrong with the rows of a shard whose files are whole."""
+def _check_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[Damage]:
+    """The wrong rows of a shard whose files are whole."""
+    stem = pack.stem(shard)
     try:
         wrong = list(wrong_rows(pack.shard(shard), receipt, pack.manifest.classes))
     except (ReadError, OSError) as error:
-        wrong = [f"its {receipt.rows} rows cannot be read ({error})"]
-    yield from _first(pack.stem(shard), wrong)
+        wrong = [(None, f"its {receipt.rows} rows cannot be read ({error})")]
+    yield from _rows(stem, wrong)
 
 
-def _first(stem: Path, lines: Sequence[str]) -> Iterator[str]:
-    yield from (f"{stem}: {line}" for line in lines[:MOST_ROWS_NAMED])
-    if len(lines) > MOST_ROWS_NAMED:
-        yield f"{stem}: and {len(lines) - MOST_ROWS_NAMED} more"
+def _rows(stem: Path, wrong: Sequence[tuple[str | None, str]]) -> Iterator[Damage]:
+    """The first few rows by name, and the number of the others."""
+    lines = first_of([message for _, message in wrong], MOST_ROWS_NAMED)
+    keys = [key for key, _ in wrong[:MOST_ROWS_NAMED]]
+    for line, key in zip(lines, [*keys, None], strict=False):
+        yield Damage(f"{stem}: {line}", stem.name, row=key)
 
 
-def _told(path: Path, error: Exception) -> str:
+def _unreadable(path: Path, error: Exception) -> Damage:
     if isinstance(error, OSError):
-        return f"{path}: cannot be read ({error.strerror})"
-    return str(error)
+        return Damage(f"{path}: cannot be read ({error.strerror})", file=path)
+    return Damage(str(error), file=path)

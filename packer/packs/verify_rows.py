@@ -1,4 +1,4 @@
-"""The deep check of a shard: every row as readers get it, against the receipt, and its labels against the classes."""
+"""The deep check of a shard: every row as readers return it, against its receipt and the class table."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ def row_crc32(shard: Shard, row: int) -> int:
     return crc32
 
 
-def wrong_rows(shard: Shard, receipt: Receipt, classes: ClassTable) -> Iterator[str]:
-    """What is wrong with each row, and with the label pixels of all, in a shard whose files are whole."""
+def wrong_rows(shard: Shard, receipt: Receipt, classes: ClassTable) -> Iterator[tuple[str | None, str]]:
+    """The key and a message for each wrong row of a shard whose files are whole; no key if its sums are wrong."""
     found = Pixels.none(len(classes))
     for row, key in enumerate(receipt.keys):
         for wrong in _wrong_row(shard, row, receipt):
-            yield f"the sample {key!r} {wrong}"
+            yield key, f"the row {key!r} {wrong}"
         image, label = (shard.row(field, row) for field in shard.facts.fields)
         counts = _label_counts(shard.facts.fields[1], label, classes)
         if counts is None:
-            yield f"the sample {key!r} has numbers in its label that are none of {len(classes)} classes"
+            yield key, f"the row {key!r} has numbers in its label that are in none of {len(classes)} classes"
         elif not _from_0_to_1(image):
-            yield f"the sample {key!r} has numbers in its image that are not from 0 to 1"
+            yield key, f"the row {key!r} has numbers in its image that are not from 0 to 1"
         else:
             *of_classes, ignored = counts.tolist()
             found += row_pixels(image, of_classes, ignored)
     if found != receipt.pixels:
-        yield "its pixels are not as many of each class, or not as bright, as its receipt says"
+        yield None, "its counts of classes, or its sums of brightness, are not those in its receipt"
 
 
 def _wrong_row(shard: Shard, row: int, receipt: Receipt) -> Iterator[str]:
     if (key := shard.key(row)) != receipt.keys[row]:
         yield f"has the key {key!r}"
     if row_crc32(shard, row) != receipt.crc32[row]:
-        yield "is not what its checksum says"
+        yield "does not have its checksum"
 
 
 def _from_0_to_1(image: NDArray[Any]) -> bool:
-    """Whether an image of floating-point numbers has only those that are possible; NaN is not."""
+    """Check that a floating-point image has only possible numbers; NaN is not one."""
     return image.dtype.kind != "f" or bool(((image >= 0) & (image <= 1)).all())
 
 
 def _label_counts(field: Field, label: NDArray[Any], classes: ClassTable) -> NDArray[np.int64] | None:
-    """How many pixels are of each class, and last of none; None where a number is impossible."""
+    """Pixels of each class, then ignored pixels; None if the label has an impossible number."""
     if field.encoding == "onehot":
         planes = label.reshape(len(classes), -1)
         if planes.max() > 1 or planes.sum(axis=0, dtype=np.uint32).max() > 1:

@@ -1,25 +1,44 @@
-"""The request: what the user asked for, one attribute per option of `packer build`."""
+"""The request: what a build was asked for, as typed values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from packer.config.config import Settings
+from packer.config.options import BUILD, MTIME, TASK_TIMEOUT, value_of
 from packer.decoding.rules import MOST_PIXELS
+from packer.errors import UsageError
 from packer.pairs.find import PairingRules
 from packer.pixels.label_codec import AUTO
 from readers.contract.classes import ClassTable
 from readers.contract.tiles import Size
+from readers.machine import usable_cores
 
-MTIME, DIGEST = TRUSTS = ("mtime", "digest")
-TASK_TIMEOUT = 300
-"""Seconds that one pair may take. The largest picture takes a few; more is a decoder in an endless loop."""
 MIB = 1 << 20
+RENAMED = {"format": "storage", "shard-size": "shard_bytes"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The number of bad pairs that a build tolerates: none, or with `skip` up to `most`, in pairs or as a share."""
+
+    skip: bool = False
+    most: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.most is not None and not self.skip:
+            raise UsageError("--max-bad: needs --on-bad skip; without it, one bad pair is too many")
+
+    def allows(self, rejects: int, pairs: int) -> bool:
+        if not self.skip:
+            return rejects == 0
+        return self.most is None or rejects <= (self.most if self.most >= 1 or self.most == 0 else self.most * pairs)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for, one attribute per option of `packer build`; None where it is to be found out."""
+    """What a build was asked for; an attribute is None if the plan finds its value out."""
 
     raw: Path
     out: Path
@@ -43,8 +62,24 @@ class Request:
     max_pixels: int = MOST_PIXELS
     shard_bytes: int = 128 * MIB
     palettes_differ: bool = False
+    limits: Limits = Limits()
     near_duplicates: bool = False
     workers: int = 1
     task_timeout: int = TASK_TIMEOUT
     trust: str = MTIME
     retry_bad: bool = False
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Request:
+        """The request that these effective settings make. It needs no command line."""
+        values = {
+            RENAMED.get(name, name.replace("-", "_")): value_of(option, settings[name])
+            for name, option in BUILD.items()
+            if name in settings
+        }
+        rules = {rule.name: values.pop(rule.name) for rule in fields(PairingRules) if rule.name in values}
+        limits = Limits(values.pop("on_bad", "fail") == "skip", values.pop("max_bad", None))
+        values["divisor"] = int(values.get("divisor", cls.divisor))
+        values.setdefault("workers", usable_cores())
+        raw, out = Path(str(settings["raw"])), Path(str(settings["out"]))
+        return cls(raw, out, pairing=PairingRules(**rules), limits=limits, **values)

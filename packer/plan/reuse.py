@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.config.options import DIGEST, MTIME
 from packer.pairs.pair import Pair
-from packer.plan.request import DIGEST, MTIME
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.build_shard import whole_shard
 from packer.shards.stamps import (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from packer.config.config import Key, Settings
+from packer.config.config import Settings
 from packer.config.preset import preset_classes, presets
 from packer.errors import PackError
 from packer.pairs.find import PairingRules, find_pairs
@@ -38,10 +38,10 @@ class PresetMatch:
         return self.share == 1 and (self.pairs > 0 or self.same_colours)
 
 
-def matching_presets(raw: Path, labels: LabelSurvey, keys: Mapping[str, Key]) -> Iterator[PresetMatch]:
+def matching_presets(raw: Path, labels: LabelSurvey) -> Iterator[PresetMatch]:
     """The presets that are worth a word."""
     for preset in presets():
-        settings = preset.settings(keys)
+        settings = preset.settings()
         classes, rules = preset_classes(settings), _label_rules(settings)
         if classes is None:
             continue

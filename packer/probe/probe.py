@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 
 from packer.classes.load import load_class_table, read_table
 from packer.classes.values import is_values
-from packer.config.config import Key, Setting, Settings
+from packer.config.config import Setting, Settings
+from packer.config.options import TASK_TIMEOUT
 from packer.errors import InputError
 from packer.pairs.files import list_files
 from packer.pairs.find import Pairing, PairingRules, find_pairs
 from packer.pairs.suggest import Suggestion, suggest_templates
 from packer.pixels.label_codec import AS_THE_TABLE_SAYS, BINARY, INSTANCE, LabelRules
-from packer.plan.request import TASK_TIMEOUT
 from packer.plan.sample import LabelSampler
 from packer.probe.guess_labels import Reading, known_share, read_by_table, read_without_table
 from packer.probe.match_presets import PresetMatch, matching_presets
@@ -22,6 +23,7 @@ from packer.probe.survey import LabelSurvey, Survey, survey
 from packer.workers import open_engine
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL
+from readers.machine import usable_cores
 
 TABLE_SUFFIXES = (".csv", ".txt", ".toml", ".json")
 TABLE_WORDS = ("class", "label", "colo", "palette", "categor", "objectinfo")
@@ -62,8 +64,31 @@ class Probe:
     """What the user must decide before it is a good one."""
 
 
-def probe(request: ProbeRequest, keys: Mapping[str, Key]) -> Probe:
-    """Look at a folder. `keys` are those that a configuration may have."""
+def probe_folder(
+    raw: str | PathLike[str],
+    *,
+    image: str | None = None,
+    label: str | None = None,
+    lists: str | None = None,
+    pairs: str | PathLike[str] | None = None,
+    classes: str | ClassTable | None = None,
+    ignore: Sequence[str] = (),
+    sample: int = 64,
+    near_duplicates: bool = False,
+    workers: int | None = None,
+    task_timeout: int = TASK_TIMEOUT,
+) -> Probe:
+    """Inspect a raw folder: its layout, its pairs, what a sample of its labels holds, and a configuration for a build.
+
+    The options are those of `packer probe`.
+    """
+    rules = PairingRules(image, label, lists, None if pairs is None else Path(pairs))
+    cores = workers or usable_cores()
+    return probe(ProbeRequest(Path(raw), rules, classes, tuple(ignore), sample, near_duplicates, cores, task_timeout))
+
+
+def probe(request: ProbeRequest) -> Probe:
+    """Inspect a folder."""
     files = list_files(request.raw)
     proposals = tuple(suggest_templates(files))
     pairing, rules, why_not = _pairing(request, proposals)
@@ -72,7 +97,7 @@ def probe(request: ProbeRequest, keys: Mapping[str, Key]) -> Probe:
     with open_engine(request.workers, request.task_timeout) as engine:
         sampler = LabelSampler(request.raw, engine)
         seen = survey(pairing.pairs, sampler, request.sample, request.near_duplicates)
-    matches = tuple(matching_presets(request.raw, seen.labels, keys))
+    matches = tuple(matching_presets(request.raw, seen.labels))
     reading, said = _reading(request, files, seen.labels, matches)
     settings, doubts = _proposed(rules, pairing, seen, reading, said)
     return Probe(len(files), pairing, None, proposals, seen, reading, matches, settings, tuple(doubts))

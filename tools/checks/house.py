@@ -100,7 +100,10 @@ def main() -> None:
     files = Counter(str(path.parent) for path, _ in sources())
     graph = arrows(trees)
     print("files   " + ", ".join(f"{folder} {count}" for folder, count in sorted(files.items())))
-    print(f"rooms   {len(graph)}, arrows {sum(map(len, graph.values()))}, circles {circles(graph) or 'none'}")
+    drawn = [other for room, others in graph.items() if not room.endswith("__init__") for other in others]
+    within = [other for other in drawn if other.startswith("packer")]
+    print(f"rooms   {len(graph)}, arrows {len(drawn)}, of which {len(within)} lead to a room of packer")
+    print(f"circles {circles(graph) or 'none'}")
     if not circles(graph):
         levels = floors(graph)
         for level in sorted(set(levels.values()), reverse=True):

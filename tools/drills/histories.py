@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from drills.commands import must
 from drills.published import same
 from drills.tiny import CLASSES, SHARDS, add_pair, make_tiny, scene, write_classes, write_png
-from packer.plan.request import TRUSTS
+from packer.config.options import TRUSTS
 from readers.contract.manifest import STORAGES
 
 PAIRS = 9

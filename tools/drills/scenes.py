@@ -55,7 +55,7 @@ class Scene:
         """What is wrong with a pack that was left alone half-way: neither as before nor as after, or not whole."""
         pack = self.pack(out)
         try:
-            damage = [*verify(pack, 1, lambda _: None), *_incomplete(pack)]
+            damage = [*map(str, verify(pack, 1, lambda _: None)), *_incomplete(pack)]
         except NoPackError:
             damage = []
         except ReadError as error:
@@ -194,4 +194,4 @@ def _incomplete(out: Path) -> list[str]:
 def _damaged_shard(before: Path) -> str | None:
     """The shard that is damaged before the command, by the stem of its files."""
     damage = verify(before, 1, lambda _: None) if (before / MANIFEST).exists() else []
-    return Path(damage[0].partition(":")[0]).name.partition(".")[0] if damage else None
+    return damage[0].shard if damage else None

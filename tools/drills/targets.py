@@ -15,19 +15,19 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-import click
 import cv2
 import numpy as np
 from packer.presets import __file__ as presets
 
 from drills.damage import make_pack
 from packer.classes.load import read_table
-from packer.cli.recorded import recorded_request
+from packer.config.last_build import last_settings
 from packer.decoding.decode import decode_image, decode_label, decode_palette
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.rules import ImageRules
 from packer.errors import BadPair, PackError
+from packer.plan.request import Request
 from packer.publish.target import STAMPS
 from packer.shards.stamps import SUFFIX as STAMPS_SUFFIX
 from packer.shards.stamps import load_stamps
@@ -311,8 +311,8 @@ def _config(folder: Path, out: Path) -> Target:
 
     def parse(data: bytes) -> None:
         path.write_bytes(data)
-        recorded_request(out, folder, path)
+        Request.from_settings(last_settings(out, folder, path))
 
     known = (Path(presets).parent / name for name in ("voc.toml", "cityscapes.toml"))
     seeds = ((out / "packer.toml").read_bytes(), *(one.read_bytes() for one in known))
-    return Target("config", seeds, parse, (PackError, click.ClickException))
+    return Target("config", seeds, parse, (PackError,))

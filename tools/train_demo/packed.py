@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from packer.cli.recorded import recorded_request
+from packer.config.last_build import last_settings
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
+from packer.plan.request import Request
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from readers import SegDataset, open_dataset
@@ -37,7 +38,7 @@ def pack(raw: Path, out: Path, size: str, options: Sequence[str], split: str | N
         raise SystemExit(f"packer build {raw} {out} ended with {done.returncode}")
     split = split or max(Manifest.load(out).splits, key=lambda one: one.rows).name
     dataset = open_dataset(out, split, label="index")
-    request, _ = recorded_request(out, raw, None)
+    request = Request.from_settings(last_settings(out, raw))
     plan = make_plan(request)
     if plan.recipe.image_dtype != "uint8" or plan.recipe.image_rules.image_range:
         raise SystemExit("the demo's own loading of raw files is for pictures that are packed as uint8")

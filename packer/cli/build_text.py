@@ -1,0 +1,109 @@
+"""The plan and the summary of `packer build`, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from packer.build import Summary
+from packer.cli.log import LOG
+from packer.cli.values import bytes_text, shape_text
+from packer.errors import first_of
+from packer.plan.plan import Plan
+from packer.recipe.recipe import changed_recipe
+
+MOST_NAMED = 20
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    return {
+        "layout": plan.pairing.layout,
+        "pairs": dict(Counter(pair.split for pair in plan.pairing.pairs)),
+        "rows": plan.rows,
+        "rejects": list(plan.rejects),
+        "missing": list(plan.pairing.missing),
+        "notes": list(plan.pairing.notes),
+        "sizes": {f"{height}x{width}": count for (height, width), count in plan.sizes.items()},
+        "fields": [field.to_json() for field in plan.recipe.fields],
+        "classes": list(plan.recipe.classes.names),
+        "shards": len(plan.specs),
+        "reused_shards": len(plan.reused),
+        "bytes": plan.bytes,
+        "bytes_with_labels_index": plan.index_bytes,
+        "free_bytes": plan.free_bytes,
+        "recipe": plan.recipe.to_json(),
+    }
+
+
+def plan_text(plan: Plan) -> str:
+    facts, recipe = plan_json(plan), plan.recipe
+    fields = [
+        f"{field['name']} {field['dtype']} {shape_text(field['shape'])} {field['encoding']}"
+        for field in facts["fields"]
+    ]
+    templates = f"          --image '{recipe.image_template}' --label '{recipe.label_template}'"
+    sizes = [f"{size} ({count})" for size, count in facts["sizes"].items()]
+    lines = [
+        f"layout    {facts['layout']}",
+        *([templates] if recipe.image_template else []),
+        "pairs     " + ", ".join(f"{split} {count}" for split, count in facts["pairs"].items()),
+        f"rejects   {len(plan.rejects)}",
+        *(f"          {reason}" for reason in plan.rejects),
+        f"missing   {len(plan.pairing.missing)}",
+        *(f"          {name}" for name in plan.pairing.missing),
+        "sizes     " + ", ".join(first_of(sizes, MOST_NAMED, "sizes")),
+        "fields    " + "; ".join(fields),
+        f"classes   {len(facts['classes'])}: " + ", ".join(first_of(facts["classes"], MOST_NAMED)),
+        f"shards    {facts['shards']}, of which {facts['reused_shards']} exist already",
+        f"bytes     {bytes_text(plan.bytes)} in {plan.rows} rows",
+        f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else ""),
+    ]
+    return "\n".join([*lines, *plan_notes(plan)])
+
+
+def plan_notes(plan: Plan) -> list[str]:
+    """Advice that helps before a build, not after it."""
+    notes = [f"note      {note}" for note in plan.pairing.notes]
+    old = plan.current
+    if old is not None and old.recipe != plan.recipe.to_json():
+        generation = f"generation {old.generation} ({old.storage}, {len(old.classes)} classes, {old.rows} rows)"
+        keys = ", ".join(key for key, _, _ in changed_recipe(old.recipe, plan.recipe))
+        notes.append(f"note      the recipe differs from that of {generation}, which is kept: {keys} changed")
+    if plan.index_bytes is not None:
+        notes.append(
+            f"note      label planes are most of this pack: --labels index needs {bytes_text(plan.index_bytes)} "
+            f"instead of {bytes_text(plan.bytes)}, and readers still return one-hot"
+        )
+    return notes
+
+
+def summary_json(summary: Summary) -> dict[str, Any]:
+    manifest = summary.manifest
+    return {
+        "run": LOG.run,
+        "generation": manifest.generation,
+        "pairs": summary.pairs,
+        "rows": summary.rows,
+        "reused_rows": summary.reused,
+        "missing": list(summary.missing),
+        "rejects": [{"split": split, "key": key, "reason": reason} for split, key, reason in summary.rejects],
+        "rejects_by_reason": dict(Counter(reason for _, _, reason in summary.rejects)),
+        "splits": {split.name: split.rows for split in manifest.splits},
+        "shards": manifest.shards,
+        "bytes": manifest.bytes,
+        "findings": summary.findings.to_json(),
+        "seconds": round(summary.seconds, 3),
+        "stages": {name: round(seconds, 3) for name, seconds in summary.stages.items()},
+    }
+
+
+def summary_text(summary: Summary, out: Path) -> str:
+    manifest = summary.manifest
+    missing = f", {len(summary.missing)} without partner" if summary.missing else ""
+    rows = ", ".join(f"{split.name} {split.rows}" for split in manifest.splits)
+    return (
+        f"{out}: generation {manifest.generation}, {summary.rows} rows ({rows}) of {summary.pairs} pairs in "
+        f"{manifest.shards} shards, {bytes_text(manifest.bytes)}, {len(summary.rejects)} left out{missing}, "
+        f"{summary.reused} reused, {summary.seconds:.1f} s ({summary.pieces / max(summary.seconds, 1e-9):.0f} rows/s)"
+    )

@@ -1,0 +1,101 @@
+"""The effective settings of a build: the given options, then environment, configuration, preset and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from pathlib import Path
+from typing import Any
+
+from packer.classes.documents import unknown_key
+from packer.config.config import Setting, Settings, read_config
+from packer.config.options import ARGUMENTS, BUILD, CONFIGURATION, OPTIONS, Option, value_of
+from packer.config.preset import find_preset
+from packer.config.values import parse_flag
+from packer.errors import UsageError
+from readers.contract.classes import ClassTable
+
+RIVALS = ({"pairs"}, {"image", "label", "lists"}), ({"split"}, {"lists"})
+"""Options that exclude each other. Of two conflicting options the one from the stronger source wins."""
+KNOWN = {**OPTIONS, **{option.name: option for option in CONFIGURATION}}
+
+
+def effective(given: Settings) -> Settings:
+    """Every setting that a build would use: `given`, then its configuration, its preset, then the defaults."""
+    config = read_config(Path(str(given["config"])), more=CONFIGURATION[1:]) if "config" in given else {}
+    preset_name = given.get("preset", config.get("preset"))
+    preset = find_preset(str(preset_name)).settings() if preset_name else {}
+    config = _without_rivals(config, given.keys())
+    preset = _without_rivals(preset, given.keys() | config.keys())
+    defaults = {option.name: option.default for option in OPTIONS.values() if option.default is not None}
+    defaults |= {option.name: False for option in OPTIONS.values() if option.is_flag}
+    chosen: dict[str, Setting] = {**defaults, **preset, **config, **given}
+    _check(chosen)
+    return {name: chosen[name] for name in OPTIONS if chosen.get(name, []) != []}
+
+
+def portable(settings: Settings) -> Settings:
+    """The settings with absolute paths, so that they mean the same in any folder."""
+    return {name: _absolute(setting, OPTIONS[name]) for name, setting in settings.items()}
+
+
+def from_environment(variables: Mapping[str, str]) -> Settings:
+    """The settings of environment variables: PACKER_WORKERS=8 is --workers 8. Lists are separated by white space."""
+    found: dict[str, Setting] = {}
+    for name, option in KNOWN.items():
+        value = variables.get(option.variable, "")
+        if option.is_flag and value:
+            found[name] = _flag(option, value)
+        elif value:
+            found[name] = value.split() if option.several else value
+    return found
+
+
+def from_python(options: Mapping[str, Any]) -> Settings:
+    """The settings of keyword arguments: `shard_size=1 << 20` is --shard-size 1048576. None counts as not given."""
+    known = {option.name.replace("-", "_"): option for option in (*CONFIGURATION, *ARGUMENTS, *BUILD.values())}
+    found: dict[str, Setting] = {}
+    for name, value in options.items():
+        if name not in known:
+            raise TypeError(f"build options: {name!r} {unknown_key(name, list(known))}")
+        option = known[name]
+        if option.is_flag or isinstance(value, ClassTable):
+            found[option.name] = value
+        elif option.several and value is not None:
+            if isinstance(value, str):
+                raise UsageError(f"--{option.name}: expected a list, such as [{value!r}]")
+            found[option.name] = [option.kind.format(item) for item in value]
+        elif value is not None:
+            found[option.name] = option.kind.format(value)
+    return found
+
+
+def _check(settings: Settings) -> None:
+    """Refuse settings that are not valid."""
+    for name, setting in settings.items():
+        if name in OPTIONS:
+            try:
+                value_of(OPTIONS[name], setting)
+            except ValueError as error:
+                raise UsageError(f"--{name}: {error}") from error
+
+
+def _flag(option: Option, value: str) -> bool:
+    try:
+        return parse_flag(value)
+    except ValueError as error:
+        raise UsageError(f"{option.variable}={error}") from error
+
+
+def _without_rivals(settings: Settings, stronger: Set[str]) -> Settings:
+    """The settings without those that options of a stronger source exclude."""
+    excluded: set[str] = set()
+    for left, right in RIVALS:
+        excluded |= (right if left & stronger else set()) | (left if right & stronger else set())
+    return {name: setting for name, setting in settings.items() if name not in excluded}
+
+
+def _absolute(setting: Setting, option: Option) -> Setting:
+    if not isinstance(setting, str) or not option.kind.is_path:
+        return setting
+    is_file = option.name != "classes" or Path(setting).is_file()
+    return str(Path(setting).absolute()) if is_file else setting

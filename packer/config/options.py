@@ -1,0 +1,264 @@
+"""The options of `packer build`: one table for the command line, configuration files, the environment and Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, TypedDict
+
+from packer.config.values import BYTES, CLASSES, FILE, FLAG, LIMIT, PATH, RANGE, SHARES, SIZE, Kind, choice, text, whole
+from packer.decoding.rules import ALPHAS, MOST_PIXELS
+from packer.pixels.label_codec import AUTO, CODECS, DIVISORS, UNKNOWNS
+from packer.pixels.resize import EDGES, FITS, INTERPOLATIONS
+from packer.recipe.recipe import IMAGE_DTYPES, LABEL_FORMS
+from readers.contract.classes import ClassTable
+from readers.contract.manifest import STORAGES
+
+TRUSTS = MTIME, DIGEST = ("mtime", "digest")
+LOG_FORMATS = ("text", "json")
+TASK_TIMEOUT = 300
+"""Seconds that one pair may take. The largest picture takes a few; a decoder that takes more is in an endless loop."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option by its long name without the dashes, which is also its key in a configuration."""
+
+    name: str
+    kind: Kind
+    help: str
+    default: str | bool | None = None
+    several: bool = False
+
+    @property
+    def is_flag(self) -> bool:
+        return self.kind is FLAG
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets the option."""
+        return "PACKER_" + self.name.upper().replace("-", "_")
+
+
+CONFIGURATION = (
+    Option(
+        "config", FILE, "A TOML file with these options by their long names and [[class]] tables. Other options win."
+    ),
+    Option(
+        "preset",
+        text("NAME"),
+        "How a public data set is paired and read, such as voc. `packer presets` lists them. --config wins.",
+    ),
+)
+"""Options that name further options, so they are not part of the result."""
+
+ARGUMENTS = (Option("raw", PATH, "The folder of images and labels."), Option("out", PATH, "The folder of the pack."))
+
+PAIRS = (
+    Option("image", text("TEMPLATE"), "Where images are, such as 'left/{split}/{key}_img.png'. Default: by layout."),
+    Option("label", text("TEMPLATE"), "Where labels are, such as 'gt/{split}/{key}_gt.png'."),
+    Option(
+        "lists",
+        text("PATH"),
+        "Split lists in RAW: a folder of <split>.txt, or a path such as 'splits/{split}.txt'. A line is a key, an "
+        "image path, or the paths of an image and its label.",
+    ),
+    Option(
+        "pairs", FILE, "A CSV or TSV with all pairs: image,label[,split][,key]. Paths are relative to RAW or to FILE."
+    ),
+    Option(
+        "split",
+        SHARES,
+        "Draw splits by a hash of each key, such as 80/10/10 or train=90,val=10. Shares hold on average. A pair never "
+        "changes its split.",
+    ),
+    Option(
+        "split-by",
+        text("CAPTURE"),
+        "With --split: keep all pairs with the same capture of --image, such as {patient}, in one split.",
+    ),
+    Option(
+        "missing",
+        choice(("error", "skip")),
+        "What to do with images without labels, labels without images, and listed names without files.",
+        "error",
+    ),
+)
+
+LABELS = (
+    Option(
+        "classes",
+        CLASSES,
+        "Class table (CSV, TOML, JSON, label map), or the values of the classes: 12 is 0-11; 1-150; 0,255. "
+        "Default: class_dict.csv in RAW.",
+    ),
+    Option(
+        "ignore",
+        text("VALUE|COLOUR|NAME"),
+        "Values, colours or classes to ignore: 255, 0-6, #000000, or a class name. Repeatable.",
+        several=True,
+    ),
+    Option(
+        "label-codec",
+        choice(CODECS),
+        "How to read label files. auto: by value or by colour, whichever the class table has.",
+        AUTO,
+    ),
+    Option("threshold", whole(1, 65535), "With --label-codec binary: gray values from this one on are foreground."),
+    Option(
+        "divisor",
+        choice(tuple(map(str, DIVISORS))),
+        "With --label-codec instance: class = id // divisor (1000: Cityscapes; 256: KITTI, Mapillary).",
+        str(DIVISORS[0]),
+    ),
+    Option(
+        "palettes-differ",
+        FLAG,
+        "With --label-codec index: use the index even if a colour has different indices in different files.",
+    ),
+    Option(
+        "unknown",
+        choice(UNKNOWNS),
+        "How to treat a value or colour that is in no class. nearest: take the class with the nearest colour.",
+        "error",
+    ),
+)
+
+PICTURES = (
+    Option(
+        "size",
+        SIZE,
+        "Stored height x width, or native to keep each size. Default: the size of all pictures.",
+    ),
+    Option(
+        "fit",
+        choice(FITS),
+        "How to fit pictures of other shapes to --size (default: stretch). tile cuts them up. Labels ignore padding.",
+    ),
+    Option("overlap", whole(0, 1 << 30, "PIXELS"), "With --fit tile: overlap of neighbouring tiles, in pixels.", "0"),
+    Option(
+        "edge", choice(EDGES), "With --fit tile: pad the last tile of a side, or shift it back into the picture.", "pad"
+    ),
+    Option(
+        "interpolation",
+        choice(INTERPOLATIONS),
+        "How to resize images. area and cubic average exactly when they shrink. Labels always use nearest.",
+        "area",
+    ),
+    Option(
+        "image-range",
+        RANGE,
+        "The numbers in image files that become 0 and 1. Needed for images of 16 bits or floats.",
+    ),
+    Option(
+        "alpha",
+        choice(ALPHAS),
+        "How to treat images with transparent pixels. drop keeps the stored colours.",
+        "refuse",
+    ),
+    Option("max-pixels", whole(1, 1 << 30), "Reject larger pictures.", str(MOST_PIXELS)),
+)
+
+STORAGE = (
+    Option("format", choice(STORAGES), "How shards are stored.", "npy"),
+    Option(
+        "labels",
+        choice(LABEL_FORMS),
+        "Store labels as planes (C,H,W) or as the compact index (H,W). Readers return either from either.",
+        "onehot",
+    ),
+    Option("image-dtype", choice(tuple(IMAGE_DTYPES)), "Type of stored images. Floats are scaled to 0..1.", "uint8"),
+    Option("shard-size", BYTES, "Approximate size of a shard. The limit is twice that.", "128MiB"),
+)
+
+BAD_PAIRS = (
+    Option("on-bad", choice(("fail", "skip")), "What to do with a pair that cannot be packed.", "fail"),
+    Option("max-bad", LIMIT, "With --on-bad skip: publish nothing if more pairs are bad (exit 3). Default: no limit."),
+    Option("near-duplicates", FLAG, "Also search for images that are nearly the same in different splits."),
+)
+
+RUNNING = (
+    Option("workers", whole(1), "Number of cores to use. Default: all."),
+    Option(
+        "task-timeout", whole(1, metavar="SECONDS"), "Reject a pair that takes longer than this.", str(TASK_TIMEOUT)
+    ),
+    Option(
+        "trust",
+        choice(TRUSTS),
+        "How to decide that a raw file is unchanged: by size and time, or by its content.",
+        MTIME,
+    ),
+    Option("retry-bad", FLAG, "Build shards with bad pairs again, even if no raw file changed."),
+)
+
+OUTPUT = (
+    Option("dry-run", FLAG, "Print the plan and stop."),
+    Option("json", FLAG, "Print the plan or the summary as JSON."),
+    Option("quiet", FLAG, "Show no progress."),
+    Option(
+        "log-format", choice(LOG_FORMATS), "Format of stderr: text for people, or JSON lines with a run id.", "text"
+    ),
+    Option("metrics-file", FILE, "Write metrics for Prometheus' textfile collector here, also after a failure."),
+)
+"""Options of the command alone; a build from Python has none of them."""
+
+GROUPS = {
+    "Configuration": CONFIGURATION,
+    "Pairs": PAIRS,
+    "Labels and classes": LABELS,
+    "Pictures": PICTURES,
+    "Storage": STORAGE,
+    "Bad pairs": BAD_PAIRS,
+    "Running": RUNNING,
+    "Output": OUTPUT,
+}
+BUILD = {option.name: option for group in (PAIRS, LABELS, PICTURES, STORAGE, BAD_PAIRS, RUNNING) for option in group}
+"""The options that decide what a build does."""
+OPTIONS = {option.name: option for option in (*ARGUMENTS, *BUILD.values(), *OUTPUT)}
+"""Every key of a configuration."""
+
+
+class BuildOptions(TypedDict, total=False):
+    """The options of a build from Python; the documentation of each is the help of the command."""
+
+    config: str | PathLike[str]
+    preset: str
+    image: str
+    label: str
+    lists: str
+    pairs: str | PathLike[str]
+    split: str | dict[str, float]
+    split_by: str
+    missing: str
+    classes: str | int | PathLike[str] | ClassTable
+    ignore: Sequence[str | int]
+    label_codec: str
+    threshold: int
+    divisor: int
+    palettes_differ: bool
+    unknown: str
+    size: tuple[int, int] | str
+    fit: str
+    overlap: int
+    edge: str
+    interpolation: str
+    image_range: tuple[float, float]
+    alpha: str
+    max_pixels: int
+    format: str
+    labels: str
+    image_dtype: str
+    shard_size: int | str
+    on_bad: str
+    max_bad: int | float | str
+    near_duplicates: bool
+    workers: int
+    task_timeout: int
+    trust: str
+    retry_bad: bool
+
+
+def value_of(option: Option, setting: Any) -> Any:
+    """The typed value of a setting; ValueError if it is not valid."""
+    return tuple(map(option.kind.parse, setting)) if option.several else option.kind.parse(setting)

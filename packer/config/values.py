@@ -1,0 +1,147 @@
+"""Kinds of option values: a text such as `512x1024` becomes a typed value, and a typed value becomes a text."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packer.errors import UsageError
+from packer.pairs.split_by_hash import Shares
+from packer.pixels.resize import NATIVE
+from readers.contract.classes import ClassTable
+
+UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of value. `parse` raises ValueError with what it expected; `format` turns a value into a text."""
+
+    metavar: str
+    parse: Callable[[Any], Any]
+    format: Callable[[Any], str] = str
+    choices: tuple[str, ...] = ()
+    is_path: bool = False
+
+
+def choice(names: Sequence[str]) -> Kind:
+    """One of these names."""
+
+    def parse(value: object) -> str:
+        if str(value) not in names:
+            raise ValueError(f"{str(value)!r}: expected {', '.join(names[:-1])} or {names[-1]}")
+        return str(value)
+
+    return Kind("|".join(names), parse, choices=tuple(names))
+
+
+def whole(least: int, most: int = 1 << 62, metavar: str = "N") -> Kind:
+    """A whole number in a range."""
+
+    def parse(value: object) -> int:
+        if not re.fullmatch(r"[0-9]{1,19}", text := str(value).strip()) or not least <= int(text) <= most:
+            limits = f"from {least} to {most}" if most < 1 << 62 else f"of at least {least}"
+            raise ValueError(f"{text!r}: expected a whole number {limits}")
+        return int(text)
+
+    return Kind(metavar, parse)
+
+
+def text(metavar: str) -> Kind:
+    """Any text."""
+    return Kind(metavar, str)
+
+
+def parse_flag(value: object) -> bool:
+    """`true` or `false`, as TOML and environment variables write them."""
+    if isinstance(value, bool):
+        return value
+    if (word := str(value).strip().lower()) not in YES + NO:
+        raise ValueError(f"{word!r}: expected true or false")
+    return word in YES
+
+
+def parse_size(value: object) -> Any:
+    """`512x1024` is a height and a width; `native` keeps the size of each picture."""
+    if value == NATIVE:
+        return NATIVE
+    found = re.fullmatch(r"(\d{1,5})[x×](\d{1,5})", format_size(value).strip().lower())
+    if found is None or 0 in (size := (int(found[1]), int(found[2]))):
+        raise ValueError(f"{format_size(value)!r}: expected height x width, such as 512x1024, or native")
+    return size
+
+
+def format_size(value: Any) -> str:
+    return "x".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+def parse_range(value: object) -> tuple[float, float]:
+    """`0,10000` is the number that becomes 0 and the number that becomes 1."""
+    number = r"\s*([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?)\s*"
+    found = re.fullmatch(f"{number},{number}", format_range(value))
+    if found is None or not (limits := (float(found[1]), float(found[2])))[0] < limits[1]:
+        raise ValueError(f"{format_range(value)!r}: expected a low and a higher number, such as 0,10000")
+    return limits
+
+
+def format_range(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+def parse_bytes(value: object) -> int:
+    """`128MiB` is a number of bytes."""
+    found = re.fullmatch(r"(\d{1,15})\s*([A-Za-z]*)", str(value).strip())
+    if found is None or found[2].upper() not in UNITS or int(found[1]) == 0:
+        raise ValueError(f"{str(value)!r}: expected a size such as 64MiB")
+    return int(found[1]) * UNITS[found[2].upper()]
+
+
+def parse_limit(value: object) -> float:
+    """`5` is a number of pairs; `0.1%` is a share of them, which is returned as a number below 1."""
+    limit = format_limit(value).strip()
+    if re.fullmatch(r"\d{1,18}", limit):
+        return float(limit)
+    if re.fullmatch(r"\d{1,2}(\.\d+)?%|0?\.\d+%", limit):
+        return float(limit[:-1]) / 100
+    raise ValueError(f"{limit!r}: expected a number of pairs, or a share such as 0.1%")
+
+
+def format_limit(value: Any) -> str:
+    if isinstance(value, float) and 0 < value < 1:
+        return f"{100 * value:.12f}".rstrip("0").rstrip(".") + "%"
+    return str(value)
+
+
+def parse_shares(value: object) -> Shares:
+    """`80/10/10` are percents of train, val and test; `train=90,val=10` names the splits."""
+    try:
+        return Shares.parse(format_shares(value))
+    except UsageError as error:
+        raise ValueError(str(error).removeprefix("--split ")) from error
+
+
+def format_shares(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{split}={percent}" for split, percent in value.items())
+    return str(value)
+
+
+def parse_classes(value: object) -> str | ClassTable:
+    """A class table, the path of one, or values such as `12`, `1-150` and `0,255`."""
+    return value if isinstance(value, ClassTable) else str(value)
+
+
+SIZE = Kind("HxW|native", parse_size, format_size)
+RANGE = Kind("LOW,HIGH", parse_range, format_range)
+BYTES = Kind("BYTES", parse_bytes)
+LIMIT = Kind("N|N%", parse_limit, format_limit)
+SHARES = Kind("PERCENTS", parse_shares, format_shares)
+CLASSES = Kind("FILE|N|A-B|A,B", parse_classes, is_path=True)
+PATH = Kind("PATH", Path, os.fspath, is_path=True)
+FILE = Kind("FILE", Path, os.fspath, is_path=True)
+FLAG = Kind("", parse_flag)
