@@ -255,7 +255,7 @@ def test_a_bad_picture_among_good_ones_leaves_these_as_they_are(storage: str, tm
 def test_info_tells_of_native_rows(native: Path) -> None:
     told = run("info", native).stdout
     assert "|u1 (3, H, W) rgb" in told
-    assert "of each picture" in told
+    assert "the size of each image" in told
     assert json.loads(run("info", "--json", native).stdout)["fields"][0]["shape"] == [3, None, None]
 
 

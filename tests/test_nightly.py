@@ -1,4 +1,4 @@
-"""The page about nights: its configuration, units and scripts are run as far as this machine allows."""
+"""The guide to nightly builds: run its configuration, units and scripts as far as this machine allows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def blocks(kind: str) -> list[str]:
 
 
 def packer_commands() -> list[list[str]]:
-    """Every call of packer on the page, as words after the program's name."""
+    """Return the arguments of every packer command on the page."""
     text = "\n".join(text for _, text in BLOCKS)
     found = re.findall(r"packer ((?:build|verify) [^\n\">]*)", text)
     return [words.split() for words in found]
@@ -31,7 +31,7 @@ def packer_commands() -> list[list[str]]:
 
 @pytest.fixture
 def config(raw_folder: RawFolder, tmp_path: Path) -> Path:
-    """The page's configuration with folders of ours."""
+    """The configuration of the page with the folders of the test."""
     (text,) = blocks("toml")
     rows = [f'[[class]]\nname = "c{n}"\ncolours = ["{c}"]\n' for n, c in enumerate(["#4682b4", "#804080", "#00008e"])]
     (tmp_path / "classes.toml").write_text("\n".join([*rows, '[[class]]\nname = "c3"\ncolours = ["#dc143c"]\n']))
@@ -51,7 +51,7 @@ def config(raw_folder: RawFolder, tmp_path: Path) -> Path:
     return path
 
 
-def test_the_configuration_packs_and_the_metrics_have_the_names_of_the_alerts(config: Path) -> None:
+def test_the_configuration_packs_and_the_alerts_use_existing_metrics(config: Path) -> None:
     done = run("build", "--config", config)
     assert done.exit_code == 0, done.stderr
     metrics = (config.parent / "segpack.prom").read_text()
@@ -79,7 +79,7 @@ def test_the_scripts_run(config: Path, tmp_path: Path) -> None:
     assert "generation 1" in (tmp_path / "segpack.log").read_text()
 
 
-def test_every_command_on_the_page_is_one_that_packer_knows() -> None:
+def test_every_command_on_the_page_exists() -> None:
     commands = packer_commands()
     assert len(commands) >= 6
     for words in commands:

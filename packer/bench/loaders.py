@@ -60,12 +60,12 @@ class TrialRunner:
 
     @property
     def slots(self) -> bool:
-        """Whether a SlotDataLoader can read the rows."""
+        """True if a SlotDataLoader can read the rows: it does not crop."""
         return self.crop is None
 
     @property
     def complete(self) -> bool:
-        """Whether trials read all rows of the split."""
+        """True if trials read all rows of the split."""
         return len(self.rows) == len(self.dataset)
 
     def first_pass(self, batch: int, threads: int, seconds: float) -> float:

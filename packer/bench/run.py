@@ -55,7 +55,7 @@ class BenchResult:
 
     @property
     def larger_than_memory(self) -> bool:
-        """Whether the split is larger than memory: then its first rows leave the page cache before an epoch ends."""
+        """True if the split does not fit into memory: its first rows leave the page cache before an epoch ends."""
         return self.bytes > self.machine.memory
 
 

@@ -111,14 +111,14 @@ def _megabytes(result: BenchResult, rates: Sequence[float]) -> str:
 def reason(result: BenchResult, best: LoaderResult, target: float | None) -> str:
     """Describe the recommended loader and the reason."""
     fastest = max(result.loaders, key=lambda loader: loader.rate)
-    because = "it is the fastest" if len(result.loaders) > 1 else "nothing else was tried"
+    because = "nothing is faster" if len(result.loaders) > 1 else "nothing else was tried"
     if target is not None and best.rate >= target:
         because = f"it is the cheapest that delivers {_number(target)} samples/s"
     elif best is not fastest:
         because = f"nothing cheaper is within {100 - 100 * NEAR:.0f} % of the best, {_words(fastest.settings)} at "
         because += _number(fastest.rate)
     rate = f"{_rates(result, best.rate)}, {100 * best.ratio:.0f} % of the copy loop's rate"
-    step = f"A model does not wait for it if a training step takes longer than {milliseconds(result, best):.2g} ms."
+    step = f"A training step that takes longer than {milliseconds(result, best):.2g} ms will not wait for data."
     return f"{_words(best.settings)}: {rate}; {because}. {step}"
 
 

@@ -1,4 +1,4 @@
-"""`packer info`: what is in a packed data set."""
+"""`packer info`: show the contents of a packed data set."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from packer.cli.values import bytes_text, shape_text
 from readers.contract.manifest import Manifest
 
 
-@click.command("info", short_help="Show what is in a packed data set.")
+@click.command("info", short_help="Show the contents of a pack.")
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="The manifest's facts as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
 def info_command(out: Path, as_json: bool) -> None:
-    """Show what is in OUT: format, fields, classes, splits, counts, bytes, recipe. Reads the manifest only.
+    """Show the format, fields, classes, splits, counts, bytes and recipe of OUT. Reads only the manifest.
 
     \b
     Example:
@@ -35,21 +35,21 @@ def _text(manifest: Manifest) -> str:
         f"rows        {manifest.rows}",
         *(_split_line(split.name, split.rows, split.shards, split.rejects) for split in manifest.splits),
         "fields",
-        *(f"  {one.name:<10}{one.dtype} {shape_text(one.shape)} {one.encoding}" for one in manifest.fields),
+        *(f"  {field.name:<10}{field.dtype} {shape_text(field.shape)} {field.encoding}" for field in manifest.fields),
         f"classes     {len(manifest.classes)}, share of the label pixels",
         *(
-            f"  {number:<4}{_swatch(one.colour)} {_share(count, labelled)}  {one.name}"
-            for number, (one, count) in enumerate(zip(manifest.classes.classes, manifest.pixels.classes, strict=True))
+            f"  {number:<4}{_swatch(entry.colour)} {_share(count, labelled)}  {entry.name}"
+            for number, (entry, count) in enumerate(zip(manifest.classes.classes, manifest.pixels.classes, strict=True))
         ),
         f"  {'':<12} {_share(manifest.pixels.ignored, labelled)}  (ignored; index {manifest.classes.ignore_index})",
         "recipe",
-        *(f"  {key:<16}{_plain(key, value)}" for key, value in recipe.items() if key != "classes"),
+        *(f"  {key:<16}{_value_text(key, value)}" for key, value in recipe.items() if key != "classes"),
     ]
     return "\n".join(lines)
 
 
 def _split_line(name: str, rows: int, shards: int, rejects: int) -> str:
-    return f"  {name:<10}{rows} rows, {shards} shards" + (f", {rejects} pairs left out" if rejects else "")
+    return f"  {name:<10}{rows} rows, {shards} shards" + (f", {rejects} rejects" if rejects else "")
 
 
 def _swatch(colour: tuple[int, int, int] | None) -> str:
@@ -60,7 +60,7 @@ def _share(count: int, total: int) -> str:
     return f"{100 * count / total if total else 0:7.3f} %"
 
 
-def _plain(key: str, value: object) -> str:
+def _value_text(key: str, value: object) -> str:
     if key == "size" and isinstance(value, list):
-        return "x".join(map(str, value)) or "of each picture"
+        return "x".join(map(str, value)) or "the size of each image"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,4 +1,4 @@
-"""Metrics of a build for Prometheus' textfile collector, which never reads half a file: it is renamed into place."""
+"""Metrics of builds for Prometheus' textfile collector. The file is replaced by a rename: nobody reads half of it."""
 
 from __future__ import annotations
 
@@ -15,52 +15,52 @@ from packer.publish.atomic import put_text
 
 LAST_SUCCESS = "packer_last_success_timestamp_seconds"
 HELP = {
-    "packer_last_run_timestamp_seconds": "When the last build ended.",
-    LAST_SUCCESS: "When the last build ended that went well.",
-    "packer_exit_code": "What the last build exited with.",
-    "packer_duration_seconds": "How long the last build took.",
-    "packer_generation": "Of the last build that went well.",
-    "packer_pairs": "Found in the raw folder.",
-    "packer_rows": "Packed.",
-    "packer_reused_rows": "Of these, in shards that were there already.",
-    "packer_rejects": "Pairs that are left out.",
-    "packer_bytes": "Of the shards of this generation.",
+    "packer_last_run_timestamp_seconds": "Time when the last build ended.",
+    LAST_SUCCESS: "Time when the last successful build ended.",
+    "packer_exit_code": "Exit code of the last build.",
+    "packer_duration_seconds": "Duration of the last build.",
+    "packer_generation": "Generation of the last successful build.",
+    "packer_pairs": "Pairs in the raw folder.",
+    "packer_rows": "Rows in the pack.",
+    "packer_reused_rows": "Rows in shards that were reused.",
+    "packer_rejects": "Pairs that could not be packed.",
+    "packer_bytes": "Bytes of the shards of the generation.",
 }
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """What a build was, for the file at `path`."""
+    """The file of metrics at `path`, for a build that began at `started`."""
 
     path: Path
     started: float
 
     def write(self, exit_code: int, summary: Summary | None) -> None:
-        """Replace the file. Where a build failed, what the last good one left stays."""
+        """Replace the file. After a failed build, the values of the last successful one stay."""
         now = time.time()
-        values = self._before() if summary is None else _of(summary, now)
+        values = self._old_values() if summary is None else _values(summary, now)
         values["packer_last_run_timestamp_seconds"] = now
         values["packer_exit_code"] = exit_code
         values["packer_duration_seconds"] = now - self.started
         lines = [
-            f"# HELP {name} {words}\n# TYPE {name} gauge\n{name} {values[name]:.15g}\n"
-            for name, words in HELP.items()
+            f"# HELP {name} {help_text}\n# TYPE {name} gauge\n{name} {values[name]:.15g}\n"
+            for name, help_text in HELP.items()
             if name in values
         ]
         put_text("".join(lines), self.path)
 
-    def _before(self) -> dict[str, float]:
+    def _old_values(self) -> dict[str, float]:
         try:
             text = self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             return {}
-        found = re.findall(r"^(packer_[a-z_]+) ([0-9.e+-]{1,30})$", text, re.MULTILINE)
-        return {name: float(value) for name, value in found if name in HELP}
+        values = re.findall(r"^(packer_[a-z_]+) ([0-9.e+-]{1,30})$", text, re.MULTILINE)
+        return {name: float(value) for name, value in values if name in HELP}
 
 
 @contextmanager
 def measured(path: Path | None) -> Iterator[Callable[[Summary], None]]:
-    """Write the metrics of what happens inside; it hands over the summary if it comes so far."""
+    """Write the metrics of the build in the body to `path`. The body passes its summary to the yielded function."""
     summaries: list[Summary] = []
     metrics = Metrics(path, time.time()) if path is not None else None
     exit_code = 1
@@ -75,7 +75,7 @@ def measured(path: Path | None) -> Iterator[Callable[[Summary], None]]:
             metrics.write(exit_code, summaries[0] if summaries else None)
 
 
-def _of(summary: Summary, now: float) -> dict[str, float]:
+def _values(summary: Summary, now: float) -> dict[str, float]:
     return {
         LAST_SUCCESS: now,
         "packer_generation": summary.manifest.generation,

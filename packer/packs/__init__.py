@@ -1,1 +1,10 @@
-"""Finished packs: verify, repair, compare, stage, list and roll back."""
+"""Commands on a finished pack: verify, repair, compare, stage, list generations and roll back.
+
+A generation is one version of a pack. `generations` lists those that a pack has kept, makes an older one current by one
+rename, and deletes the files that no kept generation uses: manifests first, then tables, then shards, so that a kill in
+between leaves no manifest whose files are gone.
+
+`stage` copies the current generation to a local disk or into memory. The copy is a pack, too. A data set that reads it
+holds a shared lock (flock) on the manifest of its generation, so that staging the next one does not delete it.
+`staged_copies` finds and drops copies.
+"""
