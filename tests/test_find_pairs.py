@@ -15,7 +15,7 @@ from packer.errors import BadPair, InputError, UsageError
 from packer.pairs.find import PairingRules, find_pairs
 from packer.pairs.template import Template
 from packer.plan.sample import LabelSampler
-from packer.probe.survey import survey
+from packer.probe.survey import survey_pairs
 from packer.workers import InProcess
 
 GRAY = np.zeros((2, 2), np.uint8)
@@ -281,7 +281,7 @@ def test_build_and_probe_report_two_sizes_in_the_same_words(tmp_path: Path) -> N
     pair = find_pairs(tmp_path).pairs[0]
     with pytest.raises(BadPair) as of_build:
         check_pair(tmp_path, pair.image, pair.label, ImageRules())
-    of_probe = survey([pair], LabelSampler(tmp_path, InProcess(1, 60)), 1, near=False).bad
+    of_probe = survey_pairs([pair], LabelSampler(tmp_path, InProcess(1, 60)), 1, near=False).bad
     assert of_probe[0] == str(of_build.value)
     assert of_probe[0].endswith("labels/a.png is 2x3 (height x width); they must have the same size")
 

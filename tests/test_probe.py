@@ -1,4 +1,4 @@
-"""`packer probe` tells what a folder is; what it writes, `packer build` packs, and rightly."""
+"""`packer probe` describes a folder, and `packer build` packs it correctly with the proposed configuration."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def picture(number: int) -> NDArray[np.uint8]:
 def folder(
     root: Path, *labels: bytes | NDArray[Any], image: str = "images/{}.png", label: str = "labels/{}.png"
 ) -> Path:
-    """A raw folder with a label of each kind that is given."""
-    for number, one in enumerate(labels):
+    """Make a raw folder with the given labels, as files or as pixels."""
+    for number, content in enumerate(labels):
         write_png(root / image.format(number), picture(number))
         path = root / label.format(number)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(one if isinstance(one, bytes) else encoded(one))
+        path.write_bytes(content if isinstance(content, bytes) else encoded(content))
     return root
 
 
@@ -54,7 +54,7 @@ def probed(raw: Path, *options: object) -> dict[str, Any]:
 
 
 def packed_by_proposal(raw: Path, tmp_path: Path, *options: object) -> list[NDArray[Any]]:
-    """The labels after `packer probe --write` and `packer build --config`, as indices."""
+    """Return the labels after `packer probe --write` and `packer build --config`, as indices."""
     config = tmp_path / "packer.toml"
     wrote = run("probe", "--write", config, *options, raw)
     assert wrote.exit_code == 0, wrote.stderr
@@ -76,7 +76,7 @@ def test_gray_numbers_are_classes(tmp_path: Path) -> None:
     assert np.array_equal(labels[1], TRUTH[::-1])
 
 
-def test_255_among_classes_is_ignored_and_beside_0_alone_is_a_class(tmp_path: Path) -> None:
+def test_255_is_ignored_among_classes_and_a_class_next_to_0_alone(tmp_path: Path) -> None:
     with_border = np.where(TRUTH == 3, 255, TRUTH).astype(np.uint8)
     assert "ignore = [255]" in probed(folder(tmp_path / "raw", with_border))["config"]
     assert np.array_equal(packed_by_proposal(tmp_path / "raw", tmp_path)[0], with_border)
@@ -96,6 +96,20 @@ def test_soft_edges_are_a_threshold(tmp_path: Path) -> None:
     assert np.array_equal(labels[0], soft >= 128)
 
 
+def test_jpeg_labels_are_binary_with_a_threshold(tmp_path: Path) -> None:
+    """Compression blurs them, so their many gray values are not classes."""
+    truth = np.zeros((16, 16), np.uint8)
+    truth[4:12, 4:12] = 255
+    raw = folder(tmp_path / "raw", encoded(truth, ".jpg"), label="labels/{}.jpg")
+    write_png(raw / "images/0.png", np.random.default_rng(0).integers(0, 256, (16, 16, 3), np.uint8))
+    answer = probed(raw)
+    assert len(answer["labels"]["values"]) > 2
+    assert answer["reading"]["codec"] == "binary"
+    assert 'threshold = "128"' in answer["config"] or "threshold = 128" in answer["config"]
+    (label,) = packed_by_proposal(raw, tmp_path)
+    assert np.array_equal(label, truth >= 128)
+
+
 def test_rgb_labels_are_classes_by_colour(tmp_path: Path) -> None:
     raw = folder(tmp_path / "raw", COLOURS[TRUTH])
     answer = probed(raw)
@@ -105,7 +119,7 @@ def test_rgb_labels_are_classes_by_colour(tmp_path: Path) -> None:
     assert len({tuple(np.unique(label[value == TRUTH])) for value in range(4)}) == 4
 
 
-def test_a_table_that_lies_in_the_folder_is_tried(tmp_path: Path) -> None:
+def test_a_class_table_in_the_folder_is_tried(tmp_path: Path) -> None:
     raw = folder(tmp_path / "raw", COLOURS[TRUTH])
     rows = [f"c{n} {r} {g} {b}" for n, (r, g, b) in enumerate(COLOURS.tolist())]
     (raw / "label_colors.txt").write_text("\n".join(["name r g b", *rows]))
@@ -114,7 +128,7 @@ def test_a_table_that_lies_in_the_folder_is_tried(tmp_path: Path) -> None:
     assert np.array_equal(label, TRUTH)
 
 
-def test_palettes_that_move_are_told_with_their_files(tmp_path: Path) -> None:
+def test_palettes_that_differ_are_reported_with_their_files(tmp_path: Path) -> None:
     orders = ([0, 1, 2, 3], [1, 0, 3, 2])
     labels = [palette_png(np.argsort(order).astype(np.uint8)[TRUTH], COLOURS[list(order)]) for order in orders]
     raw = folder(tmp_path / "raw", *labels)
@@ -124,7 +138,7 @@ def test_palettes_that_move_are_told_with_their_files(tmp_path: Path) -> None:
     assert any("palettes differ" in doubt for doubt in answer["to_decide"])
 
 
-def test_a_preset_is_known_by_its_folders_and_values(tmp_path: Path) -> None:
+def test_a_preset_is_recognised_by_its_folders_and_values(tmp_path: Path) -> None:
     labels = [TRUTH + 1, TRUTH + 4]
     raw = folder(tmp_path / "raw", *labels, image="Train/Urban/images_png/{}.png", label="Train/Urban/masks_png/{}.png")
     answer = probed(raw)
@@ -134,7 +148,7 @@ def test_a_preset_is_known_by_its_folders_and_values(tmp_path: Path) -> None:
     assert [np.array_equal(label, truth - 1) for label, truth in zip(packed, labels, strict=True)] == [True, True]
 
 
-def test_classes_made_of_a_sample_are_doubted_and_those_of_all_labels_are_not(tmp_path: Path) -> None:
+def test_classes_guessed_from_a_sample_are_a_question_and_from_all_labels_not(tmp_path: Path) -> None:
     raw = folder(tmp_path / "raw", TRUTH, TRUTH[::-1])
     rare = "only 1 of 2 labels were decoded, so rare classes may be missing: --sample all finds them"
     assert rare in probed(raw, "--sample", 1)["to_decide"]
@@ -143,24 +157,24 @@ def test_classes_made_of_a_sample_are_doubted_and_those_of_all_labels_are_not(tm
     assert not any("rare" in doubt for doubt in probed(binary, "--sample", 1)["to_decide"])
 
 
-def test_the_page_says_what_a_preset_was_known_by(tmp_path: Path) -> None:
-    one = {"image": "Train/Urban/images_png/{}.png", "label": "Train/Urban/masks_png/{}.png"}
-    by_templates = run("probe", folder(tmp_path / "loveda", TRUTH + 1, **one)).stdout
+def test_the_page_explains_why_a_preset_fits(tmp_path: Path) -> None:
+    layout = {"image": "Train/Urban/images_png/{}.png", "label": "Train/Urban/masks_png/{}.png"}
+    by_templates = run("probe", folder(tmp_path / "loveda", TRUTH + 1, **layout)).stdout
     assert "loveda knows 100.00 % of the label pixels, and its templates find 1 pairs\n" in by_templates
     colours = np.array([[0, 0, 0], [128, 0, 0], [0, 128, 0], [128, 128, 0]], np.uint8)
     by_colours = run("probe", folder(tmp_path / "voc", palette_png(TRUTH, colours))).stdout
     assert "voc knows 100.00 % of the label pixels, all in its colours\n" in by_colours
 
 
-def test_templates_are_proposed_where_no_layout_fits(tmp_path: Path) -> None:
+def test_templates_are_proposed_if_no_layout_fits(tmp_path: Path) -> None:
     raw = folder(tmp_path / "raw", TRUTH, TRUTH, image="data/{}.png", label="data/{}_mask.png")
     answer = probed(raw)
     assert 'label = "data/{key}_mask"' in answer["config"]
-    assert "none that is known" in answer["layout"]
+    assert "unknown; these templates" in answer["layout"]
     assert len(packed_by_proposal(raw, tmp_path)) == 2
 
 
-def test_sizes_depth_and_missing_partners_are_decided_for_the_time_being(tmp_path: Path) -> None:
+def test_sizes_depth_and_missing_partners_get_a_first_setting(tmp_path: Path) -> None:
     raw = folder(tmp_path / "raw", TRUTH, TRUTH[:5])
     write_png(raw / "images/1.png", picture(1)[:5])
     write_png(raw / "images/2.png", picture(2))
@@ -176,7 +190,7 @@ def test_sizes_depth_and_missing_partners_are_decided_for_the_time_being(tmp_pat
     assert "decide    16-bit images" in page.stdout
 
 
-def test_what_is_bad_odd_or_a_copy_is_named(tmp_path: Path) -> None:
+def test_bad_and_odd_pairs_and_copies_are_reported(tmp_path: Path) -> None:
     raw = folder(tmp_path / "raw", TRUTH, TRUTH, TRUTH, image="train/images/{}.png", label="train/masks/{}.png")
     write_png(raw / "val/images/7.png", picture(0))
     write_png(raw / "val/masks/7.png", TRUTH)
@@ -193,7 +207,7 @@ def test_what_is_bad_odd_or_a_copy_is_named(tmp_path: Path) -> None:
     assert "odd       2 pairs cannot be packed as they are:" in page
 
 
-def test_a_folder_of_no_pairs_is_an_answer_and_an_error(tmp_path: Path) -> None:
+def test_a_folder_without_pairs_is_described_and_an_error(tmp_path: Path) -> None:
     write_png(tmp_path / "raw" / "a.png", TRUTH)
     answer = run("probe", tmp_path / "raw")
     assert answer.exit_code == 1
@@ -201,14 +215,14 @@ def test_a_folder_of_no_pairs_is_an_answer_and_an_error(tmp_path: Path) -> None:
     assert "fits no known layout" in answer.stderr
 
 
-def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     raw, config = folder(tmp_path / "raw", TRUTH), tmp_path / "packer.toml"
     config.write_text("mine")
     assert run("probe", "--write", config, raw).exit_code == 1
     assert config.read_text() == "mine"
 
 
-def test_an_empty_sample_of_the_samples_is_the_first(raw_folder: RawFolder) -> None:
+def test_a_sample_of_one_is_the_first_pair(raw_folder: RawFolder) -> None:
     assert probed(raw_folder.path, "--sample", 1)["labels"]["decoded"] == 1
     assert probed(raw_folder.path, "--sample", "all")["labels"]["decoded"] == 32
     assert spread_indices(100, 3) == [0, 50, 99]
@@ -222,7 +236,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     assert probed(raw)["bad"] == [f"images/{number}.png: is not a regular file" for number in range(2)]
 
 
-def test_a_link_to_nowhere_is_bad_and_named(tmp_path: Path) -> None:
+def test_a_broken_link_is_a_bad_pair(tmp_path: Path) -> None:
     raw = folder(tmp_path / "raw", TRUTH, TRUTH)
     (raw / "labels/1.png").unlink()
     (raw / "labels/1.png").symlink_to(tmp_path / "gone.png")
@@ -231,7 +245,7 @@ def test_a_link_to_nowhere_is_bad_and_named(tmp_path: Path) -> None:
 
 @pytest.mark.shared
 @pytest.mark.parametrize(
-    ("place", "pairs", "line"),
+    ("path", "pairs", "line"),
     [
         ("labelme_voc/examples/semantic_segmentation/data_dataset_voc", {"all": 3}, 'name = "aeroplane"'),
         ("mmseg_pseudo/tests/data/pseudo_dataset", {"train": 4, "val": 1}, 'label-codec = "index"'),
@@ -242,12 +256,12 @@ def test_a_link_to_nowhere_is_bad_and_named(tmp_path: Path) -> None:
     ],
 )
 def test_public_sets_are_understood(
-    shared_data: Path, tmp_path: Path, place: str, pairs: dict[str, int], line: str
+    shared_data: Path, tmp_path: Path, path: str, pairs: dict[str, int], line: str
 ) -> None:
-    answer = probed(shared_data / place)
+    answer = probed(shared_data / path)
     assert answer["pairs"] == pairs
     assert line in answer["config"]
     (tmp_path / "packer.toml").write_text(answer["config"])
     options = ("--quiet", "--config", tmp_path / "packer.toml", "--label-codec", answer["reading"]["codec"])
-    built = run("build", *options, shared_data / place, tmp_path / "out")
+    built = run("build", *options, shared_data / path, tmp_path / "out")
     assert built.exit_code == 0, built.stderr

@@ -9,21 +9,21 @@ from typing import Any
 
 from packer.config.config import to_toml
 from packer.plan.palettes import colour_name
-from packer.probe.guess_labels import listed
-from packer.probe.probe import Probe
+from packer.probe.label_pixels import shown_counts
+from packer.probe.probe import ProbeResult
 from packer.probe.survey import Survey
 from readers.contract.classes import ClassTable
 
 MOST_NAMED = 10
 
 
-def probe_toml(found: Probe) -> str:
+def probe_toml(found: ProbeResult) -> str:
     """The proposal with what is left to decide above it."""
     comments = ["# Proposed by packer probe.", *(f"# To decide: {doubt}" for doubt in found.doubts)]
     return "\n".join(comments) + "\n" + to_toml(found.settings)
 
 
-def probe_text(raw: Path, found: Probe) -> Iterator[str]:
+def probe_text(raw: Path, found: ProbeResult) -> Iterator[str]:
     """The answer for people."""
     yield f"folder    {raw}: {found.files} files"
     if found.pairing is not None:
@@ -51,7 +51,7 @@ def probe_text(raw: Path, found: Probe) -> Iterator[str]:
         yield f"classes   {len(classes)}: {', '.join(classes.names[:MOST_NAMED])}{', …' * (len(classes) > MOST_NAMED)}"
 
 
-def _pairs_lines(found: Probe) -> Iterator[str]:
+def _pairs_lines(found: ProbeResult) -> Iterator[str]:
     pairing = found.pairing
     assert pairing is not None
     yield f"layout    {pairing.layout}"
@@ -70,15 +70,15 @@ def _survey_lines(seen: Survey) -> Iterator[str]:
     more = f", … {len(seen.sizes)} sizes in all" if len(seen.sizes) > MOST_NAMED else ""
     yield f"sizes     {', '.join(sizes)}{more} (height x width)"
     yield "labels    " + "; ".join(f"{kind} ({count})" for kind, count in labels.kinds.most_common())
-    yield f"          {labels.looked_into} of {labels.kinds.total()} were decoded"
+    yield f"          {labels.decoded} of {labels.kinds.total()} were decoded"
     if labels.values:
         what = "palette indices" if labels.palettes.indices else "gray values"
-        yield f"          {what}: {listed(labels.values, False)}"
+        yield f"          {what}: {shown_counts(labels.values, False)}"
     if labels.colours:
-        yield f"          colours: {listed(labels.colours, True)}"
+        yield f"          colours: {shown_counts(labels.colours, True)}"
 
 
-def _odd(found: Probe) -> Iterator[str]:
+def _odd(found: ProbeResult) -> Iterator[str]:
     seen = found.survey
     assert seen is not None
     if seen.bad:
@@ -103,7 +103,7 @@ def _some(what: str, names: tuple[str, ...]) -> Iterator[str]:
         yield f"{'':<10}… {len(names)} in all"
 
 
-def probe_json(found: Probe) -> dict[str, Any]:
+def probe_json(found: ProbeResult) -> dict[str, Any]:
     pairing, seen, reading = found.pairing, found.survey, found.reading
     answer: dict[str, Any] = {
         "files": found.files,
@@ -134,7 +134,7 @@ def _survey_json(seen: Survey) -> dict[str, Any]:
         "sizes": {f"{height}x{width}": count for (height, width), count in seen.sizes.most_common()},
         "labels": {
             "kinds": dict(labels.kinds),
-            "decoded": labels.looked_into,
+            "decoded": labels.decoded,
             "values": {str(value): count for value, count in sorted(labels.values.items())},
             "colours": {colour_name(code): count for code, count in labels.colours.most_common()},
             "palettes_differ": [*labels.palettes.moving.values(), *labels.palettes.recoloured.values()],

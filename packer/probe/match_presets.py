@@ -1,4 +1,4 @@
-"""Which presets could be meant by a folder: those whose templates pair it, or whose colours its labels have."""
+"""Find the presets that fit a folder: by their templates, or by the colours of its labels."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from packer.errors import PackError
 from packer.pairs.find import PairingRules, find_pairs
 from packer.pixels.label_codec import AUTO, LabelRules
 from packer.plan.palettes import colour_name
-from packer.probe.guess_labels import known_share
+from packer.probe.label_pixels import known_share
 from packer.probe.survey import LabelSurvey
 from readers.contract.classes import ClassTable
 
 LEAST_COLOURS = 3
-"""Black and white are in many tables."""
+"""Fewer matching colours prove nothing: black and white are in many tables."""
 
 
 @dataclass(frozen=True)
 class PresetMatch:
-    """A preset, how many pairs its templates find here, and which share of the label pixels it knows."""
+    """A preset, the number of pairs that its templates find, and the share of the label pixels in its classes."""
 
     name: str
     pairs: int
     share: float
     same_colours: bool
-    """Whether the labels show its classes in its colours."""
+    """True if the labels have the colours of its classes."""
     rules: LabelRules
     classes: ClassTable
 
     @property
     def exact(self) -> bool:
-        """Whether it leaves nothing open."""
+        """True if the preset fits the whole sample."""
         return self.share == 1 and (self.pairs > 0 or self.same_colours)
 
 
 def matching_presets(raw: Path, labels: LabelSurvey) -> Iterator[PresetMatch]:
-    """The presets that are worth a word."""
+    """Yield the presets with pairs or colours of this folder, and with values of its labels."""
     for preset in presets():
         settings = preset.settings()
         classes, rules = preset_classes(settings), _label_rules(settings)
         if classes is None:
             continue
-        found = PresetMatch(
+        match = PresetMatch(
             preset.name,
             _pairs_by(raw, settings),
             known_share(labels, classes, rules),
@@ -53,12 +53,12 @@ def matching_presets(raw: Path, labels: LabelSurvey) -> Iterator[PresetMatch]:
             rules,
             classes,
         )
-        if found.share > 0 and (found.pairs or found.same_colours):
-            yield found
+        if match.share > 0 and (match.pairs or match.same_colours):
+            yield match
 
 
 def _pairs_by(raw: Path, settings: Settings) -> int:
-    """How many pairs the templates of a preset find; none where it has no templates, which would fit anything."""
+    """Count the pairs that the templates of a preset find. Without templates it would fit any folder, so return 0."""
     image, label, lists = (
         value if isinstance(value := settings.get(name), str) else None for name in ("image", "label", "lists")
     )
@@ -71,15 +71,15 @@ def _pairs_by(raw: Path, settings: Settings) -> int:
 
 
 def _same_colours(labels: LabelSurvey, classes: ClassTable) -> bool:
-    """Whether a palette has the classes' colours at the classes' indices, or all colours are those of classes."""
+    """Check that palettes have the colours of the classes at their indices, or that all colours are in classes."""
     if labels.palettes.indices:
-        drawn = {one.colour: set(one.values) for one in classes.classes if one.colour is not None}
+        drawn = {known.colour: set(known.values) for known in classes.classes if known.colour is not None}
         ignored = set(classes.ignored_values)
         shown = [(_rgb(code), indices) for code, indices in labels.palettes.indices.items() if not indices <= ignored]
         return len(shown) >= LEAST_COLOURS and all(indices <= drawn.get(rgb, set()) for rgb, indices in shown)
-    meant = {colour[:3] for one in classes.classes for colour in one.colours}
-    meant |= {colour[:3] for colour in classes.ignored_colours}
-    return len(labels.colours) >= LEAST_COLOURS and {_rgb(code) for code in labels.colours} <= meant
+    known_colours = {colour[:3] for known in classes.classes for colour in known.colours}
+    known_colours |= {colour[:3] for colour in classes.ignored_colours}
+    return len(labels.colours) >= LEAST_COLOURS and {_rgb(code) for code in labels.colours} <= known_colours
 
 
 def _rgb(code: int) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""The probe: what a folder that nobody has described is, and the configuration that would pack it."""
+"""Inspect an unknown raw folder and propose a configuration that packs it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from packer.pairs.find import Pairing, PairingRules, find_pairs
 from packer.pairs.suggest import Suggestion, suggest_templates
 from packer.pixels.label_codec import AS_THE_TABLE_SAYS, BINARY, INSTANCE, LabelRules
 from packer.plan.sample import LabelSampler
-from packer.probe.guess_labels import Reading, known_share, read_by_table, read_without_table
+from packer.probe.guess_labels import LabelReading, read_by_table, read_without_table
+from packer.probe.label_pixels import known_share
 from packer.probe.match_presets import PresetMatch, matching_presets
-from packer.probe.survey import LabelSurvey, Survey, survey
+from packer.probe.survey import LabelSurvey, Survey, survey_pairs
 from packer.workers import open_engine
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL
@@ -28,14 +29,15 @@ from readers.machine import usable_cores
 TABLE_SUFFIXES = (".csv", ".txt", ".toml", ".json")
 TABLE_WORDS = ("class", "label", "colo", "palette", "categor", "objectinfo")
 MOST_PLANES = 3
-"""With more classes than an image has channels, planes are most of a pack."""
+"""With more classes than this, one plane per class would be most of the pack; labels=index is smaller."""
 LEAST_TO_SPLIT = 10
-GUESSED = "none that is known; these templates, taken from the names, pair most files"
+"""With fewer pairs no split is proposed."""
+GUESSED = "unknown; these templates, suggested by the file names, pair most files"
 
 
 @dataclass(frozen=True)
 class ProbeRequest:
-    """What to look at, and how closely; one attribute per option of `packer probe`."""
+    """The options of `packer probe`."""
 
     raw: Path
     pairing: PairingRules
@@ -48,20 +50,20 @@ class ProbeRequest:
 
 
 @dataclass(frozen=True)
-class Probe:
-    """What was found, and what is proposed. `why_not` is why nothing pairs, where nothing does."""
+class ProbeResult:
+    """The result of a probe. Without pairs, `why_not` is the reason and there are only suggestions of templates."""
 
     files: int
     pairing: Pairing | None
     why_not: str | None
     proposals: tuple[Suggestion, ...]
     survey: Survey | None
-    reading: Reading | None
+    reading: LabelReading | None
     presets: tuple[PresetMatch, ...]
     settings: Settings
-    """The configuration that is proposed."""
+    """The proposed configuration."""
     doubts: tuple[str, ...]
-    """What the user must decide before it is a good one."""
+    """Questions that the user must decide."""
 
 
 def probe_folder(
@@ -77,42 +79,41 @@ def probe_folder(
     near_duplicates: bool = False,
     workers: int | None = None,
     task_timeout: int = TASK_TIMEOUT,
-) -> Probe:
+) -> ProbeResult:
     """Inspect a raw folder: its layout, its pairs, what a sample of its labels holds, and a configuration for a build.
 
     The options are those of `packer probe`.
     """
     rules = PairingRules(image, label, lists, None if pairs is None else Path(pairs))
     cores = workers or usable_cores()
-    return probe(ProbeRequest(Path(raw), rules, classes, tuple(ignore), sample, near_duplicates, cores, task_timeout))
+    return _probe(ProbeRequest(Path(raw), rules, classes, tuple(ignore), sample, near_duplicates, cores, task_timeout))
 
 
-def probe(request: ProbeRequest) -> Probe:
-    """Inspect a folder."""
+def _probe(request: ProbeRequest) -> ProbeResult:
     files = list_files(request.raw)
     proposals = tuple(suggest_templates(files))
     pairing, rules, why_not = _pairing(request, proposals)
     if pairing is None:
-        return Probe(len(files), None, why_not, proposals, None, None, (), {}, ())
+        return ProbeResult(len(files), None, why_not, proposals, None, None, (), {}, ())
     with open_engine(request.workers, request.task_timeout) as engine:
         sampler = LabelSampler(request.raw, engine)
-        seen = survey(pairing.pairs, sampler, request.sample, request.near_duplicates)
-    matches = tuple(matching_presets(request.raw, seen.labels))
-    reading, said = _reading(request, files, seen.labels, matches)
-    settings, doubts = _proposed(rules, pairing, seen, reading, said)
-    return Probe(len(files), pairing, None, proposals, seen, reading, matches, settings, tuple(doubts))
+        survey = survey_pairs(pairing.pairs, sampler, request.sample, request.near_duplicates)
+    matches = tuple(matching_presets(request.raw, survey.labels))
+    reading, settings = _reading(request, files, survey.labels, matches)
+    settings, doubts = _propose(rules, pairing, survey, reading, settings)
+    return ProbeResult(len(files), pairing, None, proposals, survey, reading, matches, settings, tuple(doubts))
 
 
 def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pairing | None, PairingRules, str | None]:
-    """The pairs by a layout or as the user says, else by the likeliest templates, and how they were found."""
+    """Find the pairs by a layout or by the options, else by suggested templates; return the rules that found them."""
     rules = replace(request.pairing, missing="skip")
     try:
         return find_pairs(request.raw, rules), rules, None
     except InputError as error:
         why_not = str(error)
     if request.pairing == PairingRules():
-        for one in proposals:
-            rules = PairingRules(one.image, one.label, missing="skip")
+        for suggestion in proposals:
+            rules = PairingRules(suggestion.image, suggestion.label, missing="skip")
             try:
                 return replace(find_pairs(request.raw, rules), layout=GUESSED), rules, None
             except InputError:
@@ -122,29 +123,29 @@ def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pa
 
 def _reading(
     request: ProbeRequest, files: Sequence[str], labels: LabelSurvey, matches: Sequence[PresetMatch]
-) -> tuple[Reading, Settings]:
-    """How the labels are read, and what a configuration says for it: by what is given, what lies there, what fits."""
+) -> tuple[LabelReading, Settings]:
+    """Choose the first way to read the labels that fits, and return it with its settings."""
     raw, given = request.raw, load_class_table(request.raw, request.classes, request.ignore)
     if given is not None:
         source = "--classes" if request.classes is not None else "the class table of the folder"
-        return read_by_table(labels, given, source), _given(request)
+        return read_by_table(labels, given, source), _given_class_settings(request)
     exact = [match for match in matches if match.exact]
     if len(exact) == 1 and exact[0].pairs:
         return _by_preset(labels, exact[0]), {"preset": exact[0].name}
     for path, table in _tables(raw, files):
         if known_share(labels, table, AS_THE_TABLE_SAYS) == 1:
             reading = read_by_table(labels, table, path)
-            return reading, {**_codec(reading.rules), "classes": str((raw / path).absolute())}
+            return reading, {**_rule_settings(reading.rules), "classes": str((raw / path).absolute())}
     reading = _by_preset(labels, exact[0]) if exact else read_without_table(labels)
-    return reading, {**_codec(reading.rules), **_classes(reading)}
+    return reading, {**_rule_settings(reading.rules), **_class_settings(reading)}
 
 
-def _by_preset(labels: LabelSurvey, match: PresetMatch) -> Reading:
+def _by_preset(labels: LabelSurvey, match: PresetMatch) -> LabelReading:
     return read_by_table(labels, match.classes, f"preset {match.name}", match.rules)
 
 
 def _tables(raw: Path, files: Sequence[str]) -> Iterator[tuple[str, ClassTable]]:
-    """The files that could be class tables, and can be read as such."""
+    """Yield the files that are class tables, judged by name and content."""
     for path in files:
         name = path.rpartition("/")[2].casefold()
         if name.endswith(TABLE_SUFFIXES) and any(word in name for word in TABLE_WORDS):
@@ -154,28 +155,29 @@ def _tables(raw: Path, files: Sequence[str]) -> Iterator[tuple[str, ClassTable]]
                 continue
 
 
-def _proposed(
-    rules: PairingRules, pairing: Pairing, seen: Survey, reading: Reading, said: Settings
+def _propose(
+    rules: PairingRules, pairing: Pairing, survey: Survey, reading: LabelReading, label_settings: Settings
 ) -> tuple[Settings, list[str]]:
-    """The configuration, and what it leaves open."""
-    settings: dict[str, Setting] = {**({} if "preset" in said else dict(_pairing_settings(rules, pairing))), **said}
+    """Return the configuration and the questions that it leaves to the user."""
+    settings: dict[str, Setting] = {} if "preset" in label_settings else dict(_pairing_settings(rules, pairing))
+    settings |= label_settings
     doubts = list(reading.doubts)
     if pairing.missing:
         settings["missing"] = "skip"
         doubts.append(f'{len(pairing.missing)} files have no partner: missing = "skip" leaves them out')
     if reading.classes is not None and len(reading.classes) > MOST_PLANES:
         settings["labels"] = "index"
-    if len(seen.sizes) > 1:
+    if len(survey.sizes) > 1:
         settings["size"] = "native"
         doubts.append(
-            'pictures have several sizes, which size = "native" keeps; for one size, say size = "512x512" and a fit'
+            'pictures have several sizes and size = "native" keeps them; for one size, set size = "512x512" and fit'
         )
-    doubts += _image_doubts(seen, settings)
+    doubts += _image_doubts(survey, settings)
     return settings, doubts
 
 
 def _pairing_settings(rules: PairingRules, pairing: Pairing) -> Iterator[tuple[str, Setting]]:
-    """What finds these pairs again; a layout that is known needs no words."""
+    """Yield the settings that find these pairs again; a known layout needs none."""
     if rules.pairs is not None:
         yield "pairs", str(rules.pairs.absolute())
     if rules.image is not None and rules.label is not None:
@@ -186,30 +188,30 @@ def _pairing_settings(rules: PairingRules, pairing: Pairing) -> Iterator[tuple[s
         yield "split", "80/10/10"
 
 
-def _given(request: ProbeRequest) -> Settings:
-    """What the user said of the classes, as a configuration says it."""
+def _given_class_settings(request: ProbeRequest) -> Settings:
+    """Return the given class options as settings."""
     given: dict[str, Setting] = {}
     if isinstance(request.classes, str):
-        named = is_values(request.classes)
-        given["classes"] = request.classes if named else str(Path(request.classes).absolute())
+        values = is_values(request.classes)
+        given["classes"] = request.classes if values else str(Path(request.classes).absolute())
     if request.ignore:
         given["ignore"] = list(request.ignore)
     return given
 
 
-def _codec(rules: LabelRules) -> Settings:
-    said: dict[str, Setting] = {"label-codec": rules.codec}
+def _rule_settings(rules: LabelRules) -> Settings:
+    settings: dict[str, Setting] = {"label-codec": rules.codec}
     if rules.threshold is not None:
-        said["threshold"] = str(rules.threshold)
+        settings["threshold"] = str(rules.threshold)
     if rules.codec == INSTANCE:
-        said["divisor"] = str(rules.divisor)
+        settings["divisor"] = str(rules.divisor)
     if rules.unknown != "error":
-        said["unknown"] = rules.unknown
-    return said
+        settings["unknown"] = rules.unknown
+    return settings
 
 
-def _classes(reading: Reading) -> Settings:
-    """The classes and what is ignored, written out. Binary labels have the usual two."""
+def _class_settings(reading: LabelReading) -> Settings:
+    """Return the classes and ignored values as settings. Binary labels need none."""
     table = reading.classes
     if table is None or reading.rules.codec == BINARY:
         return {}
@@ -217,13 +219,13 @@ def _classes(reading: Reading) -> Settings:
     return {**({"ignore": ignored} if ignored else {}), "classes": ClassTable(table.classes)}
 
 
-def _image_doubts(seen: Survey, settings: dict[str, Setting]) -> Iterator[str]:
-    """Deep images are scaled on request only, so the proposal makes the request and says so."""
-    if seen.deepest == 0:
+def _image_doubts(survey: Survey, settings: dict[str, Setting]) -> Iterator[str]:
+    """Set image-range for 16-bit and float images, which a build would refuse without it, and report the guess."""
+    if survey.deepest == 0:
         settings["image-range"] = "0,1"
-        yield "float images: image-range says which numbers become 0 and 1; 0,1 is a guess"
-    elif seen.deepest > 8:
+        yield "float images: image-range sets the numbers that become 0 and 1; 0,1 is a guess"
+    elif survey.deepest > 8:
         settings["image-range"] = "0,65535"
-        yield "16-bit images: image-range says which numbers become 0 and 1; sensors often use less than 65535"
-    if any("alpha" in kind for kind in seen.images):
+        yield "16-bit images: image-range sets the numbers that become 0 and 1; sensors often use less than 65535"
+    if any("alpha" in kind for kind in survey.images):
         yield 'images have an alpha channel: if pixels are transparent, alpha = "drop" keeps their stored colours'

@@ -1,4 +1,4 @@
-"""The survey: what the pairs of a folder are and hold, as far as all headers and a sample of the pixels tell."""
+"""Survey the pairs of a folder: all headers, and the pixels of a sample."""
 
 from __future__ import annotations
 
@@ -21,62 +21,68 @@ from readers.contract.files import sha256
 from readers.contract.tiles import Size
 
 THREADS = 16
-"""Headers wait for the disk more than for the processor."""
+"""Reading headers waits for the disk more than for the processor."""
 CHANNELS = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGB with alpha"}
 
 
 @dataclass
 class LabelSurvey:
-    """What the labels that were looked into hold."""
+    """The file types of all labels, and the values and colours of those in the sample."""
 
-    looked_into: int = 0
+    decoded: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
+    lossy: bool = False
+    """True if any label has lossy compression, such as JPEG."""
     values: Counter[int] = field(default_factory=Counter)
-    """Pixels by number: of gray labels, and of palette labels by index."""
+    """Pixels by value in gray labels, and by index in palette labels."""
     colours: Counter[int] = field(default_factory=Counter)
-    """Pixels by colour code: of RGB labels, and of palette labels by colour."""
+    """Pixels by colour code, in RGB labels and in palette labels."""
     palettes: Palettes = field(default_factory=Palettes)
     too_many: bool = False
-    """Whether a label has more colours than were counted."""
+    """True if a label has more values or colours than are counted."""
 
-    def add(self, path: str, glance: LabelCounts) -> None:
-        self.looked_into += 1
-        self.values.update(glance.values)
-        self.colours.update(glance.colours)
-        self.too_many |= max(len(glance.values), len(glance.colours)) >= MOST_COUNTS
-        self.palettes.add(path, glance)
+    def add(self, path: str, counts: LabelCounts) -> None:
+        self.decoded += 1
+        self.values.update(counts.values)
+        self.colours.update(counts.colours)
+        self.too_many |= max(len(counts.values), len(counts.colours)) >= MOST_COUNTS
+        self.palettes.add(path, counts)
 
 
 @dataclass(frozen=True)
 class Survey:
-    """The facts of a folder's pairs."""
+    """Facts about the pairs of a folder."""
 
     sizes: Counter[Size]
     images: Counter[str]
     deepest: int
-    """The most bits that a channel of an image has; 0 where there are float images."""
+    """The most bits per channel of any image; 0 if any image is float."""
     labels: LabelSurvey
     bad: tuple[str, ...]
     copies: tuple[tuple[str, ...], ...]
-    """Images whose files are the same byte for byte, named with their split."""
+    """Groups of images whose files have the same bytes, as `split/key`."""
     findings: Findings
-    """Of the images that were looked into."""
+    """Findings among the images of the sample."""
 
 
-def survey(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: bool) -> Survey:
+def survey_pairs(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: bool) -> Survey:
     """Read every header, and the pixels of about `most` pairs."""
     with ThreadPoolExecutor(THREADS) as pool:
-        verdicts = list(pool.map(lambda pair: _headers(pair, sampler.raw), pairs))
-    headers = [verdict for verdict in verdicts if not isinstance(verdict, str)]
+        results = list(pool.map(lambda pair: _headers(pair, sampler.raw), pairs))
+    headers = [result for result in results if not isinstance(result, str)]
     sizes = Counter(image.size for image, _ in headers)
     depths = [0 if image.is_float else image.depth for image, _ in headers]
-    seen = sampler.inspect(pairs, most, images=True)
-    labels = LabelSurvey(kinds=Counter(_kind(label) for _, label in headers))
-    for place, glance in seen.items():
-        labels.add(pairs[place].label, glance)
-    bad = [verdict for verdict in verdicts if isinstance(verdict, str)]
-    bad += [glance.bad for glance in seen.values() if glance.bad is not None]
-    looks = [Seen(pairs[place].split, pairs[place].key, glance.look) for place, glance in seen.items() if glance.look]
+    sample = sampler.inspect(pairs, most, images=True)
+    labels = LabelSurvey(
+        kinds=Counter(_kind(label) for _, label in headers), lossy=any(label.is_lossy for _, label in headers)
+    )
+    for index, counts in sample.items():
+        labels.add(pairs[index].label, counts)
+    bad = [result for result in results if isinstance(result, str)]
+    bad += [counts.bad for counts in sample.values() if counts.bad is not None]
+    images = [
+        Seen(pairs[index].split, pairs[index].key, counts.look) for index, counts in sample.items() if counts.look
+    ]
     return Survey(
         sizes,
         Counter(_kind(image) for image, _ in headers),
@@ -84,12 +90,12 @@ def survey(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: bool) 
         labels,
         tuple(dict.fromkeys(bad)),
         tuple(_copies(pairs, sampler.raw)),
-        find(looks, sizes, near=near),
+        find(images, sizes, near=near),
     )
 
 
 def _kind(header: Header) -> str:
-    """`png RGB 8 bits`, as people say it."""
+    """Describe a file type, such as `PNG RGB, 8 bits`."""
     channels = "palette" if header.has_palette else CHANNELS.get(header.channels, f"{header.channels} channels")
     kind = "bits, float" if header.is_float else "bits"
     turned = "" if header.orientation == 1 else ", turned by EXIF"
@@ -97,34 +103,34 @@ def _kind(header: Header) -> str:
 
 
 def _headers(pair: Pair, raw: Path) -> tuple[Header, Header] | str:
-    """The headers of an image and its label, or what is wrong with them."""
+    """Return the headers of an image and its label, or the reason why they cannot be read."""
     try:
         image, label = read_pair_headers(raw, pair.image, pair.label)
         check_same_size(pair.image, image.size, pair.label, label.size)
-    except BadPair as verdict:
-        return str(verdict)
+    except BadPair as bad:
+        return str(bad)
     return image, label
 
 
 def _copies(pairs: Sequence[Pair], raw: Path) -> Iterator[tuple[str, ...]]:
-    """Only files of one length are read, so this is cheap where nothing is a copy."""
+    """Find equal files. Only files of equal length are read, so this is cheap if there are no copies."""
     for same_length in _groups(pairs, lambda pair: _length(raw / pair.image)):
         for group in _groups(same_length, lambda pair: sha256(raw / pair.image)):
             yield tuple(f"{pair.split}/{pair.key}" for pair in group)
 
 
 def _length(path: Path) -> int:
-    """Of a regular file: others, such as pipes, would be waited for when they are read."""
+    """Return the length of a regular file; others, such as pipes, are refused because reading them may never end."""
     with open_picture(path) as file:
         return file.seek(0, 2)
 
 
 def _groups(pairs: Iterable[Pair], fact: Callable[[Pair], object]) -> Iterator[list[Pair]]:
-    """Two or more pairs that share a fact; those of which it cannot be told are left aside."""
+    """Group pairs by a fact; leave out single pairs and pairs whose fact cannot be read."""
     groups: dict[object, list[Pair]] = {}
     for pair in pairs:
         try:
             groups.setdefault(fact(pair), []).append(pair)
         except (OSError, BadPair):
-            continue  # it is named as bad already
+            continue  # the pair is already in the list of bad pairs
     return (group for group in groups.values() if len(group) > 1)

@@ -1,0 +1,78 @@
+"""Count the label pixels of a sample by value or colour, and those that a class table knows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from packer.errors import UsageError, first_of
+from packer.pixels.class_lookup import UNKNOWN, Lookup
+from packer.pixels.label_codec import ADE20K, AUTO, BINARY, COLOUR, DIVISORS, INSTANCE, LabelRules, settle
+from packer.plan.palettes import colour_name
+from packer.probe.survey import LabelSurvey
+from packer.workers.inspect import colour_parts
+from readers.contract.classes import ClassTable
+
+MOST_SHOWN = 12
+
+
+def pixel_counts(labels: LabelSurvey, rules: LabelRules) -> tuple[Counter[int], bool]:
+    """Count pixels by the number that these rules read from a label; the second item is True if it is a colour."""
+    if rules.codec == ADE20K:
+        return _converted(labels.colours, ade20k_class), False
+    if rules.codec == INSTANCE:
+        return _converted(labels.values, lambda value: instance_class(value, rules.divisor)), False
+    if rules.codec == BINARY and rules.threshold is not None:
+        return Counter({0: labels.values.total()}), False
+    if rules.codec == COLOUR or (rules.codec == AUTO and labels.colours):
+        grays = Counter({value * 0x10101: count for value, count in labels.values.items() if value < 256})
+        return labels.colours + (Counter() if labels.palettes.indices else grays), True
+    return labels.values, False
+
+
+def ade20k_class(code: int) -> int:
+    """Return the class (R // 10) * 256 + G of a colour code of the full ADE20K."""
+    return (code & 255) // 10 * 256 + (code >> 8 & 255)
+
+
+def instance_class(value: int, divisor: int) -> int:
+    """Return the class of a value. In Cityscapes values below 1000 are classes without instances."""
+    return value if value < divisor == DIVISORS[0] else value // divisor
+
+
+def _converted(counts: Counter[int], convert: Callable[[int], int]) -> Counter[int]:
+    converted: Counter[int] = Counter()
+    for number, pixels in counts.items():
+        converted[convert(number)] += pixels
+    return converted
+
+
+def known_pixels(counts: Counter[int], table: ClassTable, by_colour: bool) -> Counter[int]:
+    """Return the counts of the values or colours in a class table."""
+    lookup, codes = Lookup(table), np.array(sorted(counts), np.uint32)
+    index = lookup.colours(colour_parts(codes)[None])[0] if by_colour else lookup.values(codes.astype(np.uint16))
+    return Counter({code: counts[code] for code in codes[index != UNKNOWN].tolist()})
+
+
+def known_share(labels: LabelSurvey, table: ClassTable, rules: LabelRules) -> float:
+    """Return the share of the sampled pixels that are in a table, read by these rules: 0 to 1."""
+    try:
+        counts, by_colour = pixel_counts(labels, settle(rules, table))
+    except UsageError:
+        return 0.0
+    return known_pixels(counts, table, by_colour).total() / max(1, counts.total())
+
+
+def shown_counts(counts: Counter[int], as_colours: bool) -> str:
+    """Show the most common values or colours with their share of the pixels. Values are sorted."""
+    total = counts.total()
+    codes = [code for code, _ in counts.most_common()]
+    if not as_colours:
+        codes[:MOST_SHOWN] = sorted(codes[:MOST_SHOWN])
+
+    def show(code: int) -> str:
+        return f"{colour_name(code) if as_colours else code} ({100 * counts[code] / total:.3g} %)"
+
+    return ", ".join(first_of(codes, MOST_SHOWN, show=show))
