@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from checks import cli_page, console_blocks
-from conftest import REPO, pack
+from conftest import REPO, RawFolder, pack
 
 RAW = REPO / "data_samples" / "raw"
 README = (REPO / "README.md").read_text()
@@ -51,6 +52,18 @@ def test_the_snippets_of_the_guide_run(tmp_path: Path) -> None:
     (tmp_path / "page.py").write_text(snippets("loading.md"))
     done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_snippet_of_the_python_api_runs(raw_folder: RawFolder, tmp_path: Path) -> None:
+    (tmp_path / "raw").symlink_to(raw_folder.path)
+    (tmp_path / "nvme").mkdir()
+    (tmp_path / "page.py").write_text(snippets("python.md").replace("(512, 512)", "(16, 16)"))
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}  # staged copies are listed there
+    done = subprocess.run(
+        [sys.executable, "page.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "('train', (" in done.stdout
 
 
 def snippets(page: str) -> str:
