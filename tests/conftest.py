@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import cv2
 import numpy as np
@@ -16,7 +17,9 @@ from click.testing import CliRunner, Result
 from hypothesis import settings
 from numpy.typing import NDArray
 
+import packer.workers
 from packer.cli import main
+from packer.workers import InProcess
 from readers.contract.manifest import STORAGES
 
 SHORT_EXAMPLES, LONG_EXAMPLES = 40, 500
@@ -112,8 +115,9 @@ def end_workers(batches: Any) -> None:
 
 
 def pack(raw: Path, out: Path, *options: object) -> Path:
-    """Pack and check that it succeeded."""
-    result = run("build", "--quiet", *options, raw, out)
+    """Pack without worker processes, which takes less time, and check that it succeeded."""
+    with mock.patch.object(packer.workers, "ENGINE", InProcess):
+        result = run("build", "--quiet", *options, raw, out)
     assert result.exit_code == 0, result.stderr
     return out
 

@@ -122,6 +122,7 @@ def test_every_recipe_is_listed_tested_and_short() -> None:
         assert len(lines) < LINES, f"{name}: {len(lines)} lines of code"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["albumentations_transform", "dali", "jax_numpy", "kornia_augment", "tv_tensors"])
 def test_a_model_learns(name: str, streets: Path, tmp_path: Path) -> None:
     found = losses(run(name, streets, cwd=tmp_path))
@@ -129,6 +130,7 @@ def test_a_model_learns(name: str, streets: Path, tmp_path: Path) -> None:
     assert found[-1] < found[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["albumentations_transform", "dali", "kornia_augment", "tv_tensors"])
 def test_images_and_labels_move_alike_and_the_same_way_again(name: str, painted: Path, tmp_path: Path) -> None:
     """Pixels follow from seed, epoch and batch, also when an epoch is resumed; labels are never mixed."""
@@ -140,6 +142,7 @@ def test_images_and_labels_move_alike_and_the_same_way_again(name: str, painted:
     assert found["contrast"] > 0.45
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["accelerate_loop", "stateful_dataloader"])
 def test_a_run_goes_on_exactly_where_it_was_saved(name: str, streets: Path, tmp_path: Path) -> None:
     whole = run(name, streets, "saved", cwd=tmp_path)
@@ -148,6 +151,7 @@ def test_a_run_goes_on_exactly_where_it_was_saved(name: str, streets: Path, tmp_
     assert run(name, streets, "saved", cwd=tmp_path).splitlines() == whole.splitlines()[8:]
 
 
+@pytest.mark.long
 def test_the_trainer_goes_on_exactly_where_it_was_saved(streets: Path, tmp_path: Path) -> None:
     whole = run("hf_trainer", streets, "out", cwd=tmp_path).splitlines()[-1]
     numbers = list(map(float, whole.split()[1:]))
@@ -156,6 +160,7 @@ def test_the_trainer_goes_on_exactly_where_it_was_saved(streets: Path, tmp_path:
     assert run("hf_trainer", streets, "again", "out/checkpoint-8", cwd=tmp_path).splitlines()[-1] == whole
 
 
+@pytest.mark.long
 def test_lightning_goes_on_exactly_where_it_was_saved(streets: Path, tmp_path: Path) -> None:
     def told(*arguments: object) -> list[str]:
         printed = run("lightning_data", streets, *arguments, cwd=tmp_path).splitlines()
@@ -168,11 +173,13 @@ def test_lightning_goes_on_exactly_where_it_was_saved(streets: Path, tmp_path: P
         assert told(1, f"checkpoints/step={saved}.ckpt") == whole[saved:]
 
 
+@pytest.mark.long
 def test_lightning_shares_the_rows_out_among_devices(streets: Path, tmp_path: Path) -> None:
     steps = re.findall(r"rank (\d) step (\d+)", run("lightning_data", streets, 2, cwd=tmp_path))
     assert sorted(steps) == sorted((str(rank), str(step)) for rank in range(2) for step in range(9))
 
 
+@pytest.mark.long
 def test_ranks_train_on_each_row_once_also_when_their_number_changes(streets: Path, tmp_path: Path) -> None:
     def seen(printed: str) -> list[int]:
         assert "padding 0" in printed
@@ -191,6 +198,7 @@ def test_evaluation_counts_every_row_once_on_any_number_of_ranks(streets: Path, 
     assert 0 < float(alone.split()[1]) < 1
 
 
+@pytest.mark.long
 def test_a_compiled_model_learns_in_bfloat16(streets: Path, tmp_path: Path) -> None:
     if not any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++"))):
         absent("a C++ compiler")

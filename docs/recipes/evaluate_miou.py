@@ -41,3 +41,6 @@ if __name__ == "__main__":
     union = table.sum(0) + table.sum(1) - table.diag()
     if RANK == 0:
         print(f"mIoU {(table.diag() / union)[union > 0].mean():.4f} pixels per class {table.sum(1).tolist()}")
+    if WORLD > 1:
+        dist.barrier()  # no rank leaves while another still receives
+        dist.destroy_process_group()
