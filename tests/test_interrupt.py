@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import HANG, RawFolder, make_raw, run
-from drills.processes import default_signals
+from drills.processes import default_signals, orphans
 
 from readers import open_dataset
 
@@ -44,17 +44,6 @@ def start(raw: RawFolder, out: Path, workers: int) -> subprocess.Popen[str]:
     return process
 
 
-def group_is_gone(group: int) -> bool:
-    deadline = time.monotonic() + HANG
-    while time.monotonic() < deadline:
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.05)
-    return False
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("gaps", [(), (0.05,), (0.3,)])
 def test_ctrl_c_once_or_twice_ends_soon_without_a_traceback(
@@ -68,7 +57,7 @@ def test_ctrl_c_once_or_twice_ends_soon_without_a_traceback(
             os.killpg(process.pid, signal.SIGINT)
     _, words = process.communicate(timeout=HANG)
     assert process.returncode == 130, words
-    assert group_is_gone(process.pid)
+    assert not orphans(process.pid, HANG)
     assert not (tmp_path / "out" / "manifest.json").exists()
     if not gaps:
         assert words == "packer: interrupted; nothing was published\n"
@@ -89,7 +78,7 @@ def test_what_ends_a_command_ends_it_in_order(
         process.send_signal(kind)
     _, words = process.communicate(timeout=HANG)
     assert (process.returncode, words) == (code, f"packer: {word}; nothing was published\n")
-    assert group_is_gone(process.pid)
+    assert not orphans(process.pid, HANG)
     assert not list((tmp_path / "out").rglob(".partial-*"))
     assert not (tmp_path / "out" / "manifest.json").exists()
 
@@ -109,7 +98,7 @@ def test_workers_end_with_a_parent_that_is_killed(large: RawFolder, tmp_path: Pa
     process.kill()
     process.communicate(timeout=HANG)  # a worker that lived on would hold the pipe open
     assert process.returncode == -signal.SIGKILL
-    assert group_is_gone(process.pid)
+    assert not orphans(process.pid, HANG)
     assert run("info", tmp_path / "out").exit_code == 1
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import HANG, RawFolder, make_raw, pack, run
+from drills.processes import orphans
 from drills.workers import drill
 
 from packer.errors import EngineError
@@ -107,7 +108,7 @@ def command(*arguments: object) -> list[str]:
 
 
 def build(environment: dict[str, str], *arguments: object) -> subprocess.CompletedProcess[str]:
-    """A build in a group of processes of its own, which must leave nobody behind."""
+    """Run a build in a session of its own. It must leave no process behind."""
     process = subprocess.Popen(
         command(*arguments),
         env=environment,
@@ -117,19 +118,8 @@ def build(environment: dict[str, str], *arguments: object) -> subprocess.Complet
         start_new_session=True,
     )
     stdout, stderr = process.communicate(timeout=HANG)
-    deadline = time.monotonic() + HANG
-    while group_is_there(process.pid):
-        assert time.monotonic() < deadline, "a process is left behind"
-        time.sleep(0.05)
+    assert not orphans(process.pid, HANG)
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
-
-
-def group_is_there(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def receipts(out: Path) -> dict[str, str]:
@@ -231,12 +221,14 @@ def worker_of(packer: subprocess.Popen[str]) -> int:
     raise AssertionError("the build ended before its worker could be killed")
 
 
+@pytest.mark.long(short=lambda case: case["pairs"] == 120)
+@pytest.mark.parametrize("pairs", [120, 400])
 @pytest.mark.parametrize(("workers", "shard_size"), [(2, "4MB"), (2, "1GB")])
-def test_a_worker_that_somebody_kills_is_replaced(tmp_path: Path, workers: int, shard_size: str) -> None:
+def test_a_worker_that_somebody_kills_is_replaced(tmp_path: Path, workers: int, shard_size: str, pairs: int) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 1}, height=512, width=512)
     for kind in ("images", "masks"):
         first = raw.path / "train" / kind / "street_000.png"
-        for number in range(1, 400):
+        for number in range(1, pairs):
             (first.parent / f"street_{number:03d}.png").hardlink_to(first)
     options = ("--workers", workers, "--shard-size", shard_size, raw.path)
     process = subprocess.Popen(command(*options, tmp_path / "out"), stderr=subprocess.PIPE, text=True)
@@ -336,8 +328,13 @@ def test_a_watch_counts_the_time_without_a_sign_of_life() -> None:
     assert [watch.silent(4), watch.silent(1)] == [0, 1]
 
 
-def test_workers_that_are_killed_or_stopped_at_any_time_cost_nothing_but_time() -> None:
-    tallies = drill(kills=2, hangs=1, ooms=0, pairs=30, dice=random.Random(5))
+@pytest.mark.parametrize(
+    ("kills", "hangs", "ooms", "pairs"), [(1, 1, 0, 12), pytest.param(8, 4, 4, 30, marks=pytest.mark.long)]
+)
+def test_workers_that_are_killed_or_stopped_at_any_time_cost_nothing_but_time(
+    kills: int, hangs: int, ooms: int, pairs: int
+) -> None:
+    tallies = drill(kills, hangs, ooms, pairs, random.Random(5))
     assert [line for tally in tallies.values() for line in tally.broken] == []
 
 

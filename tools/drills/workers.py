@@ -65,7 +65,7 @@ def afflict(root: Path, storage: str, what: signal.Signals, times: int, dice: ra
     if build.returncode == 0:
         tally.demand(same(out, root / storage), f"{storage}, {what.name}: not what an unbroken build gives")
         tally.demand(not temporary(out), f"{storage}, {what.name}: left lying about: {temporary(out)}")
-    left = orphans(build.pid, 5)
+    left = orphans(build.pid, MOST)
     tally.demand(not left, f"{storage}, {what.name}: orphans {left}")
     tally.counts["builds"] += 1
     shutil.rmtree(out, ignore_errors=True)
@@ -120,13 +120,14 @@ def _little_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-def make_stage(root: Path, pairs: int) -> None:
-    """The raw folder, an unbroken build of it for each format, and the picture that is too large."""
+def make_stage(root: Path, pairs: int, large: bool) -> None:
+    """Write the raw folder, an unbroken build of it for each format and, if `large`, a picture too large for memory."""
     make_tiny(root / "raw", {"train": pairs, "val": 5})
     for storage in STORAGES:
         must("build", "--quiet", "--format", storage, *SHARDS, root / "raw", root / storage)
-    write_png(root / "large_images.png", np.zeros((SIDE, SIDE, 3), np.uint8))
-    write_png(root / "large_masks.png", np.broadcast_to(COLOURS[1], (SIDE, SIDE, 3)))
+    if large:
+        write_png(root / "large_images.png", np.zeros((SIDE, SIDE, 3), np.uint8))
+        write_png(root / "large_masks.png", np.broadcast_to(COLOURS[1], (SIDE, SIDE, 3)))
 
 
 def drill(kills: int, hangs: int, ooms: int, pairs: int, dice: random.Random) -> dict[str, Tally]:
@@ -134,7 +135,7 @@ def drill(kills: int, hangs: int, ooms: int, pairs: int, dice: random.Random) ->
     tallies = {"kills": Tally(), "hangs": Tally(), "ooms": Tally()}
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        make_stage(root, pairs)
+        make_stage(root, pairs, large=ooms > 0)
 
         def until(name: str, what: str, wanted: int, act: Callable[[str], Tally]) -> None:
             tally = tallies[name]
