@@ -16,6 +16,7 @@ from packer.cli import main as packer
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "cli.md"
+COLUMNS = 88
 HEAD = """# Command line
 
 This page is generated from `--help` by `tools/run checks.cli_page`. Do not edit it. `packer` and `segpack` are two
@@ -40,9 +41,9 @@ def commands(words: str, command: click.Command) -> Iterator[tuple[str, click.Co
 
 
 def help_of(words: str, command: click.Command) -> str:
-    """Return what `--help` prints in a terminal that is 100 columns wide."""
+    """Return what `--help` prints in a terminal of COLUMNS."""
     context = click.Context(
-        command, info_name=words, terminal_width=100, max_content_width=100, help_option_names=["-h", "--help"]
+        command, info_name=words, terminal_width=COLUMNS, max_content_width=COLUMNS, help_option_names=["-h", "--help"]
     )
     return "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
 
