@@ -67,7 +67,7 @@ def build_pack(
     """Pack the image/label pairs of the folder `raw` into `out`, as `packer build` does.
 
     The options are those of the command, with underscores: `build_pack("raw", "out", size=(512, 512), labels="index")`.
-    Raises a PackError with every problem found, and then `out` is as it was. An error after publishing says so.
+    Raises a PackError with every problem found, and then `out` is unchanged. An error after publishing says so.
     """
     arguments = {"raw": fspath(raw), "out": fspath(out)}
     return build_from(effective(from_python({**options, **arguments})), progress)

@@ -29,11 +29,11 @@ DAMAGED = 4
 PUBLISHING = ("build", "repair", "rollback", "stage")
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
 MOST_LINES = 20
-"""Of an error, beyond which its first line is told again at the end: the top has scrolled away."""
+"""A longer error repeats its first line at the end, because the top has scrolled away."""
 
 
 class Commands(click.Group):
-    """The one place where our errors become a message and an exit code."""
+    """Turn errors into a message and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         LOG.published = False
@@ -46,22 +46,22 @@ class Commands(click.Group):
                 click.echo(f"packer: {str(error).splitlines()[0]} (listed above)", err=True)
             ctx.exit(_exit_code(error))
         except KeyboardInterrupt as stop:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything has stopped; one more changes nothing
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything has stopped, so another Ctrl-C changes nothing
             number = stop.number if isinstance(stop, StoppedError) else signal.SIGINT
             LOG.say("stopped", f"packer: {STOPPED[number]}{_left_behind(ctx)}", exit_code=128 + number)
             ctx.exit(128 + number)
         except MemoryError as error:
             click.echo(f"packer: out of memory ({error}); try fewer --workers or a smaller --shard-size", err=True)
             ctx.exit(1)
-        except BrokenPipeError:  # click knows what to do when nobody reads on
+        except BrokenPipeError:  # click handles a closed stdout
             raise
-        except OSError as error:  # what no message of ours foresaw: a name too long, a folder without permission
+        except OSError as error:  # an error without a message of ours: a name too long, a folder without permission
             click.echo(f"packer: {error.filename or 'input/output'}: {error.strerror or error}", err=True)
             ctx.exit(1)
 
 
 def _left_behind(ctx: click.Context) -> str:
-    """What the user needs not fear."""
+    """A remark that tells whether the interrupted command published a generation."""
     if ctx.invoked_subcommand not in PUBLISHING:
         return ""
     return "; everything was published before" if LOG.published else "; nothing was published"
@@ -91,7 +91,7 @@ def main() -> None:
     \b
     Exit codes:
       0 done   1 failed   2 wrong usage   3 more bad pairs than --max-bad   4 damaged data
-      75 somebody else is changing OUT
+      75 another process is changing OUT
       130 interrupted   143 terminated   129 hung up
     """
 
