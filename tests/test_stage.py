@@ -33,9 +33,9 @@ from packer.errors import TargetError, UsageError
 from packer.packs.stage import stage_pack
 from packer.packs.staged_copies import copy_folder
 from packer.publish import free_space as room
-from packer.publish.atomic import put
 from readers import DamagedError, SegDataset, open_dataset
 from readers import staged_copies as staged
+from readers.contract.atomic import move_into_place
 from readers.contract.files import sha256
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
@@ -370,10 +370,10 @@ def test_an_interrupted_stage_continues(out: Path, disk: Path) -> None:
             if not left[0]:
                 raise KeyboardInterrupt
             left[0] -= 1
-            put(written, target)
+            move_into_place(written, target)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(packer.packs.stage, "put", fail)
+            patch.setattr(packer.packs.stage, "move_into_place", fail)
             done = run("stage", "--quiet", "--workers", 1, out, disk)
         assert (done.exit_code, done.stderr) == (130, "packer: interrupted; nothing was published\n")
         copy = copy_folder(out, disk)

@@ -17,7 +17,7 @@ from packer.cli.log import LOG
 from packer.cli.progress import progress
 from packer.cli.values import CropType, NumbersType
 from packer.errors import InputError, TargetError, UsageError
-from packer.publish.atomic import put_text
+from packer.publish.atomic import write_atomic
 from packer.recipe.recipe import LABEL_FORMS
 from readers.contract.manifest import Manifest
 from readers.machine import Machine
@@ -89,7 +89,7 @@ def bench_command(
     best = cheapest(result.loaders, target)
     click.echo(json.dumps(facts(result, best, target), indent=1) if as_json else text(result, best, target))
     if report is not None:
-        put_text((svg if report.suffix == ".svg" else html)(result, best, target), report.absolute())
+        write_atomic(report.absolute(), (svg if report.suffix == ".svg" else html)(result, best, target))
 
 
 def _check_report(report: Path) -> None:

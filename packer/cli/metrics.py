@@ -11,7 +11,7 @@ from pathlib import Path
 
 from packer.build import Summary
 from packer.errors import PackError
-from packer.publish.atomic import put_text
+from packer.publish.atomic import write_atomic
 
 LAST_SUCCESS = "packer_last_success_timestamp_seconds"
 HELP = {
@@ -47,7 +47,7 @@ class Metrics:
             for name, help_text in HELP.items()
             if name in values
         ]
-        put_text("".join(lines), self.path)
+        write_atomic(self.path, "".join(lines))
 
     def _old_values(self) -> dict[str, float]:
         try:

@@ -13,7 +13,7 @@ from packer.cli.probe_text import probe_json, probe_text, probe_toml
 from packer.cli.values import CountType
 from packer.errors import InputError
 from packer.probe.probe import probe_folder
-from packer.publish.atomic import put_text
+from packer.publish.atomic import write_atomic
 
 
 @click.command("probe", short_help="Inspect a raw folder and propose a configuration.")
@@ -53,5 +53,5 @@ def probe_command(raw: Path, as_json: bool, write: Path | None, **options: Any) 
     if found.pairing is None:
         raise InputError(found.why_not or f"{raw}: no image and label form a pair")
     if write is not None:
-        put_text(probe_toml(found), write)
+        write_atomic(write, probe_toml(found))
         click.echo(f"wrote {write}; next: packer build --config {write} {raw} out/", err=True)

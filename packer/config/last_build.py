@@ -7,7 +7,7 @@ from pathlib import Path
 from packer.config.config import Settings, to_toml
 from packer.config.effective import effective, portable
 from packer.errors import InputError
-from packer.publish.atomic import put_text
+from packer.publish.atomic import write_atomic
 
 NAME = "packer.toml"
 HEAD = "# The settings of the last build, for packer diff and packer repair. They are not part of the pack.\n"
@@ -17,7 +17,7 @@ def keep_settings(out: Path, settings: Settings) -> None:
     """Write the settings of a build into its pack, unless they are there already."""
     path, text = out / NAME, HEAD + to_toml(portable(settings))
     if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
-        put_text(text, path)
+        write_atomic(path, text)
 
 
 def last_settings(out: Path, raw: Path, config: Path | None = None) -> Settings:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from packer.errors import InputError
-from packer.publish.atomic import put_text, sync_folder
+from packer.publish.atomic import write_atomic
 from packer.publish.lock import locked
 from packer.publish.target import STAMPS, tidy
 from packer.shards.build_shard import whole_shard
 from packer.shards.stamps import SUFFIX as STAMP
+from readers.contract.atomic import sync_folder
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest, generation_path
 from readers.contract.receipt import SUFFIX, shard_stem
@@ -101,7 +102,7 @@ def rollback_pack(out: Path, number: int) -> Manifest:
             summary = f"{out}: cannot roll back to generation {number}: {len(missing)} of its shards are missing or cut"
             raise DamagedError("\n".join([summary, *missing]))
         tidy(out)
-        put_text(manifest.to_text(), out / MANIFEST)
+        write_atomic(out / MANIFEST, manifest.to_text())
         return manifest
 
 

@@ -13,9 +13,9 @@ from packer.packs.verify import Damage, verify
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.progress import Progress, no_progress
-from packer.publish.atomic import sync_folder
 from packer.publish.target import is_ours, tidy
 from packer.workers import open_engine
+from readers.contract.atomic import sync_folder
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import SHARDS, Manifest
 from readers.contract.receipt import SUFFIX

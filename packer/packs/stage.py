@@ -19,13 +19,14 @@ from packer.packs.staged_copies import check_target, copy_folder, generations_in
 from packer.packs.verify import contradictions
 from packer.plan.plan import SHARD_SLACK
 from packer.progress import Advance, Progress, no_progress
-from packer.publish.atomic import partial, put, putting, sync_folder
+from packer.publish.atomic import target_errors
 from packer.publish.direct_file import DirectFile
 from packer.publish.free_space import in_memory, room
 from packer.publish.generation import publish
 from packer.publish.lock import locked
 from packer.publish.target import make_target, prepare_target, tidy
 from readers.checksums import read_receipt
+from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.files import plain_file, sha256
 from readers.contract.manifest import Manifest, generation_path
@@ -163,7 +164,7 @@ class _Copying:
         digest = self._pack.manifest.table
         source, target = (table_path(root, digest) for root in (self._pack.root, self._copy))
         if not target.is_file() or sha256(target) != digest:
-            self._put(source, target, digest)
+            self._fetch(source, target, digest)
             sync_folder(target.parent)
 
     def _is_copied(self, shard: int) -> bool:
@@ -200,15 +201,15 @@ class _Copying:
                 size = plain_file(self._pack.root, source).stat().st_size
             if size != file.bytes:
                 raise DamagedError(f"{source}: has {size} bytes; its receipt expects {file.bytes}")
-            self._put(source, target.with_name(source.name), file.sha256, self._advance)
+            self._fetch(source, target.with_name(source.name), file.sha256, self._advance)
         sync_folder(target.parent)
         receipt_path = stem.with_name(stem.name + SUFFIX)
-        self._put(receipt_path, target.with_name(receipt_path.name), digest)
+        self._fetch(receipt_path, target.with_name(receipt_path.name), digest)
         sync_folder(target.parent)
 
-    def _put(self, source: Path, target: Path, digest: str, advance: Advance = lambda done: None) -> None:
+    def _fetch(self, source: Path, target: Path, digest: str, advance: Advance = lambda done: None) -> None:
         """Copy a file; DamagedError if its SHA-256 is not `digest`."""
-        with putting(target), partial(target.parent) as path:
+        with target_errors(target), partial(target.parent) as path:
             with _reading(self._pack.root, source) as read, DirectFile(path) as file:
                 while count := file.fill(read):
                     if self._stopped.is_set():
@@ -216,7 +217,7 @@ class _Copying:
                     advance(count)
             if file.digest != digest:
                 raise DamagedError(f"{source}: its SHA-256 differs from the {digest} that the pack expects")
-            put(path, target)
+            move_into_place(path, target)
 
 
 @contextmanager

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packer.errors import BusyError, InputError, PackError, TargetError
-from packer.publish.atomic import PARTIAL, put_text, sweep, sync_folder
+from packer.publish.atomic import sweep, write_atomic
 from packer.publish.generation import current_manifest
 from packer.publish.lock import locked
 from readers import staged_copies as staged
+from readers.contract.atomic import PARTIAL, sync_folder
 from readers.contract.manifest import GENERATIONS, Manifest
 
 SOURCE = "source.json"
@@ -87,7 +88,7 @@ def _register(target: Path) -> None:
         known = staged.registered()
         targets = [target, *(folder for folder in known if folder != target and folder.is_dir())]
         if targets != known:
-            put_text(json.dumps([os.fspath(folder) for folder in targets]) + "\n", registry)
+            write_atomic(registry, json.dumps([os.fspath(folder) for folder in targets]) + "\n")
 
 
 def note_source(copy: Path, out: Path) -> None:
@@ -95,7 +96,7 @@ def note_source(copy: Path, out: Path) -> None:
     text = json.dumps({"source": os.fspath(out.resolve())}) + "\n"
     path = copy / SOURCE
     if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
-        put_text(text, path)
+        write_atomic(path, text)
 
 
 def list_copies() -> list[StagedCopy]:

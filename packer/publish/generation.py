@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.publish.atomic import partial, put, put_text, putting, sync_folder
+from packer.publish.atomic import write_atomic
 from packer.recipe.recipe import Recipe
 from readers.contract.errors import DamagedError, NoPackError
 from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest, Split, generation_path
@@ -37,7 +37,7 @@ def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
         table=digest,
         recipe=recipe.to_json(),
     )
-    _put_table(out, digest, table)
+    _write_table(out, digest, table)
     if current is not None and current.same_data(manifest):
         _keep(out, current)
         return current
@@ -50,14 +50,14 @@ def publish(out: Path, manifest: Manifest) -> None:
     text = manifest.to_text()
     Manifest.from_text(text, "the new manifest")  # what readers would refuse is not published
     _keep(out, manifest)
-    put_text(text, out / MANIFEST)
+    write_atomic(out / MANIFEST, text)
 
 
 def _keep(out: Path, manifest: Manifest) -> None:
     """Have the manifest among the generations. One that is there stays the file that it is: somebody may hold it."""
     text, kept = manifest.to_text(), generation_path(out, manifest.generation)
     if not kept.is_file() or kept.read_bytes() != text.encode():
-        put_text(text, kept)
+        write_atomic(kept, text)
 
 
 def _records(receipts: Sequence[Receipt]) -> NDArray[Any]:
@@ -70,15 +70,10 @@ def _records(receipts: Sequence[Receipt]) -> NDArray[Any]:
     return records
 
 
-def _put_table(out: Path, digest: str, table: bytes) -> None:
-    target = table_path(out, digest)
-    if target.is_file() and target.read_bytes() == table:
-        return
-    with putting(target):
-        with partial(out / GENERATIONS) as path:
-            path.write_bytes(table)
-            put(path, target)
-        sync_folder(out / GENERATIONS)
+def _write_table(out: Path, digest: str, table: bytes) -> None:
+    path = table_path(out, digest)
+    if not path.is_file() or path.read_bytes() != table:
+        write_atomic(path, table)
 
 
 def _splits(receipts: Sequence[Receipt]) -> tuple[Split, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from packer.errors import TargetError, first_of
-from packer.publish.atomic import PARTIAL, make_folder, put_text, sweep
+from packer.publish.atomic import make_folder, sweep, write_atomic
 from packer.publish.lock import NAME as LOCK
+from readers.contract.atomic import PARTIAL
 from readers.contract.manifest import GENERATIONS, SHARDS
 from readers.pack import is_pack
 
@@ -48,7 +49,7 @@ def prepare_target(out: Path) -> None:
     check_target(out)
     try:
         if not (out / MARK).is_file():
-            put_text(MARK_TEXT, out / MARK)
+            write_atomic(out / MARK, MARK_TEXT)
         for name in (SHARDS, GENERATIONS):
             make_folder(out / name)
     except OSError as error:

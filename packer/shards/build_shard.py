@@ -17,7 +17,7 @@ import cv2
 from packer.decoding.rules import ImageRules
 from packer.errors import TargetError
 from packer.pixels.label_codec import LabelRules
-from packer.publish.atomic import partial, put, put_text, sync_folder
+from packer.publish.atomic import write_atomic
 from packer.recipe.piece import Piece
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.columns import Columns, Memory, fresh
@@ -25,6 +25,7 @@ from packer.shards.formats import Arrays, writer
 from packer.shards.rows import Row, RowMaker, Slot
 from packer.shards.stamps import RowStamp, state_to_keep, write_stamps
 from readers.contract import VERSION
+from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
 from readers.contract.json_entry import fingerprint
@@ -167,10 +168,10 @@ def _store(
         with partial(folder) as stem:
             files = _write(receipt, columns.kept(kept), fields, stem) if kept else []
             for file in files:
-                put(stem.with_name(stem.name + file.suffix), folder / (receipt.stem + file.suffix))
+                move_into_place(stem.with_name(stem.name + file.suffix), folder / (receipt.stem + file.suffix))
         sync_folder(folder)
         complete = receipt.with_files(files)
-        put_text(complete.to_text(), folder / (receipt.stem + SUFFIX))
+        write_atomic(folder / (receipt.stem + SUFFIX), complete.to_text())
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
         told = f"the shard {receipt.stem} of about {size:,} bytes cannot be written ({why})"

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.publish.atomic import partial
 from packer.publish.target import STAMPS
+from readers.contract.atomic import partial
 from readers.contract.receipt import FINGERPRINT
 
 SUFFIX = ".stamps"

@@ -7,7 +7,6 @@ import hashlib
 import os
 import stat
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 from readers.contract.errors import DamagedError
 
@@ -52,16 +51,3 @@ def sha256(path: Path) -> str:
         while count := file.readinto(buffer):
             digest.update(buffer[:count])
     return digest.hexdigest()
-
-
-def put_text(path: Path, text: str) -> None:
-    """Write beside, sync, rename."""
-    with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8") as file:
-        try:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            Path(file.name).replace(path)
-        except BaseException:
-            Path(file.name).unlink()
-            raise

@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from readers.contract.atomic import write_atomic
 from readers.contract.errors import RequestError
-from readers.contract.files import put_text
 from readers.diagnosis.record import Record
 from readers.diagnosis.timeline import joined
 from readers.diagnosis.verdict import verdict
@@ -26,7 +26,7 @@ def write_report(path: Path, records: Sequence[Record]) -> None:
     """A page or JSON, as the file's name says; the first record is the one that counts."""
     check_report(path)
     text = to_html(records) if path.suffix == ".html" else json.dumps(to_json(records), indent=1) + "\n"
-    put_text(path, text)
+    write_atomic(path, text)
 
 
 def check_report(path: Path) -> None:

@@ -100,14 +100,14 @@ class Session:
             self._write()
 
     def _write(self) -> None:
-        from readers.contract.files import put_text
+        from readers.contract.atomic import write_atomic
         from readers.diagnosis.watch import record_of
 
         self._written = time.monotonic()
         with self._lock:
             seen = list(self._steps.items())
         records = [record_of(source, steps, self._samples).to_json() for source, steps in seen]
-        put_text(self._folder / f"{self._process}.json", json.dumps(records))
+        write_atomic(self._folder / f"{self._process}.json", json.dumps(records))
 
 
 class _Alone:

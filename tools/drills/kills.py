@@ -105,26 +105,26 @@ def _count(found: Counter[str], scene: Scene, out: Path, code: int, told: str) -
 @contextmanager
 def sabotaged(how: str | None) -> Iterator[None]:
     """Without a safeguard."""
-    real, real_table = packer.publish.atomic.put_text, packer.publish.generation._put_table
+    real, real_table = packer.publish.atomic.write_atomic, packer.publish.generation._write_table
     waiting = list[Callable[[], None]]()
 
-    def in_place(text: str, target: Path) -> None:
-        target.write_text(text, encoding="utf-8")
+    def in_place(path: Path, data: str | bytes) -> None:
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
 
     def later(out: Path, digest: str, table: bytes) -> None:
         waiting.append(partial(real_table, out, digest, table))
 
-    def then(text: str, target: Path) -> None:
-        real(text, target)
-        while target.name == MANIFEST and waiting:
+    def then(path: Path, data: str | bytes) -> None:
+        real(path, data)
+        while path.name == MANIFEST and waiting:
             waiting.pop()()
 
-    put_text = {"in-place": in_place, "manifest-first": then}.get(str(how), real)
+    write_atomic = {"in-place": in_place, "manifest-first": then}.get(str(how), real)
     with ExitStack() as patches:
         for module in (packer.publish.generation, packer.packs.generations):
-            patches.enter_context(mock.patch.object(module, "put_text", put_text))
+            patches.enter_context(mock.patch.object(module, "write_atomic", write_atomic))
         if how == "manifest-first":
-            patches.enter_context(mock.patch.object(packer.publish.generation, "_put_table", later))
+            patches.enter_context(mock.patch.object(packer.publish.generation, "_write_table", later))
         yield
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from packer.publish.atomic import PARTIAL
+from readers.contract.atomic import PARTIAL
 from readers.contract.manifest import MANIFEST
 
 

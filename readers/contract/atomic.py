@@ -1,0 +1,53 @@
+"""Write files so that a kill or a power cut at any moment leaves the old file or the new one, never a part."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PARTIAL = ".partial-"
+"""The prefix of folders that hold unfinished files. The process id follows."""
+
+
+def write_atomic(path: Path, data: str | bytes) -> None:
+    """Write a small file, and bring its bytes and its name to the disk."""
+    with partial(path.parent) as new:
+        new.write_bytes(data.encode() if isinstance(data, str) else data)
+        move_into_place(new, path)
+    sync_folder(path.parent)
+
+
+@contextmanager
+def partial(folder: Path) -> Iterator[Path]:
+    """Make a private folder in `folder`, yield a path in it to write to, and remove the private folder at the end."""
+    private = folder / f"{PARTIAL}{os.getpid()}-{secrets.token_hex(8)}"
+    private.mkdir()
+    try:
+        yield private / "new"
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+def move_into_place(written: Path, path: Path) -> None:
+    """Bring a written file to the disk, then rename it. Call `sync_folder` afterwards, once for many files.
+
+    The kernel drops the file from its cache: to keep it, it would drop others, such as raw files that are read next.
+    """
+    with written.open("rb") as file:
+        os.fsync(file.fileno())
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    written.replace(path)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

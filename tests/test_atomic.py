@@ -1,0 +1,43 @@
+"""Atomic writes: the old file or the new one, no leftovers, ordinary permissions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from packer.errors import TargetError
+from packer.publish.atomic import write_atomic
+from readers.contract import atomic
+
+
+@pytest.mark.parametrize("data", ["schön\n", b"\x00\xff"])
+def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path: Path, data: str | bytes) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("old")
+    write_atomic(path, data)
+    assert path.read_bytes() == (data if isinstance(data, bytes) else data.encode())
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_the_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    write_atomic(tmp_path / "new", "text")
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("call", ["fsync", "open"])
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    def full(*arguments: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "a.json"
+    path.write_text("old")
+    monkeypatch.setattr("readers.contract.atomic.os.fsync" if call == "fsync" else "pathlib.Path.open", full)
+    with pytest.raises(TargetError, match=r"a\.json: cannot be written \(No space left on device\)"):
+        write_atomic(path, "new")
+    with pytest.raises(OSError, match="No space"):
+        atomic.write_atomic(path, "new")
+    monkeypatch.undo()
+    assert path.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
