@@ -36,7 +36,7 @@ def test_no_module_cuts_its_lists_by_hand() -> None:
     by_hand = [
         f"{path.relative_to(REPO)}:{number}: {line.strip()}"
         for path in sorted((REPO / "packer").rglob("*.py"))
-        if path.parent.name not in ("cli", "packs")
+        if path.parent.name != "cli"
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if COUNTED_BY_HAND.search(line)
     ]

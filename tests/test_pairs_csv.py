@@ -42,9 +42,9 @@ BOTH = [("all", "x/a b", "x/a b.png", "y/a b.png"), ("all", "x/c", "x/c.png", "y
         'image\tmask\n"x/a b.png"\ty/a b.png\n./x/c.png\tx/../y/c.png\n',
     ],
 )
-@pytest.mark.parametrize("place", ["pairs.csv", "../pairs.tsv"])
-def test_tables_with_and_without_heading_and_with_any_delimiter(raw: Path, text: str, place: str) -> None:
-    assert keys(raw, pairs=table(raw / place, text)) == BOTH
+@pytest.mark.parametrize("path", ["pairs.csv", "../pairs.tsv"])
+def test_tables_with_and_without_heading_and_with_any_delimiter(raw: Path, text: str, path: str) -> None:
+    assert keys(raw, pairs=table(raw / path, text)) == BOTH
 
 
 def test_paths_can_start_at_the_table_or_be_absolute(raw: Path) -> None:

@@ -1,4 +1,4 @@
-"""Presets: each says what its file says, and packs a tree of the layout that its header draws."""
+"""Presets: each has the classes of its data set, and packs a folder of the layout in the header of its file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CLASSES = {
     "suim": 8,
     "voc": 21,
 }
-"""How many classes each data set is known to have, whatever our files say."""
+"""The known number of classes of each data set, counted apart from our files."""
 
 every_preset = pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset.name)
 
@@ -52,23 +52,23 @@ def classes_of(preset: Preset) -> ClassTable:
     return table
 
 
-def test_the_presets_are_these() -> None:
+def test_the_list_of_presets() -> None:
     assert [preset.name for preset in presets()] == sorted(CLASSES)
 
 
 @every_preset
-def test_a_preset_has_the_classes_of_its_data_set_and_no_source_twice(preset: Preset) -> None:
+def test_a_preset_has_the_classes_of_its_data_set_and_each_source_once(preset: Preset) -> None:
     table = classes_of(preset)
     assert len(table) == len(set(table.names)) == CLASSES[preset.name]
-    values = [value for one in table.classes for value in one.values] + list(table.ignored_values)
-    colours = [colour for one in table.classes for colour in one.colours] + list(table.ignored_colours)
+    values = [value for entry in table.classes for value in entry.values] + list(table.ignored_values)
+    colours = [colour for entry in table.classes for colour in entry.colours] + list(table.ignored_colours)
     assert len(values) == len(set(values))
     assert len(colours) == len(set(colours))
-    assert all(one.values or one.colours for one in table.classes)
+    assert all(entry.values or entry.colours for entry in table.classes)
 
 
 @every_preset
-def test_a_preset_says_how_to_pair_and_read_and_nothing_else(preset: Preset) -> None:
+def test_a_preset_sets_only_pairs_and_labels(preset: Preset) -> None:
     keys = {"image", "label", "label-codec", "unknown", "classes", "class", "ignore"}
     document = parse_toml(preset.path, preset.text)
     allowed = keys | ({"labels"} if preset.name == "ade20k-full" else set())
@@ -79,14 +79,14 @@ def test_a_preset_says_how_to_pair_and_read_and_nothing_else(preset: Preset) -> 
 
 
 def drawn_paths(preset: Preset) -> list[str]:
-    """The paths of the tree in the header, without braces; `<key>` and its like are still there."""
+    """Return the paths of the tree in the header, with braces expanded and with `<key>` and the like unchanged."""
     lines = [line.removeprefix("#     ") for line in preset.text.splitlines() if line.startswith("#     ")]
     return [path for line in lines for path in _expanded(line)]
 
 
 def _expanded(line: str) -> Iterator[str]:
     parts = re.split(r"\{([^}]*)\}", line)
-    choices = [part.split(",") if place % 2 else [part] for place, part in enumerate(parts)]
+    choices = [part.split(",") if index % 2 else [part] for index, part in enumerate(parts)]
     yield from ("".join(chosen) for chosen in itertools.product(*choices))
 
 
@@ -98,16 +98,16 @@ def write_picture(path: Path, pixels: NDArray[Any]) -> None:
 
 
 def sources_of(preset: Preset, table: ClassTable) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Label pixels as the data set stores them, with every class (up to 500), and the indices that they mean."""
+    """Return label pixels as the data set stores them, with every class (up to 500), and their class indices."""
     codec = parse_toml(preset.path, preset.text)["label-codec"]
     known: list[tuple[Any, int]]
     if codec == "colour":
-        known = [(colour, n) for n, one in enumerate(table.classes) for colour in one.colours]
+        known = [(colour, n) for n, entry in enumerate(table.classes) for colour in entry.colours]
         known += [(colour, table.ignore_index) for colour in table.ignored_colours]
     elif codec == "binary":
         known = [(0, 0), (255, 1)]
     else:
-        known = [(value, n) for n, one in enumerate(table.classes[:500]) for value in one.values]
+        known = [(value, n) for n, entry in enumerate(table.classes[:500]) for value in entry.values]
         known += [(value, table.ignore_index) for value in table.ignored_values]
     shuffled = np.random.default_rng(3).integers(0, len(known), (24, 32))
     shuffled.reshape(-1)[: len(known)] = np.arange(len(known))
@@ -121,7 +121,7 @@ def sources_of(preset: Preset, table: ClassTable) -> tuple[NDArray[Any], NDArray
 
 
 @every_preset
-def test_a_preset_packs_a_tree_of_the_layout_that_it_draws(preset: Preset, tmp_path: Path) -> None:
+def test_a_preset_packs_a_folder_of_the_layout_in_its_header(preset: Preset, tmp_path: Path) -> None:
     table = classes_of(preset)
     label, index = sources_of(preset, table)
     raw, splits, rows = tmp_path / "raw", set(), 0
@@ -150,7 +150,7 @@ def test_a_preset_packs_a_tree_of_the_layout_that_it_draws(preset: Preset, tmp_p
         assert np.array_equal(found.numpy(), index)
 
 
-def test_presets_are_listed_and_shown_as_they_are() -> None:
+def test_presets_are_listed_and_shown_unchanged() -> None:
     listed = run("presets")
     assert listed.exit_code == 0
     assert [line.split()[:2] for line in listed.stdout.splitlines()] == [
@@ -160,7 +160,7 @@ def test_presets_are_listed_and_shown_as_they_are() -> None:
         assert run("presets", "show", preset.name).stdout == preset.path.read_text()
 
 
-def test_a_preset_that_is_not_there_is_wrong_usage_with_the_nearest_name() -> None:
+def test_an_unknown_preset_is_wrong_usage_with_the_nearest_name() -> None:
     for arguments in (("presets", "show", "cityscape"), ("build", "--preset", "cityscape", "raw", "out")):
         done = run(*arguments)
         assert done.exit_code == 2
@@ -168,7 +168,7 @@ def test_a_preset_that_is_not_there_is_wrong_usage_with_the_nearest_name() -> No
     assert find_preset("voc").name == "voc"
 
 
-def test_what_is_shown_is_a_configuration_that_does_the_same(tmp_path: Path) -> None:
+def test_a_shown_preset_is_a_configuration_with_the_same_effect(tmp_path: Path) -> None:
     for preset in presets():
         (tmp_path / "copy.toml").write_text(run("presets", "show", preset.name).stdout)
         copied = run("build", "--config", tmp_path / "copy.toml", "--print-config")
