@@ -1,4 +1,15 @@
-"""Packed segmentation data sets as PyTorch data sets: `from readers import open_dataset`."""
+"""Packed segmentation data sets as PyTorch data sets: `from readers import open_dataset`.
+
+A row comes to the model in these steps, each in a module of its own. `contract` says what a pack is on disk, and checks
+it. `staged_copies` picks the pack or a copy near the GPU, and `pack` opens one generation of it. `formats` maps a shard
+of any format as columns. `row_reader` copies rows into memory from `batch_memory`, whole or a window of each.
+
+`dataset` gives single samples. `loader` gives whole batches, in the order that `order` computes, and `device` brings
+them to the GPU. `slot_loader` is PyTorch's own DataLoader with batches in shared memory. `diagnosis` measures where the
+time of a training loop goes, and `report` draws charts.
+
+Everything here needs numpy only until a public name is used that needs PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +33,9 @@ if TYPE_CHECKING:
     )
     from readers.device import DeviceBatches, to_device
     from readers.diagnosis.watch import Watch, watch
+    from readers.epoch import Window
     from readers.loader import Loader
-    from readers.order import Order, Window
+    from readers.order import Order
     from readers.slot_loader import SlotDataLoader
 
 __version__ = VERSION
@@ -57,8 +69,7 @@ __all__ = [
     "watch",
 ]
 
-
-_PLACES = {
+_MODULES = {
     "CenterCrop": "readers.crop",
     "DeviceBatches": "readers.device",
     "Loader": "readers.loader",
@@ -67,7 +78,7 @@ _PLACES = {
     "RandomCrop": "readers.crop",
     "SlotDataLoader": "readers.slot_loader",
     "Watch": "readers.diagnosis.watch",
-    "Window": "readers.order",
+    "Window": "readers.epoch",
     "collate_lists": "readers.collate",
     "to_device": "readers.device",
     "watch": "readers.diagnosis.watch",
@@ -75,9 +86,9 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> object:
-    """What needs torch, which takes seconds to import, comes when it is named."""
+    """Import a public name when it is first used: most need torch, which takes seconds to import."""
     if name in __all__:
-        return getattr(import_module(_PLACES.get(name, "readers.dataset")), name)
+        return getattr(import_module(_MODULES.get(name, "readers.dataset")), name)
     raise AttributeError(f"module 'readers' has no attribute {name!r}")
 
 

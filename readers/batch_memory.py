@@ -1,4 +1,4 @@
-"""Memory of batches: handed out, and written again only when nothing of what was handed out is left."""
+"""`BatchMemory`: memory of batches that is used again once no array or tensor refers to it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 SMALL = 64 << 10
-"""Arrays of fewer bytes are plain new memory: they cost no page faults worth saving."""
+"""Smaller arrays get new memory each time: their page faults cost too little to be worth saving."""
 HUGE = 2 << 20
-"""Blocks of this many bytes are mapped in huge pages, which are faster to fill."""
+"""Blocks of at least this size use huge pages, which are faster to fill."""
 
 
 class Lease(Protocol):
-    """Whoever gives memory for an array."""
+    """A function that returns memory for an array, not initialised."""
 
     def __call__(self, shape: tuple[int, ...], dtype: str) -> NDArray[Any]: ...
 
 
-class Slots:
-    """`lease(shape, dtype)` gives an array. When it and all that was made of it without a copy are gone, its memory is
-    given out again, that of the last comer first: it is still in the caches. At most `keep` blocks lie idle.
+class BatchMemory:
+    """Arrays from `lease(shape, dtype)`, whose memory is used again when the array and all views of it are gone.
+
+    The block that came back last is used first, because it is still in the caches. At most `keep` blocks lie idle.
     """
 
     def __init__(self, keep: int) -> None:
@@ -39,17 +40,17 @@ class Slots:
         if size < SMALL:
             return np.empty(shape, kind)
         block = self._block(size)
-        # An array over a buffer that is no array: all views of it, and tensors over these, keep this very object alive.
+        # numpy gives views of an array over a foreign buffer this array as `base`: views and tensors all keep it alive.
         owner = np.frombuffer(block, np.uint8, size)
         self._take_back(owner, block)
         return owner.view(kind).reshape(shape)
 
     def _take_back(self, owner: NDArray[Any], block: mmap.mmap) -> None:
-        """Have the block back when the owner is gone; `weakref.finalize` does so too, in four times the time."""
+        """Take the block back when `owner` is deleted. `weakref.finalize` does the same in four times the time."""
         idle, lent, keep = self._idle, self._lent, self._keep
 
         def gone(reference: weakref.ref[NDArray[Any]]) -> None:
-            # No lock: this runs whenever an array dies, perhaps while its own thread is about to lease.
+            # No lock: this runs whenever an array is deleted, perhaps inside a `lease` of the same thread.
             del lent[id(reference)]
             idle.append(block)
             if len(idle) > keep:
@@ -59,10 +60,10 @@ class Slots:
         lent[id(reference)] = reference
 
     def _block(self, size: int) -> mmap.mmap:
-        """An idle block that is large enough and not much too large, or a new one."""
+        """Return an idle block that is large enough but not much too large, or a new one."""
         for block in reversed(self._idle.copy()):
             if size <= len(block) <= 2 * size + mmap.PAGESIZE:
-                with suppress(ValueError):  # another thread was faster
+                with suppress(ValueError):  # another thread took it
                     self._idle.remove(block)
                     return block
         return _new_block(size)

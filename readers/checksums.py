@@ -1,4 +1,4 @@
-"""Checksums from the table down: a receipt by the table's, the files of its shard by the receipt's."""
+"""Checksums: a receipt is checked against the shard table, and the files of its shard against the receipt."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ MOST_RECEIPT_BYTES = 1 << 30
 
 
 def read_receipt(root: Path, stem: Path, digest: str) -> Receipt:
-    """The receipt of the shard with this stem, if its SHA-256 is the one that the shard table has."""
+    """Read the receipt of a shard, and check that its SHA-256 is `digest`, the one in the shard table."""
     path = stem.with_name(stem.name + SUFFIX)
     with damage_at(path, UnicodeDecodeError):
         size = plain_file(root, path).stat().st_size
         if size > MOST_RECEIPT_BYTES:
             raise DamagedError(f"{path}: is over the limit of {MOST_RECEIPT_BYTES} bytes")
         with path.open("rb") as file:
-            data = file.read(size)  # as much as one asks for is allocated, whatever is there
+            data = file.read(size)  # reading allocates the size that is passed, however short the file
         if hashlib.sha256(data).hexdigest() != digest:
             raise DamagedError(f"{path}: its SHA-256 is not the one in the shard table")
         return Receipt.from_text(data.decode(), path)
 
 
 def damaged_files(root: Path, stem: Path, receipt: Receipt) -> Iterator[tuple[Path, str]]:
-    """Each damaged file of a shard, and a message that names it."""
+    """Yield each damaged file of a shard, and a message that names it."""
     for file in receipt.files:
         path = stem.with_name(stem.name + file.suffix)
         try:
             with damage_at(path):
                 size = plain_file(root, path).stat().st_size
                 if size != file.bytes:
-                    yield path, f"{path}: has {size} bytes, its receipt says {file.bytes}"
+                    yield path, f"{path}: has {size} bytes, expected {file.bytes} as in its receipt"
                 elif sha256(path) != file.sha256:
                     yield path, f"{path}: its SHA-256 is not the one in its receipt"
         except DamagedError as error:
@@ -45,7 +45,7 @@ def damaged_files(root: Path, stem: Path, receipt: Receipt) -> Iterator[tuple[Pa
 
 
 def check_files(root: Path, stem: Path, receipt: Receipt) -> None:
-    """Refuse a shard of which any file is not what its receipt says."""
-    found = [message for _, message in damaged_files(root, stem, receipt)]
-    if found:
-        raise DamagedError("; ".join(found))
+    """Refuse a shard if any of its files differs from its receipt."""
+    problems = [message for _, message in damaged_files(root, stem, receipt)]
+    if problems:
+        raise DamagedError("; ".join(problems))

@@ -12,35 +12,37 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch.utils.data import Dataset
 
-from readers.batch_memory import Lease, Slots
-from readers.collate import NativeSample, Sample, Together
+from readers.batch_memory import BatchMemory, Lease
+from readers.batches import Batches, ReadAhead
+from readers.collate import NativeSample, Sample, SamplesOfBatch, register_collate
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError, RequestError
-from readers.contract.fields import LABEL, Field
-from readers.contract.manifest import ALL, Manifest
+from readers.contract.fields import Field
+from readers.contract.manifest import Manifest
 from readers.contract.pixel_sums import Pixels
-from readers.crop import CenterCrop, Cut, Size
-from readers.loader import Ahead, Batches, Loader, Output
-from readers.order import Order, Shuffle, Window
+from readers.crop import CenterCrop, CropAndFlip
+from readers.epoch import Window
+from readers.loader import Loader, Output
+from readers.order import Order, Shuffle
 from readers.pack import Pack
-from readers.row_reader import Arrays, Reader
+from readers.row_reader import Arrays, LabelForm, RowReader, label_form
 from readers.staged_copies import open_pack, reopen
 from readers.statistics import Weighting, class_weights, deviation, mean
+from readers.windows import Size
 
-LabelForm = Literal["onehot", "index"]
 Verify = Literal["digest"]
 BLOCK_BYTES = 8 << 20
-"""With `shuffle="window"`, about so many bytes are read from one place of the disk."""
+"""With `shuffle="window"`, about this many bytes are read from one region of the disk."""
 
 IDLE = 4
-"""So many pieces of memory of samples that were let go of are kept for the next ones."""
+"""Blocks of memory of samples that are kept for the next samples."""
 
 Transform = Callable[[torch.Tensor, torch.Tensor], Any]
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """Which pack was asked for, and how it is opened."""
+class _Location:
+    """The pack to open, and the options of opening it."""
 
     root: Path
     verify: Verify | None
@@ -52,19 +54,20 @@ class _Asked:
 
     @property
     def digests(self) -> bool:
+        """Whether files are compared with their checksums before they are opened."""
         return self.verify == "digest"
 
-    def pack(self, generation: int | None = None) -> Pack:
-        """There, or in a copy."""
+    def open(self, generation: int | None = None) -> Pack:
+        """Open the pack, or a staged copy of it."""
         return open_pack(self.root, generation, self.digests, self.staged)
 
 
 class SegDataset(Dataset[Any]):
-    """Rows of one split as (image, label) tensors of their own memory.
+    """The rows of one split as (image, label) tensors in memory of their own.
 
-    `label` is "onehot" (C,H,W) or "index" (H,W), by default as stored; `transform(image, label)` is applied to each
-    sample and what it returns is delivered. Rows that were packed with `--size native` have each a size of their own.
-    `root` is where the rows are read: OUT, or a copy of the same generation that `packer stage` has brought near.
+    `label` is "onehot" (C,H,W) or "index" (H,W), by default as stored. If there is a `transform`, a sample is what
+    `transform(image, label)` returns. Rows that were packed with `--size native` have each a size of their own. The
+    attribute `root` is the folder that is read: OUT, or a copy of the same generation made by `packer stage`.
     """
 
     storage: ClassVar[str | None] = None
@@ -78,30 +81,31 @@ class SegDataset(Dataset[Any]):
         verify: Verify | None = None,
         staged: bool = True,
     ) -> None:
-        asked = _Asked(Path(root).absolute(), verify, staged)
-        self._show(asked, asked.pack(), split, label, transform)
+        location = _Location(Path(root).absolute(), verify, staged)
+        self._open(location, location.open(), split, label, transform)
 
-    def _show(
-        self, asked: _Asked, pack: Pack, split: str | None, label: LabelForm | None, transform: Transform | None
+    def _open(
+        self, location: _Location, pack: Pack, split: str | None, label: LabelForm | None, transform: Transform | None
     ) -> None:
-        self._asked = asked
+        register_collate()
+        self._location = location
         self._pack = pack
         self._split = split
-        self._rows = _rows(pack, split)
+        self._rows = pack.rows_of(split)
         self.root = pack.root
         self.transform = transform
-        self.label = _label_form(self._pack.manifest, label)
-        self._reader = Reader(self._pack, self.label)
-        self._slots = Slots(IDLE)
+        self.label = label_form(self._pack.manifest, label)
+        self._reader = RowReader(self._pack, self.label)
+        self._memory = BatchMemory(IDLE)
         if self.storage not in (None, pack.manifest.storage):
             right = DATASETS[pack.manifest.storage].__name__
             raise RequestError(
-                f"{asked.root}: is stored as {pack.manifest.storage}, not {self.storage}; use {right} or open_dataset"
+                f"{location.root}: stored as {pack.manifest.storage}, not {self.storage}; use {right} or open_dataset"
             )
 
     @property
     def manifest(self) -> Manifest:
-        """What the pack says of itself."""
+        """The manifest of the generation that is read."""
         return self._pack.manifest
 
     @property
@@ -111,54 +115,54 @@ class SegDataset(Dataset[Any]):
 
     @property
     def image_field(self) -> Field:
-        """What an image is."""
+        """Dtype and shape of an image."""
         return self._reader.image
 
     @property
     def label_field(self) -> Field:
-        """What a label is, in the form in which it is delivered."""
+        """Dtype, shape and encoding of a label, in the form in which it is delivered."""
         return self._reader.label
 
     @property
     def split(self) -> str:
-        """The split's name; "all" for every row."""
+        """The name of the split; "all" for every row."""
         return self._split or self._pack.manifest.splits[0].name
 
     @property
     def pixels(self) -> Pixels:
-        """What all pixels of the split together are."""
-        return _pixels(self.manifest, self.split)
+        """Counts and sums over all pixels of the split."""
+        return self.manifest.pixels_of(self.split)
 
     @property
     def mean(self) -> tuple[float, ...]:
-        """Of each channel of the split's images, as numbers from 0 to 1; exact."""
+        """The mean of each channel of the split's images, of pixels from 0 to 1; exact."""
         return mean(self.pixels)
 
     @property
     def std(self) -> tuple[float, ...]:
-        """The standard deviation of each channel, as numbers from 0 to 1; exact."""
+        """The standard deviation of each channel, of pixels from 0 to 1; exact."""
         return deviation(self.pixels)
 
     def class_weights(self, weighting: Weighting = "median") -> tuple[float, ...]:
-        """For the split's classes: "median", "inverse" or "enet"; see `readers.statistics`."""
+        """Return a weight for each class, by "median", "inverse" or "enet"; see `readers.statistics`."""
         return class_weights(self.pixels, weighting)
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __getitem__(self, index: int | slice) -> Any:
-        """One sample, or the list of samples of a slice."""
+        """Return one sample, or the list of samples of a slice."""
         if isinstance(index, slice):
             return self.__getitems__(range(*index.indices(len(self))))
         sample = self._sample(self._row(index))
         return sample if self.transform is None else self.transform(*sample)
 
     def __iter__(self) -> Iterator[Any]:
-        """Every sample in order."""
+        """Yield every sample in order."""
         return (self[index] for index in range(len(self)))
 
     def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
-        """Many samples at once; the stock DataLoader asks this way."""
+        """Return many samples at once; PyTorch's DataLoader calls this."""
         samples = self._read([self._row(index) for index in indices])
         return samples if self.transform is None else [self.transform(*sample) for sample in samples]
 
@@ -181,38 +185,37 @@ class SegDataset(Dataset[Any]):
         ahead: int = 3,
         drop_behind: bool = False,
     ) -> Loader:
-        """Whole batches (images, labels), gathered by threads `ahead` of use; the fast way to read.
+        """Return a loader of whole batches (images, labels), read by threads `ahead` of use; the fast way to read.
 
         `shuffle`, `seed`, `rank`, `world_size`, `drop_last`, `pad`: see `Order`. `crop` and `flip`: a window of each
-        picture, and half of them turned left to right, as (seed, epoch, row) decide. `labels`: the form they come in,
-        by default that of the data set. `output`: "torch" or "numpy". `pin_memory`: by default where there is CUDA.
-        `drop_behind`: rows leave memory once they were read, for data that is read once.
+        picture, and half of the pictures flipped left to right; both follow from (seed, epoch, row). `labels`:
+        "onehot" or "index", by default the data set's form. `output`: "torch" or "numpy". `pin_memory`: by default
+        where there is CUDA. `drop_behind`: drop rows from the page cache once they are read, for data read only once.
         """
         if self.transform is not None:
             raise RequestError(
-                "loader() delivers whole batches, and this data set has a transform for samples: open it without, "
-                "crop with crop=, and transform the batches (on the GPU); or use a DataLoader"
+                "loader() delivers whole batches, but this data set has a transform for samples: open it without "
+                "transform, crop with crop=, and transform the batches (on the GPU); or use a DataLoader"
             )
-        reader = Reader(self._pack, _label_form(self.manifest, labels or self.label))
+        reader = RowReader(self._pack, label_form(self.manifest, labels or self.label))
         if shuffle == "window" and len(self):
             shuffle = Window(max(1, BLOCK_BYTES // reader.row_bytes(self._rows[0])))
         order = Order(
             len(self), shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, drop_last=drop_last, pad=pad
         )
-        batches = Batches(
-            reader, self._rows.start, batch_size, drop_last, Cut.of(crop, flip), moments=(self.mean, self.std)
-        )
-        return Loader(batches, order, Ahead(threads, ahead, drop_behind), output, pin_memory)
+        window = CropAndFlip.of(crop, flip)
+        batches = Batches(reader, self._rows.start, batch_size, drop_last, window, mean_std=(self.mean, self.std))
+        return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory)
 
     def key(self, index: int) -> str:
-        """The key of a sample: its name in the raw folder."""
-        shard, place = self._pack.table.locate(self._row(index))
-        return self._pack.shard(shard).key(place)
+        """Return the key of a sample: its name in the raw folder."""
+        shard, row = self._pack.table.locate(self._row(index))
+        return self._pack.shard(shard).key(row)
 
     def size(self, index: int) -> tuple[int, int]:
-        """Height and width of a sample as it is stored."""
-        shard, place = self._pack.table.locate(self._row(index))
-        return self._pack.shard(shard).size(place)
+        """Return height and width of a sample as it is stored."""
+        shard, row = self._pack.table.locate(self._row(index))
+        return self._pack.shard(shard).size(row)
 
     def __repr__(self) -> str:
         return (
@@ -220,9 +223,9 @@ class SegDataset(Dataset[Any]):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Path and identity only; the copy opens the same generation again, also when a newer one is out."""
+        """Return paths and the identity only; unpickling opens the same generation, also when there is a newer one."""
         return {
-            "asked": self._asked,
+            "location": self._location,
             "copy": self.root,
             "generation": self.manifest.generation,
             "identity": self.manifest.identity,
@@ -232,34 +235,35 @@ class SegDataset(Dataset[Any]):
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        asked: _Asked = state["asked"]
+        location: _Location = state["location"]
         generation, identity = state["generation"], state["identity"]
-        near = state["copy"] != asked.root
-        pack = (near and reopen(state["copy"], generation, identity, asked.digests)) or asked.pack(generation)
+        staged = state["copy"] != location.root
+        pack = staged and reopen(state["copy"], generation, identity, location.digests)
+        pack = pack or location.open(generation)
         if pack.manifest.identity != identity:
-            raise DamagedError(f"{asked.root}: generation {generation} is not the one that was pickled")
-        self._show(asked, pack, state["split"], state["label"], state["transform"])
+            raise DamagedError(f"{location.root}: generation {generation} is not the one that was pickled")
+        self._open(location, pack, state["split"], state["label"], state["transform"])
 
     def _row(self, index: int) -> int:
-        """The pack's row of a sample; negative indices count from the end."""
+        """Return the row of the pack that is a sample; negative indices count from the end."""
         try:
             return self._rows[operator.index(index)]
         except IndexError:
             raise IndexError(f"index {index} is out of range for {len(self)} samples in {self.root}") from None
 
     def _read(self, rows: list[int]) -> Sequence[Sample | NativeSample]:
-        """The rows in memory of their own: one piece of it for all, or where they are native, for each."""
+        """Return the rows in one block of memory, or in one block each if they are native."""
         if self._reader.native:
             return [self._sample(row) for row in rows]
-        return Together(*map(torch.from_numpy, self._reader.read(rows, self._slots.lease))) if rows else []
+        return SamplesOfBatch(*map(torch.from_numpy, self._reader.read(rows, self._memory.lease))) if rows else []
 
     def _sample(self, row: int) -> Sample | NativeSample:
-        images, labels = self._reader.read([row], self._slots.lease)
+        images, labels = self._reader.read([row], self._memory.lease)
         kind = NativeSample if self._reader.native else Sample
         return kind(torch.from_numpy(images[0]), torch.from_numpy(labels[0]))
 
     def gather(self, indices: Sequence[int], lease: Lease) -> Arrays:
-        """Samples as one array of images and one of labels, in memory that `lease(shape, dtype)` gives."""
+        """Return samples as one array of images and one of labels, in memory from `lease(shape, dtype)`."""
         return self._reader.read([self._row(index) for index in indices], lease)
 
 
@@ -303,42 +307,15 @@ def open_dataset(
     verify: Verify | None = None,
     staged: bool = True,
 ) -> SegDataset:
-    """The data set packed at `root`, whatever its format.
+    """Open the data set packed at `root`, in any format.
 
-    `split`: its name, or "all" for every row; may be left out where there is only one. `label`: "onehot" (C,H,W) or
-    "index" (H,W), by default as stored. `transform(image, label)`: applied to each sample; its result is delivered.
-    `verify`: "digest" holds the files of each shard against their SHA-256 before it is first opened.
-    `staged`: whether to look for a copy of the same generation that `packer stage` has brought near, and read that.
+    `split`: its name, or "all" for every row; can be left out if there is only one. `label`: "onehot" (C,H,W) or
+    "index" (H,W), by default as stored. `transform(image, label)`: applied to each sample; its result is the sample.
+    `verify`: "digest" compares the files of each shard with their SHA-256 before the shard is first opened.
+    `staged`: whether to look for a copy of the same generation made by `packer stage`, and read that.
     """
-    asked = _Asked(Path(root).absolute(), verify, staged)
-    pack = asked.pack()
+    location = _Location(Path(root).absolute(), verify, staged)
+    pack = location.open()
     dataset = object.__new__(DATASETS[pack.manifest.storage])  # its __init__ would open the pack once more
-    dataset._show(asked, pack, split, label, transform)
+    dataset._open(location, pack, split, label, transform)
     return dataset
-
-
-def _rows(pack: Pack, split: str | None) -> range:
-    """The pack's rows that belong to a split."""
-    splits = pack.splits()
-    names = [known.name for known, _, _ in splits]
-    if split == ALL or (split is None and len(splits) == 1):
-        return range(pack.manifest.rows)
-    for known, _, rows in splits:
-        if known.name == split:
-            return rows
-    found = f"there is no split {split!r}" if split else "has several splits, so say which"
-    raise RequestError(f"{pack.root}: {found}: split= one of {', '.join(map(repr, [*names, ALL]))}")
-
-
-def _pixels(manifest: Manifest, split: str) -> Pixels:
-    return next((one.pixels for one in manifest.splits if one.name == split), manifest.pixels)
-
-
-def _label_form(manifest: Manifest, label: LabelForm | None) -> LabelForm:
-    stored = manifest.field(LABEL).encoding
-    form = stored if label is None else label
-    if form == "onehot":
-        return "onehot"
-    if form == "index":
-        return "index"
-    raise RequestError(f'label={label!r} is neither "onehot" nor "index"')

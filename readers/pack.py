@@ -1,4 +1,4 @@
-"""An opened packed data set: one generation's manifest, its mapped shard table, and the shards opened so far."""
+"""`Pack`: an opened packed data set: a generation's manifest, its mapped shard table, and the shards opened so far."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from itertools import accumulate
 from pathlib import Path
 
 from readers.checksums import check_files, read_receipt
-from readers.contract.errors import DamagedError
+from readers.contract.errors import DamagedError, RequestError
 from readers.contract.files import plain_file, sha256
-from readers.contract.manifest import MANIFEST, SHARDS, Manifest, Split
+from readers.contract.manifest import ALL, MANIFEST, SHARDS, Manifest, Split
 from readers.contract.receipt import shard_stem
 from readers.contract.shard_table import ShardTable, table_path
 from readers.formats import opener, shard_paths
@@ -21,15 +21,16 @@ from readers.formats.column import ShardFacts, damage_at
 from readers.formats.shard import Shard
 
 MOST_OPEN_SHARDS = 4096 if sys.version_info >= (3, 13) else 128
-"""Each open shard holds a map or two, before Python 3.13 also file descriptors, of which a process often has 1024."""
+"""Each open shard has a memory map or two. Before Python 3.13 each map also has a file descriptor, and processes are
+often limited to 1024 of these."""
 
 
 class Pack:
     """One generation of a packed data set. Opening reads one small file and maps another; shards open on first use."""
 
-    def __init__(self, root: Path, manifest: Manifest, digests: bool = False, hold: object = None) -> None:
+    def __init__(self, root: Path, manifest: Manifest, digests: bool = False, read_lock: object = None) -> None:
         self.root = root
-        self._hold = hold  # kept as long as this is: it keeps the files in their place
+        self._read_lock = read_lock  # held as long as this object: the files of a staged copy are not deleted
         self.manifest = manifest
         self.table = ShardTable.open(root, manifest)
         self._split_ends = list(accumulate(split.shards for split in manifest.splits))
@@ -43,12 +44,12 @@ class Pack:
 
     @classmethod
     def open(cls, root: Path, generation: int | None = None, digests: bool = False) -> Pack:
-        """The current generation, or an earlier one that is still kept. With `digests`, every shard's files are held
-        against their checksums before it is opened."""
+        """Open the current generation, or an earlier one that is still kept. With `digests`, the files of each shard
+        are compared with their checksums before the shard is opened."""
         return cls(root, Manifest.load(root, generation), digests)
 
     def splits(self) -> list[tuple[Split, range, range]]:
-        """Every split with the range of its shards and of its rows."""
+        """Return every split with the range of its shards and of its rows."""
         ranges = []
         shard = row = 0
         for split in self.manifest.splits:
@@ -57,17 +58,29 @@ class Pack:
             row += split.rows
         return ranges
 
+    def rows_of(self, split: str | None) -> range:
+        """Return the rows of a split; None means the only split."""
+        splits = self.splits()
+        if split == ALL or (split is None and len(splits) == 1):
+            return range(self.manifest.rows)
+        for known, _, rows in splits:
+            if known.name == split:
+                return rows
+        names = ", ".join(repr(name) for name in (*(known.name for known, _, _ in splits), ALL))
+        problem = f"there is no split {split!r}" if split else "has several splits, so name one"
+        raise RequestError(f"{self.root}: {problem}: split= one of {names}")
+
     def split_of(self, shard: int) -> Split:
-        """The split of a shard."""
+        """Return the split of a shard."""
         return self.manifest.splits[bisect_right(self._split_ends, shard)]
 
     def stem(self, shard: int) -> Path:
-        """What the paths of a shard's files begin with."""
+        """Return the common beginning of the paths of a shard's files."""
         return self.root / SHARDS / shard_stem(self.split_of(shard).name, self.table.fingerprint(shard))
 
     def shard(self, number: int) -> Shard:
-        """A shard, opened when first needed. The least recently used are let go beyond MOST_OPEN_SHARDS."""
-        if self._process != os.getpid():  # a fork inherits maps, which is fine, and perhaps a held lock, which is not
+        """Return a shard, opened when first needed. Beyond MOST_OPEN_SHARDS the least recently used is closed."""
+        if self._process != os.getpid():  # a forked process shares the maps, but may inherit a lock that stays held
             self._lock, self._process = threading.Lock(), os.getpid()
         with self._lock:
             if number in self._shards:
@@ -91,5 +104,5 @@ class Pack:
 
 
 def is_pack(root: Path) -> bool:
-    """Whether a packed data set was published here."""
+    """Return whether a packed data set was published here."""
     return (root / MANIFEST).is_file()

@@ -1,4 +1,4 @@
-"""A keyed permutation of 0…n-1 that is computed, never stored, and the keyed numbers it is made of."""
+"""A keyed permutation of 0…n-1 that is computed and never stored, and the keyed numbers it is made of."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Words = NDArray[np.uint64]
 
 ROUNDS = 8
 FEW = 256
-"""So few are sorted by random numbers: on a small grid the network has too few ways to go to be uniform."""
+"""Up to this many rows are sorted by random numbers: on a small grid the network is not uniform."""
 MOST_ROWS = 2**62
 
 _STEP, _FIRST, _SECOND = (np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
 def keys_of(*words: int | str) -> Words:
-    """Eight numbers that follow from the words, the same on every machine."""
+    """Return eight numbers that follow from the words, the same on every machine."""
     text = "\0".join(map(str, words)).encode()
     return np.frombuffer(hashlib.blake2b(text, digest_size=8 * ROUNDS).digest(), "<u8").astype(np.uint64)
 
 
 def mixed(values: Numbers | Words, key: np.uint64) -> Words:
-    """A number for each value that looks random: the finish of SplitMix64."""
+    """Return a number for each value that looks random: the last step of SplitMix64."""
     out = values.astype(np.uint64)
     out *= _STEP
     out += key
@@ -41,11 +41,11 @@ def mixed(values: Numbers | Words, key: np.uint64) -> Words:
 
 @dataclass(frozen=True)
 class Permutation:
-    """`Permutation(n, keys_of(…))(positions)`: where each position goes; all of 0…n-1 go to all of 0…n-1.
+    """`Permutation(n, keys_of(…))(positions)` returns the new index of each position, each of 0…n-1 once.
 
-    A Feistel network on a grid of about sqrt(n) x sqrt(n) places: a place moves along its column by a number that
-    depends on the column, then along its row by one that depends on the row, and so on. The few places of the grid from
-    n on are passed through: who lands there moves on.
+    A Feistel network on a grid of about sqrt(n) x sqrt(n) cells: a cell moves along its column by a number that depends
+    on the column, then along its row by one that depends on the row, and so on. The grid has a few cells from n on: a
+    position that lands on one moves again.
     """
 
     n: int
@@ -65,10 +65,10 @@ class Permutation:
             outside = outside[out[outside] >= self.n]
         return out
 
-    def _moved(self, places: Numbers) -> Numbers:
+    def _moved(self, cells: Numbers) -> Numbers:
         height = math.isqrt(self.n - 1) + 1
         width = -(-self.n // height)
-        rows, columns = (part.astype(np.uint64) for part in np.divmod(places, width))
+        rows, columns = (part.astype(np.uint64) for part in np.divmod(cells, width))
         for number, key in enumerate(self.keys):
             if number % 2:
                 columns = (columns + mixed(rows, key) % np.uint64(width)) % np.uint64(width)

@@ -1,4 +1,4 @@
-"""`SlotDataLoader`: the stock DataLoader, whose workers write into shared slots, so that only a number travels."""
+"""`SlotDataLoader`: PyTorch's DataLoader, whose workers write batches into shared memory and send only a number."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from readers.contract.fields import Field
 from readers.dataset import SegDataset
 
 HELD = 2
-"""Slots of each worker beyond those on their way: so many of its batches may be held without slowing it down."""
+"""Slots of each worker in addition to its prefetched batches: the user can keep this many without slowing it down."""
 ALIGNMENT = 64
 
 
 class SlotDataLoader(DataLoader[Any]):
-    """`SlotDataLoader(dataset, batch_size=16, num_workers=4, persistent_workers=True)`: options as of DataLoader.
+    """`SlotDataLoader(dataset, batch_size=16, num_workers=4, persistent_workers=True)`: the options of DataLoader.
 
-    For programs that must use PyTorch's own loader; `SegDataset.loader` is faster. A slot is written again when the
-    batch in it has been let go of. Who holds many batches gets the next ones the usual way.
+    For programs that must use PyTorch's own loader; `SegDataset.loader` is faster. Each worker writes batches into
+    shared slots. A slot is written again when nothing refers to its batch any more. If all slots are in use, a batch is
+    sent the usual way.
     """
 
     def __init__(self, dataset: SegDataset, batch_size: int = 1, **options: Any) -> None:
@@ -40,21 +41,23 @@ class SlotDataLoader(DataLoader[Any]):
         sampler = options.get("batch_sampler")
         if sampler is None:
             options["batch_size"] = batch_size
-        self._most: int = getattr(sampler, "batch_size", 0) if sampler is not None else batch_size
-        self._source = dataset
-        super().__init__(_Indices(dataset), collate_fn=_Gather(dataset, None), **options)
+        self._most_rows: int = getattr(sampler, "batch_size", 0) if sampler is not None else batch_size
+        self._segdataset = dataset
+        super().__init__(_Indices(dataset), collate_fn=_ReadBatch(dataset, None), **options)
 
     def __iter__(self) -> Any:
         running = self.persistent_workers and self._iterator is not None
         if self.num_workers and not running:
             slots = self.num_workers * ((self.prefetch_factor or 2) + HELD)
-            fields = self._source.image_field, self._source.label_field
-            self.collate_fn = _Gather(self._source, SharedSlots(fields, self._most, slots, self.num_workers))
+            fields = self._segdataset.image_field, self._segdataset.label_field
+            self.collate_fn = _ReadBatch(
+                self._segdataset, SharedSlots(fields, self._most_rows, slots, self.num_workers)
+            )
         return super().__iter__()
 
 
 class _Indices(Dataset[Any]):
-    """Stands for the data set where a DataLoader asks for samples: what is collated are the indices."""
+    """The data set that the DataLoader sees: its samples are their indices, and `_ReadBatch` reads them."""
 
     def __init__(self, dataset: SegDataset) -> None:
         self.dataset = dataset
@@ -66,8 +69,8 @@ class _Indices(Dataset[Any]):
         return indices
 
 
-class _Gather:
-    """Reads the rows of a batch, in a worker: into a slot, where one is free."""
+class _ReadBatch:
+    """The collate function: reads the rows of a batch in a worker, into a shared slot if one is free."""
 
     def __init__(self, dataset: SegDataset, slots: SharedSlots | None) -> None:
         self._dataset = dataset
@@ -81,42 +84,44 @@ class _Gather:
         assert self._slots is not None
         parts = iter(self._slots.parts(slot, len(indices)))
         self._dataset.gather(indices, lambda _shape, _dtype: next(parts))
-        return _Parcel(self._slots.number, slot, len(indices))
+        return _BatchInSlot(self._slots.number, slot, len(indices))
 
 
-class _Parcel:
-    """What travels: where a batch is. It arrives as the batch."""
+class _BatchInSlot:
+    """The position of a batch in shared memory. A worker sends it, and unpickling it in the trainer gives the batch."""
 
-    def __init__(self, *where: int) -> None:
-        self._where = where
+    def __init__(self, number: int, slot: int, rows: int) -> None:
+        self._position = number, slot, rows
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[int, ...]]:
-        return _unpacked, self._where
+        return _unpacked, self._position
 
 
 def _unpacked(number: int, slot: int, rows: int) -> tuple[torch.Tensor, ...]:
-    return _SLOTS[number].hand_out(slot, rows)
+    return _SHARED[number].hand_out(slot, rows)
 
 
 class SharedSlots:
-    """Shared memory for batches of at most `rows` rows. Each worker has slots of its own, so nobody need wait or lock:
-    it marks one as taken; the trainer marks it as free when nothing is left of the batch that was in it.
+    """Shared memory for batches of at most `rows` rows.
+
+    Each worker has slots of its own, so no lock is needed: the worker marks a slot as taken, and the trainer marks it
+    as free when nothing refers to the batch in it any more.
     """
 
     def __init__(self, fields: Sequence[Field], rows: int, slots: int, workers: int) -> None:
         self.number = next(_NUMBERS)
         self._fields = tuple(fields)
         self._rows = rows
-        self._each = slots // workers
-        size = sum(self._room(field, rows) for field in fields)
+        self._per_worker = slots // workers
+        size = sum(self._padded_bytes(field, rows) for field in fields)
         self._memory = _shared((slots, size))
         self._taken = _shared((slots,))
-        _SLOTS[self.number] = self
+        _SHARED[self.number] = self
 
     def take(self, worker: int, rows: int) -> int | None:
-        """A free slot of this worker, now taken; none where all are held, or too small."""
-        first = worker * self._each
-        free = np.flatnonzero(self._taken.numpy()[first : first + self._each] == 0)
+        """Take a free slot of this worker; None if all are taken, or the batch is too large for a slot."""
+        first = worker * self._per_worker
+        free = np.flatnonzero(self._taken.numpy()[first : first + self._per_worker] == 0)
         if not len(free) or rows > self._rows:
             return None
         slot = first + int(free[0])
@@ -124,7 +129,7 @@ class SharedSlots:
         return slot
 
     def parts(self, slot: int, rows: int, owner: NDArray[np.uint8] | None = None) -> Iterator[NDArray[Any]]:
-        """The memory of the images and labels of a slot with so many rows."""
+        """Yield the memory of the images and labels of a slot that holds `rows` rows."""
         memory = self._memory[slot].numpy() if owner is None else owner
         start = 0
         for field in self._fields:
@@ -132,27 +137,27 @@ class SharedSlots:
             shape = (rows, *field.row_shape(*field.size))
             size = math.prod(shape) * np.dtype(field.dtype).itemsize
             yield memory[start : start + size].view(field.dtype).reshape(shape)
-            start += self._room(field, self._rows)
+            start += self._padded_bytes(field, self._rows)
 
     def hand_out(self, slot: int, rows: int) -> tuple[torch.Tensor, ...]:
-        """The batch in a slot, whose end frees the slot."""
-        # An array over a buffer that is no array: all views of it, and tensors over these, keep this very object alive.
+        """Return the batch in a slot. The slot is free again when nothing refers to the batch."""
+        # numpy gives views of an array over a foreign buffer this array as `base`: views and tensors all keep it alive.
         owner = np.frombuffer(self._memory[slot].numpy().data, np.uint8)
         weakref.finalize(owner, self._taken.numpy().__setitem__, slot, 0).atexit = False
         return tuple(map(torch.from_numpy, self.parts(slot, rows, owner)))
 
     @staticmethod
-    def _room(field: Field, rows: int) -> int:
+    def _padded_bytes(field: Field, rows: int) -> int:
         assert field.size is not None
         return -(-rows * field.row_bytes_at(*field.size) // ALIGNMENT) * ALIGNMENT
 
 
 def _shared(shape: tuple[int, ...]) -> torch.Tensor:
-    """Zeros that all processes see; PyTorch takes them along to workers, however these are started."""
+    """Return zeros in memory that all processes share; PyTorch passes it to workers of any start method."""
     tensor: torch.Tensor = torch.zeros(shape, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
     return tensor
 
 
 _NUMBERS = itertools.count()
-_SLOTS: weakref.WeakValueDictionary[int, SharedSlots] = weakref.WeakValueDictionary()
-"""The slots of this process, by their numbers."""
+_SHARED: weakref.WeakValueDictionary[int, SharedSlots] = weakref.WeakValueDictionary()
+"""The shared slots of this process, by number."""

@@ -1,4 +1,4 @@
-"""Staged copies: where on this machine verified copies of packs lie, and whether one is of a pack's very generation."""
+"""Staged copies: finding a verified copy of a pack's generation on this machine, and keeping it while it is read."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from readers.contract.errors import ReadError
 from readers.contract.manifest import Manifest, generation_path
 from readers.pack import Pack
 
-PLACES = "SEGPACK_STAGED"
-"""The environment variable that names the folders to look in, as PATH does; empty: nowhere."""
+FOLDERS_VARIABLE = "SEGPACK_STAGED"
+"""The environment variable with the folders to search, written like PATH. If it is empty, no folder is searched."""
 MEMORY = Path("/dev/shm")
 MOST_REGISTRY_BYTES = 1 << 20
 
 
 def open_pack(root: Path, generation: int | None = None, digests: bool = False, staged: bool = True) -> Pack:
-    """The pack at `root`; of `staged` copies the first that is of the same generation, if there is one."""
+    """Open the pack at `root`, or with `staged` the first copy that has the same generation."""
     manifest = Manifest.load(root, generation)
-    near = _staged(manifest, digests) if staged else None
-    return near or Pack(root, manifest, digests)
+    copy = _staged(manifest, digests) if staged else None
+    return copy or Pack(root, manifest, digests)
 
 
 def reopen(copy: Path, generation: int, identity: str, digests: bool) -> Pack | None:
-    """A copy that was open before, perhaps in another process; None where it is no longer what it was."""
+    """Open a copy that was open before, perhaps in another process; None if it has changed since."""
     if copy not in copies(copy.parent.parent):
         return None
     try:
@@ -38,21 +38,21 @@ def reopen(copy: Path, generation: int, identity: str, digests: bool) -> Pack | 
 
 
 def find(manifest: Manifest) -> Path | None:
-    """Where the copy lies that data sets of this generation read."""
+    """Return the copy that data sets of this generation read, if there is one."""
     pack = _staged(manifest, False)
     return None if pack is None else pack.root
 
 
-def places() -> list[Path]:
-    """The folders to look in: those that the environment names, or else memory and what `packer stage` remembers."""
-    named = os.environ.get(PLACES)
+def folders() -> list[Path]:
+    """Return the folders to search: those of the environment variable, or else /dev/shm and the registered ones."""
+    named = os.environ.get(FOLDERS_VARIABLE)
     if named is not None:
-        return [Path(one).absolute() for one in named.split(os.pathsep) if one]
+        return [Path(folder).absolute() for folder in named.split(os.pathsep) if folder]
     return [MEMORY, *registered()]
 
 
 def registered() -> list[Path]:
-    """The folders that `packer stage` has used on this machine; a list that is missing or broken is none."""
+    """Return the folders that `packer stage` has used on this machine; a missing or broken list counts as empty."""
     path = registry()
     if path is None:
         return []
@@ -66,40 +66,41 @@ def registered() -> list[Path]:
         return []
     if not isinstance(listed, list):
         return []
-    return [Path(one) for one in listed if isinstance(one, str) and one.startswith("/") and "\0" not in one]
+    return [Path(text) for text in listed if isinstance(text, str) and text.startswith("/") and "\0" not in text]
 
 
 def registry() -> Path | None:
-    """The file with that list, for each machine one of its own, as a home may be shared by many."""
+    """Return the file with that list. Each machine has its own, because machines may share a home folder."""
     cache = os.environ.get("XDG_CACHE_HOME", "")
     if not cache.startswith("/"):
-        home = os.path.expanduser("~")  # noqa: PTH111 - Path.home raises where nobody knows a home
+        home = os.path.expanduser("~")  # noqa: PTH111 - Path.home raises where the home is unknown
         if not home.startswith("/"):
             return None
         cache = f"{home}/.cache"
     return Path(cache, "segpack", f"staged-{os.uname().nodename}.json")
 
 
-def copies(place: Path) -> list[Path]:
-    """The folders of this user's copies in a place; none where others could have put them there."""
-    folder = private_folder(place)
+def copies(parent: Path) -> list[Path]:
+    """Return this user's copies below a folder; none if other users could have written them."""
+    folder = private_folder(parent)
     if not is_private(folder):
         return []
     try:
-        with os.scandir(folder) as found:
-            names = [one.name for one in found if one.is_dir(follow_symlinks=False) and not one.name.startswith(".")]
+        with os.scandir(folder) as entries:
+            folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+            names = [entry.name for entry in folders if not entry.name.startswith(".")]
     except OSError:
         return []
     return [folder / name for name in sorted(names)]
 
 
-def private_folder(place: Path) -> Path:
-    """Where in a place this user's copies lie."""
-    return place / f"segpack-{os.geteuid()}"
+def private_folder(parent: Path) -> Path:
+    """Return the folder of this user's copies below a folder."""
+    return parent / f"segpack-{os.geteuid()}"
 
 
 def is_private(folder: Path) -> bool:
-    """Whether a folder is this user's and closed to all others: everybody may make folders in /dev/shm."""
+    """Return whether a folder belongs to this user and is closed to all others: anyone can make folders in /dev/shm."""
     try:
         status = os.lstat(folder)
     except OSError:
@@ -108,25 +109,25 @@ def is_private(folder: Path) -> bool:
 
 
 def _staged(manifest: Manifest, digests: bool) -> Pack | None:
-    folders = [folder for place in places() for folder in copies(place)]
-    text = manifest.to_text().encode() if folders else b""
-    opened = (_opened(folder, manifest, text, digests) for folder in folders)
+    found = [copy for folder in folders() for copy in copies(folder)]
+    text = manifest.to_text().encode() if found else b""
+    opened = (_opened(copy, manifest, text, digests) for copy in found)
     return next((pack for pack in opened if pack is not None), None)
 
 
-def _opened(folder: Path, manifest: Manifest, text: bytes, digests: bool) -> Pack | None:
-    """The copy in this folder, if it has this very generation; it is held for as long as the pack is used."""
+def _opened(copy: Path, manifest: Manifest, text: bytes, digests: bool) -> Pack | None:
+    """Open a copy if it has this generation, with the same manifest; its read lock lasts as long as the pack."""
     try:
-        hold = Hold(generation_path(folder, manifest.generation))
-        return Pack(folder, manifest, digests, hold) if hold.begins(len(text) + 1) == text else None
+        lock = ReadLock(generation_path(copy, manifest.generation))
+        return Pack(copy, manifest, digests, lock) if lock.head(len(text) + 1) == text else None
     except (ReadError, OSError):
         return None
 
 
-class Hold:
-    """A shared lock on a generation's manifest: until it ends, `packer stage` takes nothing away that this one names.
+class ReadLock:
+    """A shared lock on the manifest of a copy's generation: while it lasts, `packer stage` keeps all its files.
 
-    The kernel ends it with the last process that has it, however that ends.
+    The kernel releases it with the last process that has it, also if that process is killed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -134,8 +135,8 @@ class Hold:
         weakref.finalize(self, os.close, self._file)
         fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(self._file), os.lstat(path)):
-            raise FileNotFoundError(path)  # it went away before it was held, and another came
+            raise FileNotFoundError(path)  # it was replaced before it was locked
 
-    def begins(self, count: int) -> bytes:
-        """The first `count` bytes of the manifest."""
+    def head(self, count: int) -> bytes:
+        """Return the first `count` bytes of the manifest."""
         return os.pread(self._file, count, 0)

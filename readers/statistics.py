@@ -1,4 +1,4 @@
-"""Statistics of a split, out of the sums that the manifest has: nothing is read, and nothing is estimated."""
+"""Statistics of a split, computed from the sums in the manifest: exact, and no pixel is read."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ WEIGHTINGS: tuple[Weighting, ...] = ("inverse", "median", "enet")
 
 
 def mean(pixels: Pixels) -> tuple[float, ...]:
-    """Of each channel, of numbers from 0 to 1."""
+    """Return the mean of each channel, of pixels from 0 to 1."""
     return tuple(total / (255 * max(1, pixels.count)) for total in pixels.sums)
 
 
 def deviation(pixels: Pixels) -> tuple[float, ...]:
-    """The standard deviation of each channel, of numbers from 0 to 1."""
+    """Return the standard deviation of each channel, of pixels from 0 to 1."""
     count = max(1, pixels.count)
     return tuple(
         math.sqrt(count * square - total * total) / (255 * count)
@@ -28,7 +28,7 @@ def deviation(pixels: Pixels) -> tuple[float, ...]:
 
 
 def class_weights(pixels: Pixels, weighting: Weighting) -> tuple[float, ...]:
-    """How much a pixel of each class should count in a loss, so that rare classes are learnt as well; 0 for a class
+    """Return the weight of a pixel of each class in a loss, so that rare classes are learnt as well; 0 for a class
     that does not occur.
 
     "inverse": one over the class's share of the labelled pixels and the number of classes that occur, so that all these
@@ -44,6 +44,6 @@ def class_weights(pixels: Pixels, weighting: Weighting) -> tuple[float, ...]:
         return tuple(1 / math.log(1.02 + share) if share else 0.0 for share in shares)
     if weighting == "median":
         frequencies = [count / area if area else 0.0 for count, area in zip(pixels.classes, pixels.areas, strict=True)]
-        middle = statistics.median([one for one in frequencies if one] or [0.0])
-        return tuple(middle / one if one else 0.0 for one in frequencies)
+        middle = statistics.median([frequency for frequency in frequencies if frequency] or [0.0])
+        return tuple(middle / frequency if frequency else 0.0 for frequency in frequencies)
     raise RequestError(f"class weights {weighting!r}: expected one of {', '.join(map(repr, WEIGHTINGS))}")

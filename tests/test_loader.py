@@ -36,13 +36,14 @@ from readers import (
     Window,
     open_dataset,
 )
-from readers import batch_memory as slots_module
+from readers import batch_memory as memory_module
 from readers import loader as loader_module
-from readers.batch_memory import Slots
-from readers.crop import Cut, _window, mirror
-from readers.formats import page_cache as advice
-from readers.formats import shard
-from readers.loader import _tensor
+from readers.batch_memory import BatchMemory
+from readers.crop import CropAndFlip
+from readers.crop import crop as crop_tensor
+from readers.formats import page_cache, shard
+from readers.loader import as_tensor
+from readers.windows import mirror
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 
@@ -111,7 +112,7 @@ def test_crops_are_the_windows_of_the_rows(native: Path, packed: Path, form: Any
     for out, flip in ((native, False), (native, True), (packed, True)):
         dataset = open_dataset(out, "train", label=form)
         loader = dataset.loader(4, crop=crop, flip=flip, shuffle=True, seed=3)
-        cut = Cut.of(crop, flip)
+        cut = CropAndFlip.of(crop, flip)
         assert cut is not None
         rows = list(Order(dataset, seed=3))
         got = all_rows(loader)
@@ -121,7 +122,7 @@ def test_crops_are_the_windows_of_the_rows(native: Path, packed: Path, form: Any
             assert windows.size is not None
             lies = windows.tops[place], windows.lefts[place], windows.size
             ignored = 0 if form == "onehot" else 255
-            wanted = _window(image, *lies, windows.pad), _window(label, *lies, ignored)
+            wanted = crop_tensor(image, *lies, windows.pad), crop_tensor(label, *lies, ignored)
             if windows.flips[place]:
                 wanted = wanted[0].flip(-1), wanted[1].flip(-1)
             assert equal((got[0][place], got[1][place]), wanted)
@@ -153,7 +154,7 @@ def test_where_a_crop_lies_depends_on_seed_epoch_and_row_alone(native: Path) -> 
 def test_crops_reach_every_place_equally_often() -> None:
     rows = np.arange(20_000)
     sizes = np.broadcast_to([10, 6], (20_000, 2))
-    cut = Cut.of((7, 8), flip=True)
+    cut = CropAndFlip.of((7, 8), flip=True)
     assert cut is not None
     windows = cut.windows(1, 2, rows, sizes)
     places = np.stack([np.array(windows.tops), np.array(windows.lefts), np.array(windows.flips)], 1)
@@ -246,7 +247,7 @@ def test_the_state_counts_what_was_received_not_what_was_gathered(packed: Path) 
 
 def test_what_is_held_is_never_written_again(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hold whole batches, single rows and arrays of them, and let go of others, while passes go on."""
-    monkeypatch.setattr(slots_module, "SMALL", 0)
+    monkeypatch.setattr(memory_module, "SMALL", 0)
     dataset = open_dataset(packed, "train")
     loader = dataset.loader(2, shuffle=True, threads=2)
     held: list[tuple[Any, bytes]] = []
@@ -262,7 +263,7 @@ def test_what_is_held_is_never_written_again(packed: Path, monkeypatch: pytest.M
 
 
 def test_what_is_let_go_of_is_used_again(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots_module, "SMALL", 0)
+    monkeypatch.setattr(memory_module, "SMALL", 0)
     dataset = open_dataset(packed, "train")
     for output in ("torch", "numpy"):
         loader = dataset.loader(2, ahead=2, output=output)
@@ -275,8 +276,8 @@ def test_what_is_let_go_of_is_used_again(packed: Path, monkeypatch: pytest.Monke
 
 
 def test_memory_that_lies_idle_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots_module, "SMALL", 0)
-    slots = Slots(keep=2)
+    monkeypatch.setattr(memory_module, "SMALL", 0)
+    slots = BatchMemory(keep=2)
     many = [slots.lease((10, 3), "<u2") for _ in range(6)]
     many[3][...] = 7
     assert all(not np.shares_memory(one, other) for one in many for other in many if one is not other)
@@ -346,13 +347,13 @@ def test_no_thread_is_left(city: Path, how: Callable[[Iterator[Any]], None]) -> 
 def test_no_more_than_so_many_batches_are_ahead(city: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loader = open_dataset(city, "train").loader(1, ahead=4, threads=2)
     gathered: list[int] = []
-    gather = loader._gather
+    gather = loader._read
 
     def counted(epoch: Any, rows: Any) -> Any:
         gathered.append(1)
         return gather(epoch, rows)
 
-    monkeypatch.setattr(loader, "_gather", counted)
+    monkeypatch.setattr(loader, "_read", counted)
     batches = iter(loader)
     for number in range(1, 10):
         next(batches)
@@ -422,7 +423,7 @@ def test_a_fork_begins_passes_of_its_own(city: Path) -> None:
     results = context.Queue()
     child = context.Process(target=in_a_fork, args=(loader, batches, wanted, results))
     child.start()
-    assert "does not go on in a forked process" in results.get(timeout=HANG)
+    assert "cannot go on in a forked process" in results.get(timeout=HANG)
     assert results.get(timeout=HANG) is True
     child.join(HANG)
     assert child.exitcode == 0
@@ -437,7 +438,7 @@ def test_data_that_is_not_in_memory_is_asked_for_ahead_and_dropped_behind(
     dataset = open_dataset(out, "train")
     wanted = all_rows(dataset.loader(4))
     calls: list[tuple[int, int, int]] = []
-    libc = advice._libc()
+    libc = page_cache._libc()
 
     class Libc:
         def mincore(self, page: int, size: int, flags: Any) -> int:
@@ -447,8 +448,8 @@ def test_data_that_is_not_in_memory_is_asked_for_ahead_and_dropped_behind(
             calls.append((page, size, what))
             return int(libc.madvise(page, size, what))
 
-    monkeypatch.setattr(advice, "_libc", Libc)
-    monkeypatch.setattr(loader_module, "LEAST_ASKED", 0)
+    monkeypatch.setattr(page_cache, "_libc", Libc)
+    monkeypatch.setattr(loader_module, "PREFETCH_ROW_BYTES", 0)
     assert equal(all_rows(dataset.loader(4, ahead=1, drop_behind=True)), wanted)
     for what, rows in ((3, 23 - 2 * 4), (4, 23)):
         assert sum(size for _, size, kind in calls if kind == what) >= rows * (3 + 4) * 24 * 36
@@ -473,9 +474,9 @@ def test_only_rows_that_are_not_in_memory_are_asked_for(
             asked.append((page, page + size))
             return 0
 
-    monkeypatch.setattr(advice, "_libc", Libc)
-    monkeypatch.setattr(advice, "_tells_what_is_in_memory", lambda path: True)
-    shard.want(fields, rows)
+    monkeypatch.setattr(page_cache, "_libc", Libc)
+    monkeypatch.setattr(page_cache, "_reports_memory", lambda path: True)
+    shard.prefetch(fields, rows)
     wanted = []
     for field in fields:
         base = shard._map(shard._columns[field.name].path).__array_interface__["data"][0]
@@ -484,14 +485,14 @@ def test_only_rows_that_are_not_in_memory_are_asked_for(
     assert 2 <= len(wanted) < 2 * len(rows)
     assert asked == wanted
     asked.clear()
-    shard.want(fields, rows)
+    shard.prefetch(fields, rows)
     assert asked == []
 
 
 def test_the_kernel_tells_only_the_owner_what_is_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x")
-    assert advice._tells_what_is_in_memory(path)
+    assert page_cache._reports_memory(path)
 
 
 def test_a_transform_and_impossible_numbers_are_refused(packed: Path) -> None:
@@ -520,7 +521,7 @@ def test_small_rows_are_copied_together_or_one_by_one_alike(packed: Path, monkey
 
 
 def test_samples_that_are_held_stay_as_they_are(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots_module, "SMALL", 0)
+    monkeypatch.setattr(memory_module, "SMALL", 0)
     dataset = open_dataset(packed, "train")
     held = [dataset[row][part][0] for row in range(23) for part in (0, 1)]
     copies = [one.clone() for one in held]
@@ -544,7 +545,7 @@ def test_the_stock_loader_makes_no_second_copy(packed: Path) -> None:
 def test_memory_of_pytorch_is_delivered_as_the_storage_it_came_in() -> None:
     """PyTorch waits for copies to the GPU that are under way before it gives a pinned tensor's memory out again."""
     tensor = torch.zeros(4, dtype=torch.uint8)
-    again = _tensor(tensor.numpy())
+    again = as_tensor(tensor.numpy())
     assert again.untyped_storage()._cdata == tensor.untyped_storage()._cdata
     assert again.equal(tensor)
 

@@ -465,7 +465,7 @@ def test_starts_that_do_not_follow_from_the_sizes_are_refused(
         wrong = [int(start) for start in starts]
         wrong[row] = (wrong[row] + change) % 2**64
         lie(storage, honest, f"{field}_start", np.array(wrong, "<u8"))
-        with pytest.raises(DamagedError, match="begin elsewhere"):
+        with pytest.raises(DamagedError, match="do not follow from the sizes"):
             opened(storage, honest)
 
 
@@ -558,7 +558,7 @@ def test_verify_names_the_damaged_sample(native: Path, tmp_path: Path) -> None:
     for name in ("image", "label"):
         column = pack_.shard(shard)._columns[name]
         data = bytearray(column.path.read_bytes())
-        data[int(column.places(np.array([row]))[0]) + 7] ^= 1
+        data[int(column.offsets(np.array([row]))[0]) + 7] ^= 1
         whole = column.path.read_bytes()
         column.path.write_bytes(data)
         result = run("verify", "--quiet", copy)

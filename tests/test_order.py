@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch.utils.data import BatchSampler, DataLoader
 
 from readers import Order, RequestError, Window
-from readers.order import CHUNK
+from readers.epoch import CHUNK
 from readers.permutation import FEW, Permutation, keys_of
 
 ROWS = st.one_of(st.integers(1, 40), st.integers(FEW - 3, FEW + 40), st.integers(1, 3 * CHUNK))

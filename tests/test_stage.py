@@ -47,7 +47,7 @@ PRIVATE = f"segpack-{os.geteuid()}"
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set up a machine without staged copies."""
-    monkeypatch.delenv(staged.PLACES, raising=False)
+    monkeypatch.delenv(staged.FOLDERS_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "memory").mkdir()
     for module in (staged, packer.packs.stage):
@@ -503,11 +503,11 @@ def test_a_target_that_everybody_may_change_is_refused(out: Path, disk: Path) ->
 def test_the_environment_names_the_folders_to_search(out: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = Path(stage(out, disk)["path"])
     for places, root in (("", out), ("/nowhere", out), (f"/nowhere{os.pathsep}{disk}", copy), (f"a\x01b:{disk}", copy)):
-        monkeypatch.setenv(staged.PLACES, places)
+        monkeypatch.setenv(staged.FOLDERS_VARIABLE, places)
         assert open_dataset(out, "train").root == root, places
-    monkeypatch.setenv(staged.PLACES, "")
+    monkeypatch.setenv(staged.FOLDERS_VARIABLE, "")
     again = run("stage", "--quiet", out, disk)
-    assert f"set {staged.PLACES}={disk}" in again.stderr
+    assert f"set {staged.FOLDERS_VARIABLE}={disk}" in again.stderr
     assert [one["path"] for one in listed()] == [str(copy)], "--list searches all folders"
 
 
@@ -538,8 +538,8 @@ def test_without_a_home_staging_works_and_names_the_variable_to_set(
     (tmp_path / "cache").write_text("no folder")
     done = run("stage", "--quiet", out, disk)
     assert done.exit_code == 0
-    assert f"set {staged.PLACES}={disk}" in done.stderr
-    monkeypatch.setenv(staged.PLACES, str(disk))
+    assert f"set {staged.FOLDERS_VARIABLE}={disk}" in done.stderr
+    monkeypatch.setenv(staged.FOLDERS_VARIABLE, str(disk))
     assert open_dataset(out, "train").root == copy_folder(out, disk)
 
 

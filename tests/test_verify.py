@@ -69,7 +69,7 @@ def test_the_damaged_sample_is_named(copy: Path) -> None:
     pack = Pack.open(copy)
     shard, row = pack.table.locate(23 + 4)
     column = pack.shard(shard)._columns["image"]
-    start = int(column.places(np.array([row]))[0])
+    start = int(column.offsets(np.array([row]))[0])
     flip(column.path, start + 100, 3)
     result = run("verify", "--quiet", copy)
     assert result.exit_code == 4

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readers.batch_memory import Slots
+from readers.batch_memory import BatchMemory
 from readers.pack import Pack
+from readers.windows import centered, overlap, spare_pixels
 
 MOST_SHARDS, MOST_ROWS = 64, 16384
 """Limits of the rows to copy: each open map of a shard costs a file descriptor."""
@@ -40,7 +41,7 @@ class CopyLoop:
 
 def _buffers(stored: Sequence[RowArrays], rows: int) -> list[RowArrays]:
     """Return memory for so many rows, each as large as the largest, from the allocator that loaders use."""
-    memory, columns = Slots(0), list(zip(*stored, strict=True))
+    memory, columns = BatchMemory(0), list(zip(*stored, strict=True))
     batch = [memory.lease((rows, max(part.size for part in column)), column[0].dtype.str) for column in columns]
     return [list(row) for row in zip(*batch, strict=True)]
 
@@ -60,8 +61,9 @@ def _stored_rows(pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None) 
 def _middle(pixels: NDArray[Any], size: tuple[int, int] | None) -> NDArray[Any]:
     if size is None:
         return pixels
-    top, left = (max(0, (have - want) // 2) for have, want in zip(pixels.shape[-2:], size, strict=True))
-    return pixels[..., top : top + size[0], left : left + size[1]]
+    top, left = centered(spare_pixels(pixels.shape[-2:], size)).tolist()
+    part, _ = overlap(pixels.shape, size, top, left)
+    return pixels[part]
 
 
 def _rate(rows: Sequence[RowArrays], buffers: Sequence[RowArrays], seconds: float) -> float:

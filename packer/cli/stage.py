@@ -15,7 +15,7 @@ from packer.cli.values import bytes_text
 from packer.errors import UsageError
 from packer.packs.stage import Staged, stage_pack, target_folder
 from packer.packs.staged_copies import StagedCopy, copy_folder, drop_copies, list_copies
-from readers.staged_copies import MEMORY, PLACES
+from readers.staged_copies import FOLDERS_VARIABLE, MEMORY
 
 
 @click.command("stage", short_help="Copy a pack to a local disk or into memory.")
@@ -76,7 +76,7 @@ def _stage(out: Path, target: Path | None, ram: bool, workers: int | None, as_js
     if staged.opened != staged.path:
         LOG.say(
             "warning",
-            f"warning: open_dataset reads {staged.opened or 'OUT itself'}; set {PLACES}={folder} to read this copy",
+            f"warning: open_dataset reads {staged.opened or 'OUT itself'}; set {FOLDERS_VARIABLE}={folder} to read this copy",
         )
 
 

@@ -101,7 +101,7 @@ def note_source(copy: Path, out: Path) -> None:
 
 def list_copies() -> list[StagedCopy]:
     """Return every copy of this user on this machine: in memory, in the registered folders, in SEGPACK_STAGED."""
-    targets = dict.fromkeys([*staged.places(), staged.MEMORY, *staged.registered()])
+    targets = dict.fromkeys([*staged.folders(), staged.MEMORY, *staged.registered()])
     found = (_staged_copy(path) for target in targets for path in staged.copies(target))
     return [copy for copy in found if copy is not None]
 

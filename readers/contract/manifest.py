@@ -91,8 +91,12 @@ class Manifest:
 
     @property
     def pixels(self) -> Pixels:
-        """Those of all splits."""
+        """The counts and sums of all splits together."""
         return functools.reduce(Pixels.__add__, (split.pixels for split in self.splits), Pixels.none(len(self.classes)))
+
+    def pixels_of(self, split: str) -> Pixels:
+        """Return the counts and sums of one split, or of all of them."""
+        return next((known.pixels for known in self.splits if known.name == split), self.pixels)
 
     def field(self, name: str) -> Field:
         return next(one for one in self.fields if one.name == name)

@@ -1,4 +1,10 @@
-"""Opening a shard: one file per format finds where its columns lie; `shard.py` maps and reads them all the same way."""
+"""A shard of each format as memory-mapped columns.
+
+One module for each format finds where the columns lie in its files, with the format's own library where that is safe.
+`column` describes a column as offsets in a file; `varying_size` adds rows of different sizes. `shard` checks columns
+against the pack, maps the files and copies rows, the same way for all formats. `page_cache` asks the kernel to read
+rows ahead or to drop them.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +25,16 @@ Paths = Callable[[Path, ShardFacts], list[Path]]
 
 
 def opener(storage: str) -> Opener:
-    """The `open_shard` of a format. Imported when asked for: a pack needs only the library of its own format."""
+    """Return `open_shard` of a format. It is imported here: a pack needs only the library of its own format."""
     return cast(Opener, _module(storage).open_shard)
 
 
 def shard_paths(storage: str) -> Paths:
-    """The `paths` of a format: which files a shard with rows has."""
+    """Return `paths` of a format, the function that lists the files of a shard."""
     return cast(Paths, _module(storage).paths)
 
 
 def _module(storage: str) -> ModuleType:
     if storage not in STORAGES:
-        raise ValueError(f"{storage!r} is no format; there are {', '.join(STORAGES)}")
+        raise ValueError(f"{storage!r} is not a format; expected one of {', '.join(STORAGES)}")
     return import_module(f"readers.formats.{storage}")

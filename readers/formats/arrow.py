@@ -1,4 +1,4 @@
-"""Arrow: one uncompressed IPC file; pyarrow tells where its buffers lie and is closed before any data is read."""
+"""Arrow: one uncompressed IPC file. pyarrow reports where its buffers lie, and is closed before data is read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, SIZE, Field
 from readers.formats.column import Column, ShardFacts, damage_at
 from readers.formats.shard import Keys, Shard
-from readers.formats.varying_size import Sizes, native_column
+from readers.formats.varying_size import RowSizes, native_column
 
 SUFFIX = ".arrow"
 SIZE_KIND = pa.list_(pa.uint32(), 2)
@@ -22,19 +22,19 @@ _DTYPES = {"uint8": "|u1", "uint16": "<u2", "halffloat": "<f2", "float": "<f4"}
 
 
 def paths(stem: Path, facts: ShardFacts) -> list[Path]:
-    """The files of the shard."""
+    """Return the files of the shard."""
     return [stem.with_name(stem.name + SUFFIX)]
 
 
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
-    """The shard whose file begins with `stem`."""
+    """Open the shard whose file begins with `stem`."""
     (path,) = paths(stem, facts)
     with damage_at(path, *_RAISED), pa.memory_map(str(path)) as source:
         base = source.read_buffer(source.size()).address
         file = pa.ipc.open_file(source)
         if not file.schema.equals(_schema(facts)) or file.num_record_batches > facts.rows:
-            found = f"{file.num_record_batches} batches of {_told(file.schema)}"
-            raise DamagedError(f"{path}: found {found}, expected {_told(_schema(facts))}")
+            found = f"{file.num_record_batches} batches of {_schema_text(file.schema)}"
+            raise DamagedError(f"{path}: found {found}, expected {_schema_text(_schema(facts))}")
         batches = [file.get_batch(number) for number in range(file.num_record_batches)]
         rows = [batch.num_rows for batch in batches]
         if sum(rows) != facts.rows or 0 in rows or not (facts.native or _equal(rows)):
@@ -43,14 +43,14 @@ def open_shard(stem: Path, facts: ShardFacts) -> Shard:
             sizes = _sizes(path, facts, batches)
             columns = {field.name: _native_column(path, field, batches, base, sizes) for field in facts.fields}
         else:
-            sizes = Sizes.fixed(facts)
+            sizes = RowSizes.fixed(facts)
             columns = {field.name: _column(path, field, batches, base) for field in facts.fields}
         del batches, file
     return Shard(path, facts, columns, sizes, keys=lambda: _keys(path))
 
 
 def _equal(rows: Sequence[int]) -> bool:
-    """Whether all batches have the same number of rows, but for the last, which may have fewer."""
+    """Return whether all batches have the same number of rows; the last may have fewer."""
     return len(set(rows[:-1])) <= 1 and rows[-1] <= rows[0]
 
 
@@ -67,14 +67,14 @@ def _column(path: Path, field: Field, batches: Sequence[Any], base: int) -> Colu
     return Column(path, _dtype(kind.value_type), tuple(kind.shape), np.array(starts, np.int64), batches[0].num_rows)
 
 
-def _sizes(path: Path, facts: ShardFacts, batches: Sequence[Any]) -> Sizes:
-    """The sizes of native rows, in memory of their own."""
+def _sizes(path: Path, facts: ShardFacts, batches: Sequence[Any]) -> RowSizes:
+    """Return the sizes of native rows, in memory of their own."""
     parts = [_plain(path, SIZE, batch, SIZE_KIND) for batch in batches]
-    return Sizes.checked(path, np.concatenate([part.flatten().to_numpy() for part in parts]).reshape(-1, 2), facts)
+    return RowSizes.checked(path, np.concatenate([part.flatten().to_numpy() for part in parts]).reshape(-1, 2), facts)
 
 
-def _native_column(path: Path, field: Field, batches: Sequence[Any], base: int, sizes: Sizes) -> Column:
-    """Rows of a list column: how long each is must be what its size gives."""
+def _native_column(path: Path, field: Field, batches: Sequence[Any], base: int, sizes: RowSizes) -> Column:
+    """Return the column of a native field. The length of each list must follow from the row's size."""
     kind = batches[0].schema.field(field.name).type
     if not isinstance(kind, pa.LargeListType) or _dtype(kind.value_type) != np.dtype(field.dtype):
         raise DamagedError(f"{path}: {field.name!r} is {kind}, expected a large_list of {field.dtype}")
@@ -85,12 +85,12 @@ def _native_column(path: Path, field: Field, batches: Sequence[Any], base: int, 
         starts.append(_address(path, rows.values) - base + ends[:-1])
         lengths.append(np.diff(ends))
     if not np.array_equal(np.concatenate(lengths), sizes.bytes(field)):
-        raise DamagedError(f"{path}: the rows of {field.name!r} are not as long as their sizes give")
+        raise DamagedError(f"{path}: the rows of {field.name!r} do not have the lengths that follow from their sizes")
     return native_column(path, field, np.concatenate(starts), sizes)
 
 
 def _plain(path: Path, name: str, batch: Any, kind: pa.DataType) -> Any:
-    """A column of lists, if all that it says of itself lies within its buffers, without nulls or an offset."""
+    """Return a column of lists, if it lies within its buffers and has no nulls and no offset."""
     column = batch.column(name)
     column.validate(full=True)
     if column.type != kind or column.null_count or column.offset or column.values.null_count or column.values.offset:
@@ -99,7 +99,7 @@ def _plain(path: Path, name: str, batch: Any, kind: pa.DataType) -> Any:
 
 
 def _address(path: Path, values: Any) -> int:
-    """Where the numbers of an array lie in memory; whether that is within the file, `Column` checks."""
+    """Return the address of an array's numbers. `Column` checks that it lies within the file."""
     buffer = values.buffers()[1]
     if buffer is None:
         raise DamagedError(f"{path}: a column has no buffer")
@@ -107,7 +107,7 @@ def _address(path: Path, values: Any) -> int:
 
 
 def _schema(facts: ShardFacts) -> pa.Schema:
-    """The only columns that such a shard has. Others are refused before a batch, or a dictionary, is read."""
+    """Return the schema that the shard must have. Others are refused before a batch or a dictionary is read."""
     fields = [(field.name, _kind(field)) for field in facts.fields]
     return pa.schema([*fields, *([(SIZE, SIZE_KIND)] if facts.native else []), (KEY, pa.string())])
 
@@ -117,8 +117,8 @@ def _kind(field: Field) -> pa.DataType:
     return pa.large_list(numbers) if field.native else pa.fixed_shape_tensor(numbers, field.shape)
 
 
-def _told(schema: pa.Schema) -> str:
-    return ", ".join(f"{one.name}: {one.type}" for one in schema)[:300]
+def _schema_text(schema: pa.Schema) -> str:
+    return ", ".join(f"{column.name}: {column.type}" for column in schema)[:300]
 
 
 def _dtype(kind: pa.DataType) -> np.dtype[Any]:
@@ -126,10 +126,10 @@ def _dtype(kind: pa.DataType) -> np.dtype[Any]:
 
 
 def _keys(path: Path) -> Keys:
-    """Keys are text of any length in Arrow, so they are read rather than mapped; few ever ask for them."""
+    """Read the keys: in Arrow they are strings of any length, which cannot be mapped as rows."""
     with damage_at(path, *_RAISED), pa.memory_map(str(path)) as source:
         column = pa.ipc.open_file(source).read_all().column(KEY)
         column.validate(full=True)
         if column.type != pa.string() or column.null_count:
-            raise DamagedError(f"{path}: the keys are {column.type}, expected text")
+            raise DamagedError(f"{path}: the keys are {column.type}, expected strings")
         return [key.encode() for key in column.to_pylist()]

@@ -1,4 +1,4 @@
-"""A stored column as places in a file, and how files are mapped; each format finds its columns, `Shard` reads them."""
+"""`Column`: a stored column as positions in a mapped file. Each format finds its columns, and `Shard` reads them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[|<][ufS][1-9][0-9]{0,8}")
 
 @dataclass(frozen=True)
 class ShardFacts:
-    """What the pack says a shard must hold; an opener believes its files only where they agree."""
+    """What a shard must hold according to the pack; a shard whose files differ is refused."""
 
     rows: int
     fields: tuple[Field, ...]
@@ -38,9 +38,9 @@ class ShardFacts:
 
 @dataclass(frozen=True)
 class Column:
-    """A stored column: runs of `run_rows` rows that follow each other, each run beginning at one of `starts`.
+    """A stored column: runs of `run_rows` consecutive rows. The runs begin at `starts`.
 
-    Native rows are runs of one row each; `lengths` are their bytes.
+    Native rows are runs of one row each; `lengths` are their sizes in bytes.
     """
 
     path: Path
@@ -52,7 +52,7 @@ class Column:
 
     @cached_property
     def begin(self) -> int | None:
-        """Where the first row is, if all others follow it."""
+        """The start of the first row, if all others follow it."""
         return int(self.starts[0]) if len(self.starts) == 1 and self.lengths is None else None
 
     @cached_property
@@ -60,37 +60,37 @@ class Column:
         """The bytes of every row of a column that is not native."""
         return self.row_dtype.itemsize * math.prod(side for side in self.row_shape if side is not None)
 
-    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where in the file each of these rows begins."""
+    def offsets(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return where in the file each of these rows begins."""
         if self.lengths is not None:
             return np.asarray(self.starts[rows])
         runs, steps = np.divmod(rows, self.run_rows)
         return np.asarray(self.starts[runs] + steps * self.row_bytes)
 
     def starts_of(self, rows: Sequence[int]) -> list[int]:
-        """The same of a few rows, as plain numbers."""
+        """Return where each of a few rows begins, as plain numbers."""
         begin, size = self.begin, self.row_bytes
         if begin is not None:
             return [begin + row * size for row in rows]
-        starts: list[int] = self.places(np.asarray(rows, np.int64)).tolist()
+        starts: list[int] = self.offsets(np.asarray(rows, np.int64)).tolist()
         return starts
 
     def holds(self, rows: int) -> bool:
-        """Whether the column has this many rows; of several runs the last may be shorter."""
+        """Return whether the column has this many rows; the last of several runs may be shorter."""
         runs = len(self.starts)
         if runs == 1:
             return self.run_rows == rows
         return (runs - 1) * self.run_rows < rows <= runs * self.run_rows
 
     def check_bounds(self, rows: int, size: int) -> None:
-        """No row may begin before the file or end after it: reading past a map kills the process."""
+        """Refuse rows that begin before the file or end after it: reading past a map kills the process."""
         if not self._is_within(rows, size):
             raise DamagedError(f"{self.path}: {size} bytes are too few for its {rows} rows; was it cut short?")
 
     def _is_within(self, rows: int, size: int) -> bool:
         lengths = self.lengths
         needed = rows * self.row_bytes if lengths is None else int(lengths.sum())
-        if needed > size:  # beyond it, the products below might run over
+        if needed > size:  # the products below might overflow
             return False
         if lengths is None:
             if self.begin is not None:
@@ -100,21 +100,21 @@ class Column:
 
 
 def plain_dtype(text: str) -> np.dtype[Any]:
-    """The dtype of plain numbers or texts that is written like this; numpy would make objects of other words."""
+    """Return the dtype of plain numbers or byte strings with this name; numpy would also accept names of objects."""
     if not _PLAIN.fullmatch(text):
-        raise ValueError(f"{text[:40]!r} is no dtype of plain numbers")
+        raise ValueError(f"{text[:40]!r} is not a dtype of plain numbers")
     return np.dtype(text)
 
 
 def whole_column(path: Path, dtype: Any, shape: tuple[int, ...], start: int) -> Column:
-    """A column whose rows all follow each other from `start`; `shape` counts the rows first."""
+    """Return a column whose rows follow each other from `start`; `shape` begins with the number of rows."""
     if not shape:
-        raise ValueError("a single number, where rows are expected")
+        raise ValueError("expected rows, found a single number")
     return Column(path, np.dtype(dtype), shape[1:], np.array([start], np.int64), max(1, shape[0]))
 
 
 def load(column: Column, rows: int, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
-    """All rows of a small column, in memory of their own, if it is of this dtype and shape."""
+    """Return all rows of a small column in memory of their own, if it has this dtype and row shape."""
     if (column.row_dtype, column.row_shape) != (np.dtype(dtype), shape) or not column.holds(rows):
         raise DamagedError(
             f"{column.path}: expected {rows} rows of {dtype} {shape}, "
@@ -122,17 +122,17 @@ def load(column: Column, rows: int, dtype: str, shape: tuple[int, ...]) -> NDArr
         )
     data = map_file(column.path)
     column.check_bounds(rows, len(data))
-    places = column.places(np.arange(rows))[:, None] + np.arange(column.row_bytes)
-    return np.asarray(data[places].view(dtype).reshape(rows, *shape))
+    indices = column.offsets(np.arange(rows))[:, None] + np.arange(column.row_bytes)
+    return np.asarray(data[indices].view(dtype).reshape(rows, *shape))
 
 
 def load_texts(column: Column, rows: int) -> list[bytes]:
-    """All rows of a column of texts."""
+    """Return all rows of a column of byte strings."""
     if column.row_dtype.kind != "S" or column.row_shape or not column.holds(rows):
-        raise DamagedError(f"{column.path}: its keys are not {rows} texts")
+        raise DamagedError(f"{column.path}: expected {rows} keys as byte strings")
     with damage_at(column.path):
         data = map_file(column.path)
-    column.check_bounds(rows, len(data))  # before memory is taken for them
+    column.check_bounds(rows, len(data))  # before memory is allocated for them
     texts: list[bytes] = []
     for start in column.starts.tolist():
         count = min(column.run_rows, rows - len(texts))
@@ -141,7 +141,7 @@ def load_texts(column: Column, rows: int) -> list[bytes]:
 
 
 def map_file(path: Path) -> NDArray[np.uint8]:
-    """The bytes of a file, mapped read-only; the map lives as long as the array."""
+    """Map the bytes of a file read-only; the map exists as long as the array."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(file).st_size
@@ -158,7 +158,7 @@ def map_file(path: Path) -> NDArray[np.uint8]:
 
 @contextmanager
 def damage_at(path: Path, *kinds: type[Exception]) -> Iterator[None]:
-    """Turn what a format's library raises about a broken file into our error, in one place."""
+    """Raise DamagedError for errors that a format's library raises about a broken file."""
     caught: tuple[type[Exception], ...] = (OSError, *kinds)
     try:
         yield

@@ -1,4 +1,4 @@
-"""HDF5: one file with contiguous datasets; libhdf5 tells their offsets and is closed before any data is read."""
+"""HDF5: one file with contiguous datasets. libhdf5 reports their offsets, and is closed before data is read."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _RAISED = LookupError, RuntimeError, ValueError, TypeError, OverflowError, NotIm
 
 
 def paths(stem: Path, facts: ShardFacts) -> list[Path]:
-    """The files of the shard."""
+    """Return the files of the shard."""
     return [stem.with_name(stem.name + SUFFIX)]
 
 
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
-    """The shard whose file begins with `stem`."""
+    """Open the shard whose file begins with `stem`."""
     (path,) = paths(stem, facts)
-    # Published files never change, so HDF5's lock only gets in the way (it fails on some network file systems).
+    # Published files never change, so HDF5's lock is not needed (and it fails on some network file systems).
     with damage_at(path, *_RAISED), h5py.File(path, "r", locking=False) as file:
         stored = {name: _column(path, file, name) for name in stored_names(facts)}
     _check_apart(path, stored.values())
@@ -40,12 +40,12 @@ def _column(path: Path, file: h5py.File, name: str) -> Column:
     if not isinstance(dataset, h5py.Dataset) or dataset.id.get_offset() is None:
         raise DamagedError(f"{path}: {name!r} is not one contiguous, uncompressed dataset")
     if dataset.external or dataset.is_virtual or dataset.chunks is not None or dataset.dtype.hasobject:
-        raise DamagedError(f"{path}: {name!r} has its numbers elsewhere than in one place of this file")
+        raise DamagedError(f"{path}: {name!r} does not have its numbers in one piece of this file")
     return whole_column(path, dataset.dtype, dataset.shape, dataset.id.get_offset())
 
 
 def _check_apart(path: Path, columns: Iterable[Column]) -> None:
-    """No two columns lie in the same place of the file."""
-    spans = sorted((int(one.starts[0]), one.run_rows * one.row_bytes) for one in columns)
+    """Refuse columns that overlap in the file."""
+    spans = sorted((int(column.starts[0]), column.run_rows * column.row_bytes) for column in columns)
     if any(start + length > after for (start, length), (after, _) in pairwise(spans)):
         raise DamagedError(f"{path}: its columns overlap")

@@ -1,8 +1,9 @@
-"""LMDB: one environment file; its B-tree is walked once to learn where each row lies; then it is mapped like others.
+"""LMDB: one environment file. Its B-tree is walked once to find each row; then the file is mapped like the others.
 
-liblmdb itself would hand out a pointer per row, but refuses to open a file twice in one process (a train and a val
-view of one pack do that) and must not cross a fork. The tree of a file that never changes again is simple: every row
-is an overflow run, or lies in a leaf. FORMAT.md draws the pages.
+How LMDB is read: liblmdb is not used, for three reasons. It refuses to open one file twice in a process, as a train and
+a val view of the same shard would. Its environments must not be used after a fork. Each `get` costs microseconds and a
+transaction. A published file never changes, so its tree is simple: every value is a run of overflow pages, or lies in a
+leaf. FORMAT.md draws the pages. test_foreign.py compares the walk with liblmdb for any number and size of rows.
 """
 
 from __future__ import annotations
@@ -22,37 +23,37 @@ from readers.contract.fields import IMAGE, KEY, LABEL, SIZE, Field
 from readers.contract.json_entry import Entry, Problem
 from readers.formats.column import Column, ShardFacts, damage_at, load, map_file, plain_dtype
 from readers.formats.shard import Shard
-from readers.formats.varying_size import SIZE_DTYPE, SIZE_SHAPE, Sizes, native_column
+from readers.formats.varying_size import SIZE_DTYPE, SIZE_SHAPE, RowSizes, native_column
 
 SUFFIX = ".lmdb"
 LAYOUT_KEY = b"layout"
 ALIGNMENT = 64
-"""Fields begin at multiples of this within a value."""
+"""Within a value, fields begin at multiples of this."""
 MOST_LAYOUT_BYTES = 1 << 16
 
 _META = struct.Struct("<IIQQ")  # magic, version, address, map size; after the page header
 _TREE = struct.Struct("<IHHQQQQQ")  # page size (of the first tree), flags, depth, 3 page counts, entries, root
 _PAGE = struct.Struct("<QHHHH")  # page number, padding, flags, lower, upper
 _NODE = struct.Struct("<HHHH")  # low and high half of the size or page number, flags, key size
-Places = NDArray[np.int64]
+Offsets = NDArray[np.int64]
 Node = tuple[bytes, int, int]
-"""An entry: its key, where its value begins, and the value's size."""
+"""An entry: its key, the offset of its value, and the value's size."""
 
 _MAGIC, _DATA_VERSION = 0xBEEFC0DE, 1
 _BRANCH, _LEAF, _BIG = 0x01, 0x02, 0x01
 
 
 def paths(stem: Path, facts: ShardFacts) -> list[Path]:
-    """The files of the shard."""
+    """Return the files of the shard."""
     return [stem.with_name(stem.name + SUFFIX)]
 
 
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
-    """The shard whose file begins with `stem`."""
+    """Open the shard whose file begins with `stem`."""
     (path,) = paths(stem, facts)
     with damage_at(path, struct.error, LookupError, ValueError, RecursionError, OverflowError, TypeError):
         data = map_file(path).data
-        *rows, (start, size) = _places(path, data, facts.rows)
+        *rows, (start, size) = _values(path, data, facts.rows)
         if size > MOST_LAYOUT_BYTES:
             raise DamagedError(f"{path}: a layout of {size} bytes is not possible")
         layout = _layout(path, data[start : start + size].tobytes())
@@ -61,26 +62,26 @@ def open_shard(stem: Path, facts: ShardFacts) -> Shard:
             raise DamagedError(f"{path}: has values that end beyond it; was it cut short?")
         if facts.native:
             return Shard(path, facts, *_native_columns(path, facts, layout, starts, lengths))
-        return Shard(path, facts, _columns(path, layout, starts, lengths), Sizes.fixed(facts))
+        return Shard(path, facts, _columns(path, layout, starts, lengths), RowSizes.fixed(facts))
 
 
-def _places(path: Path, data: memoryview, rows: int) -> list[tuple[int, int]]:
-    """Where the value of each row, and last the layout, begins, and its size. A wrong key ends the walk: a tree may
+def _values(path: Path, data: memoryview, rows: int) -> list[tuple[int, int]]:
+    """Return offset and size of the value of each row and, last, of the layout. A wrong key ends the walk: a tree may
     have entries without end."""
-    places: list[tuple[int, int]] = []
+    values: list[tuple[int, int]] = []
     for key, start, size in _nodes(path, data):
-        expected = row_key(len(places)) if len(places) < rows else LAYOUT_KEY
-        if key != expected or len(places) > rows:
-            raise DamagedError(f"{path}: its entry {len(places)} is {key[:40]!r}, expected {rows} rows and a layout")
-        places.append((start, size))
-    if len(places) != rows + 1:
-        raise DamagedError(f"{path}: expected {rows} numbered rows and a layout, found {len(places)} entries")
-    return places
+        expected = row_key(len(values)) if len(values) < rows else LAYOUT_KEY
+        if key != expected or len(values) > rows:
+            raise DamagedError(f"{path}: its entry {len(values)} is {key[:40]!r}, expected {rows} rows and a layout")
+        values.append((start, size))
+    if len(values) != rows + 1:
+        raise DamagedError(f"{path}: expected {rows} numbered rows and a layout, found {len(values)} entries")
+    return values
 
 
 @dataclass(frozen=True)
 class Part:
-    """What the layout record says of one part of every value; `offset` is None where it differs from row to row."""
+    """The layout of one part of every value; `offset` is None where it differs from row to row."""
 
     offset: int | None
     dtype: np.dtype[Any]
@@ -90,8 +91,8 @@ class Part:
         return {"offset": self.offset, "dtype": self.dtype.str, "shape": list(self.shape)}
 
 
-def begins_and_end(lengths: Sequence[Places]) -> list[Places]:
-    """Where in its value each part begins, given the lengths of each in every row; last, where the values end."""
+def begins_and_end(lengths: Sequence[Offsets]) -> list[Offsets]:
+    """Return where in its value each part begins, given its length in every row; last, where the values end."""
     begins = []
     end = np.zeros_like(lengths[0])
     for length in lengths:
@@ -101,12 +102,12 @@ def begins_and_end(lengths: Sequence[Places]) -> list[Places]:
 
 
 def row_key(row: int) -> bytes:
-    """The key of a row in the environment: fixed width, so that they sort by number."""
+    """Return the key of a row in the environment: of fixed width, so that keys sort by number."""
     return b"%08d" % row
 
 
 def _layout(path: Path, text: bytes) -> dict[str, Part]:
-    """The layout record: what each value holds, and at which offset."""
+    """Read the layout record: the parts of each value, and their offsets."""
     problems: list[Problem] = []
     parts = {}
     document = json.loads(text)
@@ -127,8 +128,8 @@ def _dtype(entry: Entry, text: str) -> np.dtype[Any]:
         return np.dtype("V1")
 
 
-def _columns(path: Path, layout: Mapping[str, Part], starts: Places, lengths: Places) -> dict[str, Column]:
-    """The columns of rows of one size: each at one offset of every value."""
+def _columns(path: Path, layout: Mapping[str, Part], starts: Offsets, lengths: Offsets) -> dict[str, Column]:
+    """Return the columns of rows of one size: each at one offset in every value."""
     columns = {}
     for name, part in layout.items():
         if part.offset is None or None in part.shape:
@@ -137,7 +138,7 @@ def _columns(path: Path, layout: Mapping[str, Part], starts: Places, lengths: Pl
         if (lengths - part.offset < columns[name].row_bytes).any():
             raise DamagedError(f"{path}: layout.{name}: reaches past the end of a value")
     if set(columns) != {IMAGE, LABEL, KEY}:
-        raise DamagedError(f"{path}: has not image, label and key")
+        raise DamagedError(f"{path}: its layout does not have image, label and key")
     begins = begins_and_end([np.array([columns[name].row_bytes]) for name in (IMAGE, LABEL, KEY)])
     if [layout[name].offset for name in (IMAGE, LABEL, KEY)] != [int(begin[0]) for begin in begins[:-1]]:
         raise DamagedError(f"{path}: layout: image, label and key do not follow each other")
@@ -145,18 +146,18 @@ def _columns(path: Path, layout: Mapping[str, Part], starts: Places, lengths: Pl
 
 
 def _native_columns(
-    path: Path, facts: ShardFacts, layout: Mapping[str, Part], starts: Places, lengths: Places
-) -> tuple[dict[str, Column], Sizes]:
-    """The columns of native rows: each begins after the one before it, so every value must end where they all do."""
+    path: Path, facts: ShardFacts, layout: Mapping[str, Part], starts: Offsets, lengths: Offsets
+) -> tuple[dict[str, Column], RowSizes]:
+    """Return the columns and sizes of native rows. Parts follow each other; a value ends with its last part."""
     key = layout[KEY].dtype
     if layout != native_layout(facts.fields, key):
-        raise DamagedError(f"{path}: its layout is not that of rows of the sizes of their own")
+        raise DamagedError(f"{path}: its layout is not the one of native rows")
     size = Column(path, np.dtype(SIZE_DTYPE), SIZE_SHAPE, starts, 1)
-    sizes = Sizes.checked(path, load(size, facts.rows, SIZE_DTYPE, SIZE_SHAPE), facts)
-    size_bytes, key_bytes = (np.full(facts.rows, one) for one in (size.row_bytes, key.itemsize))
+    sizes = RowSizes.checked(path, load(size, facts.rows, SIZE_DTYPE, SIZE_SHAPE), facts)
+    size_bytes, key_bytes = (np.full(facts.rows, length) for length in (size.row_bytes, key.itemsize))
     _, *begins, key_begin, end = begins_and_end([size_bytes, *map(sizes.bytes, facts.fields), key_bytes])
     if not np.array_equal(end, lengths):
-        raise DamagedError(f"{path}: its values are not as long as the sizes of the rows give")
+        raise DamagedError(f"{path}: its values do not have the lengths that follow from the sizes of the rows")
     columns = {
         field.name: native_column(path, field, starts + begin, sizes)
         for field, begin in zip(facts.fields, begins, strict=True)
@@ -165,7 +166,7 @@ def _native_columns(
 
 
 def native_layout(fields: Sequence[Field], key: np.dtype[Any]) -> dict[str, Part]:
-    """The only layout of native rows: where the first field ends, and so where the others begin, differs by row."""
+    """Return the only layout of native rows. Where a field follows the first field, its offset differs by row."""
     size = Part(0, np.dtype(SIZE_DTYPE), SIZE_SHAPE)
     first, *others = (Part(None, np.dtype(field.dtype), field.shape) for field in fields)
     parts = [size, replace(first, offset=ALIGNMENT), *others, Part(None, key, ())]
@@ -173,7 +174,7 @@ def native_layout(fields: Sequence[Field], key: np.dtype[Any]) -> dict[str, Part
 
 
 def _nodes(path: Path, data: memoryview) -> Iterator[Node]:
-    """Every entry in key order."""
+    """Yield every entry in key order."""
     header = _PAGE.size
     magic, version, _, _ = _META.unpack_from(data, header)
     if (magic, version) != (_MAGIC, _DATA_VERSION):
@@ -195,21 +196,21 @@ def _nodes(path: Path, data: memoryview) -> Iterator[Node]:
 
 
 def _transaction(data: memoryview, trees: int) -> int:
-    """The number of the transaction that wrote a meta page: it follows the two trees and the last page's number."""
+    """Return the number of the transaction that wrote a meta page; it follows two trees and the last page's number."""
     number: int = struct.unpack_from("<Q", data, trees + 2 * _TREE.size + 8)[0]
     return number
 
 
 def _walk(path: Path, data: memoryview, page_size: int, page: int, depth: int, left: Iterator[int]) -> Iterator[Node]:
-    """The entries below a page. `left` has one for each page of the file: a tree that needs more goes in circles."""
+    """Yield the entries below a page. `left` has one item for each page of the file: a circular tree needs more."""
     if next(left, None) is None:
         raise DamagedError(f"{path}: its tree has more pages than the file")
     start = page * page_size
     _, _, flags, lower, _ = _PAGE.unpack_from(data, start)
     if flags != (_LEAF if depth == 1 else _BRANCH) or lower > page_size:
-        raise DamagedError(f"{path}: page {page} is no {'leaf' if depth == 1 else 'branch'} of the tree")
+        raise DamagedError(f"{path}: page {page} is not a {'leaf' if depth == 1 else 'branch'} of the tree")
     pointers = struct.unpack_from(f"<{(lower - _PAGE.size) // 2}H", data, start + _PAGE.size)
-    if not pointers:  # an empty page that its parents name over and over would be walked for ever
+    if not pointers:  # a tree that names an empty page again and again would be walked for ever
         raise DamagedError(f"{path}: page {page} is empty")
     for pointer in pointers:
         node = start + pointer

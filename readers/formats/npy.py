@@ -1,4 +1,4 @@
-"""npy: one plain `.npy` file per column."""
+"""npy: one plain `.npy` file for each column."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from readers.formats.shard import Shard
 from readers.formats.varying_size import rows_of, stored_names
 
 LIKELY = 256
-"""More bytes than the header of a column has, unless it has many sides."""
+"""Enough bytes for the header of a column, unless its shape is very long."""
 
 _START = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(rb"\{'descr': '([|<][ufS]\d+)', 'fortran_order': False, 'shape': \(([\d, ]+)\), \} *\n")
 
 
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
-    """The shard whose files begin with `stem`."""
+    """Open the shard whose files begin with `stem`."""
     names = [name for name in stored_names(facts) if name != KEY]
     columns, sizes = rows_of(facts, {name: _column(column_path(stem, name)) for name in names})
     return Shard(stem, facts, columns, sizes, lambda: load_texts(_column(column_path(stem, KEY)), facts.rows))
 
 
 def paths(stem: Path, facts: ShardFacts) -> list[Path]:
-    """The files of the shard."""
+    """Return the files of the shard."""
     return [column_path(stem, name) for name in stored_names(facts)]
 
 
 def column_path(stem: Path, name: str) -> Path:
-    """Where a column of the shard lies."""
+    """Return the file of a column of the shard."""
     return Path(f"{stem}.{name}.npy")
 
 
 def _column(path: Path) -> Column:
-    """Read the header as our packer writes it; numpy's own reader evaluates whatever expression stands there."""
+    """Read a header in the form that our packer writes. numpy's own reader evaluates any expression in it."""
     start = _head(path, LIKELY)
     end = 10 + int.from_bytes(start[8:10], "little")
     header = (start if end <= LIKELY else _head(path, end))[10:end]
     found = _HEADER.fullmatch(header)
     if start[:8] != _START or len(header) < end - 10 or found is None:
-        raise DamagedError(f"{path}: its header is not that of a .npy file of plain numbers; run packer verify")
+        raise DamagedError(f"{path}: its header is not one of a .npy file of plain numbers; run packer verify")
     with damage_at(path, ValueError, TypeError, OverflowError):
         shape = tuple(int(part) for part in found[2].decode().split(",") if part.strip())
         return whole_column(path, plain_dtype(found[1].decode()), shape, end)
 
 
 def _head(path: Path, count: int) -> bytes:
-    """The first bytes of a file; a file object would cost five times as much, for every column of every shard."""
+    """Return the first bytes of a file. A file object, of every column of every shard, takes five times as long."""
     with damage_at(path):
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

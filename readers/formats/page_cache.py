@@ -1,4 +1,4 @@
-"""What the kernel is told of mapped bytes, that they will be needed or are done with, and what it tells of them."""
+"""Requests to the kernel about mapped bytes: read them ahead, drop them, and report which are in memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 Spans = Sequence[tuple[int, int]]
-"""Where bytes begin and end."""
+"""The first byte of each span, and the byte after its last."""
 
 
 def absent(path: Path, data: Bytes, starts: Sequence[int]) -> list[int]:
-    """Which of these places of a mapped file are not in memory; where the kernel does not tell, all of them."""
-    if not _tells_what_is_in_memory(path):
+    """Return the indices of those `starts` that are not in memory; all of them where the kernel does not report it."""
+    if not _reports_memory(path):
         return list(range(len(starts)))
     base, flag, mincore = _address(data), ctypes.create_string_buffer(1), _libc().mincore
     return [
@@ -30,8 +30,8 @@ def absent(path: Path, data: Bytes, starts: Sequence[int]) -> list[int]:
     ]
 
 
-def want(data: Bytes, spans: Spans) -> None:
-    """Have these spans of a mapped file read; this does not wait for the disk."""
+def prefetch(data: Bytes, spans: Spans) -> None:
+    """Ask the kernel to read these spans of a mapped file; this does not wait for the disk."""
     base = _address(data)
     for start, stop in spans:
         page = (base + start) & -mmap.PAGESIZE
@@ -39,22 +39,22 @@ def want(data: Bytes, spans: Spans) -> None:
 
 
 def resident(path: Path, data: Bytes, spans: Spans) -> tuple[int, int] | None:
-    """How many pages of these spans are in memory, and how many there are; None where the kernel does not tell."""
-    if not _tells_what_is_in_memory(path):
+    """Return how many pages of these spans are in memory, and how many there are; None where that is not reported."""
+    if not _reports_memory(path):
         return None
-    base, there, pages = _address(data), 0, 0
+    base, cached, pages = _address(data), 0, 0
     for start, stop in spans:
         page = (base + start) & -mmap.PAGESIZE
         flags = np.zeros(-(-(base + stop - page) // mmap.PAGESIZE), np.uint8)
         if _libc().mincore(page, base + stop - page, flags.ctypes.data_as(ctypes.c_char_p)):
             return None
-        there += int((flags & 1).sum())
+        cached += int((flags & 1).sum())
         pages += len(flags)
-    return there, pages
+    return cached, pages
 
 
-def let_go(path: Path, data: Bytes, spans: Spans) -> None:
-    """Take these spans out of this process and out of the page cache, but for pages that others use."""
+def drop(path: Path, data: Bytes, spans: Spans) -> None:
+    """Remove these spans from this process and from the page cache, except pages that other processes use."""
     base = _address(data)
     file = os.open(path, os.O_RDONLY)
     try:
@@ -71,14 +71,17 @@ def _address(data: Bytes) -> int:
 
 
 @cache
-def _tells_what_is_in_memory(path: Path) -> bool:
-    """The kernel tells only those who may write the file; to others all of it seems to be in memory."""
+def _reports_memory(path: Path) -> bool:
+    """Return whether the kernel reports which pages of a file are in memory.
+
+    It does so only to processes that may write the file; to others every page seems to be in memory.
+    """
     return os.access(path, os.W_OK) or path.stat().st_uid == os.geteuid()
 
 
 @cache
 def _libc() -> Any:
-    """The C library, which is called without the GIL; `mmap.madvise` of Python holds it while the disk is busy."""
+    """Return libc, which is called without the GIL. Python's `mmap.madvise` holds it while the disk is busy."""
     libc = ctypes.CDLL(None)
     libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)

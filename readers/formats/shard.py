@@ -1,4 +1,4 @@
-"""An opened shard: its columns as places in memory-mapped files, whatever the format."""
+"""`Shard`: an opened shard of any format, read as columns of memory-mapped files."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, Field
 from readers.formats.column import Column, ShardFacts, damage_at, load_texts, map_file
-from readers.formats.page_cache import absent, let_go, resident, want
-from readers.formats.varying_size import Sizes
+from readers.formats.page_cache import absent, drop, prefetch, resident
+from readers.formats.varying_size import RowSizes
 
 SMALL = 16 << 10
-"""Rows of fewer bytes are copied together where they can be: the calls cost more than the copies."""
+"""Smaller rows are copied together where possible: the calls cost more than the copies."""
 
 Keys = Sequence[bytes]
 
 
 class Shard:
-    """The columns of one shard. Files are mapped when first read; only `pixels` gives a view of a map away."""
+    """The columns of one shard. Files are mapped when first read; only `pixels` returns a view of a map."""
 
     def __init__(
         self,
         path: Path,
         facts: ShardFacts,
         columns: Mapping[str, Column],
-        sizes: Sizes,
+        sizes: RowSizes,
         keys: Callable[[], Keys] | None = None,
     ) -> None:
         self.path = path
@@ -41,57 +41,57 @@ class Shard:
         self._maps: dict[Path, NDArray[np.uint8]] = {}
         for field in facts.fields:
             self._check(field)
-        for one in {column.path for column in columns.values()}:
-            with damage_at(one):
-                self._check_bounds(one, one.stat().st_size)
+        for file in {column.path for column in columns.values()}:
+            with damage_at(file):
+                self._check_bounds(file, file.stat().st_size)
 
-    def read(self, name: str, rows: Sequence[int], out: NDArray[Any], slots: Sequence[int]) -> None:
-        """Copy rows of a column that is not native into `out`: the n-th of `rows` into `out[slots[n]]`."""
+    def read(self, name: str, rows: Sequence[int], out: NDArray[Any], targets: Sequence[int]) -> None:
+        """Copy rows of a column that is not native into `out`: the n-th of `rows` into `out[targets[n]]`."""
         column = self._columns[name]
         data = self._map(column.path)
         size = column.row_bytes
         flat = out.reshape(len(out), -1).view(np.uint8)
-        begin, first = column.begin, slots[0]
-        if size < SMALL and begin is not None and slots[-1] - first == len(slots) - 1:
+        begin, first = column.begin, targets[0]
+        if size < SMALL and begin is not None and targets[-1] - first == len(targets) - 1:
             run = data[begin : begin + column.run_rows * size].reshape(column.run_rows, size)
-            places = np.asarray(rows, np.int64)
-            np.take(run, places, 0, out=flat[first : first + len(slots)], mode="clip")  # "raise" would copy twice
+            indices = np.asarray(rows, np.int64)
+            np.take(run, indices, 0, out=flat[first : first + len(targets)], mode="clip")  # "raise" would copy twice
             return
-        for slot, start in zip(slots, column.starts_of(rows), strict=True):
-            flat[slot] = data[start : start + size]
+        for target, start in zip(targets, column.starts_of(rows), strict=True):
+            flat[target] = data[start : start + size]
 
     def pixels(self, field: Field, row: int) -> NDArray[Any]:
-        """One row of a field, native or not, as it lies in the map: to be copied from, and not to be kept."""
+        """Return a view of one row of a field in the map, native or not: copy from it, do not keep it."""
         column = self._columns[field.name]
         shape = field.row_shape(*self.size(row))
         ((start, stop),) = self._spans(field, [row])
         return self._map(column.path)[start:stop].view(column.row_dtype).reshape(shape)
 
     def row(self, field: Field, row: int) -> NDArray[Any]:
-        """One row of a field, native or not, in memory of its own."""
+        """Return one row of a field, native or not, in memory of its own."""
         return self.pixels(field, row).copy()
 
-    def want(self, fields: Sequence[Field], rows: Sequence[int]) -> None:
-        """Have these rows read from the disk before they are needed; what a row is made of comes and goes together."""
+    def prefetch(self, fields: Sequence[Field], rows: Sequence[int]) -> None:
+        """Ask the kernel to read these rows from the disk. Only the first field is looked up in memory."""
         first = self._columns[fields[0].name]
         missing = absent(first.path, self._map(first.path), first.starts_of(rows))
         for field in fields if missing else ():
             path = self._columns[field.name].path
-            want(self._map(path), self._spans(field, [rows[number] for number in missing]))
+            prefetch(self._map(path), self._spans(field, [rows[number] for number in missing]))
 
     def resident(self, field: Field, rows: Sequence[int]) -> tuple[int, int] | None:
-        """How many pages of these rows are in memory, and how many there are; None where the kernel does not tell."""
+        """Return how many pages of these rows are in memory, and how many there are; None if not reported."""
         path = self._columns[field.name].path
         return resident(path, self._map(path), self._spans(field, rows))
 
-    def let_go(self, fields: Sequence[Field], rows: Sequence[int]) -> None:
-        """These rows are not needed again soon."""
+    def drop(self, fields: Sequence[Field], rows: Sequence[int]) -> None:
+        """Remove these rows from the page cache: they are not needed again soon."""
         for field in fields:
             path = self._columns[field.name].path
-            let_go(path, self._map(path), self._spans(field, rows))
+            drop(path, self._map(path), self._spans(field, rows))
 
     def _spans(self, field: Field, rows: Sequence[int]) -> list[tuple[int, int]]:
-        """Where in their file rows of a field begin and end."""
+        """Return where rows of a field begin and end in their file."""
         column = self._columns[field.name]
         starts = column.starts_of(rows)
         if column.lengths is None:
@@ -100,11 +100,11 @@ class Shard:
         return [(start, start + length) for start, length in zip(starts, lengths, strict=True)]
 
     def size(self, row: int) -> tuple[int, int]:
-        """Height and width of a row."""
+        """Return height and width of a row."""
         return self._sizes[row]
 
     def key(self, row: int) -> str:
-        """The key of a row."""
+        """Return the key of a row."""
         if self._keys is None:
             keys = self._load_keys() if self._load_keys else load_texts(self._columns[KEY], self.facts.rows)
             if len(keys) != self.facts.rows:
@@ -117,8 +117,8 @@ class Shard:
         found = column.row_dtype, column.row_shape
         if found != (np.dtype(field.dtype), field.shape) or not column.holds(self.facts.rows):
             raise DamagedError(
-                f"{column.path}: the pack says {self.facts.rows} rows of {field.dtype} {field.shape} for "
-                f"{field.name!r}, the file has {len(column.starts)} runs of {column.run_rows} rows of "
+                f"{column.path}: expected {self.facts.rows} rows of {field.dtype} {field.shape} for "
+                f"{field.name!r}, found {len(column.starts)} runs of {column.run_rows} rows of "
                 f"{column.row_dtype.str} {column.row_shape}"
             )
 
@@ -130,7 +130,7 @@ class Shard:
         return self._maps[path]
 
     def _check_bounds(self, path: Path, size: int) -> None:
-        """Before memory is taken for a row: it must be in the file."""
+        """Check that every row lies in the file, before memory is allocated for one."""
         for column in self._columns.values():
             if column.path == path:
                 column.check_bounds(self.facts.rows, size)

@@ -1,4 +1,4 @@
-"""Native rows: where each lies follows from the sizes of all. What a shard says of both is believed where it agrees."""
+"""Native rows: the position of each follows from the sizes of all, and a shard that stores others is refused."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _MOST_BYTES = 2.0**62
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """Height and width of every row of a shard: at least 1x1, and so that no sum of the rows' bytes runs over."""
+class RowSizes:
+    """Height and width of every row of a shard: at least 1x1, and small enough that no sum of bytes overflows."""
 
     values: NDArray[Any]
 
     @classmethod
-    def fixed(cls, facts: ShardFacts) -> Sizes:
-        """Those of rows that are not native: all the same, in the memory of one."""
+    def fixed(cls, facts: ShardFacts) -> RowSizes:
+        """Return the sizes of rows that are not native: all equal, in the memory of one."""
         return cls(np.broadcast_to(np.array(facts.fields[0].size, np.int64), (facts.rows, 2)))
 
     @classmethod
-    def checked(cls, path: Path, values: NDArray[Any], facts: ShardFacts) -> Sizes:
-        """The sizes, if they are possible. Whether the rows then lie within their file, each column checks."""
+    def checked(cls, path: Path, values: NDArray[Any], facts: ShardFacts) -> RowSizes:
+        """Return the sizes if they are possible. Each column checks later that its rows lie within the file."""
         if values.shape != (facts.rows, 2) or not values.all():
             raise DamagedError(f"{path}: expected the heights and widths of {facts.rows} rows, all from 1 on")
         pixels = float((values[:, 0].astype(np.float64) * values[:, 1]).sum())
         if pixels * max(field.pixel_bytes for field in facts.fields) >= _MOST_BYTES:
-            raise DamagedError(f"{path}: its rows are said to have {pixels:.0f} pixels, more than any file holds")
+            raise DamagedError(f"{path}: its sizes add up to {pixels:.0f} pixels, more than any file holds")
         return cls(values)
 
     def __getitem__(self, row: int) -> tuple[int, int]:
@@ -45,27 +45,27 @@ class Sizes:
         return height, width
 
     def bytes(self, field: Field) -> NDArray[np.int64]:
-        """How many bytes each row of a field has."""
+        """Return the number of bytes of each row of a field."""
         heights, widths = self.values.astype(np.int64).T
         return np.asarray(heights * widths * field.pixel_bytes)
 
 
-def native_column(path: Path, field: Field, starts: NDArray[np.int64], sizes: Sizes) -> Column:
-    """A field's rows, each beginning at one of `starts`."""
+def native_column(path: Path, field: Field, starts: NDArray[np.int64], sizes: RowSizes) -> Column:
+    """Return the column of a native field, whose rows begin at `starts`."""
     return Column(path, np.dtype(field.dtype), field.shape, starts, 1, sizes.bytes(field))
 
 
 def stored_names(facts: ShardFacts) -> tuple[str, ...]:
-    """The columns of a shard in a format that knows no rows of different lengths."""
+    """Return the columns of a shard in a format that has no rows of different lengths."""
     fields = tuple(field.name for field in facts.fields)
     return (*fields, SIZE, *map(START.format, fields), KEY) if facts.native else (*fields, KEY)
 
 
-def rows_of(facts: ShardFacts, stored: Mapping[str, Column]) -> tuple[Mapping[str, Column], Sizes]:
-    """The stored columns with those of native fields, which are flat, cut into rows; and the sizes of these."""
+def rows_of(facts: ShardFacts, stored: Mapping[str, Column]) -> tuple[Mapping[str, Column], RowSizes]:
+    """Return the columns and sizes of a shard whose native fields are stored flat: here they are cut into rows."""
     if not facts.native:
-        return stored, Sizes.fixed(facts)
-    sizes = Sizes.checked(stored[SIZE].path, load(stored[SIZE], facts.rows, SIZE_DTYPE, SIZE_SHAPE), facts)
+        return stored, RowSizes.fixed(facts)
+    sizes = RowSizes.checked(stored[SIZE].path, load(stored[SIZE], facts.rows, SIZE_DTYPE, SIZE_SHAPE), facts)
     columns = {name: column for name, column in stored.items() if name == KEY}
     for field in facts.fields:
         starts = load(stored[START.format(field.name)], facts.rows, "<u8", ())
@@ -75,7 +75,7 @@ def rows_of(facts: ShardFacts, stored: Mapping[str, Column]) -> tuple[Mapping[st
 
 
 def _back_to_back(flat: Column, field: Field, lengths: NDArray[np.int64], starts: NDArray[Any]) -> NDArray[np.int64]:
-    """Where in the file the rows of a flat column begin; `starts`, as stored, must be the indices that follow."""
+    """Return where the rows of a flat column begin in the file. `starts`, as stored, must agree with the sizes."""
     itemsize = np.dtype(field.dtype).itemsize
     before = np.cumsum(lengths) - lengths  # in bytes
     if (flat.row_dtype, flat.row_shape) != (np.dtype(field.dtype), ()) or flat.run_rows * itemsize != lengths.sum():
@@ -84,5 +84,5 @@ def _back_to_back(flat: Column, field: Field, lengths: NDArray[np.int64], starts
             f"{field.name!r}, found {flat.run_rows} of {flat.row_dtype.str} {flat.row_shape}"
         )
     if not np.array_equal(starts, (before // itemsize).astype(np.uint64)):
-        raise DamagedError(f"{flat.path}: the rows of {field.name!r} are said to begin elsewhere than their sizes give")
+        raise DamagedError(f"{flat.path}: the stored starts of {field.name!r} do not follow from the sizes of its rows")
     return np.asarray(flat.starts[0] + before)

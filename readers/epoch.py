@@ -1,0 +1,115 @@
+"""`Epoch`: one pass through the rows, computed for each rank and never stored; `Window`: a shuffle near the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from readers.contract.errors import RequestError
+from readers.permutation import Numbers, Permutation, Words, keys_of
+
+CHUNK = 1024
+"""Rows that are computed at once: a quarter of a millisecond."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """How far `shuffle="window"` shuffles: blocks of rows in random order, then rows within so many blocks.
+
+    Each row is as likely in one batch as in another, but neighbours meet more often than by chance: a batch is drawn
+    from `block * blocks` rows, of `blocks` random positions in the data set.
+    """
+
+    block: int = 64
+    blocks: int = 32
+
+    def __post_init__(self) -> None:
+        if min(self.block, self.blocks) < 1:
+            raise RequestError(f"{self!r}: expected numbers from 1 on")
+
+
+End = Literal["drop", "pad", "keep"]
+"""How to treat the rows that do not fill a round of all ranks: leave them out, add other rows, or give some ranks one
+row more."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A pass through the rows from `start` on, for one rank. It holds no list of rows."""
+
+    rows: int
+    seed: int
+    number: int
+    shuffle: bool | Window
+    start: int
+    rank: int
+    world_size: int
+    end: End
+
+    @property
+    def count(self) -> int:
+        """The number of rows that this rank gets."""
+        rest = self.rows - self.start
+        if self.end == "drop":
+            return rest // self.world_size
+        short = 0 if self.end == "pad" else self.rank
+        return max(0, -(-(rest - short) // self.world_size))
+
+    @property
+    def padding(self) -> int:
+        """The number of rows that come twice, over all ranks, so that all get the same number."""
+        return max(0, self.count * self.world_size - (self.rows - self.start)) if self.end == "pad" else 0
+
+    def take(self, first: int, stop: int) -> Numbers:
+        """Return this rank's rows from its `first` up to `stop`."""
+        steps = np.arange(first, min(stop, self.count), dtype=np.int64)
+        return self.at((self.start + self.rank + steps * self.world_size) % self.rows)
+
+    def chunks(self, size: int) -> Iterator[Numbers]:
+        """Yield all rows of this rank, `size` at a time; the last may be fewer."""
+        computed = max(1, CHUNK // size) * size
+        for first in range(0, self.count, computed):
+            rows = self.take(first, first + computed)
+            for begin in range(0, len(rows), size):
+                yield rows[begin : begin + size]
+
+    def at(self, positions: Numbers) -> Numbers:
+        """Return the rows at these positions of the epoch's order, which is the same for all ranks."""
+        if self.shuffle is False or not len(positions):
+            return positions
+        if self.shuffle is True:
+            return Permutation(self.rows, self._keys("rows"))(positions)
+        return self._of_blocks(self._within_windows(positions, self.shuffle), self.shuffle.block)
+
+    def consumed(self, received: int) -> int:
+        """Return how many rows all ranks have received when each has received `received`."""
+        return min(self.rows, self.start + received * self.world_size)
+
+    def _within_windows(self, positions: Numbers, window: Window) -> Numbers:
+        size = window.block * window.blocks
+        out = np.empty_like(positions)
+        numbers = positions // size
+        for number in np.unique(numbers).tolist():
+            mine, first = numbers == number, number * size
+            inside = Permutation(min(size, self.rows - first), self._keys("window", number))
+            out[mine] = first + inside(positions[mine] - first)
+        return out
+
+    def _of_blocks(self, positions: Numbers, block: int) -> Numbers:
+        """Return the rows at these positions when whole blocks are shuffled. The rows that fill no block lie together
+        between two blocks, or at either end."""
+        blocks, rest = divmod(self.rows, block)
+        if not blocks:
+            return positions
+        before = int(self._keys("rest")[0] % np.uint64(blocks + 1)) * block
+        in_rest = (positions >= before) & (positions < before + rest)
+        whole = np.where(positions >= before + rest, positions - rest, np.minimum(positions, blocks * block - 1))
+        numbers, steps = np.divmod(whole, block)
+        shuffled = Permutation(blocks, self._keys("blocks"))
+        return np.where(in_rest, blocks * block + positions - before, shuffled(numbers) * block + steps)
+
+    def _keys(self, *words: int | str) -> Words:
+        return keys_of(self.seed, self.number, *words)

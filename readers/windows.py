@@ -1,0 +1,71 @@
+"""Windows of pictures: where they lie, and copies of them out of pictures that may be smaller than the window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Size = tuple[int, int]
+"""Height and width."""
+Index = tuple[Any, slice, slice]
+"""An index of the last two axes, for arrays of numpy and for tensors."""
+CopyPixels = Callable[[NDArray[Any], NDArray[Any]], object]
+"""`copy(out, pixels)` writes pixels into an array: as they are, or converted to the other form of label."""
+
+
+def spare_pixels(picture: Sequence[int] | NDArray[Any], window: Size) -> NDArray[np.int64]:
+    """Return how much higher and wider a picture is than the window; negative where the picture is smaller."""
+    return np.asarray(picture, np.int64) - np.asarray(window, np.int64)
+
+
+def centered(spare: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where a window in the middle begins. Of an odd number of spare pixels the last is cut, or padded."""
+    return np.abs(spare) // 2 * np.sign(spare)
+
+
+def overlap(picture: Sequence[int], window: Sequence[int], top: int, left: int) -> tuple[Index, Index]:
+    """Return the part of a picture that lies in a window, as an index of the picture and as an index of the window.
+
+    The window begins at line `top` and column `left` of the picture. Both are negative where the window begins outside.
+    """
+    lines, columns = (
+        slice(max(0, start), min(side, start + length))
+        for side, length, start in zip(picture[-2:], window[-2:], (top, left), strict=True)
+    )
+    down, right = (slice(part.start - start, part.stop - start) for part, start in ((lines, top), (columns, left)))
+    return (..., lines, columns), (..., down, right)
+
+
+@dataclass(frozen=True)
+class BatchWindows:
+    """The window of each row of a batch: where it begins, which may be outside of the picture, and whether to flip."""
+
+    size: Size | None
+    pad: float
+    tops: list[int]
+    lefts: list[int]
+    flips: list[bool]
+
+    def copy(self, target: int, pixels: NDArray[Any], out: NDArray[Any], copy: CopyPixels, padding: float) -> None:
+        """Copy the window of the batch's row `target` into `out`. Only the window's lines are read."""
+        part, inside = overlap(pixels.shape, out.shape, self.tops[target], self.lefts[target])
+        covered = out[inside]
+        if covered.shape != out.shape:
+            out[...] = padding
+        copy(covered, pixels[part])
+        if self.flips[target]:
+            mirror(out)
+
+
+def mirror(pixels: NDArray[Any]) -> None:
+    """Reverse the last axis, in place."""
+    words = 8 // pixels.itemsize
+    if pixels.itemsize == 1 and pixels.shape[-1] % words == 0 and pixels.flags.c_contiguous:
+        eights = pixels.view(np.uint64)
+        eights[...] = eights[..., ::-1].byteswap()
+    else:
+        pixels[...] = pixels[..., ::-1].copy()
