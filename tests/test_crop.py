@@ -1,4 +1,4 @@
-"""Crops: one window of image and label, the same of both, and what is ignored where there is no picture."""
+"""Crops: the same window of image and label, with ignored pixels outside of the picture."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from packer.bench.copy_loop import middle
 from readers import CenterCrop, RandomCrop, RequestError
+from readers.crop import CropAndFlip
+from readers.windows import overlap
 
 SIDE = st.one_of(st.integers(1, 4), st.integers(1, 70))
 
@@ -17,12 +20,12 @@ SIDE = st.one_of(st.integers(1, 4), st.integers(1, 70))
 def test_a_random_crop_is_one_window_of_image_and_label(
     source: tuple[int, int], size: tuple[int, int], seed: int, dtype: str
 ) -> None:
-    """Every pixel names its place, so that a window shows where it lay."""
+    """Every pixel holds its own index, so a window shows which part of the picture it is."""
     height, width = source
-    places = np.arange(1, height * width + 1, dtype=np.int32).reshape(source)
+    numbered = np.arange(1, height * width + 1, dtype=np.int32).reshape(source)
     torch.manual_seed(seed)
     image, label = RandomCrop(size, pad=-1)(
-        torch.from_numpy(np.stack([places] * 3)), torch.from_numpy((places % 250).astype(dtype))
+        torch.from_numpy(np.stack([numbered] * 3)), torch.from_numpy((numbered % 250).astype(dtype))
     )
     assert (image.shape, label.shape) == ((3, *size), size)
     inside = image[0].numpy() > 0
@@ -34,7 +37,7 @@ def test_a_random_crop_is_one_window_of_image_and_label(
     assert np.array_equal(steps, (rows - rows[0]) * width + columns - columns[0])
 
 
-def test_random_crops_reach_every_place() -> None:
+def test_random_crops_reach_every_position() -> None:
     image, label = torch.arange(4).view(1, 1, 4).repeat(3, 1, 1), torch.zeros(1, 4, dtype=torch.uint8)
     crops = [RandomCrop((1, 3))(image, label)[0][0, 0].tolist() for _ in range(100)]
     assert {tuple(crop) for crop in crops} == {(0, 1, 2), (1, 2, 3)}
@@ -42,7 +45,7 @@ def test_random_crops_reach_every_place() -> None:
     assert {tuple(crop) for crop in padded} == {(0, 1, 2, 3, 9, 9), (9, 0, 1, 2, 3, 9), (9, 9, 0, 1, 2, 3)}
 
 
-def test_a_center_crop_is_the_middle_and_the_odd_pixel_goes_at_the_end() -> None:
+def test_a_center_crop_drops_or_pads_the_odd_pixel_at_the_end() -> None:
     image, label = torch.arange(5).view(1, 1, 5), torch.arange(5, dtype=torch.uint8).view(1, 5)
     assert CenterCrop((1, 2))(image, label)[0].flatten().tolist() == [1, 2]
     assert CenterCrop((1, 8))(image, label)[1].flatten().tolist() == [255, 0, 1, 2, 3, 4, 255, 255]
@@ -50,14 +53,36 @@ def test_a_center_crop_is_the_middle_and_the_odd_pixel_goes_at_the_end() -> None
     assert CenterCrop((2, 5), pad=7)(image, planes)[1].flatten(1).tolist() == [[1] * 5 + [0] * 5] * 4
 
 
-def test_a_crop_keeps_no_more_than_its_window() -> None:
+def test_a_crop_has_no_more_memory_than_its_window() -> None:
     image, label = CenterCrop((2, 5))(torch.zeros(3, 100, 5), torch.zeros(100, 5, dtype=torch.uint8))
     assert (image.untyped_storage().nbytes(), label.untyped_storage().nbytes()) == (3 * 2 * 5 * 4, 2 * 5)
 
 
-def test_a_crop_refuses_what_it_cannot_do() -> None:
+def test_impossible_crops_are_refused() -> None:
     for size in ((0, 3), (3,), (2, 3, 4)):
         with pytest.raises(RequestError, match="expected a height and a width"):
             RandomCrop(size)  # type: ignore[arg-type]
     with pytest.raises(RequestError, match=r"torch\.int64.*crop first"):
         RandomCrop((2, 2))(torch.zeros(3, 4, 4), torch.zeros(4, 4, dtype=torch.int64))
+
+
+@given(st.tuples(SIDE, SIDE), st.tuples(SIDE, SIDE))
+def test_all_center_crops_are_the_same_window(source: tuple[int, int], size: tuple[int, int]) -> None:
+    """The transform, the loader's windows, and the window that the bench copies."""
+    pixels = np.arange(1, source[0] * source[1] + 1, dtype=np.int64).reshape(1, *source)
+    image, _ = CenterCrop(size)(torch.from_numpy(pixels), torch.zeros(source, dtype=torch.uint8))
+    crop = CropAndFlip.of(CenterCrop(size), flip=False)
+    assert crop is not None
+    windows, out = crop.windows(0, 0, np.array([0]), np.array([source])), np.empty((1, *size), np.int64)
+    windows.copy(0, pixels, out, np.copyto, 0)
+    assert np.array_equal(image.numpy(), out)
+    assert np.array_equal(middle(pixels, size).ravel(), out[out > 0])
+
+
+@given(SIDE, SIDE, st.integers(-80, 80))
+def test_the_overlap_of_picture_and_window(side: int, size: int, start: int) -> None:
+    inside = [line for line in range(side) if start <= line < start + size]
+    if inside:
+        (_, lines, _), (_, window_lines, _) = overlap((side, 1), (size, 1), start, 0)
+        assert list(range(side))[lines] == inside
+        assert [line - start for line in inside] == list(range(size))[window_lines]

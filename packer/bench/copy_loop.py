@@ -52,13 +52,14 @@ def _stored_rows(pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None) 
     numbers = set(list(dict.fromkeys(number for number, _ in located))[:MOST_SHARDS])
     shards = {number: pack.shard(number) for number in numbers}
     return [
-        [_middle(shards[number].pixels(field, index), crop) for field in pack.manifest.fields]
+        [middle(shards[number].pixels(field, index), crop) for field in pack.manifest.fields]
         for number, index in located
         if number in numbers
     ]
 
 
-def _middle(pixels: NDArray[Any], size: tuple[int, int] | None) -> NDArray[Any]:
+def middle(pixels: NDArray[Any], size: tuple[int, int] | None) -> NDArray[Any]:
+    """Return a view of the window in the middle of a picture, as much of it as the picture has."""
     if size is None:
         return pixels
     top, left = centered(spare_pixels(pixels.shape[-2:], size)).tolist()

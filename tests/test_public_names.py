@@ -1,0 +1,150 @@
+"""The public names of `readers`, with all parameters: whoever changes one here changes programs of other people."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import readers
+
+SURFACE = """
+ArrowSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True)
+CenterCrop(size, pad=0)
+    .pad
+DamagedError(ReadError)
+DeviceBatches(batches, device, finish, ahead, seed)
+    .load_state_dict(state)
+    .set_epoch(epoch)
+    .source
+    .state_dict()
+Hdf5SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True)
+LmdbSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True)
+Loader(batches, order, ahead, output, pin_memory)
+    .load_state_dict(state)
+    .padding
+    .set_epoch(epoch)
+    .state_dict()
+    .threads
+    .to(device='cuda', *, dtype=None, normalize=False, channels_last=False, label_dtype=None, augment=None,
+        ahead=1)
+ManifestError(DamagedError)
+NativeSample(image, label)
+    .image
+    .label
+NoPackError(ReadError, FileNotFoundError)
+NpySegDataset(root, split=None, label=None, transform=None, verify=None, staged=True)
+Order(rows, *, shuffle=True, seed=0, rank=0, world_size=1, drop_last=False, pad=None)
+    .begin()
+    .coming()
+    .load_state_dict(state)
+    .padding
+    .set_epoch(epoch)
+    .state_dict(consumed=None)
+    .whole()
+RandomCrop(size, pad=0)
+ReadError(Exception)
+RequestError(ReadError, ValueError)
+SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True)
+    .class_weights(weighting='median')
+    .classes
+    .gather(indices, lease)
+    .image_field
+    .key(index)
+    .label_field
+    .loader(batch_size, *, shuffle=False, seed=0, crop=None, flip=False, rank=0, world_size=1, drop_last=False,
+        pad=None, labels=None, output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False)
+    .manifest
+    .mean
+    .pixels
+    .size(index)
+    .split
+    .std
+    .storage
+SlotDataLoader(dataset, batch_size=1, **options)
+Tile(picture, origin, size)
+    .key
+    .of(key)
+Watch(batches, report, writer, every, quiet)
+    .record()
+    .verdict()
+Window(block=64, blocks=32)
+    .block
+    .blocks
+__version__
+collate_lists(batch)
+open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True)
+stitch(parts)
+to_device(batches, device='cuda', *, dtype=None, normalize=None, channels_last=False, classes=None,
+        label_dtype=None, augment=None, ahead=1)
+watch(batches, *, report=None, writer=None, every=50, quiet=False)
+"""
+
+
+def surface() -> str:
+    lines = [line for name in readers.__all__ for line in lines_of(name, getattr(readers, name))]
+    return "\n".join(textwrap.fill(line, 112, subsequent_indent="        ") for line in lines)
+
+
+def lines_of(name: str, value: object) -> list[str]:
+    """Return the signature of a public name and, for a class, its public methods and properties; errors with bases."""
+    if not callable(value):
+        return [name]
+    if not inspect.isclass(value):
+        return [f"{name}{parameters(value)}"]
+    if issubclass(value, Exception):
+        return [f"{name}({', '.join(base.__name__ for base in value.__bases__)})"]
+    members = []
+    for member in sorted(vars(value)):
+        found = inspect.getattr_static(value, member)
+        if member.startswith("_") or isinstance(found, str):
+            continue
+        if isinstance(found, (classmethod, staticmethod)) or inspect.isfunction(found):
+            members.append(f"    .{member}{parameters(getattr(value, member))}")
+        else:
+            members.append(f"    .{member}")
+    return [f"{name}{parameters(value)}", *members]
+
+
+def parameters(function: object) -> str:
+    """Return the parameters with their defaults, without types."""
+    signature = inspect.signature(function)  # type: ignore[arg-type]
+    bare = [one.replace(annotation=one.empty) for one in signature.parameters.values() if one.name != "self"]
+    return str(signature.replace(parameters=bare, return_annotation=signature.empty))
+
+
+def test_the_public_names_and_parameters_are_these() -> None:
+    assert surface() == SURFACE.strip("\n")
+
+
+def test_the_names_are_sorted() -> None:
+    assert sorted(readers.__all__) == readers.__all__
+    assert dir(readers) == readers.__all__
+
+
+def test_another_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'readers' has no attribute 'ZipSegDataset'"):
+        readers.ZipSegDataset  # noqa: B018
+
+
+LIGHT = (
+    "DamagedError",
+    "ManifestError",
+    "NoPackError",
+    "Order",
+    "ReadError",
+    "RequestError",
+    "Tile",
+    "Window",
+    "stitch",
+)
+
+
+def test_pytorch_is_imported_with_the_first_name_that_needs_it() -> None:
+    code = f"import sys, readers\nfor name in {LIGHT}: getattr(readers, name)\nprint('torch' in sys.modules)"
+    code += "\nreaders.SegDataset\nprint('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
