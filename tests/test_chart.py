@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readers.report.chart import Axis, Series, line_chart, round_ticks, stacked_chart
+from readers.report.axes import Axis, round_ticks
+from readers.report.chart import Series, line_chart, stacked_chart
 from readers.report.page import page, table
 
 SVG = "{http://www.w3.org/2000/svg}"

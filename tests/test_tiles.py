@@ -70,11 +70,11 @@ def test_a_key_of_no_tile_is_named(key: str) -> None:
 
 def test_stitching_refuses_what_does_not_belong_together() -> None:
     tile = np.zeros((2, 2))
-    with pytest.raises(RequestError, match="4 pixels have none"):
+    with pytest.raises(RequestError, match="4 pixels are not covered"):
         stitch([("a@0+0of2x4", tile)])
     with pytest.raises(RequestError, match="another picture"):
         stitch([("a@0+0of2x4", tile), ("b@0+2of2x4", tile)])
-    with pytest.raises(RequestError, match="claims a picture"):
+    with pytest.raises(RequestError, match="names a picture"):
         stitch([("a@0+0of99999999x99999999", tile)])
     with pytest.raises(RequestError, match="no tiles"):
         stitch([])

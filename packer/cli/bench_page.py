@@ -10,7 +10,8 @@ from packer.bench.recommend import LoaderResult
 from packer.bench.run import BenchResult
 from packer.bench.settings import LOADER
 from packer.cli.bench_text import HEAD, NAMES, about, code, reason, rows, skipped_lines, warnings
-from readers.report.chart import Axis, Series, line_chart
+from readers.report.axes import Axis
+from readers.report.chart import Series, line_chart
 from readers.report.page import page, table
 
 

@@ -1,4 +1,4 @@
-"""The classes of a data set: their order, names and colours, and which source values become which class."""
+"""The classes of a data set: their order, names and colours, and the source values and colours of each class."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from readers.contract.json_entry import Entry
 
 DrawnColour = tuple[int, int, int]
 Colour = DrawnColour | tuple[int, int, int, int]
-"""Red, green, blue, and an alpha where a source colour is see-through."""
+"""Red, green, blue, and alpha if a source colour is transparent."""
 
 MOST_CLASSES = 65_534
-"""An index label needs one number for each class and one for what is ignored, within 16 bits."""
+"""An index label needs one number for each class and one for ignored pixels, within 16 bits."""
 
 
 @dataclass(frozen=True)
 class SegClass:
-    """One class: its name, the colour people draw it in, and the source values and colours that mean it."""
+    """One class: its name, the colour to draw it in, and its values and colours in source labels."""
 
     name: str
     colour: DrawnColour | None = None
@@ -28,7 +28,7 @@ class SegClass:
 
 @dataclass(frozen=True)
 class ClassTable:
-    """The classes in order of their index, and the source values and colours that are to be ignored."""
+    """The classes in order of their index, and the source values and colours to ignore."""
 
     classes: tuple[SegClass, ...]
     ignored_values: tuple[int, ...] = ()
@@ -39,7 +39,7 @@ class ClassTable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self.classes)
+        return tuple(known.name for known in self.classes)
 
     @property
     def index_dtype(self) -> str:
@@ -48,19 +48,19 @@ class ClassTable:
 
     @property
     def ignore_index(self) -> int:
-        """What an index label holds where there is no class: the largest number of its dtype."""
+        """The number of ignored pixels in an index label: the largest of its dtype."""
         return 255 if self.index_dtype == "|u1" else 65_535
 
     def to_json(self) -> dict[str, Any]:
         return {
             "classes": [
                 {
-                    "name": one.name,
-                    "colour": None if one.colour is None else _hex(one.colour),
-                    "values": list(one.values),
-                    "colours": [_hex(colour) for colour in one.colours],
+                    "name": known.name,
+                    "colour": None if known.colour is None else _hex(known.colour),
+                    "values": list(known.values),
+                    "colours": [_hex(colour) for colour in known.colours],
                 }
-                for one in self.classes
+                for known in self.classes
             ],
             "ignored_values": list(self.ignored_values),
             "ignored_colours": [_hex(colour) for colour in self.ignored_colours],
@@ -69,21 +69,20 @@ class ClassTable:
     @classmethod
     def from_json(cls, entry: Entry) -> ClassTable:
         classes = []
-        for one in entry.entries("classes"):
-            drawn = one.maybe("colour", one.text)
+        for row in entry.entries("classes"):
+            drawn = row.maybe("colour", row.text)
             classes.append(
                 SegClass(
-                    name=one.text("name"),
-                    colour=None if drawn is None else _drawn(one, "colour", drawn),
-                    values=one.wholes("values"),
-                    colours=tuple(_colour(one, "colours", text) for text in one.texts("colours")),
+                    name=row.text("name"),
+                    colour=None if drawn is None else _drawn(row, "colour", drawn),
+                    values=row.wholes("values"),
+                    colours=_colours(row, "colours"),
                 )
             )
-            one.close()
+            row.close()
         if not 1 <= len(classes) <= MOST_CLASSES:
             entry.problem("classes", f"expected 1 to {MOST_CLASSES} classes, found {len(classes)}")
-        ignored = tuple(_colour(entry, "ignored_colours", text) for text in entry.texts("ignored_colours"))
-        table = cls(tuple(classes), entry.wholes("ignored_values"), ignored)
+        table = cls(tuple(classes), entry.wholes("ignored_values"), _colours(entry, "ignored_colours"))
         entry.close()
         return table
 
@@ -99,8 +98,12 @@ def _drawn(entry: Entry, key: str, text: str) -> DrawnColour:
     return colour[0], colour[1], colour[2]
 
 
+def _colours(entry: Entry, key: str) -> tuple[Colour, ...]:
+    return tuple(_colour(entry, key, text) for text in entry.texts(key))
+
+
 def _colour(entry: Entry, key: str, text: str) -> Colour:
-    """`#rrggbb`, or `#rrggbbaa` with an alpha below ff: each colour is written one way."""
+    """Read `#rrggbb`, or `#rrggbbaa` with an alpha below ff: there is one way to write each colour."""
     if re.fullmatch("#[0-9a-f]{6}", text):
         red, green, blue = bytes.fromhex(text[1:])
         return red, green, blue

@@ -1,10 +1,10 @@
-"""Everything that can go wrong while reading a packed data set.
+"""The errors of reading a packed data set.
 
 ReadError
-├── NoPackError     there is no packed data set at that place
-├── RequestError    the pack is fine, but does not have what was asked for
-└── DamagedError    a file of the pack is not what the pack says of itself
-    └── ManifestError   the manifest itself; carries every problem found
+├── NoPackError     there is no packed data set in that folder
+├── RequestError    the pack is fine, but the request does not fit it
+└── DamagedError    a file of the pack does not agree with the rest of the pack
+    └── ManifestError   the manifest itself; has a list of all problems
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from readers.contract.json_entry import Problem
 
 
 class ReadError(Exception):
-    """The root: catch this to catch everything that `readers` raises on purpose."""
+    """The root: catch this to catch all errors that `readers` raises on purpose."""
 
 
 class NoPackError(ReadError, FileNotFoundError):
-    """There is no packed data set at that place."""
+    """There is no packed data set in that folder."""
 
 
 class RequestError(ReadError, ValueError):
-    """The pack is fine, but does not have what was asked for."""
+    """The pack is fine, but the request does not fit it."""
 
 
 class DamagedError(ReadError):
-    """A file of the pack is not what the pack says of itself."""
+    """A file of the pack does not agree with the rest of the pack."""
 
 
 class ManifestError(DamagedError):
-    """A manifest breaks the contract; `problems` lists every place where it does."""
+    """A manifest breaks the format; `problems` lists every wrong value."""
 
     def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
         super().__init__(message)

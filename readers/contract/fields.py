@@ -13,11 +13,11 @@ from readers.contract.json_entry import Entry
 IMAGE = "image"
 LABEL = "label"
 KEY = "key"
-"""Every shard also stores a column of keys, beside its fields: UTF-8, as wide as the longest of the shard."""
+"""Besides its fields, every shard stores a column of keys: UTF-8, as wide as the longest of the shard."""
 SIZE = "size"
 """A shard of native rows also stores the height and width of each row."""
 START = "{}_start"
-"""And, where its format lays a field's rows back to back in one flat column, the index of each row's first number."""
+"""In formats where the native rows of a field form one flat column, also the index of each row's first number."""
 
 MOST_ROW_BYTES = 2**40
 
@@ -27,7 +27,7 @@ DTYPES = {"rgb": ("|u1", "<f2", "<f4"), "onehot": ("|u1",), "index": ("|u1", "<u
 
 @dataclass(frozen=True)
 class Field:
-    """A stored column: its name, the dtype and shape of one row, and how to understand the numbers.
+    """A stored column: its name, the dtype and shape of one row, and the encoding of its numbers.
 
     Native rows keep the height and width of their pictures: both are None in `shape`, null in JSON.
     """
@@ -39,27 +39,27 @@ class Field:
 
     @property
     def native(self) -> bool:
-        """Whether each row has a height and width of its own."""
+        """True if each row has a height and width of its own."""
         return None in self.shape
 
     @property
     def size(self) -> tuple[int, int] | None:
-        """The height and width of every row; None where each has its own."""
+        """The height and width of every row; None if each has its own."""
         height, width = self.shape[-2:]
         return None if height is None or width is None else (height, width)
 
     @property
     def planes(self) -> tuple[int, ...]:
-        """What a row's shape has before height and width."""
-        return tuple(one for one in self.shape[:-2] if one is not None)
+        """The dimensions of a row before height and width."""
+        return tuple(side for side in self.shape[:-2] if side is not None)
 
     @property
     def numbers(self) -> int:
-        """How many numbers a pixel has."""
+        """The number of values of a pixel."""
         return math.prod(self.planes)
 
     def row_shape(self, height: int, width: int) -> tuple[int, ...]:
-        """The shape of a row of this size."""
+        """Return the shape of a row of this size."""
         return (*self.planes, height, width)
 
     @property
@@ -67,7 +67,7 @@ class Field:
         return int(np.dtype(self.dtype).itemsize) * self.numbers
 
     def row_bytes_at(self, height: int, width: int) -> int:
-        """The bytes of a row of this size."""
+        """Return the bytes of a row of this size."""
         return self.pixel_bytes * height * width
 
     def to_json(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Field:
 
 
 def _wrong_shape(field: Field) -> str | None:
-    """What is wrong with the shape of a field, if anything."""
+    """Return what is wrong with the shape of a field, if anything."""
     dimensions = 2 if field.encoding == "index" else 3
     if len(field.shape) != dimensions:
         return f"expected {dimensions} numbers, found {list(field.shape)}"

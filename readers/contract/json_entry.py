@@ -1,4 +1,4 @@
-"""Reading JSON that nobody vouches for: take values by key, remember every problem with its place."""
+"""`Entry`: an object of untrusted JSON. Values are taken by key and checked; every problem is collected."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 MOST_PROBLEMS = 1000
-"""More are not remembered: a file of many wrong entries must not take many times its size."""
+"""More are not collected: a file of many wrong entries must not need many times its size in memory."""
 MOST_ENTRIES = 65_536
-"""How many objects a list may have; no list of classes, splits or files is longer."""
+"""The most objects that a list may have; no list of classes, splits or files is longer."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong in a document: where, and what was expected there."""
+    """A value of a document that is wrong: its path in the document, and what was expected."""
 
     where: str
     message: str
@@ -29,7 +29,7 @@ class Problem:
 
 
 class Entry:
-    """One JSON object being read. Wrong values become problems and a harmless stand-in, so reading goes on."""
+    """A JSON object that is being read. A wrong value is added to `problems`, and a harmless value is returned."""
 
     def __init__(self, value: object, where: str, problems: list[Problem]) -> None:
         self.where = where
@@ -39,10 +39,10 @@ class Entry:
         if isinstance(value, dict):
             self._values = value
         else:
-            self.problem("", f"expected an object, found {_kind(value)}")
+            self.problem("", f"expected an object, found {_shown(value)}")
 
     def problem(self, key: str, message: str) -> None:
-        """Remember that `key` of this object is wrong."""
+        """Add a problem with `key` of this object."""
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(Problem(".".join(part for part in (self.where, key) if part), message))
 
@@ -50,22 +50,22 @@ class Entry:
         return self._take(key, str, "a text", "")
 
     def whole(self, key: str, least: int = 0) -> int:
-        """A whole number of at least `least`, below 2**63 (what a file can hold)."""
+        """Take a whole number from `least` on and below 2**63 (what a file can hold)."""
         value = self._take(key, int, "a whole number", least)
-        if isinstance(value, bool) or not least <= value < 2**63:
-            self.problem(key, f"expected a whole number from {least} on, found {value!r}")
+        if not _is_whole(value, least):
+            self.problem(key, f"expected a whole number from {least} on, found {_shown(value)}")
             return least
         return value
 
     def maybe(self, key: str, take: Callable[[str], T]) -> T | None:
-        """`take(key)`, or None where the document says null."""
+        """Return `take(key)`, or None if the value is null."""
         if key in self._values and self._values[key] is None:
             self._taken.add(key)
             return None
         return take(key)
 
     def choice(self, key: str, options: tuple[str, ...]) -> str:
-        """A text that is one of `options`."""
+        """Take a text that is one of `options`."""
         value = self.text(key)
         if value not in options:
             self.problem(key, f"expected one of {', '.join(options)}, found {value!r}")
@@ -73,89 +73,84 @@ class Entry:
         return value
 
     def wholes(self, key: str, least: int = 0) -> tuple[int, ...]:
-        """A list of whole numbers."""
-        values = self._take(key, list, "a list", [])
-        for place, value in enumerate(values):
-            if type(value) is not int or not least <= value < 2**63:
-                self.problem(f"{key}.{place}", f"expected a whole number from {least} on, found {value!r}")
-                return ()
-        return tuple(values)
+        """Take a list of whole numbers."""
+        return self._list(key, lambda value: _is_whole(value, least), f"a whole number from {least} on")
 
     def shape(self, key: str) -> tuple[int | None, ...]:
-        """A list of whole numbers from 1 on, with null for what differs from row to row."""
-        values = self._take(key, list, "a list", [])
-        for place, value in enumerate(values):
-            if value is not None and (type(value) is not int or not 1 <= value < 2**63):
-                self.problem(f"{key}.{place}", f"expected a whole number from 1 on, or null, found {value!r}")
-                return ()
-        return tuple(values)
+        """Take a list of whole numbers from 1 on, with null for a side that differs from row to row."""
+        return self._list(key, lambda value: value is None or _is_whole(value, 1), "a whole number from 1 on, or null")
 
     def numbers(self, key: str) -> tuple[float, ...]:
-        """A list of finite numbers."""
-        values = self._take(key, list, "a list", [])
-        for place, value in enumerate(values):
-            if type(value) not in (int, float) or not -sys.float_info.max <= value <= sys.float_info.max:
-                self.problem(f"{key}.{place}", f"expected a number, found {value!r}")
-                return ()
-        return tuple(float(value) for value in values)
+        """Take a list of finite numbers."""
+        return tuple(map(float, self._list(key, _is_finite, "a number")))
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts."""
-        values = self._take(key, list, "a list", [])
-        for place, value in enumerate(values):
-            if not isinstance(value, str):
-                self.problem(f"{key}.{place}", f"expected a text, found {_kind(value)}")
-                return ()
-        return tuple(values)
+        """Take a list of texts."""
+        return self._list(key, lambda value: isinstance(value, str), "a text")
 
     def lists(self, key: str) -> list[list[Any]]:
-        """A list of lists, for others to look into."""
-        values = self._take(key, list, "a list", [])
-        for place, value in enumerate(values):
-            if not isinstance(value, list):
-                self.problem(f"{key}.{place}", f"expected a list, found {_kind(value)}")
-                return []
-        return values
+        """Take a list of lists, whose items are not checked."""
+        return list(self._list(key, lambda value: isinstance(value, list), "a list"))
 
     def entry(self, key: str) -> Entry:
-        """The object below `key`."""
+        """Take the object below `key`."""
         return Entry(self._take(key, dict, "an object", {}), f"{self.where}.{key}".strip("."), self.problems)
 
     def entries(self, key: str) -> list[Entry]:
-        """The objects in the list below `key`."""
-        place = f"{self.where}.{key}".strip(".")
+        """Take the objects in the list below `key`."""
+        path = f"{self.where}.{key}".strip(".")
         values = self._take(key, list, "a list", [])
         if len(values) > MOST_ENTRIES:
             self.problem(key, f"expected at most {MOST_ENTRIES} objects, found {len(values)}")
             return []
-        return [Entry(value, f"{place}.{number}", self.problems) for number, value in enumerate(values)]
+        return [Entry(value, f"{path}.{number}", self.problems) for number, value in enumerate(values)]
 
     def anything(self, key: str) -> dict[str, Any]:
-        """An object that is kept as it is, for others to interpret."""
+        """Take an object whose content is not checked."""
         return self._take(key, dict, "an object", {})
 
     def close(self) -> None:
-        """Every key must have been taken: what is not understood is not passed over."""
+        """Add a problem for each key that was not taken: unknown keys are refused."""
         for key in sorted(set(self._values) - self._taken):
             self.problem(key, "is not known to this version")
 
-    def _take(self, key: str, kind: type[T], words: str, stand_in: T) -> T:
+    def _list(self, key: str, valid: Callable[[Any], bool], expected: str) -> tuple[Any, ...]:
+        """Take a list of valid values; of invalid ones the first is a problem, and the list is taken as empty."""
+        values = self._take(key, list, "a list", [])
+        for index, value in enumerate(values):
+            if not valid(value):
+                self.problem(f"{key}.{index}", f"expected {expected}, found {_shown(value)}")
+                return ()
+        return tuple(values)
+
+    def _take(self, key: str, kind: type[T], expected: str, stand_in: T) -> T:
         self._taken.add(key)
         if key not in self._values:
-            self.problem(key, f"is missing; expected {words}")
+            self.problem(key, f"is missing; expected {expected}")
             return stand_in
         value = self._values[key]
         if not isinstance(value, kind):
-            self.problem(key, f"expected {words}, found {_kind(value)}")
+            self.problem(key, f"expected {expected}, found {_shown(value)}")
             return stand_in
         return value
 
 
-def _kind(value: object) -> str:
+def _shown(value: object) -> str:
+    """Return a value for a message: numbers in digits, others with their type, all cut to 40 characters."""
+    if isinstance(value, (int, float)):
+        return repr(value)[:40]
     return "null" if value is None else f"{type(value).__name__} {str(value)[:40]!r}"
 
 
+def _is_whole(value: object, least: int) -> bool:
+    return type(value) is int and least <= value < 2**63
+
+
+def _is_finite(value: Any) -> bool:
+    return type(value) in (int, float) and -sys.float_info.max <= value <= sys.float_info.max
+
+
 def fingerprint(document: object) -> str:
-    """The SHA-256 of a document's canonical JSON: the same facts give the same 64 hex digits everywhere."""
+    """Return the SHA-256 of a document's canonical JSON: the same values give the same 64 hex digits everywhere."""
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()

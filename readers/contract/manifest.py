@@ -1,4 +1,4 @@
-"""The manifest: one generation of a packed data set, in one small JSON file whatever the data set's size."""
+"""`Manifest`: one generation of a packed data set, in one JSON file that is small for any size of data set."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from readers.contract.pixel_sums import Pixels
 
 FORMAT = "segpack"
 FORMAT_VERSION = 1
-"""The version of what is on disk. Checked in one place: `Manifest.from_text`."""
+"""The version of the format on disk. It is checked in one place: `Manifest.from_text`."""
 
 STORAGES = ("arrow", "hdf5", "lmdb", "npy")
 MANIFEST = "manifest.json"
@@ -99,10 +99,10 @@ class Manifest:
         return next((known.pixels for known in self.splits if known.name == split), self.pixels)
 
     def field(self, name: str) -> Field:
-        return next(one for one in self.fields if one.name == name)
+        return next(field for field in self.fields if field.name == name)
 
     def same_data(self, other: Manifest) -> bool:
-        """Whether both describe the same data: everything but the generation's number and time."""
+        """Return whether both describe the same data: they are equal except for the generation's number and time."""
         return replace(other, generation=self.generation, created=self.created) == self
 
     def to_json(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class Manifest:
             "generation": self.generation,
             "created": self.created,
             "storage": self.storage,
-            "fields": [one.to_json() for one in self.fields],
+            "fields": [field.to_json() for field in self.fields],
             "classes": self.classes.to_json(),
             "splits": [split.to_json() for split in self.splits],
             "bytes": self.bytes,
@@ -121,7 +121,7 @@ class Manifest:
         }
 
     def to_text(self) -> str:
-        """The file's exact text: `checksum` covers everything else in it."""
+        """Return the exact text of the file. Its `checksum` covers everything else in it."""
         document = self.to_json()
         document["checksum"] = fingerprint(document)
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
@@ -133,7 +133,7 @@ class Manifest:
 
     @classmethod
     def from_text(cls, text: str, path: object) -> Manifest:
-        """The manifest, or a ManifestError with every problem. Nothing in `text` is believed unchecked."""
+        """Read a manifest, or raise a ManifestError with every problem. Nothing in `text` is trusted unchecked."""
         if len(text) > MOST_BYTES or len(text.encode(errors="replace")) > MOST_BYTES:
             raise _error(path, [Problem("", f"is over the limit of {MOST_BYTES} bytes")])
         try:
@@ -159,12 +159,12 @@ class Manifest:
 
     @classmethod
     def load(cls, root: Path, generation: int | None = None) -> Manifest:
-        """The manifest of the pack at `root`: the current one, or that of an earlier `generation`."""
+        """Read the manifest of the pack at `root`: the current one, or that of an earlier `generation`."""
         return cls.read(root, root / MANIFEST if generation is None else generation_path(root, generation))
 
     @classmethod
     def read(cls, root: Path, path: Path) -> Manifest:
-        """The manifest in a file of the pack at `root`."""
+        """Read the manifest in a file of the pack at `root`."""
         try:
             with plain_file(root, path).open("rb") as file:
                 data = file.read(MOST_BYTES + 1)
@@ -182,14 +182,14 @@ class Manifest:
 
 
 def generation_path(root: Path, generation: int) -> Path:
-    """Where the manifest of a generation is kept for good."""
+    """Return the path of a generation's own manifest."""
     return root / GENERATIONS / f"{generation:06d}.json"
 
 
 def _is_text_of(manifest: Manifest, text: str) -> bool:
     try:
         return manifest.to_text() == text
-    except (ValueError, RecursionError):  # a text that is no Unicode, or a recipe without bottom
+    except (ValueError, RecursionError):  # a text that is not valid Unicode, or a recipe nested too deeply
         return False
 
 
@@ -198,9 +198,9 @@ def _manifest(entry: Entry) -> Manifest:
         generation=entry.whole("generation", least=1),
         created=entry.text("created"),
         storage=entry.choice("storage", STORAGES),
-        fields=tuple(Field.from_json(one) for one in entry.entries("fields")),
+        fields=tuple(Field.from_json(field) for field in entry.entries("fields")),
         classes=ClassTable.from_json(entry.entry("classes")),
-        splits=tuple(Split.from_json(one) for one in entry.entries("splits")),
+        splits=tuple(Split.from_json(split) for split in entry.entries("splits")),
         bytes=entry.whole("bytes"),
         table=entry.text("table"),
         recipe=entry.anything("recipe"),
@@ -208,11 +208,11 @@ def _manifest(entry: Entry) -> Manifest:
 
 
 def _check_sums(manifest: Manifest, problems: list[Problem]) -> None:
-    """What only shows when the parts are held against each other."""
+    """Check that the parts of a manifest agree with each other."""
     names = [split.name for split in manifest.splits]
     if not names or len(set(names)) != len(names) or (ALL in names and len(names) > 1):
         problems.append(Problem("splits", f"expected different names, '{ALL}' only alone, found {names}"))
-    if [one.name for one in manifest.fields] != ["image", "label"]:
+    if [field.name for field in manifest.fields] != ["image", "label"]:
         problems.append(Problem("fields", "expected image, then label"))
         return
     image, label = manifest.fields
@@ -228,7 +228,7 @@ def _check_sums(manifest: Manifest, problems: list[Problem]) -> None:
     if not manifest.shards:
         problems.append(Problem("splits", "expected at least one shard"))
     if max(manifest.rows, manifest.shards) >= 2**63:
-        problems.append(Problem("splits", "have more rows or shards than can be counted"))
+        problems.append(Problem("splits", "have 2**63 or more rows or shards"))
     if not DIGEST.fullmatch(manifest.table):
         problems.append(Problem("table", "expected 64 hex digits"))
 

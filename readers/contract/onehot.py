@@ -9,7 +9,7 @@ Labels = NDArray[np.uint8] | NDArray[np.uint16]
 
 
 def expand(index: Labels, classes: int, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
-    """(…, H, W) numbers -> (…, classes, H, W) planes of 0 and 1; a number that is no class is 1 nowhere."""
+    """Convert (…, H, W) numbers to (…, classes, H, W) planes of 0 and 1; an ignored pixel is 0 in every plane."""
     *batch, height, width = index.shape
     if out is None:
         out = np.empty((*batch, classes, height, width), np.uint8)
@@ -19,9 +19,9 @@ def expand(index: Labels, classes: int, out: NDArray[np.uint8] | None = None) ->
 
 
 def collapse(planes: NDArray[np.uint8], dtype: str, out: Labels | None = None) -> Labels:
-    """(…, classes, H, W) planes -> (…, H, W) numbers; where no plane is 1, the largest number of the dtype.
+    """Convert (…, classes, H, W) planes to (…, H, W) numbers; a pixel without a class gets the dtype's largest number.
 
-    Each pixel has at most one 1, so the sum of (class + 1) * plane is the class and 1, or 0; less 1, that wraps around.
+    Each pixel has at most one 1, so the sum of (class + 1) * plane is class + 1, or 0. Minus 1, the 0 wraps around.
     """
     *batch, classes, height, width = planes.shape
     index: Labels = np.empty((*batch, height, width), dtype) if out is None else out

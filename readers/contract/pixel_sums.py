@@ -1,4 +1,4 @@
-"""What all pixels together are: counts and sums, which add up from rows to shards, splits and data sets."""
+"""`Pixels`: counts and sums over pixels, which add up from rows to shards, splits and data sets."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ CHANNELS = 3
 
 @dataclass(frozen=True)
 class Pixels:
-    """Of the label: how many pixels are of each class, in how many rows it occurs, how many pixels these rows have, and
-    how many are of none. Of the image: for each channel the sum of its numbers from 0 to 255, and of their squares."""
+    """Counts of label pixels, and sums of image pixels.
+
+    For each class: its pixels, the rows in which it occurs, and all pixels of these rows (`areas`). `ignored` counts
+    the pixels without a class. For each channel: the sum of its numbers from 0 to 255, and of their squares.
+    """
 
     classes: Counts
     rows: Counts
@@ -25,13 +28,13 @@ class Pixels:
 
     @classmethod
     def none(cls, classes: int) -> Pixels:
-        """Those of no row."""
+        """Return the counts and sums of no rows."""
         nothing = (0,) * classes
         return cls(nothing, nothing, nothing, 0, (0,) * CHANNELS, (0,) * CHANNELS)
 
     @property
     def count(self) -> int:
-        """All of them."""
+        """The number of all pixels."""
         return sum(self.classes) + self.ignored
 
     def to_json(self) -> dict[str, Any]:
@@ -73,4 +76,4 @@ class Pixels:
 
 
 def _added(ours: Counts, theirs: Counts) -> Counts:
-    return tuple(one + other for one, other in zip(ours, theirs, strict=True))
+    return tuple(our + their for our, their in zip(ours, theirs, strict=True))

@@ -1,4 +1,4 @@
-"""The receipt: what a built shard says of itself, in a small JSON file beside it. It is written last."""
+"""`Receipt`: the description of a built shard, in a small JSON file next to it that is written last."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FINGERPRINT = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class ShardFile:
-    """A file of a shard: what follows the shard's stem in its name, its size and its SHA-256."""
+    """A file of a shard: the part of its name after the shard's stem, its size and its SHA-256."""
 
     suffix: str
     bytes: int
@@ -30,7 +30,7 @@ class ShardFile:
 
 @dataclass(frozen=True)
 class Source:
-    """A raw pair as it was read: its key and the SHA-256 of both files (empty where one was not read)."""
+    """A raw pair: its key, and the SHA-256 of both files when they were read (empty if one was not read)."""
 
     key: str
     image: str
@@ -39,7 +39,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Reject:
-    """A pair that is not in the shard, and why."""
+    """A pair that is not in the shard, and the reason."""
 
     key: str
     reason: str
@@ -47,7 +47,7 @@ class Reject:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a built shard says of itself."""
+    """The description of a built shard: its pairs, rejects, files and checksums."""
 
     split: str
     fingerprint: str
@@ -58,7 +58,7 @@ class Receipt:
     files: tuple[ShardFile, ...]
     crc32: tuple[int, ...]
     looks: tuple[str, ...]
-    """Of each row's image: its CRC-32, then its difference hash or `flat`, in hex digits."""
+    """For each row's image: its CRC-32, then its difference hash or `flat`, in hex digits."""
     pixels: Pixels
 
     @property
@@ -80,7 +80,7 @@ class Receipt:
         return sum(file.bytes for file in self.files)
 
     def with_files(self, files: Iterable[ShardFile]) -> Receipt:
-        """The same receipt with these files."""
+        """Return the same receipt with these files."""
         return replace(self, files=tuple(files))
 
     def to_text(self) -> str:
@@ -91,7 +91,7 @@ class Receipt:
             "recipe": self.recipe,
             "sources": [[source.key, source.image, source.label] for source in self.sources],
             "rejects": [[reject.key, reject.reason] for reject in self.rejects],
-            "files": [{"suffix": one.suffix, "bytes": one.bytes, "sha256": one.sha256} for one in self.files],
+            "files": [{"suffix": file.suffix, "bytes": file.bytes, "sha256": file.sha256} for file in self.files],
             "crc32": list(self.crc32),
             "looks": list(self.looks),
             "pixels": self.pixels.to_json(),
@@ -100,7 +100,7 @@ class Receipt:
 
     @classmethod
     def from_text(cls, text: str, path: object) -> Receipt:
-        """The receipt, or a DamagedError that names every problem."""
+        """Read a receipt, or raise a DamagedError that names every problem."""
         try:
             document = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -114,7 +114,7 @@ class Receipt:
             recipe=entry.text("recipe"),
             sources=tuple(Source(*row) for row in _rows(entry, "sources", 3)),
             rejects=tuple(Reject(*row) for row in _rows(entry, "rejects", 2)),
-            files=tuple(_file(one) for one in entry.entries("files")),
+            files=tuple(_file(file) for file in entry.entries("files")),
             crc32=entry.wholes("crc32"),
             looks=entry.texts("looks"),
             pixels=Pixels.from_json(entry.entry("pixels")),
@@ -135,7 +135,7 @@ class Receipt:
 
 
 def shard_stem(split: str, fingerprint: str) -> str:
-    """What the names of a shard's files begin with."""
+    """Return the common beginning of the names of a shard's files."""
     return f"{split}-{fingerprint}"
 
 
@@ -150,19 +150,19 @@ def _file(entry: Entry) -> ShardFile:
 
 
 def _rows(entry: Entry, key: str, width: int) -> list[list[str]]:
-    """A list of lists of `width` texts."""
+    """Take a list of lists of `width` texts."""
     rows = entry.lists(key)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if len(row) != width or not all(isinstance(part, str) for part in row):
-            entry.problem(f"{key}.{place}", f"expected {width} texts")
+            entry.problem(f"{key}.{index}", f"expected {width} texts")
             return []
     return rows
 
 
 def _check(receipt: Receipt, problems: list[Problem]) -> None:
-    """What only shows when the parts are held against each other."""
+    """Check that the parts of a receipt agree with each other."""
     if not NAME.fullmatch(receipt.split):
-        problems.append(Problem("split", f"expected a split's name, found {receipt.split!r}"))
+        problems.append(Problem("split", f"expected the name of a split, found {receipt.split!r}"))
     if not FINGERPRINT.fullmatch(receipt.fingerprint):
         problems.append(Problem("fingerprint", "expected 32 hex digits"))
     if len(receipt.looks) != receipt.rows or not all(map(LOOK.fullmatch, receipt.looks)):

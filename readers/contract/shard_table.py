@@ -1,4 +1,4 @@
-"""The shard table: one record per shard, in row order; mapped, so that opening costs the same at any size."""
+"""`ShardTable`: one record for each shard, in row order; mapped, so opening takes the same time at any size."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ RECORD = np.dtype(
 
 
 FEW = 4
-"""So few rows are located sooner one by one."""
+"""Fewer rows are located faster one by one."""
 
 
 def table_path(root: Path, digest: str) -> Path:
-    """Where the table with this SHA-256 lies."""
+    """Return the path of the table with this SHA-256."""
     return root / GENERATIONS / f"shards-{digest[:32]}.npy"
 
 
 def table_header(shards: int) -> bytes:
-    """How the file of a table begins: it is a plain `.npy`, whose header follows from the number of shards alone."""
+    """Return the header of a table's file: a plain `.npy` header, which follows from the number of shards alone."""
     buffer = io.BytesIO()
     facts = {"descr": RECORD.descr, "fortran_order": False, "shape": (shards,)}
     np.lib.format.write_array_header_1_0(buffer, facts)
@@ -51,7 +51,7 @@ class ShardTable:
 
     @classmethod
     def open(cls, root: Path, manifest: Manifest) -> ShardTable:
-        """Map the table; its size and total must fit the manifest (`packer verify` checks every byte)."""
+        """Map the table. Its size and number of rows must fit the manifest (`packer verify` checks every byte)."""
         path = table_path(root, manifest.table)
         header = table_header(manifest.shards)
         try:
@@ -71,13 +71,13 @@ class ShardTable:
         return len(self._records)
 
     def rows_before(self, shard: int) -> int:
-        """How many rows lie in the shards before this one."""
+        """Return the number of rows in the shards before this one."""
         return int(self._end[shard - 1]) if shard else 0
 
     def rows(self, shard: int) -> int:
         rows = int(self._end[shard]) - self.rows_before(shard)
         if not 0 <= rows <= int(self._end[-1]):
-            raise DamagedError(f"shard {shard} of the table is said to have {rows} rows; run packer verify")
+            raise DamagedError(f"shard {shard} of the table has an impossible {rows} rows; run packer verify")
         return rows
 
     def bytes(self, shard: int) -> int:
@@ -90,15 +90,15 @@ class ShardTable:
         return bytes(self._records["receipt"][shard]).decode("ascii", "replace")
 
     def locate(self, row: int) -> tuple[int, int]:
-        """The shard of a row, and the row's place in it."""
+        """Return the shard of a row, and the row's index in that shard."""
         shard = bisect_right(self._end, row)
         return shard, row - self.rows_before(shard)
 
     def locate_all(self, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """The same of many rows, in a time that hardly depends on how many shards there are."""
+        """Return the same for many rows, in a time that hardly depends on the number of shards."""
         if len(rows) < FEW:
             return map(self.locate, rows)
-        places = np.asarray(rows, np.int64)
-        shards = self._end.searchsorted(places.astype(self._end.dtype), "right")
+        indices = np.asarray(rows, np.int64)
+        shards = self._end.searchsorted(indices.astype(self._end.dtype), "right")
         before = np.where(shards > 0, self._end[shards - 1], 0).astype(np.int64)
-        return zip(shards.tolist(), (places - before).tolist(), strict=True)
+        return zip(shards.tolist(), (indices - before).tolist(), strict=True)

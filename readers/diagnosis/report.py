@@ -14,7 +14,8 @@ from readers.contract.errors import RequestError
 from readers.diagnosis.record import Record
 from readers.diagnosis.timeline import joined
 from readers.diagnosis.verdict import verdict
-from readers.report.chart import Axis, Series, line_chart, stacked_chart
+from readers.report.axes import Axis
+from readers.report.chart import Series, line_chart, stacked_chart
 from readers.report.page import page, table
 
 TITLE = "What this training waits for"

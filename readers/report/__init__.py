@@ -1,1 +1,1 @@
-"""Reports: charts as SVG and self-contained HTML pages."""
+"""Reports: charts as SVG (`chart`, drawn on `axes`) and self-contained HTML pages (`page`)."""

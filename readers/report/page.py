@@ -1,4 +1,4 @@
-"""A page of HTML that is one file: plain text, tables and whatever charts are put into it."""
+"""A page of HTML in one file: text, tables and charts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ th{color:var(--soft);font-weight:600}th:first-child,td:first-child{text-align:le
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Plain texts as a table of HTML: the first column to the left, the others to the right."""
+    """Return plain texts as a table of HTML: the first column left-aligned, the others right-aligned."""
     lines = [("th", head), *(("td", row) for row in rows)]
     cells = ["".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in row) for kind, row in lines]
     return f'<div class="wide"><table><tr>{"</tr><tr>".join(cells)}</tr></table></div>'
 
 
 def page(title: str, body: str) -> str:
-    """A whole page of HTML. `body` is HTML: escape what comes from elsewhere."""
+    """Return a whole page of HTML. `body` is HTML: the caller escapes all other text in it."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
