@@ -76,7 +76,8 @@ def _stage(out: Path, target: Path | None, ram: bool, workers: int | None, as_js
     if staged.opened != staged.path:
         LOG.say(
             "warning",
-            f"warning: open_dataset reads {staged.opened or 'OUT itself'}; set {FOLDERS_VARIABLE}={folder} to read this copy",
+            f"warning: open_dataset reads {staged.opened or 'OUT itself'}; "
+            f"set {FOLDERS_VARIABLE}={folder} to read this copy",
         )
 
 
