@@ -1,4 +1,4 @@
-"""What a training waits for: times are told apart exactly, verdicts fit, and nothing of the training changes."""
+"""The diagnosis of a training: times are assigned exactly, verdicts fit, and the training itself does not change."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from torch.utils.data import DataLoader, Subset, TensorDataset
 from readers import RequestError, open_dataset, to_device, watch
 from readers.contract.errors import DamagedError
 from readers.diagnosis.counters import family, grown, snapshot
-from readers.diagnosis.record import Record, Source, Totals
+from readers.diagnosis.record import BatchSource, Record, Totals
 from readers.diagnosis.report import to_html
 from readers.diagnosis.source import source_of
 from readers.diagnosis.steps import Gaps, Steps
 from readers.diagnosis.timeline import Timeline, joined
 from readers.diagnosis.verdict import verdict
 
-WORKERS = Source("DataLoader", False, False, 1, 8, 100, False)
-THREADS = Source("Loader", True, True, 2, 8, 100, True)
+WORKERS = BatchSource("DataLoader", False, False, 1, 8, 100, False)
+THREADS = BatchSource("Loader", True, True, 2, 8, 100, True)
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that only the test advances."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
@@ -54,8 +54,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=300), st.integers(2, 7))
 def test_a_timeline_is_bounded_and_its_sums_are_exact(values: list[tuple[int, int]], most: int) -> None:
     timeline = Timeline(most)
-    for place, pair in enumerate(values):
-        timeline.add(place, *pair)
+    for begin, pair in enumerate(values):
+        timeline.add(begin, *pair)
     rows = timeline.rows()
     assert len(rows) <= most
     assert [sum(row[column] for row in rows) for column in (1, 2, 3)] == [
@@ -68,18 +68,18 @@ def test_a_timeline_is_bounded_and_its_sums_are_exact(values: list[tuple[int, in
     assert [sum(row[2] for row in joined(rows, 3))] == [sum(row[2] for row in rows)]
 
 
-def test_each_step_is_split_as_it_was(clock: Clock) -> None:
+def test_each_step_is_split_into_its_parts(clock: Clock) -> None:
     steps = Steps()
     for _ in steps.of_pass(clock, lambda source: source.batches(5, 0.25)):
         clock.now += 0.5
-    clock.now += 1000  # between passes: nobody's
+    clock.now += 1000  # between passes: counted nowhere
     for _ in steps.of_pass(clock, lambda source: source.batches(5, 0.25)):
         clock.now += 0.5
     assert steps.totals == Totals(passes=2, steps=10, starting=0.5, waiting=2.0, computing=5.0)
     assert [row[1:] for row in steps.rows()[:2]] == [[1, 0, 0, 0.5, 0], [1, 0.25, 0, 0.5, 0]]
 
 
-def test_a_pass_that_is_left_counts_to_its_end(clock: Clock) -> None:
+def test_a_pass_that_ends_early_counts_its_last_step(clock: Clock) -> None:
     steps = Steps()
     for number, _ in enumerate(steps.of_pass(clock, lambda source: source.batches(5, 0.25))):
         clock.now += 0.5
@@ -88,7 +88,7 @@ def test_a_pass_that_is_left_counts_to_its_end(clock: Clock) -> None:
     assert (steps.totals.steps, steps.totals.computing, steps.totals.waiting) == (3, 1.5, 0.5)
 
 
-def test_what_a_device_pipeline_does_itself_is_copying(clock: Clock) -> None:
+def test_the_work_of_a_device_pipeline_counts_as_copying(clock: Clock) -> None:
     def slow(images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         clock.now += 0.125
         return images, labels
@@ -125,21 +125,21 @@ def test_a_watched_loader_is_the_loader(packed: Path, capsys: pytest.CaptureFixt
     assert all(map(torch.equal, found, expected))
     assert len(found) == len(expected)
     assert batches.record().totals.steps == 12
-    assert batches.record().source == Source("Loader", True, True, other.threads, 4, 6, False)
-    said = capsys.readouterr().err
-    assert "Only 12 steps were seen" in said
-    assert f"Loader (batches of 4, {other.threads} threads, a pack)" in said
+    assert batches.record().source == BatchSource("Loader", True, True, other.threads, 4, 6, False)
+    printed = capsys.readouterr().err
+    assert "Only 12 steps were measured" in printed
+    assert f"Loader (batches of 4, {other.threads} threads, a pack)" in printed
 
 
-def test_what_a_source_tells(packed: Path) -> None:
+def test_the_facts_about_a_loader(packed: Path) -> None:
     train = open_dataset(packed, split="train", label="index")
-    assert source_of(DataLoader(Subset(train, [0, 1]), 2, num_workers=1)) == Source(
+    assert source_of(DataLoader(Subset(train, [0, 1]), 2, num_workers=1)) == BatchSource(
         "DataLoader", True, False, 1, 2, 1, False
     )
-    assert source_of(to_device(DataLoader(TensorDataset(torch.zeros(2)), 1), "cpu")) == Source(
+    assert source_of(to_device(DataLoader(TensorDataset(torch.zeros(2)), 1), "cpu")) == BatchSource(
         "DataLoader", False, False, 0, 1, 2, True
     )
-    assert source_of(iter([])) == Source("list_iterator", False, False, None, None, None, False)
+    assert source_of(iter([])) == BatchSource("list_iterator", False, False, None, None, None, False)
 
 
 def test_reports(tmp_path: Path) -> None:
@@ -162,12 +162,12 @@ def test_reports(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("document", [None, [], {}, {"version": 1}, {"version": 1, "source": {}, "totals": {}}])
-def test_what_is_no_record_is_refused(document: Any) -> None:
+def test_documents_that_are_not_records_are_refused(document: Any) -> None:
     with pytest.raises(DamagedError, match=r"x\.json: is not a diagnosis"):
         Record.from_json(document, "x.json")
 
 
-def test_requests_that_cannot_be(tmp_path: Path) -> None:
+def test_impossible_requests_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="with statement"):
         next(iter(watch([1])))
     with pytest.raises(RequestError, match="every=0"):
@@ -194,8 +194,8 @@ def test_scalars_for_tensorboard(clock: Clock) -> None:
     assert [value for tag, value, _ in written if tag == "time/waiting"] == pytest.approx([0.5 / 3, 0.25])
 
 
-def record(source: Source, use: tuple[float, float, float, float] = (0.3, 0.3, 0, 0), **totals: float) -> Record:
-    """100 steps of 10 s in all; `use` is CPU, our own CPU, stalls, MB/s."""
+def record(source: BatchSource, use: tuple[float, float, float, float] = (0.3, 0.3, 0, 0), **totals: float) -> Record:
+    """Return a record of 100 steps that took 10 s; `use` is CPU, our own CPU, waiting for disks, MB/s."""
     cpu, own, stalled, read = use
     samples = [[100.0, 4, 10.0, 40 * cpu, 40 * own, 10 * stalled, 1e7 * read, 4e9, 0.0, 0.0]]
     counts = Totals(passes=2, steps=100, **totals)  # type: ignore[arg-type]
@@ -203,25 +203,25 @@ def record(source: Source, use: tuple[float, float, float, float] = (0.3, 0.3, 0
 
 
 @pytest.mark.parametrize(
-    ("seen", "bottleneck", "first"),
+    ("measured", "bottleneck", "first"),
     [
         (record(WORKERS, computing=9.9, waiting=0.1), "model", "Make the model's step cheaper"),
         (record(WORKERS, (1.0, 0.9, 0, 0), computing=9.9, waiting=0.1), "model", "Pack the data"),
         (record(WORKERS, (1.0, 0.9, 0, 0), computing=4, waiting=6), "cpu", "Pack the data"),
         (record(WORKERS, computing=4, waiting=6), "data", "Pack the data"),
-        (record(WORKERS, (0.4, 0.4, 0.5, 90), computing=4, waiting=6), "disk", "Bring the data nearer"),
-        (record(THREADS, (0.4, 0.4, 0.5, 90), computing=4, waiting=6), "disk", "Bring the data nearer"),
+        (record(WORKERS, (0.4, 0.4, 0.5, 90), computing=4, waiting=6), "disk", "Copy the pack to a faster place"),
+        (record(THREADS, (0.4, 0.4, 0.5, 90), computing=4, waiting=6), "disk", "Copy the pack to a faster place"),
         (record(replace(WORKERS, packed=True), computing=4, waiting=6), "data", "Use train.loader"),
         (record(THREADS, (0.95, 0.9, 0, 0), computing=4, waiting=6), "cpu", "Let the CPU do less"),
         (record(THREADS, computing=4, waiting=6), "data", "Read further ahead"),
-        (record(WORKERS, computing=5, copying=5), "copying", "Let batches travel ahead"),
+        (record(WORKERS, computing=5, copying=5), "copying", "Copy batches ahead of use"),
         (record(THREADS, computing=5, copying=5), "copying", "Do less to each batch"),
         (record(WORKERS, computing=5, starting=5), "starting", "Keep the workers"),
         (record(THREADS, computing=5, starting=5), "starting", "Make passes longer"),
     ],
 )
-def test_verdicts(seen: Record, bottleneck: str, first: str) -> None:
-    found = verdict(seen)
+def test_verdicts(measured: Record, bottleneck: str, first: str) -> None:
+    found = verdict(measured)
     assert found.bottleneck == bottleneck
     assert found.advice[0].what.startswith(first)
     if bottleneck != "model":
@@ -238,7 +238,7 @@ def test_the_gpus_own_events_count_more_than_the_programs_clock() -> None:
     assert verdict(busy).advice[0].what.startswith("Give the GPU more at once")
 
 
-def test_others_on_the_machine_are_told() -> None:
+def test_other_programs_on_the_machine_are_named() -> None:
     found = verdict(record(THREADS, (0.99, 0.2, 0, 0), computing=4, waiting=6))
     assert "others 79 %" in str(found)
 
@@ -249,13 +249,13 @@ def test_others_on_the_machine_are_told() -> None:
     st.sampled_from([WORKERS, THREADS, replace(WORKERS, packed=True), replace(WORKERS, workers=None, batch=None)]),
     st.integers(0, 200),
 )
-def test_there_is_always_a_verdict(seconds: list[float], use: list[float], source: Source, steps: int) -> None:
+def test_there_is_always_a_verdict(seconds: list[float], use: list[float], source: BatchSource, steps: int) -> None:
     waiting, copying, computing, starting = seconds
-    seen = record(source, tuple(use), waiting=waiting, copying=copying, computing=computing, starting=starting)  # type: ignore[arg-type]
-    found = verdict(replace(seen, totals=replace(seen.totals, steps=steps)))
+    measured = record(source, tuple(use), waiting=waiting, copying=copying, computing=computing, starting=starting)  # type: ignore[arg-type]
+    found = verdict(replace(measured, totals=replace(measured.totals, steps=steps)))
     assert found.headline
     assert found.evidence
-    gains = [one.gain for one in found.advice]
+    gains = [advice.gain for advice in found.advice]
     assert gains == sorted(gains, reverse=True)
     assert (found.bottleneck == "unknown") == (steps < 20)
 
@@ -265,7 +265,7 @@ def _burn(until: float) -> None:
         pass
 
 
-def test_the_machine_is_seen() -> None:
+def test_the_use_of_the_machine_is_measured() -> None:
     child = multiprocessing.get_context("fork").Process(target=_burn, args=(time.monotonic() + HANG,))
     child.start()
     try:

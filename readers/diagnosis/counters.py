@@ -1,4 +1,4 @@
-"""`Snapshot`: what the kernel has counted so far of CPUs and disks, for this program and its children."""
+"""`Snapshot`: the kernel's counters of CPUs and disks, for this program and its child processes."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Counters that only grow, but for `available`; what this kernel does not tell is 0."""
+    """Counters that only grow, except `available`. A counter that the kernel does not have is 0."""
 
     time: float
     busy: float
-    """Seconds of CPU that were used by anybody, on the cores that this program may use."""
+    """Seconds of CPU used by all programs, on the cores that this program may use."""
     own: Mapping[int, float]
-    """Those used by each of the program's processes."""
+    """Seconds of CPU used by each process of this program."""
     stalled: float
-    """Seconds in which some program of the machine waited for a disk."""
+    """Seconds in which any program of the machine waited for a disk."""
     read: Mapping[int, float]
-    """Bytes that each of them had to fetch from a disk."""
+    """Bytes that each process of this program read from a disk."""
     available: int
-    """Bytes of memory."""
+    """Bytes of memory that are free or can be freed."""
 
 
 def snapshot(processes: list[int]) -> Snapshot:
-    """Now; the processes are those that count as own."""
+    """Take a snapshot of the machine and of these processes."""
     return Snapshot(
         time=time.perf_counter(),
         busy=_busy(),
-        own={one: _own(one) for one in processes},
+        own={process: _own(process) for process in processes},
         stalled=_stalled(),
-        read={one: _read(one) for one in processes},
+        read={process: _read(process) for process in processes},
         available=_available(),
     )
 
 
 def grown(before: Mapping[int, float], now: Mapping[int, float]) -> float:
-    """By how much in all, of processes that were there all the time."""
-    return sum(max(0.0, now[one] - before[one]) for one in now.keys() & before.keys())
+    """Return by how much a counter grew, over all processes that are in both snapshots."""
+    return sum(max(0.0, now[process] - before[process]) for process in now.keys() & before.keys())
 
 
 def family(root: int) -> list[int]:
-    """A process and all that come of it."""
+    """Return a process and all its descendants."""
     children: dict[int, list[int]] = {}
     for path in PROC.iterdir():
         if path.name.isdigit() and (fields := _stat(int(path.name))):
@@ -60,7 +60,7 @@ def family(root: int) -> list[int]:
 
 
 def _stat(process: int) -> list[str]:
-    """The fields after the name, which may hold anything."""
+    """Return the fields after the program's name, which may contain any character."""
     with suppress(OSError):
         return (PROC / str(process) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     return []

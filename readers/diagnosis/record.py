@@ -1,4 +1,4 @@
-"""`Record`: what was seen of a training, in plain numbers; every report is made of it alone."""
+"""`Record`: the measurements of a training as plain numbers, from which every report is made."""
 
 from __future__ import annotations
 
@@ -18,108 +18,109 @@ class Totals:
     passes: int = 0
     steps: int = 0
     starting: float = 0.0
-    """Until the first batch of each pass was there, and from the last one to the pass's end."""
+    """From the start of each pass to its first batch, and from its last batch to its end."""
     waiting: float = 0.0
-    """For every other batch."""
+    """Waiting for all other batches."""
     copying: float = 0.0
-    """Bringing batches to the device and finishing them, where `to_device` does that."""
+    """Copying batches to the device and finishing them, if `to_device` is used."""
     computing: float = 0.0
-    """In the user's hands."""
+    """From the arrival of a batch to the request for the next one."""
     gaps: int = 0
-    """Steps of which it is known how long the GPU waited before them."""
+    """The number of steps for which it was measured how long the GPU waited before them."""
     idle: float = 0.0
-    """How long the GPU waited in all of these."""
+    """Seconds that the GPU waited before these steps."""
     idle_steps: int = 0
-    """In how many of these it did."""
+    """The number of these steps before which the GPU waited."""
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where the batches come from, as far as it tells."""
+class BatchSource:
+    """The loader of the batches, as far as it is known."""
 
     name: str
     packed: bool
-    """The rows are those of a pack: nothing is decoded."""
+    """The rows come from a pack, so nothing is decoded."""
     own_loader: bool
-    """They come out of `SegDataset.loader`."""
+    """The loader is `SegDataset.loader`."""
     workers: int | None
-    """Processes, or threads of our own loader."""
+    """Worker processes, or threads of our own loader."""
     batch: int | None
+    """Rows of a batch."""
     batches: int | None
-    """Of a pass."""
+    """Batches of a pass."""
     on_device: bool
-    """`to_device` brings them there."""
+    """`to_device` copies the batches to the device."""
 
 
 @dataclass(frozen=True)
-class Use:
-    """What of the machine was used while steps were made, as parts of what there is."""
+class MachineUse:
+    """The use of the machine during the steps, as fractions of what it has."""
 
     seconds: float = 0.0
     cpu: float = 0.0
     own_cpu: float = 0.0
-    """By the training and its worker processes."""
+    """The fraction used by the training and its worker processes."""
     stalled: float = 0.0
-    """The part of the time in which some program waited for a disk."""
+    """The fraction of the time in which any program waited for a disk."""
     read: float = 0.0
-    """Bytes a second from disks, by the training and its workers."""
+    """Bytes a second that the training and its workers read from disks."""
     available: float = 0.0
-    """Bytes of memory."""
+    """Bytes of free memory."""
     gpu: float | None = None
 
 
 @dataclass(frozen=True)
 class Record:
-    """One process of a training, one source of batches."""
+    """The measurements of one loader in one process."""
 
-    source: Source
+    source: BatchSource
     cores: float
     gpu: str | None
     totals: Totals
     steps: Sequence[Sequence[float]]
-    """Begin, steps, and seconds of waiting, copying, computing and of an idle GPU."""
+    """Rows of: begin, steps, and seconds of waiting, copying, computing and of an idle GPU."""
     samples: Sequence[Sequence[float]] = field(default=())
-    """As `Samples.rows`."""
+    """The rows of `Samples.rows`."""
 
     @property
     def seconds(self) -> float:
-        """Of all passes, with their beginnings."""
+        """The seconds of all passes, with their starts."""
         totals = self.totals
         return totals.starting + totals.waiting + totals.copying + totals.computing
 
     def part(self, seconds: float) -> float:
-        """Of all passes."""
+        """Return seconds as a fraction of all passes."""
         return seconds / self.seconds if self.seconds else 0.0
 
     @property
     def by_gpu(self) -> bool:
-        """Whether the GPU's own events tell how long it waited."""
+        """True if the GPU's own events measure how long it waited."""
         return self.totals.gaps > self.totals.steps // 2
 
     @property
     def waited(self) -> float:
-        """The part of the time that was lost on waiting for data: by the GPU, or where there is none by the program."""
+        """The fraction of the time spent waiting for data: by the GPU if its events measure it, else by the program."""
         if self.by_gpu:
             each = self.totals.idle / self.totals.gaps
             return min(1.0, self.part(each * self.totals.steps))
         return self.part(self.totals.waiting)
 
     @property
-    def use(self) -> Use:
-        """While steps were made."""
+    def use(self) -> MachineUse:
+        """The use of the machine during the steps."""
         begin = self.steps[0][0] if self.steps else 0.0
         end = self.steps[-1][0] + sum(self.steps[-1][2:5]) if self.steps else 0.0
         rows = [row for row in self.samples if begin <= row[0] + row[2] / 2 <= end] or list(self.samples)
         if not rows:
-            return Use()
+            return MachineUse()
         _, count, seconds, busy, own, stalled, read, available, gpu, knows = (
             sum(column) for column in zip(*rows, strict=True)
         )
-        room = max(seconds, 1e-9) * self.cores
-        return Use(
+        capacity = max(seconds, 1e-9) * self.cores
+        return MachineUse(
             seconds=seconds,
-            cpu=min(1.0, max(busy, own) / room),
-            own_cpu=min(1.0, own / room),
+            cpu=min(1.0, max(busy, own) / capacity),
+            own_cpu=min(1.0, own / capacity),
             stalled=min(1.0, stalled / max(seconds, 1e-9)),
             read=read / max(seconds, 1e-9),
             available=available / count,
@@ -127,15 +128,15 @@ class Record:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the record as JSON."""
         return {"version": VERSION, **asdict(self)}
 
     @classmethod
     def from_json(cls, document: Any, path: object) -> Record:
-        """The record that is in a file."""
+        """Read the record in a file."""
         try:
             version, others = document["version"], {key: document[key] for key in document if key != "version"}
-            source, totals = Source(**others.pop("source")), Totals(**others.pop("totals"))
+            source, totals = BatchSource(**others.pop("source")), Totals(**others.pop("totals"))
             record = cls(source=source, totals=totals, **others)
             regular = _regular(record.steps, 6) and _regular(record.samples, 10)
         except (TypeError, KeyError, IndexError) as error:
@@ -146,4 +147,4 @@ class Record:
 
 
 def _regular(rows: Sequence[Sequence[float]], width: int) -> bool:
-    return all(len(row) == width and all(isinstance(one, (int, float)) for one in row) for row in rows)
+    return all(len(row) == width and all(isinstance(number, (int, float)) for number in row) for row in rows)

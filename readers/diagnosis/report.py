@@ -1,4 +1,4 @@
-"""The report of a diagnosis: a page with a timeline, or all numbers as JSON."""
+"""The report of a diagnosis: a page with charts over time, or all numbers as JSON."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ SUFFIXES = (".html", ".json")
 
 
 def write_report(path: Path, records: Sequence[Record]) -> None:
-    """A page or JSON, as the file's name says; the first record is the one that counts."""
+    """Write a page or JSON, by the suffix of the path. The verdict is about the first record."""
     check_report(path)
     text = to_html(records) if path.suffix == ".html" else json.dumps(to_json(records), indent=1) + "\n"
     write_atomic(path, text)
 
 
 def check_report(path: Path) -> None:
-    """Whether a report can be written there, which is better known before than after a training."""
+    """Refuse a path to which no report can be written, before the training and not after it."""
     if path.suffix not in SUFFIXES:
-        raise RequestError(f"{path}: a report is a page or numbers: expected a name that ends in .html or .json")
+        raise RequestError(f"{path}: expected a name that ends in .html (a page) or .json (all numbers)")
     if not path.absolute().parent.is_dir():
-        raise RequestError(f"{path}: there is no such folder: make it first")
+        raise RequestError(f"{path}: its folder does not exist; create it first")
 
 
 def to_json(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Verdict, parts of the time, use of the machine, and every number behind them, of each record."""
+    """Return verdict, parts of the time, use of the machine, and all numbers behind them, for each record."""
     return [
         {
             "verdict": asdict(verdict(record)),
@@ -52,16 +52,16 @@ def to_json(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def to_html(records: Sequence[Record]) -> str:
-    """A page for people."""
+    """Return the report as a page."""
     record = records[0]
     found = verdict(record)
     parts = [f"<p><strong>{escape(found.headline)}</strong></p>", _list("ul", found.evidence)]
     if found.advice:
-        advice = [f"{one.what} {one.why}" for one in found.advice]
-        parts += ["<h2>What to change, the largest gain first</h2>", _list("ol", advice)]
+        advice = [f"{change.what} {change.why}" for change in found.advice]
+        parts += ["<h2>What to change, largest gain first</h2>", _list("ol", advice)]
     parts += ["<h2>Where the time of each step goes</h2>", _steps(record), _machine(record), _times(record)]
     if len(records) > 1:
-        parts += ["<h2>All that gave batches</h2>", _others(records)]
+        parts += ["<h2>All loaders</h2>", _others(records)]
     return page(TITLE, "\n".join(parts))
 
 
@@ -74,8 +74,8 @@ def _steps(record: Record) -> str:
     begin = rows[0][0] if rows else 0.0
     names = ("waiting for data", "copying and finishing", "computing")
     series = [
-        Series(name, [(row[0] - begin, 1000 * row[2 + place] / row[1]) for row in rows])
-        for place, name in enumerate(names)
+        Series(name, [(row[0] - begin, 1000 * row[2 + index] / row[1]) for row in rows])
+        for index, name in enumerate(names)
     ]
     return stacked_chart("Time of a step", Axis("seconds since the first step"), Axis("ms"), series)
 
@@ -87,7 +87,11 @@ def _machine(record: Record) -> str:
     def line(name: str, column: int, of: float) -> Series:
         return Series(name, [(row[0] - begin, min(100.0, 100 * row[column] / row[2] / of)) for row in rows])
 
-    lines = [line("CPU", 3, record.cores), line("CPU of this training", 4, record.cores), line("disk waited for", 5, 1)]
+    lines = [
+        line("CPU", 3, record.cores),
+        line("CPU of this training", 4, record.cores),
+        line("waiting for a disk", 5, 1),
+    ]
     if any(row[9] for row in rows):
         lines.append(Series("GPU", [(row[0] - begin, 100 * row[8] / row[9]) for row in rows if row[9]]))
     shown = line_chart("Use of the machine", Axis("seconds since the first step"), Axis("%", most=100.0), lines)
@@ -116,12 +120,12 @@ def _times(record: Record) -> str:
 def _others(records: Sequence[Record]) -> str:
     rows = [
         [
-            one.source.name,
-            str(one.source.batch or ""),
-            str(one.totals.steps),
-            f"{one.seconds:.1f}",
-            f"{100 * one.waited:.1f}",
+            record.source.name,
+            str(record.source.batch or ""),
+            str(record.totals.steps),
+            f"{record.seconds:.1f}",
+            f"{100 * record.waited:.1f}",
         ]
-        for one in records
+        for record in records
     ]
     return table(["", "batch", "steps", "seconds", "% waiting"], rows)

@@ -1,4 +1,4 @@
-"""`Gpu`: how busy the driver says the GPU is, where there is one and nvidia-ml-py is installed."""
+"""`Samples`: the use of the machine, measured by a thread during a training."""
 
 from __future__ import annotations
 
@@ -16,67 +16,41 @@ from readers.diagnosis.timeline import Row, Timeline
 
 try:
     import pynvml
-except ImportError:  # then only its events tell
+except ImportError:  # then the use of the GPU is unknown
     pynvml = None
-
-
-class Gpu:
-    """The device that PyTorch uses; `of_torch` finds it."""
-
-    def __init__(self, handle: Any) -> None:
-        self._handle = handle
-
-    @classmethod
-    def of_torch(cls) -> Gpu | None:
-        """None while PyTorch uses no GPU, or where nothing tells how busy it is."""
-        if pynvml is None or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-            return None
-        facts = torch.cuda.get_device_properties(torch.cuda.current_device())
-        try:
-            pynvml.nvmlInit()
-            gpu = cls(pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{facts.uuid}"))
-            gpu.busy()
-        except (AttributeError, pynvml.NVMLError):  # an old PyTorch, or a driver that does not tell
-            return None
-        return gpu
-
-    def busy(self) -> float | None:
-        """The part of the last moment in which something ran on it; None if it does not tell any more."""
-        try:
-            return float(pynvml.nvmlDeviceGetUtilizationRates(self._handle).gpu) / 100
-        except pynvml.NVMLError:
-            return None
-
 
 INTERVAL = 0.25
 FAMILY_SHARE = 200
-"""Looking for child processes may take one part in so many of the time."""
+"""The search for child processes may take at most 1/200 of the time."""
 
 
 class Samples:
-    """Between `start` and `stop`; `each` is called by the thread after each sample."""
+    """A thread that takes samples between `start` and `stop`, and calls `each` after every sample."""
 
     def __init__(self, each: Callable[[], None] = lambda: None) -> None:
         self._timeline = Timeline()
         self._each = each
         self._stopped = threading.Event()
-        # What ends with the interpreter, whose atexit functions still need it, must be a daemon.
+        # A daemon: the interpreter joins other threads before atexit functions, one of which stops this thread.
         self._thread = threading.Thread(target=self._run, name="segpack-samples", daemon=True)
         self._family: list[int] = []
-        self._look_again = 0.0
+        self._next_search = 0.0
         self._gpu: Gpu | None = None
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take one more sample, and end."""
+        """Take a last sample, and end the thread."""
         self._stopped.set()
         self._thread.join()
 
     def rows(self) -> list[Row]:
-        """Begin, samples, and sums of seconds: in all, of used CPU, of our own, of stalls; of bytes read and of bytes
-        available; of parts of the GPU that were busy, and of samples that know of it."""
+        """Return rows of numbers: begin, number of samples, and sums over these.
+
+        The sums are seconds, seconds of CPU used by all programs, by this program, and of waiting for disks; bytes
+        read, and bytes of free memory; the busy fractions of the GPU, and the number of samples that have these.
+        """
         return self._timeline.rows()
 
     def _run(self) -> None:
@@ -106,9 +80,37 @@ class Samples:
 
     def _snapshot(self) -> Snapshot:
         begun = time.perf_counter()
-        if begun >= self._look_again:
+        if begun >= self._next_search:
             with suppress(OSError):
                 self._family = family(os.getpid())
             took = time.perf_counter() - begun
-            self._look_again = begun + max(1.0, FAMILY_SHARE * took)
+            self._next_search = begun + max(1.0, FAMILY_SHARE * took)
         return snapshot(self._family)
+
+
+class Gpu:
+    """The GPU that PyTorch uses, whose driver reports how busy it is. This needs nvidia-ml-py."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    @classmethod
+    def of_torch(cls) -> Gpu | None:
+        """Return the GPU of PyTorch; None while PyTorch uses none, or if its use cannot be read."""
+        if pynvml is None or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            return None
+        facts = torch.cuda.get_device_properties(torch.cuda.current_device())
+        try:
+            pynvml.nvmlInit()
+            gpu = cls(pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{facts.uuid}"))
+            gpu.busy()
+        except (AttributeError, pynvml.NVMLError):  # an old PyTorch, or a driver that does not report it
+            return None
+        return gpu
+
+    def busy(self) -> float | None:
+        """Return the fraction of the last moment in which the GPU was busy; None if that cannot be read any more."""
+        try:
+            return float(pynvml.nvmlDeviceGetUtilizationRates(self._handle).gpu) / 100
+        except pynvml.NVMLError:
+            return None

@@ -1,4 +1,4 @@
-"""`Session`: watches every loader of a program that knows nothing of it; `packer diagnose` starts programs so."""
+"""`Session`: watches every loader of a program whose code is unchanged. `packer diagnose` starts programs this way."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-if TYPE_CHECKING:  # they need torch, which a program that never trains should not wait for
-    from readers.diagnosis.record import Source
+if TYPE_CHECKING:  # these import torch, which takes seconds; a program that never trains does not need it
+    from readers.diagnosis.record import BatchSource
     from readers.diagnosis.samples import Samples
     from readers.diagnosis.steps import Steps
 
 T = TypeVar("T")
 
 FOLDER = "SEGPACK_DIAGNOSE"
-"""The environment variable that names the folder of what was seen."""
+"""The environment variable with the folder for the records."""
 LOADERS = {
     "torch.utils.data.dataloader": "DataLoader",
     "torchdata.stateful_dataloader.stateful_dataloader": "StatefulDataLoader",
@@ -36,31 +36,31 @@ LOADERS = {
     "ffcv.loader.loader": "Loader",
     "nvidia.dali.plugin.base_iterator": "_DaliBaseIterator",
 }
-"""The classes whose passes are watched, by their modules."""
+"""The classes whose passes are watched, by module."""
 WRITTEN_EVERY = 5.0
 MOST_SOURCES = 64
 
 
 class Session:
-    """What was seen in this process, written to a file of its own now and then, and at its end."""
+    """The records of this process, written to a file of its own every few seconds and at its end."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process = os.getpid()
-        self._steps: dict[Source, Steps] = {}
+        self._steps: dict[BatchSource, Steps] = {}
         self._samples: Samples | None = None
         self._written = time.monotonic()
         self._lock = threading.Lock()
         self._inside = threading.local()
 
     def watched(self, begin: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
-        """A class's `__iter__`, whose batches come with their times taken."""
+        """Wrap the `__iter__` of a loader class, so that its steps are timed."""
 
         @wraps(begin)
         def iterate(loader: Any) -> Iterator[Any]:
             inside: bool = getattr(self._inside, "yes", False)
             if inside or os.getpid() != self._process:
-                return begin(loader)  # one that another loader is made of, or in a worker of one
+                return begin(loader)  # the inner loader of another loader, or a loader in a worker process
             return self._of_pass(loader, begin)
 
         return iterate
@@ -76,21 +76,21 @@ class Session:
             if source not in self._steps and len(self._steps) >= MOST_SOURCES:
                 return begin(loader)
             steps = self._steps.setdefault(source, Steps())
-        return steps.of_pass(loader, lambda one: self._alone(begin, one))
+        return steps.of_pass(loader, lambda inner: self._alone(begin, inner))
 
     def _alone(self, begin: Callable[[Any], Iterator[Any]], loader: Any) -> Iterator[Any]:
-        """Its batches; what it iterates for them is not watched as well."""
+        """Return the batches of a loader. Loaders that it iterates itself are not watched."""
         return _Alone(self._inside, begin, loader)
 
     def _start(self) -> None:
         from readers.diagnosis.samples import Samples
 
-        self._samples = Samples(self._now_and_then)
+        self._samples = Samples(self._write_sometimes)
         self._samples.start()
         atexit.register(self._end)
 
-    def _now_and_then(self) -> None:
-        """A program may be killed, and its report should not be lost with it."""
+    def _write_sometimes(self) -> None:
+        """Write the records every few seconds, because the program may be killed."""
         if time.monotonic() - self._written > WRITTEN_EVERY:
             self._write()
 
@@ -105,13 +105,13 @@ class Session:
 
         self._written = time.monotonic()
         with self._lock:
-            seen = list(self._steps.items())
-        records = [record_of(source, steps, self._samples).to_json() for source, steps in seen]
+            steps_of_sources = list(self._steps.items())
+        records = [record_of(source, steps, self._samples).to_json() for source, steps in steps_of_sources]
         write_atomic(self._folder / f"{self._process}.json", json.dumps(records))
 
 
 class _Alone:
-    """An iterator whose thread is marked while it works."""
+    """An iterator that marks its thread while it runs, so that inner loaders are not watched."""
 
     def __init__(self, inside: threading.local, begin: Callable[[Any], Iterator[Any]], loader: Any) -> None:
         self._inside = inside
@@ -131,14 +131,14 @@ class _Alone:
             self._inside.yes = False
 
     def close(self) -> None:
-        """End a pass that is left early."""
+        """End a pass that is not finished."""
         close = getattr(self._batches, "close", None)
         if close is not None:
             close()
 
 
 class _Finder(MetaPathFinder):
-    """Finds the modules of `LOADERS` where they are, and has their classes changed once they are there."""
+    """An import hook that changes the classes of `LOADERS` when their modules are imported."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -150,12 +150,12 @@ class _Finder(MetaPathFinder):
         self._busy.add(name)
         spec = find_spec(name)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Changing(spec.loader, self._session)
+            spec.loader = _ChangingLoader(spec.loader, self._session)
         return spec
 
 
-class _Changing(ModuleLoader):
-    """Loads a module as its own loader does, then changes its class."""
+class _ChangingLoader(ModuleLoader):
+    """Loads a module with its own loader, then changes its class."""
 
     def __init__(self, loader: Any, session: Session) -> None:
         self._loader = loader
@@ -171,14 +171,14 @@ class _Changing(ModuleLoader):
 
 
 def change(module: ModuleType, session: Session) -> None:
-    """Have the module's loader watched; a version of it that has no such class is left as it is."""
+    """Watch the loader class of a module; a version without that class is not changed."""
     kind = getattr(module, LOADERS[module.__name__], None)
     if kind is not None and "__iter__" in vars(kind):
         kind.__iter__ = session.watched(kind.__iter__)
 
 
 def begin() -> None:
-    """Watch this program, if its environment says so."""
+    """Watch this program if the environment variable is set."""
     folder = os.environ.get(FOLDER)
     if folder:
         session = Session(Path(folder))

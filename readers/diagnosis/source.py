@@ -1,4 +1,4 @@
-"""`source_of`: what an object that gives batches tells of itself."""
+"""`source_of`: the facts about a loader that a diagnosis needs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 from readers.dataset import SegDataset
 from readers.device import DeviceBatches
-from readers.diagnosis.record import Source
+from readers.diagnosis.record import BatchSource
 from readers.loader import Loader
 
 
-def source_of(batches: Any) -> Source:
-    """What is known of a Loader, a DataLoader or whatever else can be iterated."""
+def source_of(batches: Any) -> BatchSource:
+    """Return what is known about a Loader, a DataLoader or any other iterable."""
     inner: Any = batches.source if isinstance(batches, DeviceBatches) else batches
     own = isinstance(inner, Loader)
     workers = inner.threads if own else getattr(inner, "num_workers", None)
-    return Source(
+    return BatchSource(
         name=type(inner).__name__,
         packed=own or _of_pack(getattr(inner, "dataset", None)),
         own_loader=own,
@@ -28,7 +28,7 @@ def source_of(batches: Any) -> Source:
 
 
 def _of_pack(dataset: Any) -> bool:
-    """Also behind a Subset, or whatever else keeps what it wraps as `dataset`."""
+    """Return whether a data set is a pack, also inside a Subset or another wrapper with an attribute `dataset`."""
     for _ in range(8):
         if isinstance(dataset, SegDataset):
             return True
@@ -41,6 +41,6 @@ def _whole(value: Any) -> int | None:
 
 
 def _length(batches: Any) -> int | None:
-    with suppress(Exception):  # many iterables have no length, and say so in many ways
+    with suppress(Exception):  # iterables without a length raise many kinds of errors
         return len(batches)
     return None

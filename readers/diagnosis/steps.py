@@ -1,4 +1,4 @@
-"""`Steps`: when each step of a training waited for data, copied it, and computed."""
+"""`Steps`: the time that each step of a training waits for data, copies it, and computes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ MOST_PENDING = 512
 
 
 class Gaps:
-    """Call `ended` before the next batch is asked for and `began` when it is there; nothing here waits for the GPU.
+    """The time that the GPU waits between steps, measured with events. Nothing here waits for the GPU.
 
-    The GPU works behind the program that feeds it. If it is still at the old step when the batch arrives, the two
-    events follow each other at once; if it had to wait, for the batch or its copy, they are as far apart as it waited.
+    Call `ended` before the next batch is requested, and `began` when it has arrived. The GPU runs behind the program.
+    If it still computes the old step when the batch arrives, the two events follow each other at once. If it had to
+    wait, for the batch or its copy, the time between the events is the time that it waited.
     """
 
     def __init__(self) -> None:
@@ -28,11 +29,11 @@ class Gaps:
         self._pending: deque[tuple[torch.cuda.Event, torch.cuda.Event]] = deque()
 
     def ended(self) -> None:
-        """The program has given the GPU all work of a step."""
+        """Mark the end of a step: the program has queued all its work on the GPU."""
         self._end = self._recorded()
 
     def began(self) -> None:
-        """The next batch is in the program's hands; that of a pass's first step has no step before it."""
+        """Mark the arrival of the next batch. The first batch of a pass has no step before it."""
         if self._end is not None:
             self._pending.append((self._end, self._recorded()))
             self._end = None
@@ -40,11 +41,11 @@ class Gaps:
             self._pending.popleft()
 
     def left(self) -> None:
-        """What comes next does not follow the step before."""
+        """Forget the last step: the next batch does not follow it."""
         self._end = None
 
     def measured(self) -> list[float]:
-        """Seconds of each gap that the GPU has come past since the last call."""
+        """Return the seconds of each gap that the GPU has passed since the last call."""
         found = []
         while self._pending and self._pending[0][1].query():  # type: ignore[no-untyped-call]
             end, begin = self._pending.popleft()
@@ -59,11 +60,11 @@ class Gaps:
 
 
 GPU_WAITED = 0.02
-"""A step in which the GPU had nothing to do for more than this part of it is one in which it waited."""
+"""If the GPU is idle for more than this fraction of a step, the step counts as one in which it waited."""
 
 
 class Steps:
-    """A step is from asking for a batch to asking for the next. A few microseconds of work for each."""
+    """The times of steps, each from the request for a batch to the next request. A step costs a few microseconds."""
 
     def __init__(self) -> None:
         self.totals = Totals()
@@ -73,9 +74,9 @@ class Steps:
         self._first = True
 
     def of_pass(self, source: Any, begin: Callable[[Any], Iterator[Any]]) -> Iterator[Any]:
-        """The batches of one pass through `source`, which `begin` begins at once.
+        """Yield the batches of one pass through `source`, which `begin` starts at once.
 
-        `source.waited`, where there is one, tells what of the time was not copying.
+        If the source has an attribute `waited`, that part of the time is waiting, and the rest is copying.
         """
         begun = time.perf_counter()
         batches = begin(source)
@@ -97,7 +98,7 @@ class Steps:
                 self._arrive(None if waited is None else source.waited - waited)
                 try:
                     yield batch
-                finally:  # also of the step in which the pass was left
+                finally:  # also if the pass ends in this step
                     self._computed()
         finally:
             if self._gaps is not None:
@@ -106,7 +107,7 @@ class Steps:
                 batches.close()
 
     def rows(self) -> list[Row]:
-        """Begin (of `time.perf_counter`), steps, and seconds of waiting, copying, computing and of an idle GPU."""
+        """Return rows of: begin (`perf_counter`), steps, seconds of waiting, copying, computing and an idle GPU."""
         return self._timeline.rows()
 
     def _ask(self) -> None:
@@ -117,7 +118,7 @@ class Steps:
         self._asked = time.perf_counter()
 
     def _arrive(self, waited: float | None) -> None:
-        """`waited` is how much of the time was spent on waiting, if something else was."""
+        """Take the time of a batch's arrival. `waited` is the part of it that was waiting; None means all."""
         if self._gaps is not None:
             if self._first:
                 self._gaps.left()
@@ -140,7 +141,7 @@ class Steps:
         self._first = False
 
     def _measured(self) -> float:
-        """Seconds the GPU waited, of steps that it has come past by now."""
+        """Return the seconds that the GPU waited, over the steps that it has passed since the last call."""
         if self._gaps is None:
             return 0.0
         found = self._gaps.measured()

@@ -1,24 +1,24 @@
-"""`Timeline`: numbers over time in bounded memory; when it is full, neighbours are added up two by two."""
+"""`Timeline`: numbers over time in bounded memory. When it is full, each two neighbours are added up."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 Row = list[float]
-"""When it began, how many additions it is made of, and their sums."""
+"""Begin, number of additions, and their sums."""
 
 
 class Timeline:
-    """Rows are as fine as `most` of them allow; sums over all rows are exact, whatever their number."""
+    """At most `most` rows, each as short as possible. Sums over all rows are exact."""
 
     def __init__(self, most: int = 1024) -> None:
         self._most = most
         self._each = 1
-        """How many additions make a row."""
+        """The number of additions in a row."""
         self._rows: list[Row] = []
 
     def add(self, begin: float, *values: float) -> None:
-        """What happened from `begin` on."""
+        """Add numbers of the time from `begin` on."""
         rows = self._rows
         if rows and rows[-1][1] < self._each:
             _join(rows[-1], [begin, 1, *values])
@@ -28,25 +28,25 @@ class Timeline:
         self._rows.append([begin, 1, *values])
 
     def rows(self) -> list[Row]:
-        """All of it, oldest first."""
+        """Return all rows, oldest first."""
         return [list(row) for row in self._rows]
 
     def _halve(self) -> None:
-        """Put a new list in the place of the old one, which another thread may be reading."""
+        """Join each two rows, in a new list: another thread may be reading the old one."""
         self._rows, self._each = joined(self._rows, 2), 2 * self._each
 
 
-def joined(rows: Sequence[Row], many: int) -> list[Row]:
-    """Rows of so many neighbours each."""
+def joined(rows: Sequence[Row], count: int) -> list[Row]:
+    """Join each `count` neighbouring rows."""
     found = []
-    for place in range(0, len(rows), many):
-        row = list(rows[place])
-        for later in rows[place + 1 : place + many]:
+    for first in range(0, len(rows), count):
+        row = list(rows[first])
+        for later in rows[first + 1 : first + count]:
             _join(row, later)
         found.append(row)
     return found
 
 
 def _join(row: Row, later: Row) -> None:
-    for place in range(1, len(row)):
-        row[place] += later[place]
+    for column in range(1, len(row)):
+        row[column] += later[column]

@@ -1,4 +1,4 @@
-"""`Verdict`: the bottleneck of a training, the evidence, and what to change, in the order of what it can gain."""
+"""`Verdict`: the bottleneck of a training, the evidence, and advice in the order of what it can gain."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from readers.diagnosis.record import Record
 
 FEW_STEPS = 20
 LITTLE = 0.05
-"""What is lost below this part of the time is not worth a change."""
+"""A loss below this fraction of the time is not worth a change."""
 FULL = 0.85
 STALLED = 0.2
 DISK_READS = 5e6
-"""Bytes a second, below which no disk is busy."""
+"""Bytes a second below which a disk does not count as busy."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Something to change, why, and the part of the time that it can gain at most."""
+    """A change, the reason for it, and the fraction of the time that it can gain at most."""
 
     gain: float
     what: str
@@ -27,7 +27,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a doctor would say."""
+    """The conclusion from a record."""
 
     bottleneck: str
     """"data", "disk", "cpu", "copying", "starting", "model" or "unknown"."""
@@ -36,35 +36,35 @@ class Verdict:
     advice: tuple[Advice, ...]
 
     def __str__(self) -> str:
-        lines = [self.headline, *(f"  {one}" for one in self.evidence)]
-        for number, one in enumerate(self.advice, 1):
-            lines.append(f"{number}. {one.what}")
-            lines.append(f"   {one.why}")
+        lines = [self.headline, *(f"  {line}" for line in self.evidence)]
+        for number, advice in enumerate(self.advice, 1):
+            lines.append(f"{number}. {advice.what}")
+            lines.append(f"   {advice.why}")
         return "\n".join(lines)
 
 
 def verdict(record: Record) -> Verdict:
-    """Out of the record alone."""
+    """Return the verdict on a record."""
     totals = record.totals
     if totals.steps < FEW_STEPS:
-        headline = f"Only {totals.steps} steps were seen, too few to tell: watch {FEW_STEPS} or more."
+        headline = f"Only {totals.steps} steps were measured, too few for a verdict: watch {FEW_STEPS} or more."
         return Verdict("unknown", headline, tuple(_evidence(record)), ())
     lost = {
         "data": record.waited,
         "copying": record.part(totals.copying),
         "starting": record.part(totals.starting),
     }
-    bottleneck, most = max(lost.items(), key=lambda one: one[1])
+    bottleneck, most = max(lost.items(), key=lambda loss: loss[1])
     if most < LITTLE:
         bottleneck = "model"
     elif bottleneck == "data":
         bottleneck = _cause(record)
-    advice = sorted(_advice(record, bottleneck, lost), key=lambda one: -one.gain)
+    advice = sorted(_advice(record, bottleneck, lost), key=lambda advice: -advice.gain)
     return Verdict(bottleneck, _headline(record, bottleneck, most), tuple(_evidence(record)), tuple(advice))
 
 
 def _cause(record: Record) -> str:
-    """Why data comes late."""
+    """Return the reason why the program waits for data."""
     use = record.use
     if use.stalled >= STALLED and use.read >= DISK_READS:
         return "disk"
@@ -80,7 +80,7 @@ def _headline(record: Record, bottleneck: str, most: float) -> str:
         "cpu": f"The CPU is the bottleneck: {who.lower()} waits for data {_percent(most)} of the time; {faster}.",
         "data": f"{who} waits for data {_percent(most)} of the time, and CPU and disk are not busy; {faster}.",
         "copying": f"Copying and finishing batches takes {_percent(most)} of the time; {faster}.",
-        "starting": f"Beginning and ending passes takes {_percent(most)} of the time; {faster}.",
+        "starting": f"Starting and ending passes takes {_percent(most)} of the time; {faster}.",
     }[bottleneck]
 
 
@@ -92,7 +92,7 @@ def _evidence(record: Record) -> Iterator[str]:
             ("waiting for data", totals.waiting),
             ("copying", totals.copying),
             ("computing", totals.computing),
-            ("beginning passes", totals.starting),
+            ("starting passes", totals.starting),
         )
     )
     yield f"{totals.steps} steps, {1000 * record.seconds / max(1, totals.steps):.1f} ms each: {split}"
@@ -102,10 +102,10 @@ def _evidence(record: Record) -> Iterator[str]:
     if use.seconds:
         own = f", {_percent(use.own_cpu)} by this training" if use.cpu - use.own_cpu > LITTLE else ""
         yield f"CPU {_percent(use.cpu)} of {record.cores:g} cores{own}; {use.read / 1e6:.1f} MB/s from the disk, " + (
-            f"which somebody waited for {_percent(use.stalled)} of the time"
+            f"for which programs waited {_percent(use.stalled)} of the time"
         )
     if use.gpu is not None:
-        yield f"GPU {_percent(use.gpu)} busy, says its driver"
+        yield f"GPU {_percent(use.gpu)} busy, according to its driver"
     yield f"batches come from {_source(record)}"
 
 
@@ -116,25 +116,25 @@ def _advice(record: Record, bottleneck: str, lost: dict[str, float]) -> Iterator
     elif lost["data"] >= LITTLE:
         yield from _of_data(record, bottleneck, lost["data"])
     if lost["copying"] >= LITTLE and not source.on_device:
-        yield Advice(lost["copying"], "Let batches travel ahead: to_device(loader, device).", "Copies then overlap.")
+        yield Advice(lost["copying"], "Copy batches ahead of use: to_device(loader, device).", "Copies then overlap.")
     elif lost["copying"] >= LITTLE:
         what = "Do less to each batch: a cheaper augment, labels as indices, dtype=torch.bfloat16."
-        yield Advice(lost["copying"], what, "Copying and finishing take their time on the device.")
+        yield Advice(lost["copying"], what, "Copying and finishing batches takes time on the device.")
     if lost["starting"] >= LITTLE:
         yield Advice(lost["starting"], *_of_starting(record))
     if use.cpu >= FULL and use.own_cpu < use.cpu / 2:
         why = f"This training uses {_percent(use.own_cpu)} of the CPU, others {_percent(use.cpu - use.own_cpu)}."
-        yield Advice(LITTLE, "See what else runs on this machine.", why)
+        yield Advice(LITTLE, "Check what else runs on this machine.", why)
 
 
 def _of_model(record: Record) -> Iterator[Advice]:
     gpu = record.use.gpu
     if record.gpu is None and record.use.cpu >= FULL and not record.source.packed:
         what = "Pack the data: packer build RAW OUT. Decoding takes cores from the model, which has no GPU."
-        yield Advice(2 * LITTLE, what, "Who decodes beside it makes it slower, and no waiting shows that.")
+        yield Advice(2 * LITTLE, what, "Decoding slows it down, which does not show as waiting.")
     if gpu is not None and gpu < FULL:
         what = "Give the GPU more at once: a larger batch, torch.compile or CUDA graphs, no .item() in each step."
-        yield Advice(1 - gpu, what, f"It is busy {_percent(gpu)} of the time, though batches are there.")
+        yield Advice(1 - gpu, what, f"It is busy {_percent(gpu)} of the time, although batches are ready.")
     else:
         what = "Make the model's step cheaper: torch.autocast with bfloat16, channels_last, torch.compile."
         yield Advice(LITTLE, what, "Nothing that loads data faster can help.")
@@ -143,32 +143,37 @@ def _of_model(record: Record) -> Iterator[Advice]:
 def _of_data(record: Record, bottleneck: str, gain: float) -> Iterator[Advice]:
     source, use = record.source, record.use
     if bottleneck == "disk":
-        room = f"{use.available / 2**30:.1f} GiB of memory are free"
+        free = f"{use.available / 2**30:.1f} GiB of memory are free."
         yield Advice(
-            gain, "Bring the data nearer: packer stage OUT /local/disk, or packer stage --ram OUT.", room + "."
+            gain, "Copy the pack to a faster place: packer stage OUT /local/disk, or packer stage --ram OUT.", free
         )
     if not source.packed:
-        why = "Then nothing is decoded in training: rows are copied out of a memory map."
+        why = "Nothing is decoded in training then: rows are copied out of a memory map."
         yield Advice(0.99 * gain, "Pack the data: packer build RAW OUT; train = open_dataset(OUT).loader(…).", why)
         if bottleneck == "data" and source.workers is not None and source.workers < record.cores:
             what = f"Until then: num_workers={int(record.cores)} instead of {source.workers}, prefetch_factor=4."
             yield Advice(0.5 * gain, what, f"The CPU is only {_percent(use.cpu)} busy.")
     elif not source.own_loader:
-        why = "Processes copy each batch between them; threads do not."
+        why = "Worker processes send each batch to the trainer as a copy; threads do not."
         yield Advice(0.99 * gain, "Use train.loader(batch_size, shuffle=True), augment on the device.", why)
     elif bottleneck == "cpu":
         what = "Let the CPU do less: .to(device, augment=…), labels as indices, crop=(h, w) instead of whole rows."
-        yield Advice(0.9 * gain, what, "Rows are only copied; what else is done to them costs more.")
+        yield Advice(0.9 * gain, what, "Copying rows is cheap; all other work on them costs more.")
     else:
         why = f"{source.workers} threads read, and the CPU is only {_percent(use.cpu)} busy."
-        yield Advice(0.9 * gain, "Read further ahead: packer bench OUT tells threads=, ahead= and batch_size=.", why)
+        yield Advice(
+            0.9 * gain, "Read further ahead: packer bench OUT finds the best threads=, ahead= and batch_size=.", why
+        )
 
 
 def _of_starting(record: Record) -> tuple[str, str]:
     each = record.totals.starting / max(1, record.totals.passes)
     if record.source.workers and not record.source.own_loader:
-        return "Keep the workers: persistent_workers=True.", f"Each pass begins anew and takes {each:.1f} s for that."
-    return "Make passes longer, or several epochs one pass.", f"Each begins with {each:.2f} s without a batch."
+        return "Keep the workers: persistent_workers=True.", f"Each pass starts new workers, which takes {each:.1f} s."
+    return (
+        "Make passes longer, or join several epochs to one pass.",
+        f"Each pass starts with {each:.2f} s without a batch.",
+    )
 
 
 def _source(record: Record) -> str:

@@ -1,4 +1,4 @@
-"""`watch`: times the steps of a training loop, and says at its end what it waited for."""
+"""`watch`: times the steps of a training loop, and prints at its end where the time went."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 
 from readers.contract.errors import RequestError
-from readers.diagnosis.record import Record, Source, Totals
+from readers.diagnosis.record import BatchSource, Record, Totals
 from readers.diagnosis.report import check_report, write_report
 from readers.diagnosis.samples import Samples
 from readers.diagnosis.source import source_of
@@ -21,17 +21,17 @@ from readers.diagnosis.verdict import Verdict, verdict
 from readers.machine import Machine
 
 
-class Writer(Protocol):
-    """TensorBoard's SummaryWriter, or anything that takes numbers as it does."""
+class ScalarWriter(Protocol):
+    """TensorBoard's SummaryWriter, or another object with its method `add_scalar`."""
 
     def add_scalar(self, tag: str, value: float, step: int) -> Any: ...
 
 
 class Watch:
-    """What `watch` gives: iterate it as what it watches, whose other attributes it has too."""
+    """A watched loader, as `watch` returns it: iterate it instead of the loader, whose attributes it also has."""
 
     def __init__(
-        self, batches: Iterable[Any], report: str | Path | None, writer: Writer | None, every: int, quiet: bool
+        self, batches: Iterable[Any], report: str | Path | None, writer: ScalarWriter | None, every: int, quiet: bool
     ) -> None:
         if every < 1:
             raise RequestError(f"every={every}: expected a number of steps from 1 on")
@@ -45,7 +45,7 @@ class Watch:
         self._quiet = quiet
         self._steps = Steps()
         self._samples: Samples | None = None
-        self._told = Totals()
+        self._written = Totals()
 
     def __enter__(self) -> Watch:
         self._samples = Samples()
@@ -64,34 +64,34 @@ class Watch:
 
     def __iter__(self) -> Iterator[Any]:
         if self._samples is None:
-            raise RequestError("watch() is for a with statement: with watch(loader) as batches: for … in batches: …")
+            raise RequestError("watch() needs a with statement: with watch(loader) as batches: for … in batches: …")
         for batch in self._steps.of_pass(self._batches, iter):
-            self._tell()
+            self._write_scalars()
             yield batch
-        self._tell()
+        self._write_scalars()
 
     def __len__(self) -> int:
         return len(self._batches)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # of an object that is only half there, as while it is copied
+        if name.startswith("_"):  # of an object that is not initialised, as while it is copied
             raise AttributeError(name)
         return getattr(self._batches, name)
 
     def record(self) -> Record:
-        """What was seen so far."""
+        """Return the measurements so far."""
         return record_of(self._source, self._steps, self._samples)
 
     def verdict(self) -> Verdict:
-        """What a doctor would say so far."""
+        """Return the verdict on the measurements so far."""
         return verdict(self.record())
 
-    def _tell(self) -> None:
-        """Now and then scalars of the steps since the last time, as parts of their time."""
-        writer, now, before = self._writer, self._steps.totals, self._told
+    def _write_scalars(self) -> None:
+        """Write scalars every few steps: where the time since the last scalars went, as fractions."""
+        writer, now, before = self._writer, self._steps.totals, self._written
         if writer is None or now.steps < before.steps + self._every:
             return
-        self._told = Totals(**asdict(now))
+        self._written = Totals(**asdict(now))
         spent = {
             name: getattr(now, name) - getattr(before, name) for name in ("waiting", "copying", "computing", "starting")
         }
@@ -108,20 +108,20 @@ def watch(
     batches: Iterable[Any],
     *,
     report: str | Path | None = None,
-    writer: Writer | None = None,
+    writer: ScalarWriter | None = None,
     every: int = 50,
     quiet: bool = False,
 ) -> Watch:
-    """`with watch(loader) as batches: for images, labels in batches: …`: where does the time of each step go?
+    """Measure where the time of each step goes: `with watch(loader) as batches: for images, labels in batches: …`.
 
     At the end a verdict is printed to stderr (unless `quiet`), and `report` is written: a page (.html) or all numbers
-    (.json). `writer` gets scalars `every` so many steps: TensorBoard's SummaryWriter, for one.
+    (.json). A `writer`, such as TensorBoard's SummaryWriter, gets scalars once in `every` steps.
     """
     return Watch(batches, report, writer, every, quiet)
 
 
-def record_of(source: Source, steps: Steps, samples: Samples | None) -> Record:
-    """As of now, while steps and samples go on."""
+def record_of(source: BatchSource, steps: Steps, samples: Samples | None) -> Record:
+    """Return a record of the steps and samples so far; they can go on."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
     totals = Totals(**asdict(steps.totals))
     return Record(
