@@ -13,7 +13,7 @@ from conftest import make_raw, pack, run
 import packer.packs.stage
 import packer.packs.verify
 from packer.workers import InProcess
-from readers.loader import Ahead
+from readers.batches import ReadAhead
 from readers.machine import usable_cores
 
 COMMANDS: dict[str, Callable[[Path, Path, Path], list[object]]] = {
@@ -77,5 +77,5 @@ def test_commands_start_as_many_workers_as_the_quota_grants(
 
 def test_the_loader_starts_as_many_threads_as_the_quota_grants(container: None) -> None:
     assert usable_cores() == 3
-    assert Ahead("auto", 100, drop_behind=False).workers == 3
-    assert Ahead(9, 100, drop_behind=False).workers == 9
+    assert ReadAhead("auto", 100, drop_behind=False).workers == 3
+    assert ReadAhead(9, 100, drop_behind=False).workers == 9
