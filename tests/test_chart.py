@@ -1,4 +1,4 @@
-"""Charts are well-formed, show every number at its place, and are not taken apart by what they are told."""
+"""Charts are well-formed SVG, show every number at its position, and escape all text."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ HARM = "</title><script>alert('&')</script>"
 
 
 def marks(svg: str) -> list[tuple[float, float]]:
-    return [(float(one.attrib["cx"]), float(one.attrib["cy"])) for one in ET.fromstring(svg).iter(f"{SVG}circle")]
+    return [(float(mark.attrib["cx"]), float(mark.attrib["cy"])) for mark in ET.fromstring(svg).iter(f"{SVG}circle")]
 
 
 def texts(svg: str) -> list[str]:
-    return [one.text or "" for one in ET.fromstring(svg).iter(f"{SVG}text")]
+    return [text.text or "" for text in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
-def test_points_lie_where_their_numbers_are() -> None:
+def test_points_lie_at_their_numbers() -> None:
     svg = line_chart("rates", X, Y, [Series("loader", [(1, 0), (2, 50), (3, 100)])])
     (left, foot), (middle, half), (right, top) = marks(svg)
     assert left < right
@@ -40,8 +40,8 @@ def test_points_lie_where_their_numbers_are() -> None:
 
 def test_on_a_doubling_axis_steps_are_equal() -> None:
     axis = Axis("batch", ticks=(4, 8, 16), doubling=True)
-    places = [across for across, _ in marks(line_chart("", axis, Y, [Series("", [(4, 1), (8, 1), (16, 1)])]))]
-    assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.11)
+    positions = [across for across, _ in marks(line_chart("", axis, Y, [Series("", [(4, 1), (8, 1), (16, 1)])]))]
+    assert positions[1] - positions[0] == pytest.approx(positions[2] - positions[1], abs=0.11)
 
 
 def test_a_doubling_axis_has_its_numbers_at_powers_of_two() -> None:
@@ -50,16 +50,16 @@ def test_a_doubling_axis_has_its_numbers_at_powers_of_two() -> None:
     assert "64" not in texts(svg)
 
 
-def test_a_number_that_is_none_is_a_gap() -> None:
+def test_a_number_that_is_not_finite_is_a_gap() -> None:
     svg = line_chart("", X, Y, [Series("", [(1, 1), (2, math.nan), (3, 1), (4, 1)])])
-    (path,) = (one.attrib["d"] for one in ET.fromstring(svg).iter(f"{SVG}path"))
+    (path,) = (line.attrib["d"] for line in ET.fromstring(svg).iter(f"{SVG}path"))
     assert (path.count("M"), path.count("L")) == (2, 1)
     assert len(marks(svg)) == 3
 
 
-def test_what_is_stacked_adds_up() -> None:
+def test_stacked_bars_add_up() -> None:
     svg = stacked_chart("", X, Y, [Series("a", [(1, 30), (2, 10)]), Series("b", [(1, 20), (2, math.nan)])])
-    first, second = (one.attrib["d"].strip("MZ").split("ZM") for one in ET.fromstring(svg).iter(f"{SVG}path"))
+    first, second = (bars.attrib["d"].strip("MZ").split("ZM") for bars in ET.fromstring(svg).iter(f"{SVG}path"))
     (low, high), (other_low, other_high) = (ends(bar) for bar in (first[0], second[0]))
     assert len(first) == 2
     assert len(second) == 1
@@ -68,12 +68,12 @@ def test_what_is_stacked_adds_up() -> None:
 
 
 def ends(bar: str) -> tuple[float, float]:
-    """How low and how high a bar goes."""
+    """Return the lower and upper end of a bar."""
     start, _, rest = bar.partition("V")
     return float(start.split()[1]), float(rest.partition("H")[0])
 
 
-def test_stacks_of_different_places_are_refused() -> None:
+def test_stacks_with_different_x_are_refused() -> None:
     with pytest.raises(ValueError, match="same x"):
         stacked_chart("", X, Y, [Series("a", [(1, 1)]), Series("b", [(2, 1)])])
 
@@ -81,18 +81,18 @@ def test_stacks_of_different_places_are_refused() -> None:
 @given(st.lists(st.tuples(numbers, numbers), max_size=70), st.booleans(), st.booleans())
 def test_any_numbers_make_a_chart(points: list[tuple[float, float]], stacked: bool, doubling: bool) -> None:
     draw = stacked_chart if stacked else line_chart
-    places = [(at, high) for at, high in points if math.isfinite(at) and (at > 1e-9 or not doubling)]
-    svg = draw("any", Axis("x", doubling=doubling and not stacked), Y, [Series("one", places), Series("two", places)])
+    finite = [(at, high) for at, high in points if math.isfinite(at) and (at > 1e-9 or not doubling)]
+    svg = draw("any", Axis("x", doubling=doubling and not stacked), Y, [Series("one", finite), Series("two", finite)])
     assert "nan" not in svg
     assert "inf" not in svg
     assert ET.fromstring(svg).tag == f"{SVG}svg"
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e9))
-def test_ticks_are_few_and_inside(first: float, room: float) -> None:
-    ticks = round_ticks(first, first + room)
+def test_ticks_are_few_and_inside(first: float, span: float) -> None:
+    ticks = round_ticks(first, first + span)
     assert len(ticks) <= 8
-    assert all(first - room * 1e-3 <= tick <= first + room * 1.001 for tick in ticks)
+    assert all(first - span * 1e-3 <= tick <= first + span * 1.001 for tick in ticks)
 
 
 def test_ticks_are_round() -> None:
@@ -104,16 +104,16 @@ def test_ticks_are_round() -> None:
 def test_text_stays_text() -> None:
     svg = line_chart(HARM, Axis(HARM), Axis(HARM), [Series(HARM, [(1, 1)])])
     assert texts(svg).count(HARM) == 4
-    seen = Tags()
-    seen.feed(page(HARM, svg + table((HARM,), ((HARM,),))))
-    seen.close()
-    assert "script" not in seen.names
-    assert {"h1", "svg", "table"} <= seen.names
-    assert not seen.open
+    tags = Tags()
+    tags.feed(page(HARM, svg + table((HARM,), ((HARM,),))))
+    tags.close()
+    assert "script" not in tags.names
+    assert {"h1", "svg", "table"} <= tags.names
+    assert not tags.open
 
 
 class Tags(HTMLParser):
-    """Which tags there are, and which of them are left open."""
+    """Collects the names of all tags, and the tags that are not closed."""
 
     def __init__(self) -> None:
         super().__init__()

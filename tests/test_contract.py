@@ -1,4 +1,4 @@
-"""The contract: a manifest, a receipt and a table are believed only where everything in them fits."""
+"""The format: a manifest, a receipt and a table are refused unless everything in them fits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readers import DamagedError, ManifestError, NoPackError, open_dataset
-from readers.contract.json_entry import fingerprint
+from readers.contract.json_entry import Entry, Problem, fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.contract.onehot import collapse, expand
 from readers.contract.receipt import SUFFIX, Receipt
@@ -27,19 +27,19 @@ SCHEMA = json.loads((REPO / "docs" / "manifest.schema.json").read_text())
 
 
 def pixels(document: dict[str, Any]) -> dict[str, Any]:
-    """Of the first split."""
-    found: dict[str, Any] = document["splits"][0]["pixels"]
-    return found
+    """Return the pixel counts of the first split."""
+    counts: dict[str, Any] = document["splits"][0]["pixels"]
+    return counts
 
 
 def sealed(document: dict[str, Any]) -> str:
-    """A document as a manifest's text, with the checksum that fits."""
+    """Return a document as the text of a manifest, with the right checksum."""
     document = {key: value for key, value in document.items() if key != "checksum"}
     document["checksum"] = fingerprint(document)
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def test_a_manifest_is_its_text(packed: Path) -> None:
+def test_a_manifest_is_written_and_read_unchanged(packed: Path) -> None:
     text = (packed / MANIFEST).read_text()
     manifest = Manifest.load(packed)
     assert manifest.to_text() == text
@@ -66,11 +66,11 @@ BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
     ("unknown key", lambda d: d.update(extra=1), "extra: is not known to this version"),
     ("wrong kind", lambda d: d.update(bytes="many"), "bytes: expected a whole number, found str"),
     ("negative", lambda d: d.update(bytes=-1), "bytes: expected a whole number from 0"),
-    ("true is no number", lambda d: d.update(bytes=True), "bytes: expected a whole number"),
+    ("true is not a number", lambda d: d.update(bytes=True), "bytes: expected a whole number"),
     ("unknown storage", lambda d: d.update(storage="zarr"), "storage: expected one of arrow, hdf5, lmdb, npy"),
     ("path as split", lambda d: d["splits"][0].update(name="../etc"), "splits.0.name: expected letters"),
     ("same split twice", lambda d: d["splits"][1].update(name="train"), "splits: expected different names"),
-    ("all beside others", lambda d: d["splits"][1].update(name="all"), "splits: expected different names"),
+    ("all and others", lambda d: d["splits"][1].update(name="all"), "splits: expected different names"),
     ("bad dtype", lambda d: d["fields"][0].update(dtype="|O"), "fields.0.dtype: expected one of"),
     ("bad shape", lambda d: d["fields"][0].update(shape=[3, -1, 4]), "fields.0.shape.1: expected a whole number"),
     ("flat shape", lambda d: d["fields"][0].update(shape=[3]), "fields.0.shape: expected 3 numbers"),
@@ -96,7 +96,7 @@ def document(raw_folder: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 @pytest.mark.parametrize(("change", "message"), [row[1:] for row in BREAKS], ids=[row[0] for row in BREAKS])
-def test_a_broken_manifest_is_refused_with_the_place(
+def test_a_broken_manifest_is_refused_and_the_value_named(
     document: dict[str, Any], change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     change(document)
@@ -105,7 +105,7 @@ def test_a_broken_manifest_is_refused_with_the_place(
     assert message in str(caught.value)
 
 
-def test_every_problem_is_told_at_once(document: dict[str, Any]) -> None:
+def test_all_problems_are_reported_together(document: dict[str, Any]) -> None:
     document.update(bytes=-1, storage="zip", extra=True)
     document["splits"][0]["rows"] = "x"
     with pytest.raises(ManifestError) as caught:
@@ -114,7 +114,7 @@ def test_every_problem_is_told_at_once(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000, '{"format": "segpack", "version": 1}'])
-def test_what_is_no_manifest_is_an_error_of_ours(text: str) -> None:
+def test_a_text_that_is_not_a_manifest_raises_our_error(text: str) -> None:
     with pytest.raises(ManifestError):
         Manifest.from_text(text, "m")
 
@@ -136,12 +136,12 @@ def test_a_huge_or_garbled_file_is_not_read_as_a_manifest(tmp_path: Path) -> Non
         Manifest.load(tmp_path)
 
 
-def test_a_generation_that_is_gone_is_named(packed: Path) -> None:
+def test_a_missing_generation_is_named(packed: Path) -> None:
     with pytest.raises(NoPackError, match=r"000007\.json is missing"):
         Manifest.load(packed, generation=7)
 
 
-def test_a_receipt_is_its_text_and_counts_every_pair(packed: Path) -> None:
+def test_a_receipt_is_read_unchanged_and_counts_every_pair(packed: Path) -> None:
     receipts = [Receipt.load(path) for path in packed.glob(f"shards/*{SUFFIX}")]
     assert sum(len(receipt.sources) for receipt in receipts) == 32
     for receipt in receipts:
@@ -172,7 +172,7 @@ def test_a_broken_receipt_is_refused(packed: Path, key: str, value: object) -> N
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "pickled", "other dtype", "other rows"])
-def test_a_damaged_table_is_an_error_of_ours(packed: Path, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_table_raises_our_error(packed: Path, tmp_path: Path, damage: str) -> None:
     out = tmp_path / "out"
     shutil.copytree(packed, out)
     path = table_path(out, Manifest.load(out).table)
@@ -194,10 +194,10 @@ def test_a_damaged_table_is_an_error_of_ours(packed: Path, tmp_path: Path, damag
         open_dataset(out, split="train")
 
 
-def test_rows_are_located_as_counting_would(packed: Path) -> None:
+def test_rows_are_located_as_by_counting(packed: Path) -> None:
     pack = Pack.open(packed)
-    places = [(shard, row) for shard in range(len(pack.table)) for row in range(pack.table.rows(shard))]
-    assert [pack.table.locate(row) for row in range(pack.manifest.rows)] == places
+    expected = [(shard, row) for shard in range(len(pack.table)) for row in range(pack.table.rows(shard))]
+    assert [pack.table.locate(row) for row in range(pack.manifest.rows)] == expected
 
 
 @given(st.data(), st.integers(1, 300), st.integers(1, 5), st.integers(1, 5), st.booleans())
@@ -215,3 +215,23 @@ def test_onehot_and_index_are_each_others_inverse(
     assert planes.max() <= 1
     assert np.array_equal(planes.sum(axis=-3), index != ignore)
     assert np.array_equal(collapse(planes, dtype), index)
+
+
+@pytest.mark.parametrize(
+    ("take", "good", "bad", "message"),
+    [
+        (Entry.wholes, [0, 2**63 - 1], True, "expected a whole number from 0 on, found True"),
+        (Entry.wholes, [1], 2**63, "expected a whole number from 0 on, found 9223372036854775808"),
+        (Entry.shape, [1, None], 0, "expected a whole number from 1 on, or null, found 0"),
+        (Entry.numbers, [1, 0.5], float("inf"), "expected a number, found inf"),
+        (Entry.numbers, [1], "1", "expected a number, found str '1'"),
+        (Entry.texts, ["a"], None, "expected a text, found null"),
+        (Entry.lists, [[1]], {}, "expected a list, found dict '{}'"),
+    ],
+)
+def test_each_kind_of_list_names_its_first_wrong_value(take: Any, good: list[Any], bad: Any, message: str) -> None:
+    problems: list[Problem] = []
+    assert list(take(Entry({"x": good}, "at", problems), "x")) == good
+    assert not problems
+    assert not take(Entry({"x": [*good, bad, bad]}, "at", problems), "x")
+    assert list(map(str, problems)) == [f"at.x.{len(good)}: {message}"]

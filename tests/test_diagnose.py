@@ -179,7 +179,7 @@ def test_what_a_script_had_before_it_has_still(tmp_path: Path) -> None:
     assert (code, out) == (0, "sitecustomize False\n"), words
 
 
-def test_a_python_without_us_is_told(tmp_path: Path) -> None:
+def test_a_python_without_readers_is_named(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     (tmp_path / "train.py").write_text("print(1)")
     script = [str(tmp_path / "venv/bin/python"), str(tmp_path / "train.py")]
@@ -187,4 +187,4 @@ def test_a_python_without_us_is_told(tmp_path: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     done = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
-    assert "No module named 'readers': install segpack there too" in done.stderr
+    assert "No module named 'readers': install segpack in that Python too" in done.stderr

@@ -26,7 +26,7 @@ def sha256(data: bytes) -> str:
 
 
 def shards(pack: Path) -> list[dict[str, Any]]:
-    """The receipts in row order, each checked against the table, that against the manifest, and that against itself."""
+    """Return the receipts in row order, after checking each against the table, the table and the manifest."""
     document = json.loads((pack / "manifest.json").read_bytes())
     checksum = document.pop("checksum")
     assert sha256(canonical(document)) == checksum
@@ -60,40 +60,42 @@ def shards(pack: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "pack", [f"{storage}-{form}" for storage in ("arrow", "hdf5", "lmdb", "npy") for form in LABELS]
 )
-def test_every_digest_is_what_the_page_says(pack: str) -> None:
+def test_every_checksum_is_as_the_page_describes(pack: str) -> None:
     assert len(shards(GOLDEN / pack)) == 3
 
 
 @pytest.mark.parametrize("form", LABELS)
-def test_the_checksums_of_rows_are_what_the_page_says(form: str) -> None:
+def test_the_checksums_of_rows_are_as_the_page_describes(form: str) -> None:
     pack = GOLDEN / f"npy-{form}"
     for receipt in shards(pack):
         stem = pack / "shards" / f"{receipt['split']}-{receipt['fingerprint']}"
         image, label, key = (np.load(f"{stem}.{name}.npy") for name in ("image", "label", "key"))
         sums = [zlib.crc32(b.tobytes(), zlib.crc32(a.tobytes())) for a, b in zip(image, label, strict=True)]
         assert sums == receipt["crc32"]
-        assert [one.decode() for one in key] == [source[0] for source in receipt["sources"]]
+        assert [name.decode() for name in key] == [source[0] for source in receipt["sources"]]
         raw = GOLDEN / "raw" / receipt["split"]
         for name, image_digest, label_digest in receipt["sources"]:
             assert sha256((raw / "images" / f"{name}.png").read_bytes()) == image_digest
             assert sha256((raw / "labels" / f"{name}.png").read_bytes()) == label_digest
 
 
-def test_shards_end_where_the_page_says() -> None:
+def test_shards_end_as_the_page_describes() -> None:
     document = json.loads((GOLDEN / "npy-index" / "manifest.json").read_bytes())
     row = sum(int(np.dtype(field["dtype"]).itemsize * np.prod(field["shape"])) for field in document["fields"])
     wanted = max(1, document["recipe"]["shard_bytes"] // row)
     least, most = max(1, wanted // 2), 2 * wanted
     for split in ("train", "val"):
         parts = [
-            [source[0] for source in one["sources"]] for one in shards(GOLDEN / "npy-index") if one["split"] == split
+            [source[0] for source in shard["sources"]]
+            for shard in shards(GOLDEN / "npy-index")
+            if shard["split"] == split
         ]
         keys, cuts = [key for part in parts for key in part], []
         while keys:
             hashes = [
                 int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") for key in keys[:most]
             ]
-            hit = [place for place in range(least - 1, len(hashes)) if hashes[place] < 2**64 // wanted]
+            hit = [index for index in range(least - 1, len(hashes)) if hashes[index] < 2**64 // wanted]
             low = min(range(least - 1, most), key=hashes.__getitem__) if len(keys) >= most else len(keys) - 1
             end = (hit[0] if hit else low) + 1
             cuts.append(keys[:end])
@@ -111,14 +113,14 @@ def test_the_pages_programs_read_native_rows(native: Path, varied_raw: RawFolder
     read = []
     for receipt in shards(native):
         for row in range(len(receipt["crc32"])):
-            told: dict[str, Any] = {"stem": native / "shards" / f"{receipt['split']}-{receipt['fingerprint']}"}
-            told |= {"row": row, "fields": document["fields"]}
-            exec(programs[document["storage"]], told)  # noqa: S102 - our own page
-            sample = receipt["split"], told["name"]
+            variables: dict[str, Any] = {"stem": native / "shards" / f"{receipt['split']}-{receipt['fingerprint']}"}
+            variables |= {"row": row, "fields": document["fields"]}
+            exec(programs[document["storage"]], variables)  # noqa: S102 - our own page
+            sample = receipt["split"], variables["name"]
             index = varied_raw.labels[sample]
-            assert np.array_equal(told["picture"].transpose(1, 2, 0), varied_raw.images[sample])
-            assert np.array_equal(told["labels"], np.arange(4)[:, None, None] == index if onehot else index[None])
-            crc32 = zlib.crc32(told["labels"].tobytes(), zlib.crc32(told["picture"].tobytes()))
+            assert np.array_equal(variables["picture"].transpose(1, 2, 0), varied_raw.images[sample])
+            assert np.array_equal(variables["labels"], np.arange(4)[:, None, None] == index if onehot else index[None])
+            crc32 = zlib.crc32(variables["labels"].tobytes(), zlib.crc32(variables["picture"].tobytes()))
             assert crc32 == receipt["crc32"][row]
             read.append(sample)
     assert read == list(varied_raw.images)

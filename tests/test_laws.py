@@ -1,4 +1,4 @@
-"""The laws that every format keeps: what went in comes out, in order, from any process, and never a view of a file."""
+"""The laws of every format: all pixels come back, in order, from any process, and never as a view of a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarni
 
 
 def expected(raw: RawFolder, split: str) -> list[tuple[str, np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-    """Key, image (3,H,W) and index (H,W) of every sample of a split, in key order."""
+    """Return key, image (3,H,W) and index (H,W) of every sample of a split, in key order."""
     keys = sorted(key for known, key in raw.images if known == split)
     return [(key, raw.images[split, key].transpose(2, 0, 1), raw.labels[split, key]) for key in keys]
 
@@ -33,15 +33,15 @@ def test_every_pixel_comes_back_in_key_order(packed: Path, raw_folder: RawFolder
         onehot, index = open_dataset(packed, split=split), open_dataset(packed, split=split, label="index")
         wanted = expected(raw_folder, split)
         assert len(onehot) == len(wanted)
-        for place, (key, image, classes) in enumerate(wanted):
-            assert onehot.key(place) == key
-            assert onehot[place][0].dtype == torch.uint8
-            assert np.array_equal(onehot[place][0].numpy(), image)
-            assert np.array_equal(index[place][1].numpy(), classes)
-            assert np.array_equal(onehot[place][1].numpy(), np.arange(4)[:, None, None] == classes)
+        for row, (key, image, classes) in enumerate(wanted):
+            assert onehot.key(row) == key
+            assert onehot[row][0].dtype == torch.uint8
+            assert np.array_equal(onehot[row][0].numpy(), image)
+            assert np.array_equal(index[row][1].numpy(), classes)
+            assert np.array_equal(onehot[row][1].numpy(), np.arange(4)[:, None, None] == classes)
 
 
-def test_both_label_forms_carry_the_same_truth(packed: Path, packed_index: Path) -> None:
+def test_both_label_forms_hold_the_same_labels(packed: Path, packed_index: Path) -> None:
     for form in ("onehot", "index"):
         for ours, theirs in zip(
             open_dataset(packed, "all", label=form), open_dataset(packed_index, "all", label=form), strict=True
@@ -60,11 +60,11 @@ def test_there_are_several_shards_in_this_suite(packed: Path) -> None:
     assert open_dataset(packed, "train").manifest.splits[0].shards >= 3
 
 
-def test_many_at_once_are_the_same_as_one_by_one(packed: Path) -> None:
+def test_many_samples_at_once_are_the_same_as_one_by_one(packed: Path) -> None:
     dataset = open_dataset(packed, split="all")
     order = random.Random(0).choices(range(len(dataset)), k=50)
-    for one, place in zip(dataset.__getitems__(order), order, strict=True):
-        assert all(torch.equal(ours, theirs) for ours, theirs in zip(one, dataset[place], strict=True))
+    for sample, row in zip(dataset.__getitems__(order), order, strict=True):
+        assert all(torch.equal(ours, theirs) for ours, theirs in zip(sample, dataset[row], strict=True))
 
 
 def test_slices_and_negative_indices_count_as_in_a_list(packed: Path) -> None:
@@ -88,7 +88,7 @@ def test_an_index_outside_is_an_index_error(packed: Path, index: int) -> None:
         dataset.key(index)
 
 
-def test_an_index_that_is_no_number_is_a_type_error(packed: Path) -> None:
+def test_an_index_that_is_not_a_number_is_a_type_error(packed: Path) -> None:
     with pytest.raises(TypeError):
         open_dataset(packed, split="train")["street_001"]  # type: ignore[index]
 
@@ -164,13 +164,13 @@ def test_a_fork_while_a_thread_reads_does_not_hang(packed: Path) -> None:
 
 def test_threads_share_a_dataset(packed: Path) -> None:
     dataset = open_dataset(packed, split="all")
-    wanted = [dataset[place][0].clone() for place in range(len(dataset))]
+    wanted = [dataset[row][0].clone() for row in range(len(dataset))]
     wrong: list[int] = []
 
     def read(seed: int) -> None:
-        for place in random.Random(seed).choices(range(len(wanted)), k=100):
-            if not torch.equal(dataset[place][0], wanted[place]):
-                wrong.append(place)
+        for row in random.Random(seed).choices(range(len(wanted)), k=100):
+            if not torch.equal(dataset[row][0], wanted[row]):
+                wrong.append(row)
 
     threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
     for thread in threads:
@@ -180,7 +180,7 @@ def test_threads_share_a_dataset(packed: Path) -> None:
     assert wrong == []
 
 
-def test_two_views_of_one_pack_live_side_by_side(packed: Path) -> None:
+def test_two_views_of_one_pack_can_be_open_together(packed: Path) -> None:
     train, both = open_dataset(packed, split="train"), open_dataset(packed, split="all")
     assert torch.equal(train[0][0], both[0][0])
 
@@ -189,7 +189,7 @@ def flip(image: torch.Tensor, label: torch.Tensor) -> tuple[torch.Tensor, torch.
     return image.flip(-1), label.flip(-1), "flipped"
 
 
-def test_a_transform_gets_both_and_its_result_is_delivered(packed: Path) -> None:
+def test_a_transform_gets_image_and_label_and_its_result_is_the_sample(packed: Path) -> None:
     plain, flipped = open_dataset(packed, "train"), open_dataset(packed, "train", transform=flip)
     image, label, word = flipped[2]
     assert word == "flipped"
@@ -198,7 +198,7 @@ def test_a_transform_gets_both_and_its_result_is_delivered(packed: Path) -> None
     assert flipped.__getitems__([2])[0][2] == "flipped"
 
 
-def test_the_class_of_another_format_names_the_right_one(packed: Path, storage: str) -> None:
+def test_the_class_of_another_format_names_the_right_class(packed: Path, storage: str) -> None:
     right = DATASETS[storage]
     assert isinstance(open_dataset(packed, "train"), right)
     assert len(getattr(readers, right.__name__)(str(packed), split="train")) == 23
@@ -208,7 +208,7 @@ def test_the_class_of_another_format_names_the_right_one(packed: Path, storage: 
                 wrong(packed, split="train")
 
 
-def test_leaving_out_the_split_names_them_all(packed: Path) -> None:
+def test_a_missing_split_names_all_splits(packed: Path) -> None:
     with pytest.raises(RequestError, match="'train', 'val', 'all'"):
         open_dataset(packed)
     with pytest.raises(RequestError, match=r"no split 'test'.*'train', 'val', 'all'"):
@@ -216,7 +216,7 @@ def test_leaving_out_the_split_names_them_all(packed: Path) -> None:
     assert len(open_dataset(packed, split="all")) == 32
 
 
-def test_a_label_form_that_is_none_is_refused(packed: Path) -> None:
+def test_an_unknown_label_form_is_refused(packed: Path) -> None:
     with pytest.raises(RequestError, match="neither"):
         open_dataset(packed, split="train", label="rgb")  # type: ignore[arg-type]
 
@@ -232,14 +232,14 @@ def test_classes_are_named_in_order(packed: Path) -> None:
 def test_float_images_are_scaled_to_one(storage: str, raw_folder: RawFolder, tmp_path: Path, dtype: str) -> None:
     out = pack(raw_folder.path, tmp_path / "out", "--format", storage, "--image-dtype", dtype, *SMALL_SHARDS)
     dataset = open_dataset(out, split="val")
-    for place, (_, image, _) in enumerate(expected(raw_folder, "val")):
+    for row, (_, image, _) in enumerate(expected(raw_folder, "val")):
         wanted = (image.astype(np.float32) / 255).astype(dtype)
-        assert dataset[place][0].dtype == getattr(torch, dtype)
-        assert np.array_equal(dataset[place][0].numpy(), wanted)
+        assert dataset[row][0].dtype == getattr(torch, dtype)
+        assert np.array_equal(dataset[row][0].numpy(), wanted)
 
 
 @pytest.mark.parametrize("labels", ["onehot", "index"])
-def test_more_classes_than_a_byte_can_number(storage: str, tmp_path: Path, labels: str) -> None:
+def test_more_classes_than_fit_into_a_byte(storage: str, tmp_path: Path, labels: str) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 2})
     wide = np.arange(24 * 36, dtype=np.uint16).reshape(24, 36) % 300
     for path in (raw.path / "train" / "masks").iterdir():
@@ -279,13 +279,13 @@ def test_a_running_reader_keeps_its_generation(storage: str, tmp_path: Path) -> 
     assert run("verify", "--quiet", out).exit_code == 0
 
 
-def test_what_is_no_pack_says_how_to_make_one(tmp_path: Path) -> None:
+def test_a_folder_without_a_pack_is_refused_with_the_command_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(readers.NoPackError, match="packer build"):
         open_dataset(tmp_path)
 
 
 def test_keys_of_any_width_come_back(storage: str, tmp_path: Path) -> None:
-    """In key order the names grow and shrink: 10, 100, 11, …, 9."""
+    """In key order the lengths of the names go up and down: 10, 100, 11, …, 9."""
     raw = make_raw(tmp_path / "raw", {"train": 1}, height=2, width=2)
     for kind in ("images", "masks"):
         first = raw.path / "train" / kind / "street_000.png"
