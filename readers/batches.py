@@ -47,7 +47,7 @@ class Batches:
     drop_last: bool
     crop: CropAndFlip | None
     mean_std: MeanStd
-    """Of the split's images."""
+    """Mean and standard deviation of the split's images."""
 
     def __post_init__(self) -> None:
         if self.size < 1:

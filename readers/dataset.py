@@ -54,7 +54,7 @@ class _Location:
 
     @property
     def digests(self) -> bool:
-        """Whether files are compared with their checksums before they are opened."""
+        """True if files are compared with their checksums before they are opened."""
         return self.verify == "digest"
 
     def open(self, generation: int | None = None) -> Pack:

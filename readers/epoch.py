@@ -17,7 +17,7 @@ CHUNK = 1024
 
 @dataclass(frozen=True)
 class Window:
-    """How far `shuffle="window"` shuffles: blocks of rows in random order, then rows within so many blocks.
+    """The range of `shuffle="window"`: blocks of rows in random order, then rows within `blocks` blocks.
 
     Each row is as likely in one batch as in another, but neighbours meet more often than by chance: a batch is drawn
     from `block * blocks` rows, of `blocks` random positions in the data set.
@@ -32,8 +32,8 @@ class Window:
 
 
 End = Literal["drop", "pad", "keep"]
-"""How to treat the rows that do not fill a round of all ranks: leave them out, add other rows, or give some ranks one
-row more."""
+"""The treatment of rows that do not fill a round of all ranks: they are left out, other rows are added, or some ranks
+get one row more."""
 
 
 @dataclass(frozen=True)

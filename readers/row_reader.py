@@ -46,12 +46,12 @@ class RowReader:
 
     @property
     def native(self) -> bool:
-        """Whether each row has a size of its own."""
+        """True if each row has a size of its own."""
         return self.image.native
 
     @property
     def expands(self) -> bool:
-        """Whether labels are stored as indices and delivered one-hot."""
+        """True if labels are stored as indices and delivered one-hot."""
         return self._copy_label is _expand
 
     def as_stored(self) -> RowReader:

@@ -1,6 +1,6 @@
-"""What a recipe that augments must hold, found out in a process of its own: `recipe_checks.py RECIPE PACK` prints JSON.
+"""Checks of a recipe that augments, run as a program: `recipe_checks.py RECIPE PACK` prints JSON.
 
-In PACK, each pixel of an image has the colour of its class, so that it shows whether both were moved alike.
+In PACK, each pixel of an image has the colour of its class, so the images show whether labels moved with them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RED, BLACK = 3, 2
 
 
 def on_device(recipe: Any, data: SegDataset, epoch: int, state: Mapping[str, Any] | None, most: int | None) -> Any:
-    """Batches of an epoch, through `.to(…, augment=…)`, up to `most` of them; and the state after these."""
+    """Return at most `most` batches of an epoch, through `.to(…, augment=…)`, and the state after them."""
     augment = recipe.batch if hasattr(recipe, "batch") else recipe.augment
     batches = data.loader(3, shuffle=True, seed=7).to("cpu", augment=augment)
     if state is None:
@@ -34,7 +34,7 @@ def on_device(recipe: Any, data: SegDataset, epoch: int, state: Mapping[str, Any
 
 
 def by_dali(recipe: Any, data: SegDataset, epoch: int, state: Mapping[str, Any] | None, most: int | None) -> Any:
-    """The same through the recipe's pipeline."""
+    """Return the same through the recipe's pipeline."""
     loader = data.loader(3, shuffle=True, seed=7, output="numpy")
     if state is None:
         loader.set_epoch(epoch)
@@ -52,7 +52,7 @@ def by_dali(recipe: Any, data: SegDataset, epoch: int, state: Mapping[str, Any] 
 
 
 def by_sample(recipe: Any, data: SegDataset, epoch: int, state: Mapping[str, Any] | None, most: int | None) -> Any:
-    """The same through the data set's transform, which follows `torch.manual_seed`; there is no state between."""
+    """Return the same through the data set's transform, which follows `torch.manual_seed`; it has no state."""
     torch.manual_seed(epoch)
     samples = open_dataset(data.root, data.split, "index", recipe.augment)
     loader = torch.utils.data.DataLoader(samples, 3)
@@ -62,21 +62,21 @@ def by_sample(recipe: Any, data: SegDataset, epoch: int, state: Mapping[str, Any
 WAYS = {"albumentations_transform": by_sample, "dali": by_dali, "kornia_augment": on_device, "tv_tensors": on_device}
 
 
-def same(one: Batches, other: Batches) -> bool:
-    """Whether both have the same pixels."""
-    pairs = zip(one, other, strict=True)
+def same(first: Batches, second: Batches) -> bool:
+    """Return whether both have the same pixels."""
+    pairs = zip(first, second, strict=True)
     return all(a.equal(b) and labels.equal(others) for (a, labels), (b, others) in pairs)
 
 
 def contrast(batches: Batches) -> float:
-    """How much redder red pixels are than black ones: near 1 where labels lie on their pixels, near 0 where not."""
+    """Return how much redder red pixels are than black ones: near 1 if labels lie on their pixels, else near 0."""
     images, labels = (torch.cat([batch[part] for batch in batches]) for part in (0, 1))
     red = images[:, 0]
     return float(red[labels == RED].mean() - red[labels == BLACK].mean())
 
 
 def main(name: str, pack: str) -> None:
-    """Print what was found."""
+    """Print the results."""
     recipe, way, data = importlib.import_module(name), WAYS[name], open_dataset(pack, "train", "index")
     first, _ = way(recipe, data, 1, None, None)
     again, _ = way(recipe, data, 1, None, None)

@@ -1,4 +1,4 @@
-"""Batches on a device: the numbers that were asked for, told where the user is, and ahead of use."""
+"""Batches on a device: the right numbers, the user's position in the epoch, and copies ahead of use."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def dataset(raw_folder: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> 
     return open_dataset(pack(raw_folder.path, out, "--labels", "index", *SMALL_SHARDS), "train", label="index")
 
 
-def gathered(loader: Loader) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def copies(loader: Loader) -> list[tuple[torch.Tensor, torch.Tensor]]:
     return [(images.clone(), labels.clone()) for images, labels in loader]
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_without_options_batches_are_those_of_the_loader(dataset: SegDataset, device: str) -> None:
-    wanted = gathered(dataset.loader(4, shuffle=True, seed=3))
+    wanted = copies(dataset.loader(4, shuffle=True, seed=3))
     got = list(dataset.loader(4, shuffle=True, seed=3).to(device))
     assert len(got) == len(wanted) > 2
     for (images, labels), (theirs, their_labels) in zip(got, wanted, strict=True):
@@ -47,8 +47,8 @@ def test_without_options_batches_are_those_of_the_loader(dataset: SegDataset, de
 def test_images_are_scaled_and_normalised_as_by_hand(dataset: SegDataset, device: str, dtype: torch.dtype) -> None:
     options: dict[str, Any] = {"dtype": dtype, "normalize": (MEAN, DEVIATION), "channels_last": True}
     batches = dataset.loader(4).to(device, label_dtype=torch.long, **options)
-    for (images, labels), (theirs, their_labels) in zip(batches, gathered(dataset.loader(4)), strict=True):
-        mean, deviation = (torch.tensor(one).view(1, 3, 1, 1) for one in (MEAN, DEVIATION))
+    for (images, labels), (theirs, their_labels) in zip(batches, copies(dataset.loader(4)), strict=True):
+        mean, deviation = (torch.tensor(values).view(1, 3, 1, 1) for values in (MEAN, DEVIATION))
         wanted = (theirs.to(torch.float32) / 255 - mean) / deviation
         assert images.dtype == dtype
         assert images.is_contiguous(memory_format=torch.channels_last)
@@ -68,7 +68,7 @@ def test_planes_are_made_on_the_device(dataset: SegDataset, device: str) -> None
         assert third.cpu().equal(theirs.float())
 
 
-def test_an_ignored_pixel_is_of_no_class() -> None:
+def test_an_ignored_pixel_is_0_in_every_plane() -> None:
     batch = torch.zeros(1, 3, 1, 2), torch.tensor([[[1, 255]]], dtype=torch.uint8)
     ((_, labels),) = to_device([batch], "cpu", classes=2)
     assert labels.tolist() == [[[[0, 0]], [[1, 0]]]]
@@ -77,7 +77,7 @@ def test_an_ignored_pixel_is_of_no_class() -> None:
 @pytest.mark.parametrize("ahead", [1, 3])
 @pytest.mark.parametrize("received", [0, 1, 2, 3])
 def test_the_state_is_what_the_user_has_received(dataset: SegDataset, ahead: int, received: int) -> None:
-    wanted = gathered(dataset.loader(3, shuffle=True, seed=5))
+    wanted = copies(dataset.loader(3, shuffle=True, seed=5))
     loader = dataset.loader(3, shuffle=True, seed=5).to("cpu", ahead=ahead)
     passing = iter(loader)
     for _ in range(received):
@@ -90,7 +90,7 @@ def test_the_state_is_what_the_user_has_received(dataset: SegDataset, ahead: int
     assert all(ours.equal(theirs) for ours, (theirs, _) in zip(rest, wanted[received:], strict=True))
 
 
-def test_a_pass_that_was_left_does_not_count_in_the_next(dataset: SegDataset) -> None:
+def test_a_pass_that_ended_early_does_not_count_in_the_next(dataset: SegDataset) -> None:
     loader = dataset.loader(3, shuffle=True, seed=5).to("cpu")
     untouched = loader.state_dict()
     next(iter(loader))
@@ -103,11 +103,11 @@ def test_a_pass_that_was_left_does_not_count_in_the_next(dataset: SegDataset) ->
 def test_the_next_epoch_follows_and_others_can_be_chosen(dataset: SegDataset) -> None:
     plain, batches = dataset.loader(4, shuffle=True, seed=1), dataset.loader(4, shuffle=True, seed=1).to("cpu")
     for _ in range(2):
-        assert all(a.equal(b) for (a, _), (b, _) in zip(batches, gathered(plain), strict=True))
+        assert all(a.equal(b) for (a, _), (b, _) in zip(batches, copies(plain), strict=True))
     batches.set_epoch(9)
     plain.set_epoch(9)
     assert len(batches) == len(plain)
-    assert all(a.equal(b) for (a, _), (b, _) in zip(batches, gathered(plain), strict=True))
+    assert all(a.equal(b) for (a, _), (b, _) in zip(batches, copies(plain), strict=True))
 
 
 def noise(images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -117,7 +117,7 @@ def noise(images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, tor
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_what_is_drawn_follows_from_seed_epoch_and_rank(dataset: SegDataset, device: str) -> None:
+def test_random_numbers_follow_from_seed_epoch_and_rank(dataset: SegDataset, device: str) -> None:
     def drawn(seed: int, epoch: int, rank: int, skip: int = 0) -> list[torch.Tensor]:
         loader = dataset.loader(2, seed=seed, rank=rank, world_size=2)
         loader.set_epoch(epoch)
@@ -130,7 +130,7 @@ def test_what_is_drawn_follows_from_seed_epoch_and_rank(dataset: SegDataset, dev
         assert not first[0].equal(other[0])
 
 
-def test_the_random_numbers_of_the_rest_of_the_program_are_left_alone(dataset: SegDataset) -> None:
+def test_the_random_numbers_of_the_program_do_not_change(dataset: SegDataset) -> None:
     torch.manual_seed(0)
     wanted = torch.rand(3)
     torch.manual_seed(0)
@@ -154,7 +154,7 @@ def test_batches_are_sent_ahead_of_use_and_no_further() -> None:
     assert next(passing, None) is None
 
 
-def test_whoever_leaves_early_leaves_no_thread_behind(dataset: SegDataset) -> None:
+def test_a_pass_that_ends_early_leaves_no_thread(dataset: SegDataset) -> None:
     before = threading.active_count()
     for _ in dataset.loader(2).to("cpu"):
         break
@@ -173,21 +173,21 @@ def test_an_error_of_the_augmentation_reaches_the_user(dataset: SegDataset) -> N
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_stock_loader_gets_there_too(dataset: SegDataset, device: str) -> None:
+def test_batches_of_pytorchs_loader_are_copied(dataset: SegDataset, device: str) -> None:
     stock: DataLoader[Any] = DataLoader(dataset, batch_size=4)
     for (images, labels), (theirs, their_labels) in zip(to_device(stock, device), stock, strict=True):
         assert images.cpu().equal(theirs)
         assert labels.cpu().equal(their_labels)
 
 
-def test_whatever_else_a_batch_has_comes_along() -> None:
+def test_other_parts_of_a_batch_are_kept() -> None:
     batch = [torch.zeros(1), torch.ones(1), torch.ones(2), ["a", "b"]]
     ((_, _, weights, names),) = to_device([batch], "cpu")
     assert weights.equal(torch.ones(2))
     assert names == ["a", "b"]
 
 
-def test_what_makes_no_sense_is_refused(dataset: SegDataset) -> None:
+def test_impossible_options_are_refused(dataset: SegDataset) -> None:
     with pytest.raises(RequestError, match="floating-point"):
         dataset.loader(2).to("cpu", dtype=torch.uint8)
     with pytest.raises(RequestError, match="above 0"):

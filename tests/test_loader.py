@@ -1,4 +1,4 @@
-"""Loaders: batches are the rows in the order's order, the user's as long as he holds them, and exactly resumed."""
+"""Loaders: batches have the right rows in order, are not overwritten while in use, and are resumed exactly."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ same_pack = settings(suppress_health_check=[HealthCheck.function_scoped_fixture]
 
 
 def stacked(dataset: SegDataset, rows: list[int]) -> Pair:
-    """What a batch of these rows must be."""
+    """Return the expected batch of these rows."""
     samples = [dataset[row] for row in rows]
     return torch.stack([image for image, _ in samples]), torch.stack([label for _, label in samples])
 
@@ -62,7 +62,7 @@ def equal(ours: Any, theirs: Any) -> bool:
 
 
 def all_rows(loader: Loader) -> Pair:
-    """A whole pass as one batch."""
+    """Return a whole pass as one batch."""
     batches = [tuple(map(torch.clone, batch)) for batch in loader]
     return torch.cat([batch[0] for batch in batches]), torch.cat([batch[1] for batch in batches])
 
@@ -73,7 +73,7 @@ def in_batches(rows: list[int], size: int) -> list[list[int]]:
 
 @pytest.mark.parametrize("form", ["onehot", "index"])
 @pytest.mark.parametrize("shuffle", [False, True, "window", Window(3, 2)])
-def test_batches_are_the_rows_in_the_orders_order(packed: Path, packed_index: Path, form: Any, shuffle: Any) -> None:
+def test_batches_have_the_rows_in_order(packed: Path, packed_index: Path, form: Any, shuffle: Any) -> None:
     for out in (packed, packed_index):
         dataset = open_dataset(out, "val")
         wanted = open_dataset(out, "val", label=form)
@@ -89,7 +89,7 @@ def test_batches_are_the_rows_in_the_orders_order(packed: Path, packed_index: Pa
 
 
 @pytest.mark.parametrize("split", ["train", "all"])
-def test_numpy_is_delivered_where_it_is_asked_for(packed_index: Path, split: str) -> None:
+def test_numpy_output(packed_index: Path, split: str) -> None:
     dataset = open_dataset(packed_index, split)
     for (images, labels), batch in zip(dataset.loader(5, output="numpy"), dataset.loader(5), strict=True):
         assert type(images) is type(labels) is np.ndarray
@@ -97,7 +97,7 @@ def test_numpy_is_delivered_where_it_is_asked_for(packed_index: Path, split: str
         assert equal((images, labels), batch)
 
 
-def test_native_rows_come_in_batches_where_they_are_of_one_size(native: Path) -> None:
+def test_native_rows_of_one_size_make_batches(native: Path) -> None:
     dataset = open_dataset(native, "val")
     (images, labels) = next(iter(dataset.loader(3)))
     assert equal((images, labels), stacked(dataset, [0, 1, 2]))
@@ -134,7 +134,7 @@ def test_a_center_crop_is_that_of_the_transform(native: Path) -> None:
     assert equal(all_rows(open_dataset(native, "train").loader(3, crop=crop)), stacked(dataset, list(range(11))))
 
 
-def test_where_a_crop_lies_depends_on_seed_epoch_and_row_alone(native: Path) -> None:
+def test_crops_depend_only_on_seed_epoch_and_row(native: Path) -> None:
     dataset = open_dataset(native, "all")
     options: dict[str, Any] = {"crop": (6, 6), "flip": True, "seed": 8}
 
@@ -151,7 +151,7 @@ def test_where_a_crop_lies_depends_on_seed_epoch_and_row_alone(native: Path) -> 
     assert sum(part != whole[row] for row, part in by_row(later, list(range(16))).items()) > 8
 
 
-def test_crops_reach_every_place_equally_often() -> None:
+def test_crops_reach_every_position_equally_often() -> None:
     rows = np.arange(20_000)
     sizes = np.broadcast_to([10, 6], (20_000, 2))
     cut = CropAndFlip.of((7, 8), flip=True)
@@ -165,7 +165,7 @@ def test_crops_reach_every_place_equally_often() -> None:
 
 
 @given(st.integers(1, 5), st.integers(1, 40), st.sampled_from(["|u1", "<u2", "<f4"]), st.booleans())
-def test_mirrored_is_the_last_axis_turned_round(height: int, width: int, dtype: str, window: bool) -> None:
+def test_mirror_reverses_the_last_axis(height: int, width: int, dtype: str, window: bool) -> None:
     pixels = np.arange(2 * height * (width + 1)).reshape(2, height, width + 1).astype(dtype)
     part = pixels[..., :-1] if window else pixels
     wanted = part[..., ::-1].copy()
@@ -201,7 +201,7 @@ def test_ranks_get_equally_many_batches_and_share_the_rows(
 def test_resuming_is_exact_twice_in_a_row_and_with_other_ranks_and_batches(
     packed_index: Path, stops: list[tuple[int, int, int]], shuffle: bool
 ) -> None:
-    """Each stop is a run of so large batches on so many ranks for so many steps."""
+    """Each stop is a run with a batch size, a number of ranks and a number of steps."""
     dataset = open_dataset(packed_index, "train")
     options: dict[str, Any] = {"shuffle": shuffle, "crop": (5, 7), "seed": 6, "pad": False}
     first = dataset.loader(4, **options)
@@ -234,7 +234,7 @@ def test_resuming_is_exact_twice_in_a_row_and_with_other_ranks_and_batches(
     assert (last.state_dict()["epoch"], last.state_dict()["consumed"]) == (3, 23)
 
 
-def test_the_state_counts_what_was_received_not_what_was_gathered(packed: Path) -> None:
+def test_the_state_counts_received_batches_and_not_those_read_ahead(packed: Path) -> None:
     loader = open_dataset(packed, "train").loader(2, shuffle=True, ahead=5)
     batches = iter(loader)
     assert loader.state_dict()["consumed"] == 0
@@ -245,8 +245,8 @@ def test_the_state_counts_what_was_received_not_what_was_gathered(packed: Path) 
     assert loader.state_dict()["consumed"] == 23
 
 
-def test_what_is_held_is_never_written_again(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hold whole batches, single rows and arrays of them, and let go of others, while passes go on."""
+def test_batches_in_use_are_never_written_again(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep whole batches, single rows and arrays of them, and delete others, while passes go on."""
     monkeypatch.setattr(memory_module, "SMALL", 0)
     dataset = open_dataset(packed, "train")
     loader = dataset.loader(2, shuffle=True, threads=2)
@@ -262,7 +262,7 @@ def test_what_is_held_is_never_written_again(packed: Path, monkeypatch: pytest.M
     assert all(np.asarray(part).tobytes() == data for part, data in held)
 
 
-def test_what_is_let_go_of_is_used_again(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_deleted_batches_is_used_again(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_module, "SMALL", 0)
     dataset = open_dataset(packed, "train")
     for output in ("torch", "numpy"):
@@ -275,7 +275,7 @@ def test_what_is_let_go_of_is_used_again(packed: Path, monkeypatch: pytest.Monke
         assert len(places) <= 16, "of 240 batches; four at a time, and some more where threads ask together"
 
 
-def test_memory_that_lies_idle_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_module, "SMALL", 0)
     slots = BatchMemory(keep=2)
     many = [slots.lease((10, 3), "<u2") for _ in range(6)]
@@ -298,7 +298,7 @@ def test_memory_that_lies_idle_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.fixture(scope="module")
 def city(raw_folder: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`raw_folder` in one format: how threads and programs end does not depend on it."""
+    """`raw_folder` in one format: the end of threads and programs does not depend on the format."""
     return pack(raw_folder.path, tmp_path_factory.mktemp("city") / "npy", "--format", "npy", *SMALL_SHARDS)
 
 
@@ -307,7 +307,7 @@ def loader_threads() -> list[threading.Thread]:
 
 
 def no_more_threads_than(before: list[threading.Thread]) -> bool:
-    """Threads end when the batch that they are at is done. A test that failed may hold some."""
+    """Wait until threads have ended, which read their batch to the end. A failed test may keep some alive."""
     limit = time.monotonic() + HANG
     while set(loader_threads()) - set(before) and time.monotonic() < limit:
         time.sleep(0.01)
@@ -344,7 +344,7 @@ def test_no_thread_is_left(city: Path, how: Callable[[Iterator[Any]], None]) -> 
     assert no_more_threads_than(before)
 
 
-def test_no_more_than_so_many_batches_are_ahead(city: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_batches_read_ahead_is_limited(city: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loader = open_dataset(city, "train").loader(1, ahead=4, threads=2)
     gathered: list[int] = []
     gather = loader._read
@@ -362,7 +362,7 @@ def test_no_more_than_so_many_batches_are_ahead(city: Path, monkeypatch: pytest.
     assert len(gathered) > 9
 
 
-def test_what_goes_wrong_in_a_thread_reaches_the_caller_with_its_file(packed: Path, tmp_path: Path) -> None:
+def test_an_error_in_a_thread_reaches_the_caller_and_names_the_file(packed: Path, tmp_path: Path) -> None:
     out = shutil.copytree(packed, tmp_path / "out")
     loader = open_dataset(out, "train").loader(2, threads=2)
     victims = [path for path in (out / "shards").glob("train-*") if not path.name.endswith(".json")]
@@ -404,7 +404,7 @@ print("begun", flush=True)
 
 
 def in_a_fork(loader: Loader, batches: Iterator[Any], wanted: list[bytes], results: Any) -> None:
-    """Without operations of torch: its threads do not survive a fork, whoever forks."""
+    """Run without operations of torch, whose threads do not survive any fork."""
     try:
         next(batches)
         results.put("went on")
@@ -413,7 +413,7 @@ def in_a_fork(loader: Loader, batches: Iterator[Any], wanted: list[bytes], resul
     results.put([images.tobytes() for images, _ in loader] == wanted)
 
 
-def test_a_fork_begins_passes_of_its_own(city: Path) -> None:
+def test_a_forked_process_starts_its_own_pass(city: Path) -> None:
     loader = open_dataset(city, "train").loader(3, output="numpy")
     wanted = [images.tobytes() for images, _ in loader]
     loader.set_epoch(0)
@@ -430,10 +430,10 @@ def test_a_fork_begins_passes_of_its_own(city: Path) -> None:
     assert len(list(batches)) == 7
 
 
-def test_data_that_is_not_in_memory_is_asked_for_ahead_and_dropped_behind(
+def test_rows_are_prefetched_and_dropped_after_use(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the kernel is told covers each row, before it is read; what it then does is its own affair."""
+    """Check only the requests to the kernel: they cover each row before it is read. It may ignore them."""
     out = shutil.copytree(packed, tmp_path / "out")
     dataset = open_dataset(out, "train")
     wanted = all_rows(dataset.loader(4))
@@ -456,7 +456,7 @@ def test_data_that_is_not_in_memory_is_asked_for_ahead_and_dropped_behind(
         assert all(page % 4096 == 0 for page, _, kind in calls if kind == what)
 
 
-def test_only_rows_that_are_not_in_memory_are_asked_for(
+def test_only_rows_that_are_not_in_memory_are_prefetched(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = open_dataset(shutil.copytree(packed, tmp_path / "out"), "train")
@@ -489,13 +489,13 @@ def test_only_rows_that_are_not_in_memory_are_asked_for(
     assert asked == []
 
 
-def test_the_kernel_tells_only_the_owner_what_is_in_memory(tmp_path: Path) -> None:
+def test_the_kernel_reports_only_to_the_owner_which_pages_are_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x")
     assert page_cache._reports_memory(path)
 
 
-def test_a_transform_and_impossible_numbers_are_refused(packed: Path) -> None:
+def test_a_transform_and_impossible_options_are_refused(packed: Path) -> None:
     dataset = open_dataset(packed, "train")
     for options in (
         {"batch_size": 0},
@@ -514,13 +514,13 @@ def test_a_transform_and_impossible_numbers_are_refused(packed: Path) -> None:
         cropped.loader(2)
 
 
-def test_small_rows_are_copied_together_or_one_by_one_alike(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_rows_copied_together_are_the_same_as_one_by_one(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = all_rows(open_dataset(packed, "all").loader(7))
     monkeypatch.setattr(shard, "SMALL", 0)
     assert equal(all_rows(open_dataset(packed, "all").loader(7)), wanted)
 
 
-def test_samples_that_are_held_stay_as_they_are(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_in_use_do_not_change(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_module, "SMALL", 0)
     dataset = open_dataset(packed, "train")
     held = [dataset[row][part][0] for row in range(23) for part in (0, 1)]
@@ -530,7 +530,7 @@ def test_samples_that_are_held_stay_as_they_are(packed: Path, monkeypatch: pytes
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(held, copies, strict=True))
 
 
-def test_the_stock_loader_makes_no_second_copy(packed: Path) -> None:
+def test_pytorchs_loader_makes_no_second_copy(packed: Path) -> None:
     dataset = open_dataset(packed, "val")
     loader: DataLoader[Any] = DataLoader(dataset, batch_size=4)
     for batch, rows in zip(loader, in_batches(list(range(9)), 4), strict=True):
@@ -542,8 +542,8 @@ def test_the_stock_loader_makes_no_second_copy(packed: Path) -> None:
     assert equal(torch.utils.data.default_collate([dataset[2], dataset[0]]), stacked(dataset, [2, 0]))
 
 
-def test_memory_of_pytorch_is_delivered_as_the_storage_it_came_in() -> None:
-    """PyTorch waits for copies to the GPU that are under way before it gives a pinned tensor's memory out again."""
+def test_pinned_memory_stays_in_the_storage_of_pytorch() -> None:
+    """PyTorch waits for running copies to the GPU before it uses the memory of a pinned tensor again."""
     tensor = torch.zeros(4, dtype=torch.uint8)
     again = as_tensor(tensor.numpy())
     assert again.untyped_storage()._cdata == tensor.untyped_storage()._cdata
@@ -551,7 +551,7 @@ def test_memory_of_pytorch_is_delivered_as_the_storage_it_came_in() -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_batches_are_pinned_where_there_is_a_gpu(packed: Path) -> None:
+def test_batches_are_pinned_on_a_machine_with_a_gpu(packed: Path) -> None:
     dataset = open_dataset(packed, "train")
     wanted = all_rows(dataset.loader(3, pin_memory=False))
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""What a process may use of its machine, inside a container and outside."""
+"""The cores and the memory that a process may use, inside a container and outside."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEMINFO = f"MemTotal:       {64 << 20} kB\nMemAvailable:   {32 << 20} kB\nHugePa
 
 
 @pytest.mark.parametrize("files", [FILES_1, FILES_2], ids=["version 1", "version 2"])
-def test_a_container_has_what_its_groups_grant(files: dict[str, str], tmp_path: Path) -> None:
+def test_a_container_has_the_limits_of_its_groups(files: dict[str, str], tmp_path: Path) -> None:
     for name, text in {**files, "proc/meminfo": MEMINFO}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -43,7 +43,7 @@ def test_a_container_has_what_its_groups_grant(files: dict[str, str], tmp_path: 
     assert replace(machine, affinity=1).cores == 1
 
 
-def test_without_groups_all_is_there(tmp_path: Path) -> None:
+def test_without_groups_the_whole_machine_is_available(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text(MEMINFO)
     machine = Machine.look(tmp_path)
@@ -51,7 +51,7 @@ def test_without_groups_all_is_there(tmp_path: Path) -> None:
     assert machine.cores == machine.affinity
 
 
-def test_this_machine_is_looked_at() -> None:
+def test_this_machine() -> None:
     machine = Machine.look()
     assert 1 <= machine.cores <= machine.affinity
     assert 0 < machine.available <= machine.memory
@@ -67,7 +67,7 @@ def test_this_machine_is_looked_at() -> None:
         ("4:memory:/a\n", {"memory/memory.limit_in_bytes": "10", "memory/memory.usage_in_bytes": "20"}, 0),
     ],
 )
-def test_what_is_available_is_what_the_machine_and_the_job_leave(
+def test_available_memory_is_the_least_that_machine_and_job_leave(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: str, files: dict[str, str], left: int
 ) -> None:
     proc = {"meminfo": "MemTotal:  9999999 kB\nMemAvailable:   1048576 kB\n", "self/cgroup": groups}

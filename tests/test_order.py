@@ -1,4 +1,4 @@
-"""Orders: every row once, one order for all ranks, exactly resumed, and as random as it says."""
+"""Orders: every row once, one order for all ranks, resumed exactly, and as random as documented."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORLD = st.integers(1, 7)
 
 
 def ranks(state: dict[str, Any], world_size: int, **options: Any) -> list[Order]:
-    """An order for each rank, resumed from a state."""
+    """Return an order for each rank, resumed from a state."""
     shuffle = options.pop("shuffle")
     orders = [
         Order(state["rows"], shuffle=shuffle, rank=rank, world_size=world_size, **options) for rank in range(world_size)
@@ -37,7 +37,7 @@ def ranks(state: dict[str, Any], world_size: int, **options: Any) -> list[Order]
 
 
 def in_turns(orders: list[Order]) -> list[int]:
-    """What the ranks get, in the order in which they get it."""
+    """Return the rows of all ranks, in the order in which they get them."""
     passes = [list(order) for order in orders]
     most = max(map(len, passes))
     return [rows[step] for step in range(most) for rows in passes if step < len(rows)]
@@ -72,7 +72,7 @@ def test_ranks_share_the_rows_in_one_global_order(rows: int, shuffle: bool | Win
 def test_resuming_is_the_rest_also_twice_and_with_other_ranks(
     rows: int, shuffle: bool | Window, stops: list[tuple[int, int]]
 ) -> None:
-    """Train some steps with so many ranks, stop, go on with others; what all have received is the whole order."""
+    """Train some steps, stop, go on with another number of ranks: together they receive the whole order."""
     first = Order(rows, shuffle=shuffle, seed=5)
     first.set_epoch(2)
     whole = list(first)
@@ -92,8 +92,8 @@ def test_resuming_is_the_rest_also_twice_and_with_other_ranks(
     assert got + list(last) == whole
 
 
-def test_the_length_is_that_of_an_epoch_also_when_one_is_resumed() -> None:
-    """Schedules and trainers count with it: a resumed run must see what the first one saw."""
+def test_the_length_is_that_of_a_whole_epoch_also_when_it_is_resumed() -> None:
+    """Schedules and trainers use it: a resumed run must get the same length as the first run."""
     order = Order(23, rank=1, world_size=2, pad=True)
     list(islice(order, 4))
     assert (len(order), order.coming().count) == (12, 12)
@@ -104,7 +104,7 @@ def test_the_length_is_that_of_an_epoch_also_when_one_is_resumed() -> None:
 
 
 @given(st.integers(1, 10**12), st.integers(0, 10**6))
-def test_a_large_order_repeats_nothing_where_one_looks(rows: int, seed: int) -> None:
+def test_a_large_order_repeats_no_row_in_a_sample(rows: int, seed: int) -> None:
     places = np.unique(np.random.default_rng(seed).integers(0, rows, 500))
     for shuffle in (True, Window(7, 5)):
         order = Order(rows, shuffle=shuffle, seed=seed)
@@ -114,7 +114,7 @@ def test_a_large_order_repeats_nothing_where_one_looks(rows: int, seed: int) -> 
         assert found.max() < rows
 
 
-def test_the_order_is_the_same_for_ever() -> None:
+def test_the_order_never_changes() -> None:
     """A run that is resumed with a later version must go on in the same order."""
     order = Order(1000, seed=7)
     order.set_epoch(3)
@@ -131,14 +131,14 @@ PINNED: dict[str, list[int]] = {
 
 
 def chi_square(counts: np.ndarray[Any, Any], expected: float) -> float:
-    """How far the counts are from what is expected, in standard deviations of what chance gives."""
+    """Return how far the counts are from the expected ones, in standard deviations of chance."""
     freedom = counts.size - 1
     return float((((counts - expected) ** 2 / expected).sum() - freedom) / (2 * freedom) ** 0.5)
 
 
 @pytest.mark.parametrize("rows", [2, 3, 5, 8, 31, FEW + 1, FEW + 33])
-def test_each_row_is_equally_likely_at_each_place(rows: int) -> None:
-    """Seeds are fixed, so this passes or fails for ever; chance exceeds 4 deviations in 1 of 30,000 tries."""
+def test_each_row_is_equally_likely_at_each_position(rows: int) -> None:
+    """Seeds are fixed, so this always passes or always fails; chance exceeds 4 deviations in 1 of 30,000 tries."""
     trials = 4000
     places = np.zeros((rows, rows))
     everywhere = np.arange(rows)
@@ -149,7 +149,7 @@ def test_each_row_is_equally_likely_at_each_place(rows: int) -> None:
 
 @pytest.mark.parametrize("rows", [3, 5, 8, 31])
 @pytest.mark.parametrize("pair", [(0, 1), (0, -1)])
-def test_each_pair_is_equally_likely_at_two_places(rows: int, pair: tuple[int, int]) -> None:
+def test_each_pair_is_equally_likely_at_two_positions(rows: int, pair: tuple[int, int]) -> None:
     trials = max(4000, 5 * rows * (rows - 1))
     counts = np.zeros((rows, rows))
     ends = np.arange(rows)[list(pair)]
@@ -162,7 +162,7 @@ def test_each_pair_is_equally_likely_at_two_places(rows: int, pair: tuple[int, i
 
 
 @pytest.mark.parametrize("pair", [(0, 1), (0, -1), (7, 24)])
-def test_each_step_between_two_places_of_the_network_is_equally_likely(pair: tuple[int, int]) -> None:
+def test_each_step_between_two_positions_of_the_network_is_equally_likely(pair: tuple[int, int]) -> None:
     rows, trials = FEW + 1, 4000
     ends = np.arange(rows)[list(pair)]
     counts = np.zeros(rows)
@@ -174,7 +174,7 @@ def test_each_step_between_two_places_of_the_network_is_equally_likely(pair: tup
 
 
 def test_neighbours_in_a_large_epoch_are_far_from_each_other() -> None:
-    """Steps between rows that follow each other are as long as between random rows: on the average a third."""
+    """Steps between neighbours in the order are as long as between random rows: on average a third of all rows."""
     rows = 10**9
     got = Order(rows, seed=1).coming().at(np.arange(100_000))
     assert abs(np.abs(np.diff(got)).mean() / rows - 1 / 3) < 0.005
@@ -202,7 +202,7 @@ def test_a_window_keeps_to_its_blocks() -> None:
     assert abs(np.diff(starts)).mean() > 30, "blocks come from anywhere"
 
 
-def test_passes_follow_each_other_and_one_left_early_begins_again() -> None:
+def test_passes_follow_each_other_and_a_pass_that_ended_early_starts_again() -> None:
     order = Order(50, seed=1)
     first = list(order)
     assert (order.epoch, order.consumed) == (0, 50)
@@ -230,7 +230,7 @@ def test_a_finished_epoch_that_is_resumed_has_no_rest() -> None:
     assert list(resumed) == list(order)
 
 
-def test_an_epoch_of_a_billion_rows_starts_at_once_in_no_memory() -> None:
+def test_an_epoch_of_a_billion_rows_starts_at_once_and_needs_no_memory() -> None:
     order = Order(10**9, seed=1)
     next(iter(order))
     seconds = []
@@ -248,7 +248,7 @@ def test_an_epoch_of_a_billion_rows_starts_at_once_in_no_memory() -> None:
     assert peak < 500_000
 
 
-def test_the_stock_loader_takes_it_as_a_sampler() -> None:
+def test_pytorchs_loader_takes_it_as_a_sampler() -> None:
     data = torch.utils.data.TensorDataset(torch.arange(23))
     order = Order(data, seed=4)
     wanted = list(order)
@@ -263,7 +263,7 @@ def test_the_stock_loader_takes_it_as_a_sampler() -> None:
     assert order.state_dict(consumed=8)["consumed"] == 8
 
 
-def test_what_makes_no_order_is_refused() -> None:
+def test_impossible_orders_are_refused() -> None:
     for options in ({"rank": 2, "world_size": 2}, {"rank": -1}, {"shuffle": "windows"}):
         with pytest.raises(RequestError, match="expected"):
             Order(10, **options)
@@ -277,7 +277,7 @@ def test_what_makes_no_order_is_refused() -> None:
         Order(10).load_state_dict({**Order(10).state_dict(), "consumed": 12})
 
 
-def test_no_rows_are_no_steps() -> None:
+def test_an_order_without_rows_has_no_steps() -> None:
     assert list(Order(0)) == []
     assert list(Order(2, rank=2, world_size=3, pad=False)) == []
     assert list(Order(2, shuffle=False, rank=2, world_size=3, pad=True)) == [0]

@@ -1,4 +1,4 @@
-"""The recipes of docs/recipes: each is run as a user would, and what it prints is held against what must be true."""
+"""The recipes of docs/recipes: each is run as a user would run it, and its output is checked."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ NEEDS = {
     "stateful_dataloader": "torchdata",
     "tv_tensors": "torchvision",
 }
-"""What each recipe needs beside what we need ourselves."""
+"""The package that each recipe needs in addition to our own."""
 LINES = 40
 
 
 def absent(what: str) -> None:
-    """Skip, where nobody has said that everything is there."""
+    """Skip the test, or fail it if all packages are required."""
     if os.environ.get(REQUIRE):
-        pytest.fail(f"{what} is missing, and {REQUIRE} says that it is there")
+        pytest.fail(f"{what} is missing, and {REQUIRE} is set")
     pytest.skip(f"needs {what}")
 
 
 def called(command: list[str], cwd: Path) -> str:
-    """What a command of the recipes' environment prints."""
+    """Return what a command prints in the environment of the recipes."""
     quiet = {"HF_HUB_OFFLINE": "1", "NO_ALBUMENTATIONS_UPDATE": "1", "OMP_NUM_THREADS": "1"}
     path = os.pathsep.join(map(str, (REPO, RECIPES, REPO / "tests" / "cpu_torchvision")))
     environment = {**os.environ, **quiet, "PYTHONPATH": path}
@@ -68,7 +68,7 @@ def called(command: list[str], cwd: Path) -> str:
 
 
 def run(name: str, *arguments: object, cwd: Path, processes: int = 0) -> str:
-    """Run a recipe, in so many processes if told, and give what it prints."""
+    """Run a recipe, in several processes if `processes` is given, and return what it prints."""
     package = NEEDS[name].partition(".")[0]
     if find_spec(package) is None:
         absent(NEEDS[name])
@@ -77,7 +77,7 @@ def run(name: str, *arguments: object, cwd: Path, processes: int = 0) -> str:
 
 
 def losses(printed: str) -> list[float]:
-    """All losses that were printed, in order; each is a number."""
+    """Return all printed losses in order, after checking that each is a number."""
     found = [float(loss) for loss in re.findall(r"\bloss ([\d.naif]+)", printed)]
     assert found
     assert all(map(math.isfinite, found))
@@ -93,7 +93,7 @@ def streets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def painted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Pictures whose every pixel has the colour of its class."""
+    """Pictures in which every pixel has the colour of its class."""
     raw = tmp_path_factory.mktemp("recipes") / "painted"
     for number in range(11):
         coarse = np.random.default_rng(number).integers(0, len(COLOURS), (4, 6), dtype=np.uint8)
@@ -104,8 +104,8 @@ def painted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return pack(raw, raw.parent / "packed", "--labels", "index")
 
 
-def seen_in(out: Path, split: str) -> list[int]:
-    """How many pixels each class has, and then how many are ignored."""
+def pixels_in(out: Path, split: str) -> list[int]:
+    """Return the number of pixels of each class, and last of ignored pixels."""
     data = open_dataset(out, split, "index")
     counts: Any = sum(torch.bincount(label.flatten(), minlength=256) for _, label in data)
     return [int(count) for count in counts if count]
@@ -132,7 +132,7 @@ def test_a_model_learns(name: str, streets: Path, tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["albumentations_transform", "dali", "kornia_augment", "tv_tensors"])
-def test_images_and_labels_move_alike_and_the_same_way_again(name: str, painted: Path, tmp_path: Path) -> None:
+def test_images_and_labels_move_together_and_in_the_same_way_again(name: str, painted: Path, tmp_path: Path) -> None:
     """Pixels follow from seed, epoch and batch, also when an epoch is resumed; labels are never mixed."""
     if find_spec(NEEDS[name].partition(".")[0]) is None:
         absent(NEEDS[name])
@@ -144,7 +144,7 @@ def test_images_and_labels_move_alike_and_the_same_way_again(name: str, painted:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["accelerate_loop", "stateful_dataloader"])
-def test_a_run_goes_on_exactly_where_it_was_saved(name: str, streets: Path, tmp_path: Path) -> None:
+def test_a_run_is_resumed_exactly(name: str, streets: Path, tmp_path: Path) -> None:
     whole = run(name, streets, "saved", cwd=tmp_path)
     assert len(losses(whole)) == 18
     assert losses(whole)[-1] < losses(whole)[0]
@@ -152,7 +152,7 @@ def test_a_run_goes_on_exactly_where_it_was_saved(name: str, streets: Path, tmp_
 
 
 @pytest.mark.long
-def test_the_trainer_goes_on_exactly_where_it_was_saved(streets: Path, tmp_path: Path) -> None:
+def test_the_trainer_is_resumed_exactly(streets: Path, tmp_path: Path) -> None:
     whole = run("hf_trainer", streets, "out", cwd=tmp_path).splitlines()[-1]
     numbers = list(map(float, whole.split()[1:]))
     assert len(numbers) == 18
@@ -161,26 +161,26 @@ def test_the_trainer_goes_on_exactly_where_it_was_saved(streets: Path, tmp_path:
 
 
 @pytest.mark.long
-def test_lightning_goes_on_exactly_where_it_was_saved(streets: Path, tmp_path: Path) -> None:
-    def told(*arguments: object) -> list[str]:
+def test_lightning_is_resumed_exactly(streets: Path, tmp_path: Path) -> None:
+    def lines(*arguments: object) -> list[str]:
         printed = run("lightning_data", streets, *arguments, cwd=tmp_path).splitlines()
         return [line for line in printed if re.match(r"rank|val_loss", line)]
 
-    whole = told()
+    whole = lines()
     assert len(losses("\n".join(whole))) == 18
     assert whole[-1].startswith("val_loss")
     for saved in (8, 12):  # in the middle of an epoch, and between two
-        assert told(1, f"checkpoints/step={saved}.ckpt") == whole[saved:]
+        assert lines(1, f"checkpoints/step={saved}.ckpt") == whole[saved:]
 
 
 @pytest.mark.long
-def test_lightning_shares_the_rows_out_among_devices(streets: Path, tmp_path: Path) -> None:
+def test_lightning_distributes_the_rows_to_devices(streets: Path, tmp_path: Path) -> None:
     steps = re.findall(r"rank (\d) step (\d+)", run("lightning_data", streets, 2, cwd=tmp_path))
     assert sorted(steps) == sorted((str(rank), str(step)) for rank in range(2) for step in range(9))
 
 
 @pytest.mark.long
-def test_ranks_train_on_each_row_once_also_when_their_number_changes(streets: Path, tmp_path: Path) -> None:
+def test_ranks_train_on_each_row_once_if_their_number_changes(streets: Path, tmp_path: Path) -> None:
     def seen(printed: str) -> list[int]:
         assert "padding 0" in printed
         losses(printed)
@@ -188,13 +188,13 @@ def test_ranks_train_on_each_row_once_also_when_their_number_changes(streets: Pa
 
     begun = seen(run("ddp", streets, "saved.pt", 2, cwd=tmp_path, processes=2))
     rest = seen(run("ddp", streets, "saved.pt", cwd=tmp_path, processes=3))
-    assert [one + other for one, other in zip(begun, rest, strict=True)] == seen_in(streets, "train")
+    assert [first + second for first, second in zip(begun, rest, strict=True)] == pixels_in(streets, "train")
 
 
 def test_evaluation_counts_every_row_once_on_any_number_of_ranks(streets: Path, tmp_path: Path) -> None:
     alone = run("evaluate_miou", streets, cwd=tmp_path)
     assert alone == run("evaluate_miou", streets, cwd=tmp_path, processes=2)
-    assert json.loads(alone.partition("class ")[2]) == seen_in(streets, "val")[:-1]
+    assert json.loads(alone.partition("class ")[2]) == pixels_in(streets, "val")[:-1]
     assert 0 < float(alone.split()[1]) < 1
 
 

@@ -1,4 +1,4 @@
-"""Shared slots: worker processes write where the trainer reads, and never where he still reads."""
+"""Shared slots: worker processes write where the trainer reads, but never into a batch that is still used."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarni
 
 @pytest.fixture(scope="module")
 def city(raw_folder: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`raw_folder` in one format: how a batch travels does not depend on it."""
+    """`raw_folder` in one format: the way of a batch does not depend on the format."""
     return pack(raw_folder.path, tmp_path_factory.mktemp("city") / "npy", "--format", "npy", *SMALL_SHARDS)
 
 
@@ -32,7 +32,7 @@ def stacked(dataset: SegDataset, rows: list[int]) -> list[torch.Tensor]:
 
 
 def check(batches: Any, dataset: SegDataset, rows: list[int], size: int) -> None:
-    """Whether these are the batches of these rows; each is let go of before the next."""
+    """Check that these are the batches of these rows; each is deleted before the next."""
     parts = [rows[first : first + size] for first in range(0, len(rows), size)]
     for batch, part in zip(batches, parts, strict=True):
         assert all(torch.equal(ours, theirs) for ours, theirs in zip(batch, stacked(dataset, part), strict=True))
@@ -54,17 +54,17 @@ def test_workers_of_every_kind_deliver_every_row(city: Path, method: str, form: 
         check(loader, dataset, rows, 4)
 
 
-def places(loader: SlotDataLoader) -> list[int]:
-    """Where in memory the batches of a pass lie."""
+def addresses(loader: SlotDataLoader) -> list[int]:
+    """Return the addresses of the batches of a pass."""
     return [images.data_ptr() for images, _ in loader]
 
 
 def test_batches_lie_in_slots_that_are_used_again(city: Path) -> None:
     loader = SlotDataLoader(open_dataset(city, "train"), 1, num_workers=2, persistent_workers=True)
-    assert len({place for _ in range(3) for place in places(loader)}) <= 2 * (2 + HELD)
+    assert len({address for _ in range(3) for address in addresses(loader)}) <= 2 * (2 + HELD)
 
 
-def test_what_is_held_is_never_written_again_and_the_rest_comes_another_way(city: Path) -> None:
+def test_batches_in_use_are_never_written_again_and_the_rest_is_sent(city: Path) -> None:
     dataset = open_dataset(city, "train")
     loader = SlotDataLoader(dataset, 1, num_workers=2, persistent_workers=True)
     held = [batch for _ in range(2) for batch in loader]
@@ -80,7 +80,7 @@ def test_what_is_held_is_never_written_again_and_the_rest_comes_another_way(city
     assert [(image.numpy().tobytes(), label.tobytes()) for image, label in parts] == copies
 
 
-def test_a_pass_that_is_left_early_costs_no_slot(city: Path) -> None:
+def test_a_pass_that_ends_early_frees_its_slots(city: Path) -> None:
     dataset = open_dataset(city, "train")
     for persistent in (False, True):
         loader = SlotDataLoader(dataset, 2, num_workers=2, persistent_workers=persistent)
@@ -89,7 +89,7 @@ def test_a_pass_that_is_left_early_costs_no_slot(city: Path) -> None:
                 break
         rows = list(range(23))
         check(loader, dataset, rows, 2)
-        assert len(set(places(loader))) <= 2 * (2 + HELD)
+        assert len(set(addresses(loader))) <= 2 * (2 + HELD)
 
 
 def test_two_passes_at_once_do_not_disturb_each_other(city: Path) -> None:
@@ -101,7 +101,7 @@ def test_two_passes_at_once_do_not_disturb_each_other(city: Path) -> None:
             assert all(torch.equal(ours, theirs) for ours, theirs in zip(batch, wanted, strict=True))
 
 
-def test_without_workers_and_with_batch_samplers_it_is_a_loader_like_others(city: Path) -> None:
+def test_it_works_without_workers_and_with_batch_samplers(city: Path) -> None:
     dataset = open_dataset(city, "val")
     check(SlotDataLoader(dataset, 4), dataset, list(range(9)), 4)
     sampler = BatchSampler(SequentialSampler(range(9)), 3, drop_last=False)
@@ -109,7 +109,7 @@ def test_without_workers_and_with_batch_samplers_it_is_a_loader_like_others(city
     check(SlotDataLoader(dataset, batch_sampler=[[1, 2, 3], [0]], num_workers=1), dataset, [1, 2, 3, 0], 3)
 
 
-def test_what_goes_wrong_in_a_worker_names_the_file(city: Path, tmp_path: Path) -> None:
+def test_an_error_in_a_worker_names_the_file(city: Path, tmp_path: Path) -> None:
     out = shutil.copytree(city, tmp_path / "out")
     for path in (out / "shards").glob("train-*.npy"):
         os.truncate(path, 3000)
@@ -119,7 +119,7 @@ def test_what_goes_wrong_in_a_worker_names_the_file(city: Path, tmp_path: Path) 
     end_workers(batches)
 
 
-def test_a_slot_is_free_when_nothing_is_left_of_its_batch(city: Path) -> None:
+def test_a_slot_is_free_when_nothing_refers_to_its_batch(city: Path) -> None:
     dataset = open_dataset(city, "val")
     slots = SharedSlots((dataset.image_field, dataset.label_field), rows=3, slots=4, workers=2)
     assert [slots.take(1, 3) for _ in range(3)] == [2, 3, None]
@@ -138,7 +138,7 @@ def test_a_slot_is_free_when_nothing_is_left_of_its_batch(city: Path) -> None:
     assert slots.take(1, 3) == 2
 
 
-def test_what_does_not_fit_into_slots_is_refused(city: Path, native: Path) -> None:
+def test_data_sets_that_do_not_fit_into_slots_are_refused(city: Path, native: Path) -> None:
     with pytest.raises(RequestError, match="rows of one size"):
         SlotDataLoader(open_dataset(native, "train"), 2)
     with pytest.raises(RequestError, match="no transform"):

@@ -1,4 +1,4 @@
-"""Albumentations: the transforms that people have, as `transform=` of a data set, in the workers of a DataLoader.
+"""Albumentations: its transforms as `transform=` of a data set, in the workers of a DataLoader.
 
 python docs/recipes/albumentations_transform.py PACK
 """
@@ -13,16 +13,16 @@ from readers import Order, open_dataset
 
 chain = albumentations.Compose(
     [
-        albumentations.Rotate(10, border_mode=0, fill_mask=255),  # what comes from outside a picture is ignored
-        albumentations.RandomResizedCrop((48, 48), scale=(0.5, 1.0), mask_interpolation=0),  # 0: the nearest
+        albumentations.Rotate(10, border_mode=0, fill_mask=255),  # pixels from outside the picture are ignored
+        albumentations.RandomResizedCrop((48, 48), scale=(0.5, 1.0), mask_interpolation=0),  # 0: nearest
         albumentations.HorizontalFlip(),
-        albumentations.ColorJitter(0.3, 0.3, 0.3, 0.0),  # leaves labels alone
+        albumentations.ColorJitter(0.3, 0.3, 0.3, 0.0),  # does not change labels
     ]
 )
 
 
 def augment(image: torch.Tensor, label: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Height and width first, as it wants them. Its own random numbers are made to follow `torch.manual_seed`."""
+    """Call the transforms with height and width first. Their random numbers follow `torch.manual_seed`."""
     chain.set_random_seed(int(torch.randint(2**31, ())))
     both = chain(image=image.permute(1, 2, 0).numpy(), mask=label.numpy())
     return torch.from_numpy(both["image"]).permute(2, 0, 1), torch.from_numpy(both["mask"])

@@ -1,4 +1,4 @@
-"""torch.compile and bfloat16 autocast: batches come normalised and channels-last, so that neither is the model's work.
+"""torch.compile and bfloat16 autocast: batches arrive normalised and in channels-last layout.
 
 python docs/recipes/compile_amp.py PACK        # on a CPU, torch.compile needs a C++ compiler
 """
@@ -12,7 +12,7 @@ from readers import open_dataset
 
 
 def train(pack: str, epochs: int = 6) -> list[float]:
-    """The mean loss of each epoch."""
+    """Return the mean loss of each epoch."""
     torch.manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     data = open_dataset(pack, split="train", label="index")
@@ -21,7 +21,7 @@ def train(pack: str, epochs: int = 6) -> list[float]:
     ).to(device, memory_format=torch.channels_last)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     step = torch.compile(model)
-    # drop_last: every batch has the same shape, so that nothing is compiled twice
+    # drop_last: every batch has the same shape, so the model is compiled once
     batches = data.loader(6, shuffle=True, drop_last=True).to(
         device, dtype=torch.bfloat16, normalize=True, channels_last=True, label_dtype=torch.long
     )

@@ -1,6 +1,6 @@
-"""DALI: our batches are the external source of a pipeline, which flips, cuts and colours images and labels alike.
+"""DALI: batches are the external source of a pipeline that flips and crops images and labels in the same way.
 
-python docs/recipes/dali.py PACK [gpu]                       # needs no GPU; with one, the work can be done there
+python docs/recipes/dali.py PACK [gpu]                       # runs on the CPU, or with `gpu` on the GPU
 """
 
 import sys
@@ -17,15 +17,15 @@ from readers import Loader, open_dataset
 
 
 class Source:
-    """Batches, and what is drawn for each picture. DALI's own random numbers begin anew when a pipeline is built; these
-    follow from seed, epoch and place, so that a run that is resumed sees the same pixels."""
+    """Batches, and random numbers for each picture. DALI's own random numbers start again with every pipeline. These
+    follow from seed, epoch and position, so a resumed run gets the same pixels."""
 
     def __init__(self, loader: Loader) -> None:
         self.loader, self.states = loader, deque[dict[str, Any]]()
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for images, labels in self.loader:
-            self.states.append(state := self.loader.state_dict())  # DALI is batches ahead: so it was after this one
+            self.states.append(state := self.loader.state_dict())  # DALI reads ahead: the state after this batch
             draw = np.random.default_rng([state["seed"], state["epoch"], state["consumed"], self.loader.order.rank])
             yield images, labels, *draw.random((3, len(images)), np.float32), draw.integers(0, 2, len(images), np.int32)
 
@@ -42,7 +42,7 @@ def augmented(source: Source, device: str, mean: tuple[float, ...], std: tuple[f
 
 def one_epoch(pipeline: Any) -> Iterator[tuple[torch.Tensor, ...]]:
     try:
-        while True:  # DALI writes its memory again with the next batches, so they are copied
+        while True:  # copied, because DALI reuses its memory for the next batches
             yield tuple(torch.from_dlpack(part.as_tensor()).clone() for part in pipeline.run())
     except StopIteration:
         pipeline.reset()
@@ -58,7 +58,7 @@ if __name__ == "__main__":
     for _ in range(4):
         losses = []
         for images, labels in one_epoch(pipeline):
-            state = source.states.popleft()  # for a checkpoint: what `loader.load_state_dict` takes
+            state = source.states.popleft()  # for a checkpoint: pass it to `loader.load_state_dict`
             loss = cross_entropy(model(images), labels[..., 0].long(), ignore_index=data.classes.ignore_index)
             optimizer.zero_grad()
             loss.backward()

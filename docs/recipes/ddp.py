@@ -1,6 +1,6 @@
-"""DistributedDataParallel: ranks share one global order, and any number of ranks goes on where others stopped.
+"""DistributedDataParallel: ranks share one global order, and a run can be resumed with another number of ranks.
 
-torchrun --nproc-per-node 2 docs/recipes/ddp.py PACK [CHECKPOINT] [STEPS]    # stops early after so many steps, if told
+torchrun --nproc-per-node 2 docs/recipes/ddp.py PACK [CHECKPOINT] [STEPS]    # stops after STEPS steps
 """
 
 import sys
@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from readers import open_dataset
 
 pack, checkpoint, steps = (*sys.argv[1:], "", "", "")[:3]
-dist.init_process_group("gloo")  # "nccl", and a device of each rank's own, on GPUs
+dist.init_process_group("gloo")  # on GPUs: "nccl", and a device for each rank
 rank, world_size = dist.get_rank(), dist.get_world_size()
 data = open_dataset(pack, split="train", label="index")
 torch.manual_seed(0)
@@ -23,10 +23,10 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 loader = data.loader(3, shuffle=True, seed=7, rank=rank, world_size=world_size)
 batches = loader.to("cpu", normalize=True, label_dtype=torch.long)
 if Path(checkpoint).is_file():
-    state = torch.load(checkpoint)  # one for all ranks, of any number of ranks
+    state = torch.load(checkpoint)  # one state for all ranks, also for another number of ranks
     model.load_state_dict(state["model"]), optimizer.load_state_dict(state["optimizer"])
     batches.load_state_dict(state["loader"])
-seen = torch.zeros(256, dtype=torch.long)  # pixels of each class; `packer stats` says how many there are
+seen = torch.zeros(256, dtype=torch.long)  # pixels of each class, as `packer stats` prints them
 for step, (images, labels) in enumerate(batches, 1):
     loss = cross_entropy(model(images), labels, ignore_index=data.classes.ignore_index)
     optimizer.zero_grad(), loss.backward(), optimizer.step()

@@ -1,4 +1,4 @@
-"""JAX: `output="numpy"` gives arrays, in order and resumable like tensors; labels as planes or numbers.
+"""JAX: `output="numpy"` gives arrays, in the same order and as resumable as tensors; labels are planes or numbers.
 
 python docs/recipes/jax_numpy.py PACK
 """
@@ -12,14 +12,14 @@ import numpy as np
 from readers import open_dataset
 
 data = open_dataset(sys.argv[1], split="train", label="index")
-mean, std = (jnp.array(one)[:, None, None] for one in (data.mean, data.std))
+mean, std = (jnp.array(values)[:, None, None] for values in (data.mean, data.std))
 
 
 def loss_of(weights: dict[str, jax.Array], images: jax.Array, labels: jax.Array) -> jax.Array:
-    """Cross entropy over the pixels that are labelled."""
+    """Return the cross entropy of the labelled pixels."""
     pixels = (images.astype(jnp.float32) / 255 - mean) / std
     logits = jax.lax.conv(pixels, weights["kernel"], (1, 1), "SAME") + weights["bias"][:, None, None]
-    known = labels < len(data.classes)  # what is ignored has a number above all classes
+    known = labels < len(data.classes)  # ignored pixels have a number above all classes
     target = jnp.where(known, labels, 0)[:, None].astype(jnp.int32)
     right = jnp.take_along_axis(jax.nn.log_softmax(logits, axis=1), target, axis=1)[:, 0]
     return -(right * known).sum() / known.sum()

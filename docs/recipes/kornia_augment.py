@@ -1,4 +1,4 @@
-"""Kornia: whole batches augmented on the device, each picture in its own way, images and labels alike.
+"""Kornia: whole batches augmented on the device, each picture with its own random numbers, images and labels together.
 
 python docs/recipes/kornia_augment.py PACK
 """
@@ -16,14 +16,14 @@ chain = augmentation.AugmentationSequential(
     augmentation.RandomRotation(10.0),
     augmentation.RandomResizedCrop((48, 48), scale=(0.5, 1.0)),
     augmentation.RandomHorizontalFlip(),
-    augmentation.ColorJitter(0.3, 0.3, 0.3, 0.0),  # leaves labels alone
+    augmentation.ColorJitter(0.3, 0.3, 0.3, 0.0),  # does not change labels
     data_keys=["image", "mask"],
     extra_args={"mask": {"resample": Resample.NEAREST, "align_corners": None}},
 )
 
 
 def augment(images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """As `augment=` of `.to()`. What comes from outside a picture is 0 to Kornia: meanwhile 0 is what we ignore."""
+    """Use it as `augment=` of `.to()`. Kornia fills with 0, so inside the transform 0 is the ignored number."""
     images, masks = chain(images, (labels + 1).unsqueeze(1).float())  # uint8: 255 + 1 is 0, and 0 - 1 is 255
     return images, masks.squeeze(1).to(labels.dtype) - 1
 

@@ -1,6 +1,6 @@
-"""torchdata's StatefulDataLoader with our `Order` as its sampler: worker processes, and a state that is exact.
+"""torchdata's StatefulDataLoader with an `Order` as its sampler: worker processes, and an exact state.
 
-python docs/recipes/stateful_dataloader.py PACK [STATE]      # goes on where STATE was saved, if it is there
+python docs/recipes/stateful_dataloader.py PACK [STATE]      # goes on from the file STATE, if it exists
 """
 
 import sys
@@ -15,7 +15,7 @@ from readers import Order, open_dataset
 if __name__ == "__main__":
     pack, saved = (*sys.argv[1:], "")[:2]
     data = open_dataset(pack, split="train", label="index")
-    order = Order(data, seed=7)  # rank=…, world_size=… where there are several
+    order = Order(data, seed=7)  # add rank=…, world_size=… for several ranks
     loader = StatefulDataLoader(data, batch_size=3, sampler=order, num_workers=2)
     torch.manual_seed(0)
     model = torch.nn.Conv2d(3, len(data.classes), 3, padding=1)
@@ -26,9 +26,7 @@ if __name__ == "__main__":
         optimizer.load_state_dict(state["optimizer"])
         loader.load_state_dict(state["loader"])
     for epoch in range(state["epoch"] if saved and Path(saved).exists() else 0, 3):
-        for step, (images, labels) in enumerate(
-            loader
-        ):  # an epoch that was received to its end is followed by the next
+        for step, (images, labels) in enumerate(loader):  # each full pass is the next epoch
             loss = cross_entropy(model(images / 255), labels.long(), ignore_index=data.classes.ignore_index)
             optimizer.zero_grad()
             loss.backward()

@@ -1,4 +1,4 @@
-"""torchvision v2: image and label as tv_tensors, so that both are flipped and cut alike; per sample, or on the device.
+"""torchvision v2: image and label as tv_tensors, flipped and cropped in the same way; per sample, or on the device.
 
 python docs/recipes/tv_tensors.py PACK
 """
@@ -14,21 +14,21 @@ from readers import open_dataset
 
 augment = v2.Compose(
     [
-        v2.RandomRotation(10, fill={Image: 0, Mask: 255}),  # what comes from outside a picture is ignored
-        v2.RandomResizedCrop((48, 48), scale=(0.5, 1.0), antialias=True),  # a Mask is always resized to the nearest
+        v2.RandomRotation(10, fill={Image: 0, Mask: 255}),  # pixels from outside the picture are ignored
+        v2.RandomResizedCrop((48, 48), scale=(0.5, 1.0), antialias=True),  # a Mask is always resized with nearest
         v2.RandomHorizontalFlip(),
-        v2.ColorJitter(0.3, 0.3, 0.3),  # leaves a Mask alone
+        v2.ColorJitter(0.3, 0.3, 0.3),  # does not change a Mask
     ]
 )
 
 
 def sample(image: torch.Tensor, label: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """As `transform=` of a data set; what is drawn follows `torch.manual_seed`, and a DataLoader's workers differ."""
+    """Use it as `transform=` of a data set. Random numbers follow `torch.manual_seed`; DataLoader workers differ."""
     return augment(Image(image), Mask(label))
 
 
 def batch(images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """As `augment=` of `.to()`. A transform draws once for a whole batch, so each picture gets a call of its own."""
+    """Use it as `augment=` of `.to()`. It calls the transform for each picture; one call for all would draw once."""
     parts = [sample(image, label) for image, label in zip(images, labels, strict=True)]
     return torch.stack([image for image, _ in parts]), torch.stack([label for _, label in parts])
 

@@ -1,4 +1,4 @@
-"""Where the time of a training loop goes, and what to change.
+"""Diagnosis of a training loop: the time of its steps, the bottleneck, and what to change.
 
 `watch` wraps one loader in a training script; `session` watches every loader of a program that was started by `packer
 diagnose`. Both time each step (`steps`) and sample the use of the machine (`samples`, from the kernel's `counters`),

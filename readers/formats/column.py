@@ -25,14 +25,14 @@ _PLAIN = re.compile(r"[|<][ufS][1-9][0-9]{0,8}")
 
 @dataclass(frozen=True)
 class ShardFacts:
-    """What a shard must hold according to the pack; a shard whose files differ is refused."""
+    """The rows and fields that a shard must have according to the pack; other shards are refused."""
 
     rows: int
     fields: tuple[Field, ...]
 
     @property
     def native(self) -> bool:
-        """Whether each row has a size of its own."""
+        """True if each row has a size of its own."""
         return any(field.native for field in self.fields)
 
 
