@@ -157,8 +157,8 @@ def test_crops_reach_every_position_equally_often() -> None:
     cut = CropAndFlip.of((7, 8), flip=True)
     assert cut is not None
     windows = cut.windows(1, 2, rows, sizes)
-    places = np.stack([np.array(windows.tops), np.array(windows.lefts), np.array(windows.flips)], 1)
-    found, counts = np.unique(places, axis=0, return_counts=True)
+    starts = np.stack([np.array(windows.tops), np.array(windows.lefts), np.array(windows.flips)], 1)
+    found, counts = np.unique(starts, axis=0, return_counts=True)
     assert found.tolist() == [[top, left, flip] for top in range(4) for left in (-2, -1, 0) for flip in (0, 1)]
     freedom, expected = len(counts) - 1, 20_000 / len(counts)
     assert (((counts - expected) ** 2 / expected).sum() - freedom) / (2 * freedom) ** 0.5 < 4
@@ -184,7 +184,7 @@ def test_ranks_get_equally_many_batches_and_share_the_rows(
         for rank in range(world_size)
     ]
     passes = [list(loader) for loader in loaders]
-    assert {len(one) for one in passes} == {len(loaders[0])}
+    assert {len(rows) for rows in passes} == {len(loaders[0])}
     whole = list(Order(dataset, shuffle=shuffle, seed=2))
     for rank, batches in enumerate(passes):
         rows = (whole * (world_size + 1))[rank : 23 + (-23 % world_size) : world_size]
@@ -267,12 +267,12 @@ def test_memory_of_deleted_batches_is_used_again(packed: Path, monkeypatch: pyte
     dataset = open_dataset(packed, "train")
     for output in ("torch", "numpy"):
         loader = dataset.loader(2, ahead=2, output=output)
-        places = set()
+        addresses = set()
         for epoch in range(20):
             loader.set_epoch(epoch)
             for images, _ in loader:
-                places.add(images.__array__().__array_interface__["data"][0])
-        assert len(places) <= 16, "of 240 batches; four at a time, and some more where threads ask together"
+                addresses.add(images.__array__().__array_interface__["data"][0])
+        assert len(addresses) <= 16, "of 240 batches; four at a time, and some more where threads ask together"
 
 
 def test_idle_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,14 +280,14 @@ def test_idle_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     slots = BatchMemory(keep=2)
     many = [slots.lease((10, 3), "<u2") for _ in range(6)]
     many[3][...] = 7
-    assert all(not np.shares_memory(one, other) for one in many for other in many if one is not other)
+    assert all(not np.shares_memory(a, b) for a in many for b in many if a is not b)
     kept = many[3][2:].view("|u1")
     del many
     gc.collect()
     assert len(slots._idle) == 2
     again = [slots.lease((60,), "|u1") for _ in range(3)]
-    for one in again:
-        one[...] = 1
+    for array in again:
+        array[...] = 1
     assert set(kept.flatten().tolist()) == {7, 0}
     del kept, again
     gc.collect()
@@ -460,7 +460,7 @@ def test_only_rows_that_are_not_in_memory_are_prefetched(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = open_dataset(shutil.copytree(packed, tmp_path / "out"), "train")
-    shard = max(map(dataset._pack.shard, range(len(dataset._pack.table))), key=lambda one: one.facts.rows)
+    shard = max(map(dataset._pack.shard, range(len(dataset._pack.table))), key=lambda shard: shard.facts.rows)
     rows, fields = list(range(shard.facts.rows)), (dataset._reader.image, dataset._reader._stored)
     states = [row % 2 for row in rows]
     answers, asked = iter([*states, *[1] * len(rows)]), list[tuple[int, int]]()
@@ -524,7 +524,7 @@ def test_samples_in_use_do_not_change(packed: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(memory_module, "SMALL", 0)
     dataset = open_dataset(packed, "train")
     held = [dataset[row][part][0] for row in range(23) for part in (0, 1)]
-    copies = [one.clone() for one in held]
+    copies = [sample.clone() for sample in held]
     for row in range(23):
         dataset[row][0].zero_()
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(held, copies, strict=True))

@@ -1,4 +1,4 @@
-"""Native rows: pictures of any sizes come back as they were, in batches that say what to do, and lies are refused."""
+"""Native rows: pictures of any size come back unchanged, batches of different sizes and damaged shards are refused."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ HONEST: Sizes = [(5, 9), (12, 7), (3, 4), (30, 20)]
 
 
 def expected(raw: RawFolder, split: str) -> list[tuple[str, NDArray[Any], NDArray[Any]]]:
-    """Key, image (3,H,W) and index (H,W) of every sample of a split, in key order."""
+    """Return key, image (3,H,W) and index (H,W) of every sample of a split, in key order."""
     return [
         (key, image.transpose(2, 0, 1), raw.labels[known, key])
         for (known, key), image in raw.images.items()
@@ -68,7 +68,7 @@ def expected(raw: RawFolder, split: str) -> list[tuple[str, NDArray[Any], NDArra
 
 
 def made_up(sizes: Sizes, fields: Sequence[Field]) -> tuple[dict[str, NDArray[Any]], list[list[NDArray[Any]]]]:
-    """The arrays of a shard as its columns are, and the rows in them."""
+    """Return the columns of a shard as arrays, and the rows in them."""
     rng = np.random.default_rng(len(sizes))
     rows = [[rng.integers(0, 200, field.row_shape(*size)).astype(field.dtype) for field in fields] for size in sizes]
     arrays: dict[str, NDArray[Any]] = {}
@@ -91,10 +91,10 @@ SIDE = st.one_of(st.integers(1, 4), st.integers(1, 70))
     label=st.sampled_from(LABELS),
     batch=st.integers(1, 40_000),
 )
-def test_any_shard_opens_as_it_was_written(
+def test_any_shard_opens_with_the_rows_that_were_written(
     storage: str, tmp_path_factory: pytest.TempPathFactory, sizes: Sizes, image: Field, label: Field, batch: int
 ) -> None:
-    """Rows of any sizes, numbers of any kind; in Arrow, in record batches of any size."""
+    """Rows have any sizes and dtypes, and in Arrow record batches of any size."""
     stem = tmp_path_factory.mktemp("any") / "shard"
     fields = (image, label)
     arrays, rows = made_up(sizes, fields)
@@ -125,12 +125,12 @@ def test_every_picture_comes_back_at_its_own_size(native: Path, varied_raw: RawF
     assert open_dataset(native, "train").manifest.splits[0].shards >= 3
 
 
-def test_many_at_once_are_the_same_as_one_by_one(native: Path) -> None:
+def test_many_samples_at_once_are_the_same_as_one_by_one(native: Path) -> None:
     dataset = open_dataset(native, "all")
     order = random.Random(0).choices(range(len(dataset)), k=40)
-    for one, place in zip(dataset.__getitems__(order), order, strict=True):
-        assert isinstance(one, NativeSample)
-        assert all(torch.equal(ours, theirs) for ours, theirs in zip(one, dataset[place], strict=True))
+    for sample, row in zip(dataset.__getitems__(order), order, strict=True):
+        assert isinstance(sample, NativeSample)
+        assert all(torch.equal(ours, theirs) for ours, theirs in zip(sample, dataset[row], strict=True))
     assert [sample.image.shape[-2:] for sample in dataset[-3:]] == VARIED["val"][-3:]
     assert dataset.size(-1) == VARIED["val"][-1]
 
@@ -143,7 +143,7 @@ def test_writing_into_a_sample_never_reaches_the_file(native: Path) -> None:
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(dataset[3], kept, strict=True))
 
 
-def test_rows_of_one_size_tell_it_too(packed: Path) -> None:
+def test_rows_of_one_size_have_a_size_too(packed: Path) -> None:
     dataset = open_dataset(packed, "train")
     assert dataset.size(0) == dataset.size(-1) == (24, 36)
     assert not isinstance(dataset[0], NativeSample)
@@ -170,21 +170,21 @@ def test_workers_deliver_lists(native: Path, varied_raw: RawFolder, method: str)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_batch_of_different_sizes_says_what_to_do(native: Path, workers: int) -> None:
+def test_the_error_for_different_sizes_names_the_ways_out(native: Path, workers: int) -> None:
     dataset = open_dataset(native, "train")
     loader: DataLoader[Any] = DataLoader(dataset, batch_size=6, num_workers=workers)
     batches: Any = iter(loader)
     with pytest.raises(RequestError) as caught:
         next(batches)
     end_workers(batches)
-    for told in ("6 samples", "5x9, 12x7, 1x1, 30x20 and 2 more", "RandomCrop((H, W))", "collate_fn=collate_lists"):
-        assert told in str(caught.value)
+    for part in ("6 samples", "5x9, 12x7, 1x1, 30x20 and 2 more", "RandomCrop((H, W))", "collate_fn=collate_lists"):
+        assert part in str(caught.value)
 
 
 def test_a_batch_of_one_size_is_stacked(native: Path) -> None:
     images, labels = next(iter(DataLoader(open_dataset(native, "val", label="index"), batch_size=3)))
     assert (images.shape, labels.shape) == ((3, 3, 16, 24), (3, 16, 24))
-    assert [len(one.image) for one in DataLoader(open_dataset(native, "train"), batch_size=1)] == [1] * 11
+    assert [len(batch.image) for batch in DataLoader(open_dataset(native, "train"), batch_size=1)] == [1] * 11
 
 
 def test_crops_make_batches_and_a_seed_decides_them(native: Path) -> None:
@@ -212,7 +212,7 @@ def test_float_images_of_any_size(storage: str, varied_raw: RawFolder, tmp_path:
 
 
 @pytest.mark.parametrize("labels", ["onehot", "index"])
-def test_more_classes_than_a_byte_can_number(storage: str, tmp_path: Path, labels: str) -> None:
+def test_more_classes_than_fit_into_a_byte(storage: str, tmp_path: Path, labels: str) -> None:
     sizes = [(9, 40), (20, 15)]
     raw = make_varied_raw(tmp_path / "raw", {"train": sizes})
     wide = [np.arange(height * width, dtype=np.uint16).reshape(height, width) % 300 for height, width in sizes]
@@ -234,16 +234,18 @@ def test_one_native_picture(storage: str, tmp_path: Path) -> None:
     assert np.array_equal(dataset[0].image.numpy().reshape(3), raw.images["train", "street_000"].reshape(3))
 
 
-def test_a_bad_picture_among_good_ones_leaves_these_as_they_are(storage: str, tmp_path: Path) -> None:
-    """The rows after it close up, and their starts with them."""
+def test_a_bad_picture_does_not_change_the_good_ones(storage: str, tmp_path: Path) -> None:
+    """The rows after it move up, and so do their starts."""
     raw = make_varied_raw(tmp_path / "raw", {"train": VARIED["train"]})
     bad = raw.path / "train" / "images" / "street_003.png"
     data = bad.read_bytes()
-    bad.write_bytes(data[:-40] + bytes([data[-40] ^ 1]) + data[-39:])  # its header is good, so room is made for it
+    bad.write_bytes(
+        data[:-40] + bytes([data[-40] ^ 1]) + data[-39:]
+    )  # its header is good, so memory is allocated for it
     (raw.path / "train" / "masks" / "street_006.png").write_bytes(b"")
     out = pack(raw.path, tmp_path / "out", "--format", storage, "--on-bad", "skip", "--size", "native")
     dataset = open_dataset(out, label="index")
-    wanted = [one for one in expected(raw, "train") if one[0] not in ("street_003", "street_006")]
+    wanted = [sample for sample in expected(raw, "train") if sample[0] not in ("street_003", "street_006")]
     for place, (key, image, classes) in enumerate(wanted):
         assert dataset.key(place) == key
         assert np.array_equal(dataset[place].image.numpy(), image)
@@ -252,20 +254,20 @@ def test_a_bad_picture_among_good_ones_leaves_these_as_they_are(storage: str, tm
     assert run("verify", "--quiet", out).exit_code == 0
 
 
-def test_info_tells_of_native_rows(native: Path) -> None:
-    told = run("info", native).stdout
-    assert "|u1 (3, H, W) rgb" in told
-    assert "the size of each image" in told
+def test_info_shows_native_rows(native: Path) -> None:
+    printed = run("info", native).stdout
+    assert "|u1 (3, H, W) rgb" in printed
+    assert "the size of each image" in printed
     assert json.loads(run("info", "--json", native).stdout)["fields"][0]["shape"] == [3, None, None]
 
 
-def test_a_plan_tells_the_bytes_of_native_rows(varied_raw: RawFolder, tmp_path: Path) -> None:
+def test_a_plan_has_the_bytes_of_native_rows(varied_raw: RawFolder, tmp_path: Path) -> None:
     plan = json.loads(run("build", "--dry-run", "--json", *NATIVE, varied_raw.path, tmp_path / "out").stdout)
     assert plan["bytes"] == 7 * sum(height * width for sizes in VARIED.values() for height, width in sizes)
     assert "(3, H, W)" in run("build", "--dry-run", *NATIVE, varied_raw.path, tmp_path / "out").stdout
 
 
-def test_the_page_for_users_says_how_to_make_batches(
+def test_the_programs_for_batches_on_the_page_for_users_run(
     native: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -273,18 +275,18 @@ def test_the_page_for_users_says_how_to_make_batches(
     blocks = re.findall(r"```python\n(.*?)```", (REPO / "docs/guide/native.md").read_text(), re.DOTALL)
     (program,) = (block for block in blocks if "collate_lists" in block)
     crops, lists = program.strip().split("\n\n")[-2:]
-    told: dict[str, Any] = {}
-    exec(program.replace(lists, "") + "\nimages, labels = next(iter(loader))", told)  # noqa: S102 - our own page
-    assert (told["images"].shape, told["labels"].shape) == ((11, 3, 512, 512), (11, 512, 512))
-    exec(program.replace(crops, "") + "\nimages, labels = next(iter(loader))", told)  # noqa: S102
-    assert [image.shape[-2:] for image in told["images"]] == VARIED["val"][:4]
-    assert [label.shape for label in told["labels"]] == VARIED["val"][:4]
+    variables: dict[str, Any] = {}
+    exec(program.replace(lists, "") + "\nimages, labels = next(iter(loader))", variables)  # noqa: S102 - our own page
+    assert (variables["images"].shape, variables["labels"].shape) == ((11, 3, 512, 512), (11, 512, 512))
+    exec(program.replace(crops, "") + "\nimages, labels = next(iter(loader))", variables)  # noqa: S102
+    assert [image.shape[-2:] for image in variables["images"]] == VARIED["val"][:4]
+    assert [label.shape for label in variables["labels"]] == VARIED["val"][:4]
 
 
 # --- what others find in our files; test_format_page.py reads them by the programs of the page ---
 
 
-def test_each_format_names_its_columns_as_the_page_says(storage: str, tmp_path: Path) -> None:
+def test_each_format_names_its_columns_as_on_the_page(storage: str, tmp_path: Path) -> None:
     stem = tmp_path / "shard"
     writer(storage).write(stem, made_up(HONEST, FIELDS)[0], FIELDS)
     columns = ["image", "image_start", "key", "label", "label_start", "size"]
@@ -303,7 +305,7 @@ def test_each_format_names_its_columns_as_the_page_says(storage: str, tmp_path: 
         options = {"subdir": False, "readonly": True, "lock": False}
         with lmdb.open(f"{stem}.lmdb", **options) as environment, environment.begin() as txn:
             layout = json.loads(txn.get(b"layout", b""))
-        assert {name: one["offset"] for name, one in layout.items()} == {
+        assert {name: part["offset"] for name, part in layout.items()} == {
             "size": 0,
             "image": 64,
             "label": None,
@@ -312,8 +314,8 @@ def test_each_format_names_its_columns_as_the_page_says(storage: str, tmp_path: 
         assert [layout[name]["shape"] for name in ("image", "label")] == [[3, None, None], [None, None]]
 
 
-def test_what_lies_between_the_parts_of_a_value_is_zero(tmp_path: Path) -> None:
-    """Whatever row was written before it: the same rows are the same bytes."""
+def test_the_bytes_between_the_parts_of_a_value_are_zero(tmp_path: Path) -> None:
+    """Bytes of a row written before must not remain: the same rows are always the same bytes."""
     (path,) = writer("lmdb").write(tmp_path / "shard", made_up(HONEST, FIELDS)[0], FIELDS)
     with (
         lmdb.open(str(path), subdir=False, readonly=True, lock=False) as environment,
@@ -355,7 +357,7 @@ def opened(storage: str, stem: Path) -> Shard:
 
 @pytest.fixture
 def honest(storage: str, tmp_path: Path) -> Path:
-    """The stem of a shard in which everything is true."""
+    """Return the stem of an undamaged shard."""
     stem = tmp_path / "shard"
     writer(storage).write(stem, made_up(HONEST, FIELDS)[0], FIELDS)
     assert len(read_all(opened(storage, stem))) == 3 * len(HONEST)
@@ -363,7 +365,7 @@ def honest(storage: str, tmp_path: Path) -> Path:
 
 
 def lie(storage: str, stem: Path, name: str, numbers: NDArray[Any]) -> None:
-    """Put other numbers where a column has its own, by the format's own means or byte by byte."""
+    """Overwrite the numbers of a column, with the format's own library or byte by byte."""
     if storage == "npy":
         np.save(f"{stem}.{name}.npy", numbers)
     elif storage == "hdf5":
@@ -401,14 +403,14 @@ LIES: dict[str, Sizes] = {
 
 
 @pytest.mark.parametrize("sizes", LIES.values(), ids=LIES)
-def test_sizes_that_cannot_be_are_refused(honest: Path, storage: str, sizes: Sizes) -> None:
+def test_impossible_sizes_are_refused(honest: Path, storage: str, sizes: Sizes) -> None:
     lie(storage, honest, "size", np.array(sizes, "<u4"))
     with pytest.raises(DamagedError, match="shard"):
         opened(storage, honest)
 
 
 @pytest.mark.parametrize("size", [(0, 5), (5, 0), (0, 0)])
-def test_a_row_of_no_pixels_is_refused_also_where_all_else_agrees(
+def test_a_row_without_pixels_is_refused_even_if_all_else_agrees(
     storage: str, tmp_path: Path, size: tuple[int, int]
 ) -> None:
     stem = tmp_path / "shard"
@@ -418,7 +420,7 @@ def test_a_row_of_no_pixels_is_refused_also_where_all_else_agrees(
 
 
 @pytest.mark.parametrize("storage", ["npy", "hdf5"])
-def test_sizes_whose_bytes_run_over_to_the_right_sum_are_refused(storage: str, tmp_path: Path) -> None:
+def test_sizes_whose_bytes_overflow_to_the_right_sum_are_refused(storage: str, tmp_path: Path) -> None:
     """Four rows of 2^62 pixels are 0 bytes in 64 bits."""
     arrays = made_up([(1, 1)], FIELDS)[0]
     sizes = [(1, 1), *[(2**31, 2**31)] * 4]
@@ -433,7 +435,7 @@ def test_sizes_whose_bytes_run_over_to_the_right_sum_are_refused(storage: str, t
 
 @pytest.mark.parametrize("rows", [38, 1000, 10**6, 2**40])
 def test_more_rows_than_the_buffers_of_a_batch_hold_are_refused(tmp_path: Path, rows: int) -> None:
-    """Every number of rows in the file says so, also those of its buffers' owners; the buffers do not."""
+    """All numbers of rows in the file are changed, also those of the arrays, but not the buffers."""
     stem, honest = tmp_path / "shard", 37
     writer("arrow").write(stem, made_up([(1, 1)] * honest, FIELDS)[0], FIELDS)
     path = Path(f"{stem}.arrow")
@@ -507,14 +509,14 @@ def test_a_cut_file_is_refused_before_it_is_read(honest: Path, storage: str) -> 
         for left in (0, 1, len(whole) // 2, len(whole) - 1):
             path.write_bytes(whole[:left])
             if storage == "lmdb" and left == len(whole) - 1:
-                continue  # the last byte is of no row
+                continue  # the last byte belongs to no row
             with pytest.raises(DamagedError, match="shard"):
                 read_all(opened(storage, honest))
         path.write_bytes(whole)
 
 
 def test_columns_of_another_length_or_kind_are_refused(tmp_path: Path) -> None:
-    """As they could come from another shard: each file is whole."""
+    """The files could come from another shard: each is complete."""
     arrays = made_up(HONEST, FIELDS)[0]
     for name, wrong in {
         "size": arrays["size"][:-1],
@@ -531,7 +533,7 @@ def test_columns_of_another_length_or_kind_are_refused(tmp_path: Path) -> None:
                 opened(storage, stem)
 
 
-def test_any_damage_is_harmless_or_an_error_of_ours(honest: Path, storage: str) -> None:
+def test_any_damage_is_harmless_or_raises_our_error(honest: Path, storage: str) -> None:
     rng = random.Random(2)
     paths = sorted(honest.parent.glob("shard*"))
     refused = 0
@@ -585,7 +587,7 @@ def test_verify_finds_a_flipped_bit_in_any_file(native: Path, tmp_path: Path) ->
 # --- the manifest ---
 
 
-def test_the_schema_knows_native_rows_and_nothing_between(native: Path) -> None:
+def test_the_schema_allows_native_rows_and_nothing_between(native: Path) -> None:
     schema = json.loads((REPO / "docs" / "manifest.schema.json").read_text())
     document = json.loads((native / MANIFEST).read_text())
     jsonschema.validate(document, schema)

@@ -86,7 +86,7 @@ def test_resuming_is_the_rest_also_twice_and_with_other_ranks(
             got += [next(rows) for rows in passes]
         states = [order.state_dict() for order in orders]
         state = json.loads(json.dumps(states[0]))
-        assert all(one == state for one in states)
+        assert all(other == state for other in states)
     assert got == whole[: len(got)]
     (last,) = ranks(state, 1, shuffle=shuffle)
     assert got + list(last) == whole
@@ -105,11 +105,11 @@ def test_the_length_is_that_of_a_whole_epoch_also_when_it_is_resumed() -> None:
 
 @given(st.integers(1, 10**12), st.integers(0, 10**6))
 def test_a_large_order_repeats_no_row_in_a_sample(rows: int, seed: int) -> None:
-    places = np.unique(np.random.default_rng(seed).integers(0, rows, 500))
+    positions = np.unique(np.random.default_rng(seed).integers(0, rows, 500))
     for shuffle in (True, Window(7, 5)):
         order = Order(rows, shuffle=shuffle, seed=seed)
-        found = order.coming().at(places)
-        assert len(np.unique(found)) == len(places)
+        found = order.coming().at(positions)
+        assert len(np.unique(found)) == len(positions)
         assert found.min() >= 0
         assert found.max() < rows
 
@@ -140,11 +140,11 @@ def chi_square(counts: np.ndarray[Any, Any], expected: float) -> float:
 def test_each_row_is_equally_likely_at_each_position(rows: int) -> None:
     """Seeds are fixed, so this always passes or always fails; chance exceeds 4 deviations in 1 of 30,000 tries."""
     trials = 4000
-    places = np.zeros((rows, rows))
+    counts = np.zeros((rows, rows))
     everywhere = np.arange(rows)
     for epoch in range(trials):
-        places[everywhere, Permutation(rows, keys_of("places", epoch))(everywhere)] += 1
-    assert chi_square(places, trials / rows) < 4
+        counts[everywhere, Permutation(rows, keys_of("places", epoch))(everywhere)] += 1
+    assert chi_square(counts, trials / rows) < 4
 
 
 @pytest.mark.parametrize("rows", [3, 5, 8, 31])
@@ -154,8 +154,8 @@ def test_each_pair_is_equally_likely_at_two_positions(rows: int, pair: tuple[int
     counts = np.zeros((rows, rows))
     ends = np.arange(rows)[list(pair)]
     for epoch in range(trials):
-        one, other = Permutation(rows, keys_of("pairs", epoch))(ends)
-        counts[one, other] += 1
+        first, second = Permutation(rows, keys_of("pairs", epoch))(ends)
+        counts[first, second] += 1
     off_diagonal = counts[~np.eye(rows, dtype=bool)]
     assert counts.trace() == 0
     assert chi_square(off_diagonal, trials / off_diagonal.size) < 4
@@ -167,8 +167,8 @@ def test_each_step_between_two_positions_of_the_network_is_equally_likely(pair: 
     ends = np.arange(rows)[list(pair)]
     counts = np.zeros(rows)
     for epoch in range(trials):
-        one, other = Permutation(rows, keys_of("steps", epoch))(ends)
-        counts[(other - one) % rows] += 1
+        first, second = Permutation(rows, keys_of("steps", epoch))(ends)
+        counts[(second - first) % rows] += 1
     assert counts[0] == 0
     assert chi_square(counts[1:], trials / (rows - 1)) < 4
 
@@ -186,9 +186,9 @@ def test_epochs_and_seeds_have_nothing_in_common() -> None:
     orders = [Order(1000, seed=seed) for seed in (0, 0, 1, -1)]
     orders[1].set_epoch(1)
     passes = [np.array(list(order)) for order in orders]
-    for one in range(4):
-        for other in range(one):
-            assert (passes[one] == passes[other]).sum() < 8, "about one row is where it was by chance"
+    for later in range(4):
+        for earlier in range(later):
+            assert (passes[later] == passes[earlier]).sum() < 8, "by chance about one row keeps its position"
 
 
 def test_a_window_keeps_to_its_blocks() -> None:

@@ -323,7 +323,7 @@ def test_links_out_of_the_pack_and_pipes_are_refused(out: Path, disk: Path, tmp_
     assert "link that leads out" in refused(4, out, disk)
     victim.unlink()
     os.mkfifo(victim)
-    assert "no plain file" in refused(4, out, disk)
+    assert "not a plain file" in refused(4, out, disk)
 
 
 def test_all_damage_is_reported_at_once_and_intact_shards_are_kept(out: Path, disk: Path) -> None:
