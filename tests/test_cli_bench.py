@@ -24,7 +24,7 @@ from packer.bench.copy_loop import CopyLoop
 from packer.bench.loaders import TrialRunner
 from packer.bench.recommend import cheapest
 from packer.bench.request import BenchRequest
-from packer.bench.run import BenchResult, run_bench
+from packer.bench.run import run_bench
 from packer.bench.settings import LOADER, SLOTS, STOCK, LoaderSettings
 from packer.bench.trial_plan import SHARED
 from packer.cli.bench_text import code, skipped_lines, text
@@ -67,10 +67,6 @@ def bench(*arguments: object) -> dict[str, Any]:
     assert done.stderr == ""
     facts: dict[str, Any] = json.loads(done.stdout)
     return facts
-
-
-def benched(request: BenchRequest, machine: Machine) -> BenchResult:
-    return run_bench(request, machine, lambda first_pass, plan: lambda done: None)
 
 
 def pasted(text: str, folder: Path) -> Any:
@@ -130,7 +126,7 @@ def test_the_recommended_code_can_be_pasted(city: Path, options: tuple[object, .
 def test_code_with_worker_processes_can_be_pasted(
     index: Path, kind: str, crop: tuple[int, int] | None, tmp_path: Path
 ) -> None:
-    found = benched(BenchRequest(index, batches=(4,), threads=(1,), crop=crop, seconds=1), MACHINE)
+    found = run_bench(BenchRequest(index, batches=(4,), threads=(1,), crop=crop, seconds=1), MACHINE)
     loader = pasted("\n".join(code(found, LoaderSettings(kind, 4, 1))), tmp_path)
     assert type(loader).__name__ == kind
     assert loader.num_workers == 1
@@ -175,7 +171,7 @@ def test_an_unreachable_target_is_reported(city: Path) -> None:
 
 def test_loaders_that_exceed_shared_memory_are_not_tried(city: Path) -> None:
     request = BenchRequest(city, batches=(4,), threads=(1,), workers=(0, 1), seconds=1)
-    found = benched(request, replace(MACHINE, shared=80 << 10))
+    found = run_bench(request, replace(MACHINE, shared=80 << 10))
     assert {left.reason for left in found.plan.skipped if left.settings.kind == SLOTS} == {SHARED}
     assert SLOTS not in {each.settings.kind for each in found.loaders}
     printed = text(found, cheapest(found.loaders), None)
@@ -184,7 +180,7 @@ def test_loaders_that_exceed_shared_memory_are_not_tried(city: Path) -> None:
 
 
 def test_the_reasons_are_listed_if_no_loader_fits(city: Path) -> None:
-    found = benched(
+    found = run_bench(
         BenchRequest(city, batches=(4,), threads=(1,), workers=(0,), seconds=1), replace(MACHINE, available=1024)
     )
     assert found.loaders == ()
@@ -196,10 +192,10 @@ def test_the_reasons_are_listed_if_no_loader_fits(city: Path) -> None:
 
 def test_rates_from_memory_do_not_apply_to_a_pack_larger_than_memory(city: Path) -> None:
     request = BenchRequest(city, batches=(4,), threads=(1,), seconds=1)
-    found = benched(request, replace(MACHINE, memory=1 << 10))
+    found = run_bench(request, replace(MACHINE, memory=1 << 10))
     assert found.larger_than_memory
     assert "larger than memory" in text(found, cheapest(found.loaders), None)
-    assert not benched(request, MACHINE).larger_than_memory
+    assert not run_bench(request, MACHINE).larger_than_memory
 
 
 def test_the_report_is_a_page_or_a_plot(city: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from packer.bench.recommend import LoaderResult
 from packer.bench.request import MOST_WORKERS, BenchRequest
 from packer.bench.settings import LOADER, LoaderSettings
 from packer.bench.trial_plan import TrialPlan, Workload
+from packer.progress import Advance, Progress, no_progress
 from readers.dataset import SegDataset
 from readers.machine import Machine
 
@@ -59,14 +60,17 @@ class BenchResult:
         return self.bytes > self.machine.memory
 
 
-Advance = Callable[[int], None]
-"""Called with the number of trials that have just ended."""
-Begin = Callable[[FirstPass, TrialPlan], Advance]
-"""Called before the trials with their plan."""
+def run_bench(
+    request: BenchRequest,
+    machine: Machine,
+    *,
+    progress: Progress = no_progress,
+    planned: Callable[[FirstPass, TrialPlan], object] = lambda first_pass, plan: None,
+) -> BenchResult:
+    """Measure for about as many seconds as the request has left. `planned` is called before the trials.
 
-
-def run_bench(request: BenchRequest, machine: Machine, begin: Begin) -> BenchResult:
-    """Measure for about as many seconds as the request has left."""
+    Raises UsageError if the split has no rows or a native pack needs a crop, EngineError if worker processes fail.
+    """
     seconds = request.seconds_left()
     end = time.perf_counter() + (1 - REST) * seconds
     runner = TrialRunner(request.out, request.split, request.labels, request.crop)
@@ -82,7 +86,9 @@ def run_bench(request: BenchRequest, machine: Machine, begin: Begin) -> BenchRes
         plan = TrialPlan.make(settings, workload, machine, end - time.perf_counter() - PACE * seconds)
         loop = runner.copy_loop(machine.cores, min(each.batch for each in settings))
         loop.rate(PACE * seconds)
-        loaders, copy_rates = _run_trials(plan, runner, loop, end, begin(first_pass, plan))
+        planned(first_pass, plan)
+        with progress("measuring", plan.trials, "trials") as advance:
+            loaders, copy_rates = _run_trials(plan, runner, loop, end, advance)
     manifest = runner.dataset.manifest
     size = manifest.bytes * len(runner.dataset) // manifest.rows
     return BenchResult(request, runner.dataset, size, machine, first_pass, workload, plan, loaders, copy_rates)

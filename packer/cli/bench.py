@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from packer.bench.recommend import cheapest
 from packer.bench.request import BenchRequest
 from packer.bench.trial_plan import TrialPlan
 from packer.cli.log import LOG
-from packer.cli.progress import progress
+from packer.cli.progress import shown
 from packer.cli.values import CropType, NumbersType
 from packer.errors import InputError, TargetError, UsageError
 from packer.publish.atomic import write_atomic
@@ -74,16 +73,13 @@ def bench_command(
     from packer.cli.bench_page import html, svg
     from packer.cli.bench_text import skipped_lines, text
 
-    with ExitStack() as stack:
+    def log_plan(first_pass: FirstPass, plan: TrialPlan) -> None:
+        if not quiet:
+            rate = f"{first_pass.rows} rows at {first_pass.rate:,.0f} samples/s"
+            trials = f"{len(plan.settings)} settings in {plan.rounds} rounds, {plan.seconds:.2f} s each"
+            LOG.say("planned", f"first pass: {rate}; now {trials}")
 
-        def begin(first_pass: FirstPass, plan: TrialPlan) -> Callable[[int], None]:
-            if not quiet:
-                rate = f"{first_pass.rows} rows at {first_pass.rate:,.0f} samples/s"
-                trials = f"{len(plan.settings)} settings in {plan.rounds} rounds, {plan.seconds:.2f} s each"
-                LOG.say("planned", f"first pass: {rate}; now {trials}")
-            return stack.enter_context(progress("measuring", plan.trials, "trials", quiet))
-
-        result = run_bench(request, Machine.look(), begin)
+    result = run_bench(request, Machine.look(), progress=shown(quiet), planned=log_plan)
     if not result.loaders:
         raise InputError(f"{out}: there was no loader to try", skipped_lines(result))
     best = cheapest(result.loaders, target)

@@ -21,13 +21,6 @@ def shown(quiet: bool) -> Progress:
 
 
 @contextmanager
-def progress(task: str, total: int, unit: str, quiet: bool) -> Iterator[Advance]:
-    """A function to call with the amount that was just done."""
-    with shown(quiet)(task, total, unit) as advance:
-        yield advance
-
-
-@contextmanager
 def _lines(task: str, total: int, unit: str) -> Iterator[Advance]:
     started = last = time.monotonic()
     done = 0
