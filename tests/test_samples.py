@@ -1,4 +1,4 @@
-"""The sample scenes hold what their page says, and the demo walks the whole road with them."""
+"""The sample scenes hold what their page states, and the demo packs, verifies and reads them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from conftest import REPO, pack, run
 
 from readers import open_dataset
@@ -17,36 +18,37 @@ RAW = REPO / "data_samples" / "raw"
 COUNTS = (REPO / "data_samples" / "COUNTS.md").read_text()
 
 
-def test_the_samples_hold_what_their_page_says(tmp_path: Path) -> None:
+def test_the_samples_hold_what_their_page_states(tmp_path: Path) -> None:
     out = pack(RAW, tmp_path / "out", "--labels", "index")
     facts = json.loads(run("info", "--json", out).stdout)
-    told = re.findall(r"^\| ([a-z_]+) \| ([\d,]+) \| ([\d,]+) \|", COUNTS, re.MULTILINE)
-    per_class = {name: int(train.replace(",", "")) + int(val.replace(",", "")) for name, train, val in told}
-    names = [one["name"] for one in facts["classes"]["classes"]]
+    rows = re.findall(r"^\| ([a-z_]+) \| ([\d,]+) \| ([\d,]+) \|", COUNTS, re.MULTILINE)
+    per_class = {name: int(train.replace(",", "")) + int(val.replace(",", "")) for name, train, val in rows}
+    names = [entry["name"] for entry in facts["classes"]["classes"]]
     counts = [split["pixels"] for split in facts["splits"]]
     assert [per_class[name] for name in names] == [
-        sum(column) for column in zip(*(one["classes"] for one in counts), strict=True)
+        sum(column) for column in zip(*(split["classes"] for split in counts), strict=True)
     ]
-    assert not any(one["ignored"] for one in counts)
+    assert not any(split["ignored"] for split in counts)
     assert (len(open_dataset(out, "train")), len(open_dataset(out, "val"))) == (18, 6)
 
 
-def test_the_demo_packs_verifies_reads_and_compares(tmp_path: Path) -> None:
+@pytest.mark.parametrize("formats", [("npy",), pytest.param(STORAGES, marks=pytest.mark.long)], ids=["npy", "all"])
+def test_the_demo_packs_verifies_reads_and_compares(tmp_path: Path, formats: tuple[str, ...]) -> None:
     command = [sys.executable, str(REPO / "tools" / "demo.py"), "--out", str(tmp_path / "demo"), "--rounds", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, "--formats", *formats], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for storage in ("raw files", *STORAGES):
+    for storage in ("raw files", *formats):
         assert re.search(rf"^{storage}\s+[\d.]+ MB", done.stdout, re.MULTILINE), done.stdout
-    assert done.stdout.count(": whole; ") == 4
+    assert done.stdout.count(": whole; ") == len(formats)
     snippet = "\n".join(line.strip() for line in done.stdout.splitlines()[-3:])
     assert "open_dataset" in snippet
     program = f"{snippet}\nprint(sum(len(images) for images, labels in loader))"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "18"
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert printed.stdout.strip() == "18"
 
 
 def test_the_training_loop_of_the_readme_trains(tmp_path: Path) -> None:
-    """Run as a file of its own, beside a pack called `out`."""
+    """Run it as a script in a folder with a pack called `out`."""
     pack(RAW, tmp_path / "out", "--size", "32x48")
     (program,) = (
         block

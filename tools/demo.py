@@ -89,20 +89,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=REPO / "demo", help="where the packs go (default: demo/)")
     parser.add_argument("--rounds", type=int, default=15, help="epochs to read from each")
+    parser.add_argument("--formats", nargs="+", choices=STORAGES, default=STORAGES, help="which formats (default: all)")
     options = parser.parse_args()
     shutil.rmtree(options.out, ignore_errors=True)
     built = {}
-    for storage in STORAGES:
+    for storage in options.formats:
         out = str(options.out / storage)
         built[storage] = json.loads(packer("build", "--quiet", "--json", "--format", storage, str(RAW), out))
         print(packer("verify", "--quiet", out))
     torch.set_num_threads(1)  # collating a batch in several threads is no faster, and much slower on a busy machine
     datasets: dict[str, Dataset[Any]] = {"raw files": RawFiles(RAW, "train")}
-    datasets |= {storage: open_dataset(options.out / storage, split="train") for storage in STORAGES}
+    datasets |= {storage: open_dataset(options.out / storage, split="train") for storage in options.formats}
     read = rates(datasets, options.rounds)
     print(f"\n{'format':<10} {'on disk':>10} {'build/s':>9} {'read/s':>9} {'to raw':>8}")
     print(f"{'raw files':<10} {size(RAW) / 1e6:>7.1f} MB {'':>9} {read['raw files']:>9.0f} {'1.0x':>8}")
-    for storage in STORAGES:
+    for storage in options.formats:
         build_rate = built[storage]["pairs"] / built[storage]["seconds"]
         gain = f"{read[storage] / read['raw files']:.1f}x"
         on_disk = size(options.out / storage) / 1e6
@@ -110,7 +111,7 @@ def main() -> None:
     print(f"samples per second; DataLoader(batch_size={BATCH}, shuffle=True), median of {options.rounds} epochs")
     print("\nWhat to write next:\n")
     print("    import torch; from readers import open_dataset")
-    print(f'    train = open_dataset("{options.out / "lmdb"}", split="train")')
+    print(f'    train = open_dataset("{options.out / options.formats[-1]}", split="train")')
     print("    loader = torch.utils.data.DataLoader(train, batch_size=16, shuffle=True)")
 
 
