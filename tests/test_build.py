@@ -173,7 +173,7 @@ def test_a_bad_pair_fails_the_build_by_name_and_publishes_nothing(raw: RawFolder
     write_png(label, np.full((24, 36, 3), 9, np.uint8))
     result = run("build", raw.path, tmp_path / "out")
     assert result.exit_code == 1
-    assert "val/masks/street_000.png: has colour of no class (#090909: 864 pixels" in result.stderr
+    assert "val/masks/street_000.png: has a colour in no class (#090909: 864 pixels" in result.stderr
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 

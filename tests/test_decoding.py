@@ -164,7 +164,7 @@ def test_unknown_colours_are_named_with_count_and_place() -> None:
     data = png(label.reshape(33, -1), 8, 2)
     with pytest.raises(BadPair) as caught:
         LabelCodec(table()).decode(data)
-    assert "colours of no class (#010203: 2 pixels, first at row 5, column 8; #090909: 1 pixels" in str(caught.value)
+    assert "colours in no class (#010203: 2 pixels, first at row 5, column 8; #090909: 1 pixels" in str(caught.value)
     assert "first at row 30, column 40" in str(caught.value)
     ignored = LabelCodec(table(), LabelRules(unknown="ignore")).decode(data)
     assert (ignored == IGNORE).sum() == 3
@@ -173,7 +173,7 @@ def test_unknown_colours_are_named_with_count_and_place() -> None:
 
 def test_unknown_values_are_named_and_ignored_ones_are_not_classes() -> None:
     data = png(INDEX, 8, 0)
-    with pytest.raises(BadPair, match=r"value of no class \(3: \d+ pixels, first at row"):
+    with pytest.raises(BadPair, match=r"a value in no class \(3: \d+ pixels, first at row"):
         LabelCodec(values(0, 1, 2)).decode(data)
     index = LabelCodec(values(0, 1, 2, ignore=(3,))).decode(data)
     assert np.array_equal(index == IGNORE, INDEX == 3)

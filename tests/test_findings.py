@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packer.data_checks import NEAR_BITS, Seen, find
-from packer.pixels.row_statistics import look
+from packer.pixels.row_statistics import image_hash
 
 
 def built(raw: RawFolder, out: Path, *options: str) -> tuple[dict[str, Any], str]:
@@ -87,7 +87,7 @@ def test_near_is_few_bits_by_brute_force(hashes: list[int], data: st.DataObject)
 
 def test_a_look_tells_flat_pictures_and_keeps_others_apart() -> None:
     flat = np.full((9, 9, 3), 3, np.uint8)
-    assert look(255, flat) == "000000ffflat"
+    assert image_hash(255, flat) == "000000ffflat"
     flat[4, 4, 1] = 4
-    assert len(look(255, flat)) == 24
+    assert len(image_hash(255, flat)) == 24
     assert find([], [], near=True).to_json()["near_duplicates_across_splits"] == []

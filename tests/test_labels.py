@@ -107,7 +107,7 @@ def test_a_palette_whose_order_differs_per_file_is_right_by_colour_and_refused_b
         with pytest.raises(UsageError, match="needs values"):
             LabelCodec(by_colour(), LabelRules("index"))
         for codec in ("index", "auto"):
-            with pytest.raises(BadPair, match=r"read two ways.*--label-codec colour"):
+            with pytest.raises(BadPair, match=r"read in two ways.*--label-codec colour"):
                 LabelCodec(by_both(), LabelRules(codec)).decode(data)
 
 
@@ -128,7 +128,7 @@ def test_the_nearest_colour_is_taken_only_when_asked() -> None:
     stray = label.copy()
     stray[0, 0] = (75, 128, 190)  # near c0
     stray[2, 1] = (255, 0, 0)  # nearest to c3
-    with pytest.raises(BadPair, match="colours of no class"):
+    with pytest.raises(BadPair, match="colours in no class"):
         LabelCodec(by_colour()).decode(encode(stray))
     index = LabelCodec(by_colour(), LabelRules(unknown="nearest")).decode(encode(stray))
     assert (index[0, 0], index[2, 1]) == (0, 3)
@@ -187,9 +187,9 @@ def test_a_threshold_leaves_what_is_ignored() -> None:
     [
         (LabelRules("index"), by_colour(), "--label-codec index: needs values"),
         (LabelRules("colour"), by_value(1), "--label-codec colour: needs colours"),
-        (LabelRules(unknown="nearest"), by_value(1), "--unknown nearest: is for colours"),
+        (LabelRules(unknown="nearest"), by_value(1), "--unknown nearest: works with --label-codec colour only"),
         (LabelRules(threshold=3), by_value(1), "--threshold: needs --label-codec binary"),
-        (LabelRules("binary", threshold=3), by_value(1, 2, 3), "makes two classes"),
+        (LabelRules("binary", threshold=3), by_value(1, 2, 3), "needs a class table of two classes"),
         (LabelRules("binary"), by_colour(), "needs values in the class table, or --threshold"),
     ],
 )
@@ -283,7 +283,7 @@ def test_a_folder_of_random_palettes_asks_until_the_index_is_named_and_has_no_co
     (raw / "class_dict.csv").write_text("\n".join(["name,r,g,b", *(f"c{n},{n},9,9" for n in range(4))]))
     refused = run("build", raw, tmp_path / "out2")
     assert refused.exit_code == 1
-    assert "labels/0.png: has colours of no class" in refused.stderr
+    assert "labels/0.png: has colours in no class" in refused.stderr
 
 
 def test_padded_palettes_with_one_colour_twice_are_not_palettes_that_differ(tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_a_wrong_label_shows_before_anything_is_packed(tmp_path: Path) -> None:
     write_png(raw / "labels" / "2.png", np.full((8, 8, 3), 9, np.uint8))
     failed = run("build", raw, tmp_path / "out")
     assert failed.exit_code == 1
-    assert "labels/2.png: has colour of no class (#090909: 64 pixels" in failed.stderr
+    assert "labels/2.png: has a colour in no class (#090909: 64 pixels" in failed.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from drills.tiny import SHARDS as SMALL
 from hypothesis import given, settings
 
 from packer.publish.target import STAMPS
-from packer.shards.stamps import SUFFIX
+from packer.shards.stamps import SUFFIX, ShardStamps, load_stamps
 
 
 def built(raw: Path, out: Path, *options: object) -> dict[str, Any]:
@@ -196,3 +197,33 @@ def test_a_build_that_was_killed_goes_on_where_it_was(night: RawFolder, tmp_path
 @given(histories)
 def test_any_history_gives_what_a_fresh_build_gives(tmp_path_factory: pytest.TempPathFactory, history: History) -> None:
     assert differing_night(history, tmp_path_factory.mktemp("history")) is None
+
+
+def test_a_diff_asks_for_each_raw_file_once_and_reads_the_stamps_once(
+    night: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The unchanged pairs of a shard to rebuild were asked for twice, and all stamps were read twice."""
+    built(night.path, tmp_path / "out", "--shard-size", "1MiB")
+    changed = night.path / "train/images/street_003.png"
+    write_png(changed, scene(99, 24, 36)[0])
+    stats: Counter[str] = Counter()
+    real_stat = os.stat
+
+    def counted_stat(path: Any, *arguments: Any, **options: Any) -> os.stat_result:
+        stats[os.fspath(path) if isinstance(path, (str, Path)) else ""] += 1
+        return real_stat(path, *arguments, **options)
+
+    loads: list[Path] = []
+
+    def counted_load(out: Path) -> list[ShardStamps]:
+        loads.append(out)
+        return load_stamps(out)
+
+    monkeypatch.setattr(os, "stat", counted_stat)
+    monkeypatch.setattr("packer.plan.make_plan.load_stamps", counted_load)
+    done = run("diff", "--json", tmp_path / "out", night.path)
+    assert json.loads(done.stdout)["changed"] == ["train/street_003"]
+    assert len(loads) == 1
+    files = [path for path in night.path.rglob("*.png") if path.stem != changed.stem]
+    assert len(files) == 2 * 24
+    assert {path.name: stats[str(path)] for path in files} == {path.name: 1 for path in files}

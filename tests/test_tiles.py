@@ -118,10 +118,10 @@ def test_a_bad_picture_is_one_bad_pair_whatever_its_tiles(tmp_path: Path) -> Non
     ("options", "message"),
     [
         (("--fit", "tile"), "needs --size"),
-        (("--size", "8x8", "--overlap", 2), "are for --fit tile"),
-        (("--size", "8x8", "--fit", "tile", "--overlap", 8), "must be smaller than the tiles"),
-        (("--size", "native", "--fit", "tile"), "makes no sense"),
-        (("--size", "8x8", "--fit", "native"), "makes no sense"),
+        (("--size", "8x8", "--overlap", 2), "need --fit tile"),
+        (("--size", "8x8", "--fit", "tile", "--overlap", 8), "must be smaller than a tile"),
+        (("--size", "native", "--fit", "tile"), "cannot be combined"),
+        (("--size", "8x8", "--fit", "native"), "cannot be combined"),
     ],
 )
 def test_options_that_do_not_go_together_are_wrong_usage(

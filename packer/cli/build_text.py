@@ -11,7 +11,7 @@ from packer.cli.log import LOG
 from packer.cli.values import bytes_text, shape_text
 from packer.errors import first_of
 from packer.plan.plan import Plan
-from packer.recipe.recipe import changed_recipe
+from packer.recipe.recipe import recipe_changes
 
 MOST_NAMED = 20
 
@@ -68,7 +68,7 @@ def plan_notes(plan: Plan) -> list[str]:
     old = plan.current
     if old is not None and old.recipe != plan.recipe.to_json():
         generation = f"generation {old.generation} ({old.storage}, {len(old.classes)} classes, {old.rows} rows)"
-        keys = ", ".join(key for key, _, _ in changed_recipe(old.recipe, plan.recipe))
+        keys = ", ".join(key for key, _, _ in recipe_changes(old.recipe, plan.recipe.to_json()))
         notes.append(f"note      the recipe differs from that of {generation}, which is kept: {keys} changed")
     if plan.index_bytes is not None:
         notes.append(

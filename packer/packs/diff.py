@@ -11,9 +11,7 @@ from packer.config.last_build import last_settings
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
 from packer.plan.request import Request
-from packer.plan.reuse import Known
-from packer.recipe.recipe import changed_recipe
-from packer.shards.stamps import load_stamps
+from packer.recipe.recipe import recipe_changes
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import SHARDS, Manifest
 from readers.contract.receipt import SUFFIX, Receipt, shard_stem
@@ -69,16 +67,15 @@ def difference(plan: Plan) -> Difference:
     out = plan.request.out
     receipts = current_receipts(out)
     before = {(one.split, picture_of(source.key)) for one in receipts for source in one.sources}
-    now = {(pair.split, pair.key): pair for pair in plan.pairing.pairs}
+    now = {(pair.split, pair.key) for pair in plan.pairing.pairs}
     rebuilt = {(spec.split, picture_of(piece.key)) for spec in plan.new_specs.values() for piece in spec.pieces}
-    doubtful = [now[name] for name in sorted(rebuilt & before)]
-    known = Known(out, plan.request.raw, load_stamps(out)).packed(doubtful, plan.recipe.fingerprint())
+    unchanged = {(pair.split, pair.key) for pair, same in zip(plan.pairing.pairs, plan.unchanged, strict=True) if same}
     reused = {receipt.stem for receipt in plan.reused.values()}
     return Difference(
-        added=_names(now.keys() - before),
-        changed=tuple(f"{pair.split}/{pair.key}" for pair, same in zip(doubtful, known, strict=True) if not same),
-        removed=_names(before - now.keys()),
-        recipe=() if plan.current is None else changed_recipe(plan.current.recipe, plan.recipe),
+        added=_names(now - before),
+        changed=_names((rebuilt & before) - unchanged),
+        removed=_names(before - now),
+        recipe=() if plan.current is None else recipe_changes(plan.current.recipe, plan.recipe.to_json()),
         rebuilt_shards=len(plan.new_specs),
         reused_shards=len(plan.reused),
         dropped_shards=len([one for one in receipts if one.stem not in reused]),

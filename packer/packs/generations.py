@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from packer.errors import InputError
 from packer.publish.atomic import write_atomic
 from packer.publish.lock import locked
 from packer.publish.target import STAMPS, tidy
+from packer.recipe.recipe import recipe_changes
 from packer.shards.build_shard import whole_shard
 from packer.shards.stamps import SUFFIX as STAMP
 from readers.contract.atomic import sync_folder
@@ -75,14 +75,14 @@ def list_generations(out: Path) -> list[Generation]:
             manifest, damage = Manifest.load(out, number), ""
         except ReadError as error:
             manifest, damage = None, str(error)
-        changed = () if older is None or manifest is None else _changed_keys(older.recipe, manifest.recipe)
+        changed = (
+            ()
+            if older is None or manifest is None
+            else tuple(key for key, _, _ in recipe_changes(older.recipe, manifest.recipe))
+        )
         found.append(Generation(number, manifest, damage, published, number == current, changed))
         older = manifest
     return found[::-1]
-
-
-def _changed_keys(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(key for key in {**before, **now} if before.get(key) != now.get(key))
 
 
 def rollback_pack(out: Path, number: int) -> Manifest:

@@ -1,4 +1,4 @@
-"""From a label file to class indices: how its pixels are to be read, and what is in no class named with its place."""
+"""`LabelCodec`: from the bytes of a label file to class indices. Pixels in no class are named with their position."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ DIVISORS = (1000, 256)
 BINARY_CLASSES = ClassTable(
     (SegClass("background", (0, 0, 0), (0,)), SegClass("foreground", (255, 255, 255), (1, 255)))
 )
-"""What a binary label holds when no table says otherwise: 0 and either 1 or 255."""
+"""The classes of binary labels without a class table: 0, and 1 or 255."""
 
 
 @dataclass(frozen=True)
 class LabelRules:
-    """How label files are read: `threshold` is of binary labels, `divisor` of instance ids."""
+    """The options for reading label files. `threshold` is for binary labels, `divisor` for instance ids."""
 
     codec: str = AUTO
     unknown: str = "error"
@@ -37,7 +37,7 @@ class LabelRules:
 
     @property
     def lossy(self) -> bool:
-        """Whether labels may have been blurred by their compression."""
+        """True if lossy compression is allowed: a threshold then separates the classes."""
         return self.codec == BINARY and self.threshold is not None
 
     def to_json(self) -> dict[str, Any]:
@@ -58,10 +58,10 @@ class LabelRules:
 AS_THE_TABLE_SAYS = LabelRules()
 
 
-def settle(rules: LabelRules, table: ClassTable) -> LabelRules:
-    """The rules with the codec that the table leaves no doubt about, or UsageError where they contradict each other."""
-    has_values = any(one.values for one in table.classes)
-    has_colours = any(one.colours for one in table.classes)
+def resolve(rules: LabelRules, table: ClassTable) -> LabelRules:
+    """Replace the codec auto if the table allows only one. Raise UsageError if rules and table do not fit."""
+    has_values = any(seg_class.values for seg_class in table.classes)
+    has_colours = any(seg_class.colours for seg_class in table.classes)
     codec = rules.codec
     if codec == AUTO and has_values != has_colours:
         codec = INDEX if has_values else COLOUR
@@ -70,21 +70,23 @@ def settle(rules: LabelRules, table: ClassTable) -> LabelRules:
     if codec == COLOUR and not has_colours:
         raise UsageError("--label-codec colour: needs colours in the class table, which has only values")
     if rules.unknown == "nearest" and codec != COLOUR:
-        raise UsageError("--unknown nearest: is for colours; the number beside a class's number means nothing")
+        raise UsageError(
+            "--unknown nearest: works with --label-codec colour only, because class numbers have no distance"
+        )
     if rules.threshold is not None and codec != BINARY:
         raise UsageError("--threshold: needs --label-codec binary")
     if codec == BINARY and rules.threshold is not None and len(table) != 2:
-        raise UsageError(f"--threshold: makes two classes, the class table has {len(table)}")
+        raise UsageError(f"--threshold: needs a class table of two classes, this one has {len(table)}")
     if codec == BINARY and rules.threshold is None and not has_values:
         raise UsageError("--label-codec binary: needs values in the class table, or --threshold")
     return LabelRules(codec, rules.unknown, rules.threshold, rules.divisor)
 
 
 class LabelCodec:
-    """Decodes labels by one class table and the settled rules."""
+    """Decodes labels by one class table and resolved rules."""
 
     def __init__(self, table: ClassTable, rules: LabelRules = AS_THE_TABLE_SAYS, max_pixels: int = MOST_PIXELS) -> None:
-        self._rules = rules = settle(rules, table)
+        self._rules = rules = resolve(rules, table)
         self._max_pixels = max_pixels
         self._lookup = Lookup(table)
         self._decode = {
@@ -97,7 +99,7 @@ class LabelCodec:
         }[rules.codec]
 
     def decode(self, data: bytes) -> Index:
-        """A label file's bytes as (H,W) class indices; IGNORE where the table says so."""
+        """Return the (H,W) class indices of a label file, with IGNORE for ignored pixels."""
         return self._decode(data)
 
     def _index(self, data: bytes) -> Index:
@@ -105,43 +107,43 @@ class LabelCodec:
         index = self._lookup.values(numbers)
         if self._lookup.has_colours:
             self._refuse_another_reading(data, index, "index")
-        return self._judged(index, numbers)
+        return self._resolved(index, numbers)
 
     def _colour(self, data: bytes) -> Index:
         pixels = self._pixels(data, as_index=False)
         if pixels.dtype != np.uint8:
-            raise BadPair("has 16 bits in gray, which is no colour; read it with --label-codec index")
-        if pixels.shape[2:] == (4,) and not self._lookup.has_see_through:
+            raise BadPair("is gray with 16 bits, not colour; use --label-codec index")
+        if pixels.shape[2:] == (4,) and not self._lookup.has_transparent:
             raise BadPair(
                 "has transparent pixels, and no colour of the class table has an alpha; "
                 "add colours such as #00000000, or flatten it"
             )
-        return self._judged(self._lookup.colours(pixels), pixels)
+        return self._resolved(self._lookup.colours(pixels), pixels)
 
     def _either(self, data: bytes) -> Index:
-        """The table has values and colours: gray is a value, RGB a colour, and a palette must be the same as both."""
+        """Read with a table of values and colours: gray as values, RGB as colours. For a palette both must agree."""
         pixels = self._pixels(data, as_index=True)
         if pixels.ndim == 3:
             return self._colour(data)
         index = self._lookup.values(pixels)
         self._refuse_another_reading(data, index, "auto")
-        return self._judged(index, pixels)
+        return self._resolved(index, pixels)
 
     def _refuse_another_reading(self, data: bytes, index: Index, codec: str) -> None:
-        """A palette says by its colours what its indices are; where the class table has both, they must agree."""
+        """Refuse a palette whose indices and colours are different classes by the table."""
         colours = self._pixels(data, as_index=False)
-        if colours.ndim == 2:  # gray has no colours that could say otherwise
+        if colours.ndim == 2:  # gray has one reading
             return
         other = self._lookup.colours(colours)
-        if codec == "index" and (other == UNKNOWN).any():  # colours of nobody's are no evidence
+        if codec == "index" and (other == UNKNOWN).any():  # colours outside the table prove nothing
             return
         differs = index != other
         if differs.any():
             row, column = np.argwhere(differs)[0]
             raise BadPair(
-                f"can be read two ways: at row {row}, column {column} the palette's index and its colour "
-                f"{stray_name(colours[row, column])} are not the same class by the table; "
-                "say --label-codec colour, or --label-codec index with a class table that has no colours"
+                f"can be read in two ways: at row {row}, column {column} the palette's index and its colour "
+                f"{stray_name(colours[row, column])} are different classes by the table; "
+                "use --label-codec colour, or --label-codec index with a class table without colours"
             )
 
     def _binary(self, data: bytes) -> Index:
@@ -151,45 +153,45 @@ class LabelCodec:
             return np.where(index == IGNORE, index, np.asarray(numbers >= self._rules.threshold, np.uint16))
         if (index == UNKNOWN).any() and self._rules.unknown == "error":
             strays = describe_strays(numbers, index == UNKNOWN)
-            raise BadPair(f"is not binary, it has {strays}; where gray edges are meant to be split, --threshold 128")
-        return self._judged(index, numbers)
+            raise BadPair(f"is not binary, it has {strays}; to split gray edges, use --threshold 128")
+        return self._resolved(index, numbers)
 
     def _ade20k(self, data: bytes) -> Index:
         pixels = self._pixels(data, as_index=False)
         if pixels.ndim == 2 or pixels.shape[2] != 3:
-            raise BadPair("is not RGB, as ADE20K's full annotations are")
+            raise BadPair("is not RGB, but full annotations of ADE20K are")
         numbers = pixels[..., 0].astype(np.uint16) // 10 * 256 + pixels[..., 1]
-        return self._judged(self._lookup.values(numbers), numbers)
+        return self._resolved(self._lookup.values(numbers), numbers)
 
     def _instance(self, data: bytes) -> Index:
-        """Cityscapes: id * 1000 + n, ids below 1000 are without instance. KITTI, Mapillary: id * 256 + n, always."""
-        ids = _numbers(self._pixels(data, as_index=True)).astype(np.uint16)  # 8 bits have no room for the divisor
+        """Read class ids. Cityscapes has id * 1000 + n, or an id below 1000; KITTI and Mapillary have id * 256 + n."""
+        ids = _numbers(self._pixels(data, as_index=True)).astype(np.uint16)  # the divisor does not fit into 8 bits
         divisor = self._rules.divisor
         numbers = np.where(ids < divisor, ids, ids // divisor) if divisor == DIVISORS[0] else ids // divisor
-        return self._judged(self._lookup.values(numbers), numbers)
+        return self._resolved(self._lookup.values(numbers), numbers)
 
     def _grays(self, data: bytes) -> Numbers:
-        """Gray as it is shown; of a palette its grays, unless they are colours: then its indices."""
+        """Return gray values; of a palette its grays, or its indices if it has colours and no threshold is set."""
         try:
             return _numbers(self._pixels(data, as_index=False))
         except BadPair:
-            if self._rules.threshold is not None:  # of indices, none is brighter than another
+            if self._rules.threshold is not None:  # a threshold on indices would be meaningless
                 raise
             return _numbers(self._pixels(data, as_index=True))
 
     def _pixels(self, data: bytes, as_index: bool) -> NDArray[Any]:
         return decode_label(data, as_index, self._rules.lossy, self._max_pixels)
 
-    def _judged(self, index: Index, pixels: NDArray[Any]) -> Index:
-        """Name what is in no class, or turn it into what the rules say."""
-        if index.max() < UNKNOWN:  # a third of the time of looking for it, where nothing is ignored either
+    def _resolved(self, index: Index, pixels: NDArray[Any]) -> Index:
+        """Treat pixels in no class as the rules demand: refuse, ignore, or nearest colour."""
+        if index.max() < UNKNOWN:  # a third of the time of a search, if nothing is ignored either
             return index
         unknown = index == UNKNOWN
         if not unknown.any():
             return index
         if self._rules.unknown == "error":
             strays = describe_strays(pixels, unknown)
-            raise BadPair(f"has {strays}; add to the class table, --ignore, or --unknown ignore")
+            raise BadPair(f"has {strays}; add to the class table, or use --ignore or --unknown ignore")
         if self._rules.unknown == "nearest":
             self._lookup.nearest(pixels, index)
         else:
@@ -198,9 +200,9 @@ class LabelCodec:
 
 
 def _numbers(pixels: NDArray[Any]) -> Numbers:
-    """(H,W) numbers. Gray that was saved as RGB is gray; colours are not numbers."""
+    """Return (H,W) numbers. RGB with equal channels counts as gray; other colours are refused."""
     if pixels.ndim == 2:
         return pixels
     if pixels.shape[2] == 3 and (pixels[..., 0] == pixels[..., 1]).all() and (pixels[..., 0] == pixels[..., 2]).all():
         return pixels[..., 0]
-    raise BadPair("has colours, but the class table has only values; give the classes' colours")
+    raise BadPair("has colours, but the class table has only values; add the colours of the classes")

@@ -1,4 +1,4 @@
-"""Bringing images and labels to the stored size; both by the same plan, each by the rule that fits its kind."""
+"""`Geometry`: bring images and labels to the stored size."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _GROW = {"area": cv2.INTER_LINEAR, "linear": cv2.INTER_LINEAR, "cubic": cv2.INTE
 
 @dataclass(frozen=True)
 class Geometry:
-    """The stored (height, width), how a picture is made to fit it, and how an image's pixels are made.
+    """The stored (height, width), the way to fit a picture to it, and the interpolation of images.
 
-    `size` is None where rows are native. `overlap` and `edge` are for tiles: how many pixels neighbours share, and
-    whether the last one of a side is padded, or shifted to end where the picture ends.
-    area: exact area mean on sides that shrink, linear on sides that grow; cubic: the same, growing cubic;
-    linear: two neighbours a side, also when shrinking (aliases); nearest: the rule of labels.
+    `size` is None for native rows. `overlap` and `edge` are for tiles: the number of pixels that neighbours share; the
+    last tile of a side is padded, or shifted so that it ends with the picture.
+    area: exact area mean on sides that shrink, linear on sides that grow. cubic: the same, but growing sides are cubic.
+    linear: two neighbours per side, also when shrinking (aliases). nearest: the rule of labels.
     """
 
     size: Size | None
@@ -40,11 +40,11 @@ class Geometry:
 
     @property
     def depends_on_source(self) -> bool:
-        """Whether the plan has to know each picture's size: it decides the rows, or their size."""
+        """True if the size of a picture decides the number or the size of its rows."""
         return self.fit in (TILE, NATIVE)
 
     def origins(self, source: Size) -> list[Origin | None]:
-        """Where in a picture of this size its rows begin: one for each tile, or one that is the whole picture."""
+        """Return the top left corner of each tile of a picture of this size, or None for the whole picture."""
         if self.fit != TILE or self.size is None:
             return [None]
         shifted = self.edge == "shift"
@@ -52,11 +52,11 @@ class Geometry:
         return [(top, left) for top in tops for left in lefts]
 
     def image(self, pixels: Array, origin: Origin | None = None) -> Array:
-        """An image at the stored size; padding is black."""
+        """Return an image at the stored size; padding is black."""
         return self._fitted(pixels, origin, 0, self.interpolation)
 
     def label(self, index: NDArray[np.uint16], origin: Origin | None = None) -> NDArray[np.uint16]:
-        """Class indices at the stored size: nearest only, for a mean of two classes is a third; padding is ignored."""
+        """Return class indices at the stored size, by nearest: a mean of two classes is a third. Padding is ignored."""
         return self._fitted(index, origin, IGNORE, "nearest")
 
     def _fitted(self, pixels: Array, origin: Origin | None, padding: int, interpolation: str) -> Array:
@@ -73,7 +73,7 @@ class Geometry:
 
 
 def _scaled(source: Size, target: Size, fit: str) -> Size:
-    """What a picture of this size is scaled to before it is padded (letterbox) or cut (shorter-side)."""
+    """Return the size to scale a picture to before it is padded (letterbox) or cut (shorter-side)."""
     if fit == "stretch":
         return target
     (height, width), (tall, wide) = source, target
@@ -89,7 +89,7 @@ def _size(pixels: NDArray[Any]) -> Size:
 
 @lru_cache(maxsize=64)
 def nearest_source(source: int, target: int) -> NDArray[np.intp]:
-    """Which source pixel each target pixel takes: the one under its centre, src = (2i+1)*S // (2*D)."""
+    """Return the source pixel of each target pixel: the one under its centre, src = (2i+1)*S // (2*D)."""
     return (2 * np.arange(target) + 1) * source // (2 * target)
 
 
@@ -99,7 +99,7 @@ def _nearest(pixels: Array, size: Size) -> Array:
 
 
 def _resize(pixels: Array, size: Size, interpolation: str) -> Array:
-    """Scale. OpenCV's area rule averages exactly, but only where no side grows: sides that grow come after."""
+    """Scale. OpenCV's area rule averages exactly only if no side grows, so sides that grow come second."""
     if interpolation == "nearest":
         return _nearest(pixels, size)
     if interpolation != "linear":
@@ -116,7 +116,7 @@ def _opencv(pixels: Array, size: Size, rule: int) -> Array:
 
 
 def _window(pixels: Array, origin: Origin, size: Size, padding: int) -> Array:
-    """The part of a picture that a tile shows; where the tile reaches past it, padding."""
+    """Return the part of a picture in a tile, padded if the tile reaches beyond the picture."""
     (top, left), (height, width) = origin, size
     part = pixels[top : top + height, left : left + width]
     if _size(part) == size:
@@ -127,7 +127,7 @@ def _window(pixels: Array, origin: Origin, size: Size, padding: int) -> Array:
 
 
 def _centre(pixels: Array, size: Size, padding: int) -> Array:
-    """Cut or pad around the centre; an odd pixel is cut or padded at the end."""
+    """Cut or pad around the centre. An odd pixel is cut or padded at the end."""
     if _size(pixels) == size:
         return pixels
     out = np.full((*size, *pixels.shape[2:]), padding, pixels.dtype)
@@ -137,7 +137,7 @@ def _centre(pixels: Array, size: Size, padding: int) -> Array:
 
 
 def _span(source: int, target: int) -> tuple[slice, slice]:
-    """The part of a side that is taken, and where it goes."""
+    """Return the part of a side that is taken, and its position in the target."""
     length = min(source, target)
-    taken, put = (source - length) // 2, (target - length) // 2
-    return slice(taken, taken + length), slice(put, put + length)
+    start, offset = (source - length) // 2, (target - length) // 2
+    return slice(start, start + length), slice(offset, offset + length)

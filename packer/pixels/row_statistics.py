@@ -1,4 +1,4 @@
-"""Row statistics: mean and standard deviation of an image, and a fingerprint of how it looks."""
+"""Statistics of a row: sums for mean and standard deviation, and a hash to find duplicate images."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from readers.contract.pixel_sums import Pixels
 
 FLAT = "flat"
-"""In place of the hash of an image that is one colour: all of these look alike."""
+"""Replaces the difference hash of an image of one colour: these have all the same."""
 
 SAMPLED = 128
-"""Rows and columns that the hash is made of, about: every pixel would take a tenth of a build."""
+"""The hash is made of about this many rows and columns. Every pixel would take a tenth of a build."""
 
 
-def look(crc32: int, pixels: NDArray[Any]) -> str:
-    """The CRC of the image as it is stored, then the difference hash of its pixels (H,W,3), or `flat`."""
+def image_hash(crc32: int, pixels: NDArray[Any]) -> str:
+    """Return the CRC of the stored image, followed by the difference hash of its pixels (H,W,3) or by `flat`."""
     step = max(1, min(pixels.shape[:2]) // SAMPLED)
     sample = pixels[::step].take(np.arange(0, pixels.shape[1], step), axis=1)
     small = cv2.resize(sample, (9, 8), interpolation=cv2.INTER_AREA)
@@ -30,7 +30,7 @@ def look(crc32: int, pixels: NDArray[Any]) -> str:
 
 
 def row_pixels(image: NDArray[Any], counts: Sequence[int], ignored: int) -> Pixels:
-    """Of an image (3,H,W) as it is stored, and the number of its label's pixels of each class, and of none."""
+    """Return the sums of a stored image (3,H,W) whose label has this many pixels per class, and ignored ones."""
     area = sum(counts) + ignored
     sums, squares = zip(*map(_sums, _bytes(image)), strict=True)
     return Pixels(
@@ -44,11 +44,13 @@ def row_pixels(image: NDArray[Any], counts: Sequence[int], ignored: int) -> Pixe
 
 
 def _bytes(image: NDArray[Any]) -> NDArray[np.uint8]:
-    """Numbers from 0 to 1 as the nearest of 256."""
+    """Round numbers from 0 to 1 to the nearest of 256."""
     return image if image.dtype == np.uint8 else np.rint(image.astype(np.float32) * 255).astype(np.uint8)
 
 
 def _sums(plane: NDArray[np.uint8]) -> tuple[int, int]:
-    """Of the numbers and their squares, ten times as fast as numpy. The latter's sum comes as the square of its root,
-    which is off by far less than one for as many pixels as there may be."""
+    """Return the sum of the numbers and of their squares, ten times as fast as numpy.
+
+    OpenCV gives the sum of squares as the square of its root. For the most pixels allowed, the error is far below one.
+    """
     return int(cv2.sumElems(plane)[0]), round(cv2.norm(plane, cv2.NORM_L2SQR))

@@ -1,4 +1,4 @@
-"""Planning: from what the user asked for to a plan. Pictures are judged by their headers, and a few labels are read."""
+"""Make the plan of a build: find pairs, check headers, read a sample of the labels, cut shards, find unchanged ones."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from itertools import groupby
 from pathlib import Path
 
 from packer.classes.load import load_class_table
+from packer.config.options import MTIME
 from packer.decoding.decode import decoder_identity
 from packer.decoding.pair_headers import check_pair
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair, InputError, UsageError, first_of
 from packer.pairs.find import Pairing, find_pairs
 from packer.pairs.pair import Pair
-from packer.pixels.label_codec import BINARY, BINARY_CLASSES, LabelRules, settle
+from packer.pixels.label_codec import BINARY, BINARY_CLASSES, LabelRules, resolve
 from packer.pixels.resize import NATIVE, TILE, Geometry
 from packer.plan.check_labels import check_labels, no_classes
 from packer.plan.plan import Plan
 from packer.plan.request import Request
-from packer.plan.reuse import Known
+from packer.plan.reuse import PreviousBuild
 from packer.plan.sample import LabelSampler
 from packer.publish.free_space import room
 from packer.recipe.cut import cut
@@ -38,7 +39,7 @@ from readers.contract.manifest import Manifest
 from readers.contract.tiles import Size
 
 CHECK_THREADS = 16
-"""Reading headers waits for the disk more than for the processor."""
+"""Reading headers waits for the disk, not for the processor."""
 
 
 @no_collecting()
@@ -56,18 +57,19 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), engine
         pairing = find_pairs(request.raw, request.pairing, leave_out=request.out)
     sampler = LabelSampler(request.raw, engine, request.max_pixels)
     classes = _classes(request, sampler, pairing)
-    rules = settle(LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor), classes)
+    rules = resolve(LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor), classes)
     image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels)
-    stamps = [one for one in load_stamps(request.out) if one.stem not in distrusted]
-    known = Known(request.out, request.raw, stamps, request.trust)
+    stamps = [shard for shard in load_stamps(request.out) if shard.stem not in distrusted]
+    previous = PreviousBuild(request.out, request.raw, stamps, request.trust)
     with stages.stage("check"):
-        sizes, verdicts = _check_headers(request, pairing.pairs, known, image_rules, rules)
+        sizes, verdicts = _check_headers(request, pairing.pairs, previous, image_rules, rules)
     recipe = _recipe(request, pairing, classes, image_rules, rules, _geometry(request, sizes, verdicts))
     fingerprint = recipe.fingerprint()
+    unchanged = previous.unchanged(pairing.pairs, fingerprint)
     new = [
         pair
-        for pair, size, packed in zip(pairing.pairs, sizes, known.packed(pairing.pairs, fingerprint), strict=True)
-        if size is not None and not packed
+        for pair, size, same in zip(pairing.pairs, sizes, unchanged, strict=True)
+        if size is not None and not (same and request.trust == MTIME)
     ]
     with stages.stage("audit"):
         verdicts += check_labels(sampler, new, classes, rules, request.label_codec, request.palettes_differ).values()
@@ -77,10 +79,23 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), engine
             for split, members in groupby(zip(pairing.pairs, sizes, strict=True), key=lambda member: member[0].split)
             for shard in cut(_pieces(members, recipe.geometry), recipe)
         )
-        there = (known.receipt(spec, fingerprint, request.retry_bad) for spec in specs)
-        reused = {number: receipt for number, receipt in enumerate(there) if receipt is not None}
+        found = (previous.receipt(spec, fingerprint, request.retry_bad) for spec in specs)
+        reused = {index: receipt for index, receipt in enumerate(found) if receipt is not None}
     counts = Counter(size for size in sizes if size is not None)
-    return Plan(request, recipe, pairing, specs, reused, counts, tuple(verdicts), *_target(request.out), stages.seconds)
+    free_bytes, current = _target(request.out)
+    return Plan(
+        request,
+        recipe,
+        pairing,
+        specs,
+        reused,
+        tuple(unchanged),
+        counts,
+        tuple(verdicts),
+        free_bytes,
+        current,
+        stages.seconds,
+    )
 
 
 def _classes(request: Request, sampler: LabelSampler, pairing: Pairing) -> ClassTable:
@@ -116,21 +131,19 @@ def _recipe(
 
 
 def _check_options(request: Request) -> None:
-    """Options that need others."""
+    """Refuse options that contradict each other or need others."""
     if request.fit == NATIVE and request.size not in (None, NATIVE):
-        raise UsageError("--fit native: keeps every picture's own size, so --size makes no sense beside it")
+        raise UsageError("--fit native: keeps the size of every picture, so it cannot be combined with --size")
     if request.size == NATIVE and request.fit not in (None, NATIVE):
         raise UsageError(
-            f"--size native: keeps every picture as it is, so --fit {request.fit} makes no sense beside it"
+            f"--size native: keeps the size of every picture, so it cannot be combined with --fit {request.fit}"
         )
     if request.fit not in (None, "stretch", NATIVE) and request.size is None:
-        raise UsageError(f"--fit {request.fit}: needs --size, the size that the pictures are fitted to")
+        raise UsageError(f"--fit {request.fit}: needs --size, the size to fit the pictures to")
     if (request.overlap or request.edge != "pad") and request.fit != TILE:
-        raise UsageError("--overlap and --edge: are for --fit tile")
+        raise UsageError("--overlap and --edge: need --fit tile")
     if isinstance(request.size, tuple) and request.overlap >= min(request.size):
-        raise UsageError(
-            f"--overlap {request.overlap}: must be smaller than the tiles, which are {_shown(request.size)}"
-        )
+        raise UsageError(f"--overlap {request.overlap}: must be smaller than a tile, which is {_shown(request.size)}")
     if isinstance(request.size, tuple) and request.size[0] * request.size[1] > MOST_PIXELS:
         raise UsageError(f"--size {_shown(request.size)}: is over the limit of {MOST_PIXELS} pixels")
 
@@ -147,33 +160,33 @@ def _pieces(members: Iterable[tuple[Pair, Size | None]], geometry: Geometry) -> 
 
 
 def _check_headers(
-    request: Request, pairs: Sequence[Pair], known: Known, image_rules: ImageRules, label_rules: LabelRules
+    request: Request, pairs: Sequence[Pair], previous: PreviousBuild, image_rules: ImageRules, label_rules: LabelRules
 ) -> tuple[list[Size | None], list[str]]:
-    """The size of each pair, None for a bad one, and what is wrong with the bad ones."""
-    sizes = known.sizes(pairs, judged_by(image_rules, label_rules))
+    """Return the size of each pair, None for a bad one, and the reasons of the bad ones."""
+    sizes = previous.sizes(pairs, judged_by(image_rules, label_rules))
 
-    def judge(place: int) -> str | None:
+    def check(index: int) -> str | None:
+        pair = pairs[index]
         try:
-            pair = pairs[place]
-            sizes[place] = check_pair(request.raw, pair.image, pair.label, image_rules, label_rules.lossy)
+            sizes[index] = check_pair(request.raw, pair.image, pair.label, image_rules, label_rules.lossy)
         except BadPair as bad:
             return str(bad)
         return None
 
-    unknown = [place for place, size in enumerate(sizes) if size is None]
+    unknown = [index for index, size in enumerate(sizes) if size is None]
     with ThreadPoolExecutor(CHECK_THREADS) as pool:
-        return sizes, [verdict for verdict in pool.map(judge, unknown) if verdict is not None]
+        return sizes, [reason for reason in pool.map(check, unknown) if reason is not None]
 
 
 def _common_size(sizes: Sequence[Size | None], rejects: Sequence[str]) -> Size:
-    """The size that all pictures have; where they differ, the user must choose one."""
+    """Return the size of all pictures. If they differ, the user must choose one."""
     counts = Counter(size for size in sizes if size is not None)
     if not counts:
-        raise InputError("every pair is bad; mend them", rejects)
+        raise InputError("every pair is bad; fix the files", rejects)
     if len(counts) > 1:
         raise InputError(
-            "the pictures have several sizes (height x width); choose one, such as --size 512x512, and how they are "
-            "fitted: --fit stretch, letterbox, crop-or-pad, shorter-side or tile; or keep each one's: --size native",
+            "the pictures have several sizes (height x width); choose one, such as --size 512x512, and --fit stretch, "
+            "letterbox, crop-or-pad, shorter-side or tile; or keep the size of each picture: --size native",
             first_of(counts.most_common(), 20, "sizes", lambda item: f"{_shown(item[0])}: {item[1]} pairs"),
         )
     return next(iter(counts))
@@ -184,7 +197,7 @@ def _shown(size: Size) -> str:
 
 
 def _target(out: Path) -> tuple[int, Manifest | None]:
-    """Free bytes for files in `out`, and what is packed there now."""
+    """Return the free bytes for files in `out`, and the current manifest, if there is one."""
     try:
         current = Manifest.load(out)
     except (NoPackError, DamagedError):

@@ -1,4 +1,4 @@
-"""The plan: what will be packed, known before a pixel is decoded - shards, sizes, bad pairs, bytes, free disk."""
+"""`Plan`: what a build will do, known before a picture is packed: shards, sizes, bad pairs, bytes, free disk."""
 
 from __future__ import annotations
 
@@ -17,26 +17,28 @@ from readers.contract.receipt import Receipt
 from readers.contract.tiles import Size
 
 SHARD_SLACK = 64 << 10
-"""For the disk to be thought large enough: headers, page ends, keys and the receipt of a shard."""
+"""Bytes added per shard when free disk is checked: headers, page ends, keys and the receipt."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a build will do."""
+    """The pairs, the shards to build and the shards to reuse."""
 
     request: Request
     recipe: Recipe
     pairing: Pairing
     specs: tuple[ShardSpec, ...]
     reused: Mapping[int, Receipt]
-    """The shards that are there already, by the number of their spec."""
+    """The shards that exist already, by the index of their spec."""
+    unchanged: tuple[bool, ...]
+    """For each pair: is it in a shard of this recipe, with files of the same size and times?"""
     sizes: Counter[Size]
     rejects: tuple[str, ...]
     free_bytes: int
     current: Manifest | None
-    """What is packed at the target now."""
+    """The manifest of the pack at the target now."""
     seconds: Mapping[str, float]
-    """What planning took, by its stages."""
+    """Seconds of each stage of planning."""
 
     @property
     def pairs(self) -> int:
@@ -44,12 +46,12 @@ class Plan:
 
     @property
     def pieces(self) -> int:
-        """Rows, were none rejected: the pairs, or their tiles. A pair that is bad by its headers counts as one."""
+        """The number of rows if none is rejected: pairs, or their tiles. A pair with bad headers counts as one."""
         return sum(len(spec.pieces) for spec in self.specs)
 
     @property
     def rows(self) -> int:
-        """The pieces that are good as far as their headers tell."""
+        """The number of pieces without those that are known to be bad."""
         return self.pieces - len(self.rejects)
 
     @property
@@ -58,12 +60,12 @@ class Plan:
 
     @property
     def bytes(self) -> int:
-        """What the rows will take; headers, keys and receipts are small beside them."""
+        """The bytes of the rows; headers, keys and receipts are small in comparison."""
         return self._bytes(self.recipe)
 
     @property
     def index_bytes(self) -> int | None:
-        """What they would take with --labels index, where stored planes are most of the pack."""
+        """The bytes with --labels index, if planes of labels take more than the images; else None."""
         image, label = self.recipe.fields
         if label.encoding != "onehot" or label.row_bytes_at(1, 1) <= image.row_bytes_at(1, 1):
             return None
@@ -76,17 +78,17 @@ class Plan:
 
     @property
     def new_specs(self) -> dict[int, ShardSpec]:
-        """The shards that have to be built, by their number."""
-        return {number: spec for number, spec in enumerate(self.specs) if number not in self.reused}
+        """The shards to build, by the index of their spec."""
+        return {index: spec for index, spec in enumerate(self.specs) if index not in self.reused}
 
     @property
     def needed_bytes(self) -> int:
-        """What the disk must have free."""
+        """The bytes that must be free on the disk."""
         pieces = sum(len(spec.pieces) for spec in self.new_specs.values())
         return self.bytes * pieces // max(1, self.pieces) + len(self.new_specs) * SHARD_SLACK
 
     def check_disk(self) -> None:
-        """Refuse beforehand what the disk cannot hold."""
+        """Raise TargetError if the disk has too little free space."""
         if self.needed_bytes > self.free_bytes:
             advice = "" if self.index_bytes is None else f"; --labels index needs {self.index_bytes:,} bytes"
             need = f"needs about {self.needed_bytes:,} bytes, the disk has {self.free_bytes:,} free"

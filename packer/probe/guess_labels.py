@@ -20,7 +20,7 @@ from packer.pixels.label_codec import (
     INDEX,
     INSTANCE,
     LabelRules,
-    settle,
+    resolve,
 )
 from packer.plan.palettes import colour_name
 from packer.probe.label_pixels import ade20k_class, instance_class, known_pixels, pixel_counts, shown_counts
@@ -51,7 +51,7 @@ def read_by_table(
 ) -> LabelReading:
     """Read labels by a given class table; `source` names it in messages."""
     try:
-        rules = settle(rules, table)
+        rules = resolve(rules, table)
     except UsageError as error:
         return LabelReading(rules, table, (), (str(error),))
     counts, by_colour = pixel_counts(labels, rules)

@@ -9,7 +9,7 @@ import numpy as np
 
 from packer.errors import UsageError, first_of
 from packer.pixels.class_lookup import UNKNOWN, Lookup
-from packer.pixels.label_codec import ADE20K, AUTO, BINARY, COLOUR, DIVISORS, INSTANCE, LabelRules, settle
+from packer.pixels.label_codec import ADE20K, AUTO, BINARY, COLOUR, DIVISORS, INSTANCE, LabelRules, resolve
 from packer.plan.palettes import colour_name
 from packer.probe.survey import LabelSurvey
 from packer.workers.inspect import colour_parts
@@ -59,7 +59,7 @@ def known_pixels(counts: Counter[int], table: ClassTable, by_colour: bool) -> Co
 def known_share(labels: LabelSurvey, table: ClassTable, rules: LabelRules) -> float:
     """Return the share of the sampled pixels that are in a table, read by these rules: 0 to 1."""
     try:
-        counts, by_colour = pixel_counts(labels, settle(rules, table))
+        counts, by_colour = pixel_counts(labels, resolve(rules, table))
     except UsageError:
         return 0.0
     return known_pixels(counts, table, by_colour).total() / max(1, counts.total())

@@ -1,4 +1,4 @@
-"""A piece: what becomes one row, which is a pair or a tile of one."""
+"""`Piece`: a pair, or a tile of a pair, that becomes one row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from readers.contract.tiles import Origin, Size, Tile
 
 
 class Piece(NamedTuple):
-    """A pair's files and, where the plan built on it, the pictures' size; for a tile, where it begins."""
+    """The files of a pair; with fit tile or native, the size of its picture; for a tile, its top left corner."""
 
     key: str
     image: str
@@ -21,7 +21,7 @@ class Piece(NamedTuple):
 
     @property
     def files(self) -> tuple[str, str]:
-        """Pieces of the same files are decoded together."""
+        """The image and the label. Pieces of the same files are decoded together."""
         return self.image, self.label
 
     def to_json(self) -> list[str | int]:
@@ -36,7 +36,7 @@ class Piece(NamedTuple):
 
 
 def pieces(pair: Pair, size: Size | None, geometry: Geometry) -> Iterator[Piece]:
-    """The rows of a pair, by the size that its headers say; one whose headers are bad stays whole, to be rejected."""
+    """Yield the pieces of a pair whose picture has this size. A pair with bad headers (None) is one piece, a reject."""
     if size is None:
         yield Piece(pair.key, pair.image, pair.label)
         return

@@ -1,4 +1,4 @@
-"""The recipe: everything that decides the bytes of a packed data set. Same recipe, same raw files: same bytes."""
+"""`Recipe`: everything that decides the bytes of a pack, besides the raw files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LABEL_FORMS = ("onehot", "index")
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides the bytes. `tools` names the libraries that decode and write, for the same reason."""
+    """The options that decide the bytes. `tools` holds the versions of the libraries that decode and write."""
 
     storage: str
     classes: ClassTable
@@ -38,7 +38,7 @@ class Recipe:
 
     @cached_property
     def fields(self) -> tuple[Field, Field]:
-        """The stored columns."""
+        """The columns: image and label."""
         height, width = self.geometry.size or (None, None)
         image = Field(IMAGE, IMAGE_DTYPES[self.image_dtype], (3, height, width), "rgb")
         if self.labels == "onehot":
@@ -46,19 +46,19 @@ class Recipe:
         return image, Field(LABEL, self.classes.index_dtype, (height, width), "index")
 
     def piece_bytes(self, piece: Piece) -> int:
-        """What a piece's row takes. Of a picture that could not even be looked at: nothing."""
+        """Return the bytes of a piece's row; 0 if the size of its picture is unknown."""
         size = self.geometry.size or piece.source
         return 0 if size is None else sum(field.row_bytes_at(*size) for field in self.fields)
 
     def weight(self, piece: Piece) -> tuple[int, int]:
-        """A piece's share of a shard, as a fraction: rows of one size count alike, native rows by their bytes."""
+        """Return a piece's share of a shard as (weight, full shard): in rows, or in bytes for native rows."""
         if self.geometry.fit == NATIVE:
             return max(1, self.piece_bytes(piece)), self.shard_bytes
         return 1, self._rows_of_a_shard
 
     @cached_property
     def _rows_of_a_shard(self) -> int:
-        """Where all rows are of one size."""
+        """The rows of a shard if all rows have one size."""
         assert self.geometry.size is not None
         return max(1, self.shard_bytes // sum(field.row_bytes_at(*self.geometry.size) for field in self.fields))
 
@@ -103,10 +103,9 @@ class Recipe:
         return recipe
 
 
-def changed_recipe(before: Mapping[str, Any], now: Recipe) -> tuple[tuple[str, Any, Any], ...]:
-    """Which keys of a recipe are others than in a pack: key, before, now."""
-    document = now.to_json()
-    return tuple((key, before.get(key), value) for key, value in document.items() if before.get(key) != value)
+def recipe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[tuple[str, Any, Any], ...]:
+    """Return (key, before, now) for each difference between two recipes as JSON. A missing key counts as None."""
+    return tuple((key, before.get(key), now.get(key)) for key in {**before, **now} if before.get(key) != now.get(key))
 
 
 def _geometry(entry: Entry) -> Geometry:

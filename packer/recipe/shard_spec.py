@@ -1,4 +1,4 @@
-"""The shard spec: the pieces of one shard and the recipe, as JSON. It is the unit of everything that `packer` does."""
+"""`ShardSpec`: the pieces of one shard and the recipe, as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from readers.contract.json_entry import Entry, Problem
 
 @dataclass(frozen=True)
 class ShardSpec:
-    """What one shard is to be made of: any worker on any machine makes the same bytes of it."""
+    """The input of one shard. Any worker on any machine makes the same bytes from it."""
 
     split: str
     pieces: tuple[Piece, ...]

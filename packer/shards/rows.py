@@ -20,7 +20,7 @@ from packer.decoding.raw_file import load_picture, naming
 from packer.errors import BadPair
 from packer.pixels.class_lookup import Index
 from packer.pixels.label_codec import LabelCodec
-from packer.pixels.row_statistics import look, row_pixels
+from packer.pixels.row_statistics import image_hash, row_pixels
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.shards.stamps import UNKNOWN, FileState, state_to_keep
@@ -130,7 +130,7 @@ class RowMaker:
         return Row(
             NOTHING,
             crc32(slot.label.data, crc),
-            look(crc, fitted),
+            image_hash(crc, fitted),
             row_pixels(slot.image, counts, stored.size - sum(counts)),
         )
 

@@ -19,7 +19,7 @@ from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
 from packer.pixels.class_lookup import colour_codes
 from packer.pixels.label_codec import AS_THE_TABLE_SAYS, LabelCodec, LabelRules
-from packer.pixels.row_statistics import look
+from packer.pixels.row_statistics import image_hash
 from readers.contract.classes import ClassTable
 from readers.contract.json_entry import Entry
 
@@ -127,7 +127,7 @@ def _image(path: Path, max_pixels: int) -> str:
         header = read_header(file, max_pixels)
     deep = header.depth > 8 or header.is_float
     pixels = decode_image(load_picture(path), ImageRules(WHOLE_RANGE if deep else None, "drop", max_pixels))
-    return look(zlib.crc32(np.ascontiguousarray(pixels).data), pixels)
+    return image_hash(zlib.crc32(np.ascontiguousarray(pixels).data), pixels)
 
 
 def _as_gray(pixels: NDArray[Any]) -> NDArray[Any]:
