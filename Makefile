@@ -1,8 +1,8 @@
 # make demo   pack the sample scenes in all four formats, verify, read, and compare with reading the raw files
 # make test   everything CI runs: lint, types, tests
-# make recipes  the recipes of docs/recipes, with everything that they need beside what we need
+# make recipes  the recipes of docs/recipes, with the packages that only they need
 # make docs   the site of README.md and docs/ in site/, after docs/cli.md was generated again
-# make samples, make picture   draw data_samples/raw and docs/road.png anew
+# make samples, make picture   draw data_samples/raw and docs/road.png again
 # Each needs Python >= 3.10 and make only; the rest goes into $(VENV).
 
 PYTHON ?= python3
@@ -12,7 +12,7 @@ VENV ?= .venv
 
 demo: $(VENV)/demo.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps .
-	$(VENV)/bin/python tools/demo.py
+	$(VENV)/bin/python tools/run demo
 
 test: $(VENV)/test.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
@@ -28,7 +28,7 @@ docs: $(VENV)/docs.installed
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
 
 samples picture: $(VENV)/demo.installed
-	$(VENV)/bin/python tools/$(if $(filter samples,$@),make_samples,readme_picture).py
+	$(VENV)/bin/python tools/run $@
 
 $(VENV)/demo.installed: setup.cfg constraints.txt tools/make_venv
 	tools/make_venv $(PYTHON) $(VENV) .

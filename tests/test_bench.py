@@ -1,4 +1,4 @@
-"""Short runs of the benchmarks. All contenders do the same work; a contender that does not is found."""
+"""Short runs of the benches. All candidates do the same work; a candidate that does not is found."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.building import Job, check
-from bench.streets import image_path, label_path, make_streets
-from conftest import REPO
+from bench.building import Workload, check
+from program import command
+from scenes.camera import image_path, label_path, make_linked_streets
 
 from packer.publish.free_space import in_memory
 from readers.contract.manifest import STORAGES
@@ -23,11 +23,11 @@ PAIRS = 2
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Pairs of street scenes. Drawing one takes about two seconds."""
     raw = tmp_path_factory.mktemp("streets") / "raw"
-    make_streets(raw, PAIRS)
+    make_linked_streets(raw, PAIRS)
     return raw
 
 
-def laid(drawn: Path, raw: Path, pairs: int = PAIRS) -> None:
+def link_pairs(drawn: Path, raw: Path, pairs: int = PAIRS) -> None:
     """Make a raw folder of `pairs` pairs by linking the drawn ones repeatedly."""
     for kind in (image_path, label_path):
         kind(raw, 0).parent.mkdir(parents=True)
@@ -37,15 +37,8 @@ def laid(drawn: Path, raw: Path, pairs: int = PAIRS) -> None:
 
 def bench(name: str, *options: object) -> str:
     """Run a benchmark in a process of its own; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", f"bench.{name}", *map(str, options)],
-        cwd=REPO,
-        env={**os.environ, "PYTHONPATH": str(REPO / "tools")},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    argv = command(f"bench.{name}", *options)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -65,28 +58,28 @@ def figures(printed: str, name: str) -> list[float]:
     ],
     ids=["numbers", "all", "colours"],
 )
-def test_the_bare_loop_makes_what_a_build_packs(
+def test_the_decode_loop_makes_what_a_build_packs(
     options: tuple[str, ...], formats: tuple[str, ...], drawn: Path, tmp_path: Path
 ) -> None:
-    laid(drawn, tmp_path / "numbers")
+    link_pairs(drawn, tmp_path / "numbers")
     printed = bench("building", "--pairs", PAIRS, "--rounds", 1, "--keep", tmp_path, "--formats", *formats, *options)
-    assert {"bare", *formats} <= {line.split()[0] for line in printed.splitlines() if line}
+    assert {"decode", *formats} <= {line.split()[0] for line in printed.splitlines() if line}
 
 
 @pytest.mark.parametrize("formats", [("npy",), pytest.param(("npy", "hdf5"), marks=pytest.mark.long)], ids=len)
 def test_one_worker_is_compared_with_all_cores(formats: tuple[str, ...], drawn: Path, tmp_path: Path) -> None:
-    laid(drawn, tmp_path / "numbers")
+    link_pairs(drawn, tmp_path / "numbers")
     options = ("--pairs", PAIRS, "--rounds", 1, "--keep", tmp_path, "--formats", *formats)
     printed = bench("building", "--scaling", *options)
-    for name in ("bare loop", *formats):
-        one, all_cores, times = figures(printed, name)
-        assert one > 0
-        assert times == pytest.approx(all_cores / one, abs=0.02 + 0.1 / one)
+    for name in ("decode loop", *formats):
+        single, all_cores, times = figures(printed, name)
+        assert single > 0
+        assert times == pytest.approx(all_cores / single, abs=0.02 + 0.1 / single)
 
 
 def test_memory_is_of_all_processes(drawn: Path, tmp_path: Path) -> None:
     for pairs in (PAIRS, 10 * PAIRS):
-        laid(drawn, tmp_path / f"96x128-{pairs}", pairs)
+        link_pairs(drawn, tmp_path / f"96x128-{pairs}", pairs)
     printed = bench("building", "--memory", "--pairs", PAIRS, "--keep", tmp_path, "--formats", "npy")
     few, many, times = figures(printed, "npy")
     assert few > 100, "several processes with Python, numpy and OpenCV"
@@ -105,13 +98,13 @@ def test_a_pack_that_is_not_in_memory_is_read_in_every_way(tmp_path: Path) -> No
 
 
 def test_a_pack_of_other_pixels_is_found(drawn: Path, tmp_path: Path) -> None:
-    job = Job(tmp_path / "raw", tmp_path / "out", PAIRS, colours=False)
-    laid(drawn, job.raw)
-    job.build("npy", "--workers", 1)
-    check(job, "npy")
-    other_label = label_path(job.raw, 1).read_bytes()
-    label_path(job.raw, 0).unlink()  # a link to the file that other tests use
-    label_path(job.raw, 0).write_bytes(other_label)
-    other = Job(job.raw, job.out, PAIRS, colours=False)
-    with pytest.raises(RuntimeError, match="npy: the pack does not hold"):
+    work = Workload(tmp_path / "raw", tmp_path / "out", PAIRS, colours=False)
+    link_pairs(drawn, work.raw)
+    work.build("npy", "--workers", 1)
+    check(work, "npy")
+    other_label = label_path(work.raw, 1).read_bytes()
+    label_path(work.raw, 0).unlink()  # a link to the file that other tests use
+    label_path(work.raw, 0).write_bytes(other_label)
+    other = Workload(work.raw, work.out, PAIRS, colours=False)
+    with pytest.raises(RuntimeError, match="npy: the pack differs"):
         check(other, "npy")

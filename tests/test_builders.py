@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from drills.builders import race, republish
 from drills.commands import must
-from drills.tiny import SHARDS
+from drills.concurrent_builds import race, republish
 from drills.versions import LASTING, make_version, read_version, write_pair
+from scenes.tiny import SHARDS
 
 
 def test_builders_at_once_take_turns_and_the_others_are_told_by_whom(tmp_path: Path) -> None:
     tally = race(tmp_path, "npy", builders=4, rounds=2)
     assert tally.broken == []
-    assert tally.counts["built"] + tally.counts["told"] == 8
+    assert tally.counts["built"] + tally.counts["refused"] == 8
 
 
 @pytest.mark.parametrize("storage", ["npy", "lmdb"])

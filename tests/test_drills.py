@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import REPO
+from program import command
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or (shutil.which("cc") is None and "CI" not in os.environ),
@@ -18,13 +18,12 @@ pytestmark = pytest.mark.skipif(
 KILLS = ("kills", "--random", "5", "--format", "npy")
 POWER_LOSS = ("powerloss", "--states", "25", "--format", "lmdb")
 FULL_DISK = ("fulldisk", "--step", "65536", "--format", "hdf5")
-NEXT_BUILD = ("--scene", "next build")
+NEXT_BUILD = ("--case", "next build")
 
 
 def drill(name: str, *options: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": f"{REPO / 'tools'}{os.pathsep}{REPO}"}
-    command = [sys.executable, "-m", f"drills.{name}", *options]
-    return subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    argv = command(f"drills.{name}", *options)
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +38,7 @@ def drill(name: str, *options: str) -> subprocess.CompletedProcess[str]:
     ],
     ids=["kills", "powerloss", "fulldisk", "long-kills", "long-powerloss", "long-fulldisk"],
 )
-def test_a_pack_is_as_before_or_as_after(options: tuple[str, ...], struck: int, commands: int) -> None:
+def test_a_pack_is_in_the_state_before_or_after(options: tuple[str, ...], struck: int, commands: int) -> None:
     done = drill(*options)
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()[1:]]
@@ -57,7 +56,7 @@ def test_a_pack_is_as_before_or_as_after(options: tuple[str, ...], struck: int, 
     ids=["in-place", "files"],
 )
 def test_a_drill_finds_a_missing_safeguard(options: tuple[str, ...]) -> None:
-    done = drill(*options, "--format", "npy", "--scene", "rollback")
+    done = drill(*options, "--format", "npy", "--case", "rollback")
     assert done.returncode == 1, done.stdout
     assert "rollback" in done.stderr
     assert "manifest.json" in done.stderr, done.stderr

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import REPO, RawFolder
-from make_golden import GOLDEN
+from golden import GOLDEN
 
 LABELS = ("onehot", "index")
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from drills.damage import Worker
-from drills.targets import HEADROOM, Target, make_targets, mutated
+from drills.damaged_packs import Worker
+from drills.fuzz_targets import HEADROOM, Target, make_targets, mutated
 
 CHANGES = 250
 TARGETS = (

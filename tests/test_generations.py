@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from conftest import RawFolder, examples, make_raw, run
 from drills.histories import change
-from drills.tiny import age
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scenes.tiny import age
 from test_reuse import built
 
 from packer.cli.log import LOG, publishing

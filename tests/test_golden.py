@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import run
-from make_golden import GOLDEN, SPLITS, golden_image, golden_label, request
+from golden import GOLDEN, SPLITS, golden_image, golden_label, request
 
 from packer.build import build
 from packer.plan.make_plan import make_plan

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import pack, run
-from drills.damage import BROKEN, DAMAGES, MISSED, Worker, drill, make_pack, workers
+from drills.damaged_packs import BROKEN, DAMAGES, MISSED, Worker, drill, make_pack, workers
 
 from packer.packs.verify import verify
 from readers import DamagedError, RequestError, open_dataset
@@ -716,7 +716,7 @@ def test_digests_cover_the_table_and_every_format(honest: dict[str, Path], tmp_p
         open_dataset(out, verify="crc")  # type: ignore[arg-type]
 
 
-# --- the short form of tools/drills/damage.py ---
+# --- the short form of tools/drills/damaged_packs.py ---
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import pytest
 from conftest import COLOURS, opencv_rgb, scene
-from drills.bitflips import KINDS, REFUSED, drill
+from drills.damaged_pictures import KINDS, REFUSED, drill
 from handmade import bmp, bmp_with_alpha, chunk, encoded_as, exif, jpeg_with, png, tiff, webp_chunks
 from numpy.typing import NDArray
 

@@ -30,4 +30,4 @@ def test_a_public_set_packs_right_or_says_why_not(shared_data: Path, tmp_path: P
 
 def test_the_page_of_public_sets_names_them_all() -> None:
     page = (REPO / "docs" / "measured" / "public_sets.md").read_text()
-    assert [one.name for one in SETS if f"| {one.name} |" not in page] == []
+    assert [data_set.name for data_set in SETS if f"| {data_set.name} |" not in page] == []

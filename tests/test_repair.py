@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from conftest import COLOURS, RawFolder, make_raw, run, scene, write_png
 from drills.published import published
-from drills.tiny import SHARDS as SMALL
-from drills.tiny import age
+from scenes.tiny import SHARDS as SMALL
+from scenes.tiny import age
 from test_reuse import built
 
 from readers.contract.manifest import STORAGES

@@ -13,9 +13,10 @@ import pytest
 from conftest import RawFolder, examples, make_raw, run, scene, write_png
 from drills.histories import History, differing_night, histories
 from drills.published import published
-from drills.tiny import LONG_AGO, age
-from drills.tiny import SHARDS as SMALL
 from hypothesis import given, settings
+from scenes.pictures import LONG_AGO
+from scenes.tiny import SHARDS as SMALL
+from scenes.tiny import age
 
 from packer.publish.target import STAMPS
 from packer.shards.stamps import SUFFIX, ShardStamps, load_stamps

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPO, pack, run
+from program import command
 
 from readers import open_dataset
 from readers.contract.manifest import STORAGES
@@ -34,8 +35,8 @@ def test_the_samples_hold_what_their_page_states(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("formats", [("npy",), pytest.param(STORAGES, marks=pytest.mark.long)], ids=["npy", "all"])
 def test_the_demo_packs_verifies_reads_and_compares(tmp_path: Path, formats: tuple[str, ...]) -> None:
-    command = [sys.executable, str(REPO / "tools" / "demo.py"), "--out", str(tmp_path / "demo"), "--rounds", "1"]
-    done = subprocess.run([*command, "--formats", *formats], capture_output=True, text=True, check=False)
+    argv = command("demo", "--out", tmp_path / "demo", "--rounds", 1, "--formats", *formats)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for storage in ("raw files", *formats):
         assert re.search(rf"^{storage}\s+[\d.]+ MB", done.stdout, re.MULTILINE), done.stdout

@@ -1,4 +1,4 @@
-"""The short form of the soak drill: a few nights in one process leave no descriptor, no memory and no file behind."""
+"""The short form of the soak drill: a few nights in one process leave no open file, no memory and no file behind."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def test_nights_leave_nothing_behind(tmp_path: Path) -> None:
     assert last.files > 0
 
 
-def test_what_grows_is_seen() -> None:
-    one = Report(1, Use(10, 1000), Use(10, 1000), 5, 100, ())
-    assert is_flat(one, replace(one, packer=Use(9, 1099)))
-    assert not is_flat(one, replace(one, packer=Use(11, 1000)))
-    assert not is_flat(one, replace(one, reader=Use(10, 1101)))
-    assert not is_flat(one, replace(one, unneeded=("shards/x",)))
+def test_growth_is_found() -> None:
+    first = Report(1, Use(10, 1000), Use(10, 1000), 5, 100, ())
+    assert is_flat(first, replace(first, packer=Use(9, 1099)))
+    assert not is_flat(first, replace(first, packer=Use(11, 1000)))
+    assert not is_flat(first, replace(first, reader=Use(10, 1101)))
+    assert not is_flat(first, replace(first, unneeded=("shards/x",)))

@@ -23,7 +23,7 @@ from conftest import HANG, RawFolder, make_raw, run
 from drills.histories import change
 from drills.processes import start
 from drills.published import published
-from drills.tiny import age
+from scenes.tiny import age
 from test_reuse import built
 from test_verify import flip
 from torch.utils.data import DataLoader

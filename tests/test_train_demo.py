@@ -1,10 +1,9 @@
-"""The training before and after, in short: the same batches, the same losses bit for bit, and every row told."""
+"""The short form of the training on raw files and on a pack: the same batches, the same losses bit for bit."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import subprocess
 import sys
@@ -16,13 +15,14 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import REPO, make_raw, write_png
-from train_demo.contenders import Setting, raw_files, same_batches
-from train_demo.contenders import pack as packed_rows
-from train_demo.duel import Duel
+from conftest import make_raw, write_png
+from program import command
+from train_demo.comparison import Comparison
 from train_demo.packed import Packed, pack
-from train_demo.raw import RawPairs
-from train_demo.timing import Step, Watch
+from train_demo.pipelines import Setup, raw_files, same_batches
+from train_demo.pipelines import pack as packed_rows
+from train_demo.raw_pairs import RawPairs
+from train_demo.step_times import Step, StepTimer
 from train_demo.training import Epoch
 
 from readers import to_device
@@ -32,10 +32,9 @@ SHORT = ("--size", "32x48", "--batch", "4", "--device", "cpu", "--pictures", "8"
 
 
 def demo(*options: object) -> subprocess.CompletedProcess[str]:
-    """Run it as a user would, with the code of this checkout."""
-    command = [sys.executable, "-m", "train_demo", *map(str, options)]
-    environment = {**os.environ, "PYTHONPATH": f"{REPO / 'tools'}:{REPO}"}
-    return subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    """Run it as a user would."""
+    argv = command("train_demo", *options)
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
 
 
 @pytest.fixture(scope="module")
@@ -46,18 +45,18 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_both_trainings_have_the_same_losses_bit_for_bit(out: Path) -> None:
     done = demo("--out", out, *SHORT, "--epochs", 2, "--width", 2, 3, "--workers", 0, 1, "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["decoding_ms"]["same"] == 1
-    assert [duel["width"] for duel in told["duels"]] == [2, 3]
-    for duel in told["duels"]:
-        raw, packed = ([epoch["losses"] for epoch in duel[who]["epochs"]] for who in ("raw", "pack"))
+    document = json.loads(done.stdout)
+    assert document["decoding_ms"]["same"] == 1
+    assert [entry["width"] for entry in document["duels"]] == [2, 3]
+    for entry in document["duels"]:
+        raw, packed = ([epoch["losses"] for epoch in entry[name]["epochs"]] for name in ("raw", "pack"))
         assert [len(losses) for losses in raw] == [2, 2]
         assert raw == packed
         assert raw[0] != raw[1]
-        assert set(duel["tried"]) == {"0", "1"}
-        assert duel["difference"] == 0
-        for who in ("raw", "pack"):
-            for epoch in duel[who]["epochs"]:
+        assert set(entry["tried"]) == {"0", "1"}
+        assert entry["difference"] == 0
+        for name in ("raw", "pack"):
+            for epoch in entry[name]["epochs"]:
                 assert 0 < epoch["waiting"] + epoch["finishing"] + epoch["computing"] <= epoch["seconds"]
     if find_spec("matplotlib"):
         assert (out / "train_demo.png").stat().st_size > 10_000
@@ -65,7 +64,7 @@ def test_both_trainings_have_the_same_losses_bit_for_bit(out: Path) -> None:
         assert "no picture: pip install matplotlib" in done.stderr
 
 
-def test_the_table_has_a_row_for_each_and_any_pack_will_do(out: Path) -> None:
+def test_the_table_has_a_row_for_each_pipeline_and_any_format_works(out: Path) -> None:
     options = ("--out", out / "lmdb", *SHORT, "--epochs", 1, "--width", 2, "--workers", 0)
     done = demo(out / "raw", *options, "--", "--format", "lmdb")
     assert done.returncode == 0, done.stderr
@@ -114,26 +113,26 @@ def test_raw_files_are_loaded_as_they_are_packed(
         assert all(mine.equal(theirs) for mine, theirs in zip(loaded[row], packed.dataset[row], strict=True))
 
 
-def test_batches_that_differ_are_found_out(colours: Path, tmp_path: Path) -> None:
+def test_batches_that_differ_are_found(colours: Path, tmp_path: Path) -> None:
     packed = pack(colours, tmp_path / "out", "16x32", (), "train")
-    setting = Setting(packed, torch.device("cpu"), 2, 1)
-    assert same_batches([raw_files(setting, 0), packed_rows(setting)]) == 2
+    setup = Setup(packed, torch.device("cpu"), 2, 1)
+    assert same_batches([raw_files(setup, 0), packed_rows(setup)]) == 2
     first, second, *rest = packed.pieces
     swapped = Packed(packed.raw, packed.recipe, (second, first, *rest), packed.dataset, None)
     with pytest.raises(SystemExit, match="the images differ"):
-        same_batches([raw_files(Setting(swapped, setting.device, 2, 1), 0), packed_rows(setting)])
+        same_batches([raw_files(Setup(swapped, setup.device, 2, 1), 0), packed_rows(setup)])
     with pytest.raises(SystemExit, match="choose a smaller --batch"):
-        same_batches([packed_rows(Setting(packed, setting.device, 6, 1))])
+        same_batches([packed_rows(Setup(packed, setup.device, 6, 1))])
 
 
 @pytest.mark.parametrize(("loss", "difference"), [(1.0, 0), (1.5, 0.5), (math.nan, math.inf)])
-def test_the_largest_difference_of_losses_is_told(loss: float, difference: float) -> None:
+def test_the_largest_difference_of_losses_is_reported(loss: float, difference: float) -> None:
     step = Step(0, 0, 1)
     first, second = (Epoch(losses, 1, 1, (step, step)) for losses in ((1.0, 1.0), (1.0, loss)))
-    assert Duel(8, 1, {0: 1}, (first,), (second,)).difference == difference
+    assert Comparison(8, 1, {0: 1}, (first,), (second,)).difference == difference
 
 
-def test_waiting_finishing_and_computing_are_told_apart() -> None:
+def test_waiting_finishing_and_computing_are_measured_separately() -> None:
     def slow() -> Iterator[Any]:
         for _ in range(3):
             time.sleep(0.03)
@@ -143,13 +142,13 @@ def test_waiting_finishing_and_computing_are_told_apart() -> None:
         time.sleep(0.02)
         return images, labels
 
-    watch = Watch(to_device(slow(), "cpu", augment=augment), torch.device("cpu"))
+    timer = StepTimer(to_device(slow(), "cpu", augment=augment), torch.device("cpu"))
     started = time.perf_counter()
-    for _ in watch:
+    for _ in timer:
         time.sleep(0.01)
     seconds = time.perf_counter() - started
-    steps = watch.steps()
+    steps = timer.steps()
     assert len(steps) == 3
     for part, least in (("waiting", 0.09), ("finishing", 0.06), ("computing", 0.03)):
         assert sum(getattr(step, part) for step in steps) >= least
-    assert sum(one.waiting + one.finishing + one.computing for one in steps) <= seconds
+    assert sum(step.waiting + step.finishing + step.computing for step in steps) <= seconds

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from conftest import HANG, RawFolder, make_raw, pack, run
 from drills.processes import orphans
-from drills.workers import drill
+from drills.worker_crashes import drill
 
 from packer.errors import EngineError
 from packer.plan.make_plan import make_plan

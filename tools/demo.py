@@ -1,8 +1,10 @@
-"""The demo: pack the sample scenes in every format, verify them, read shuffled epochs, compare with the raw files."""
+"""Pack the sample scenes in every format, verify them, read shuffled epochs, compare with reading the raw files.
+
+tools/run demo [--out FOLDER] [--rounds 15]
+"""
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import statistics
@@ -14,6 +16,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from program import REPO, SAMPLES, parser
+from tables import aligned
 from torch.utils.data import DataLoader, Dataset
 
 from packer.classes.load import read_table
@@ -25,15 +29,13 @@ from readers import open_dataset
 from readers.contract.manifest import STORAGES
 from readers.contract.onehot import expand
 
-REPO = Path(__file__).resolve().parent.parent
-RAW = REPO / "data_samples" / "raw"
 BATCH = 8
 
 
 class RawFiles(Dataset[Any]):
-    """What training does without a pack: decode the image and the label of each sample, in every epoch.
+    """The data set of a training without a pack: it decodes the image and the label of a sample in every epoch.
 
-    With the packer's own decoders and its table look-up, which are faster than what people mostly write.
+    It uses the packer's own decoders and table look-up, which are faster than those of most training scripts.
     """
 
     def __init__(self, raw: Path, split: str) -> None:
@@ -54,16 +56,16 @@ class RawFiles(Dataset[Any]):
 
 
 def packer(*arguments: str) -> str:
-    """Run the command as a user would; show it and what it says."""
+    """Run the command as a user would. Print it and return its output."""
     print("$ packer", *arguments, flush=True)
     done = subprocess.run([sys.executable, "-m", "packer", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(f"{done.stdout}{done.stderr}packer ended with {done.returncode}")
+        sys.exit(f"{done.stdout}{done.stderr}packer exited with {done.returncode}")
     return done.stdout.strip()
 
 
 def epoch_rate(dataset: Dataset[Any]) -> float:
-    """Samples per second of one shuffled epoch through the stock DataLoader."""
+    """Return the samples per second of one shuffled epoch through the stock DataLoader."""
     loader = DataLoader(dataset, batch_size=BATCH, shuffle=True)
     started = time.perf_counter()
     samples = sum(len(images) for images, _ in loader)
@@ -71,7 +73,7 @@ def epoch_rate(dataset: Dataset[Any]) -> float:
 
 
 def rates(datasets: dict[str, Dataset[Any]], rounds: int) -> dict[str, float]:
-    """The median of several epochs of each, taken in turns, so that a busy moment hits all alike."""
+    """Return the median rate of each data set. They take turns, so a busy moment of the machine hits all of them."""
     measured: dict[str, list[float]] = {name: [] for name in datasets}
     for number in range(rounds + 1):
         for name, dataset in datasets.items():
@@ -81,39 +83,37 @@ def rates(datasets: dict[str, Dataset[Any]], rounds: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in measured.items()}
 
 
-def size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+def megabytes(folder: Path) -> str:
+    return f"{sum(path.stat().st_size for path in folder.rglob('*') if path.is_file()) / 1e6:.1f} MB"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=REPO / "demo", help="where the packs go (default: demo/)")
-    parser.add_argument("--rounds", type=int, default=15, help="epochs to read from each")
-    parser.add_argument("--formats", nargs="+", choices=STORAGES, default=STORAGES, help="which formats (default: all)")
-    options = parser.parse_args()
+    command = parser(__doc__)
+    command.add_argument("--out", type=Path, default=REPO / "demo", help="folder of the packs (default: demo/)")
+    command.add_argument("--rounds", type=int, default=15, help="epochs to read from each")
+    command.add_argument("--formats", nargs="+", choices=STORAGES, default=STORAGES, help="default: all")
+    options = command.parse_args()
     shutil.rmtree(options.out, ignore_errors=True)
     built = {}
     for storage in options.formats:
         out = str(options.out / storage)
-        built[storage] = json.loads(packer("build", "--quiet", "--json", "--format", storage, str(RAW), out))
+        built[storage] = json.loads(packer("build", "--quiet", "--json", "--format", storage, str(SAMPLES), out))
         print(packer("verify", "--quiet", out))
     torch.set_num_threads(1)  # collating a batch in several threads is no faster, and much slower on a busy machine
-    datasets: dict[str, Dataset[Any]] = {"raw files": RawFiles(RAW, "train")}
+    datasets: dict[str, Dataset[Any]] = {"raw files": RawFiles(SAMPLES, "train")}
     datasets |= {storage: open_dataset(options.out / storage, split="train") for storage in options.formats}
     read = rates(datasets, options.rounds)
-    print(f"\n{'format':<10} {'on disk':>10} {'build/s':>9} {'read/s':>9} {'to raw':>8}")
-    print(f"{'raw files':<10} {size(RAW) / 1e6:>7.1f} MB {'':>9} {read['raw files']:>9.0f} {'1.0x':>8}")
+    table = [("format", "on disk", "build/s", "read/s", "to raw")]
+    table += [("raw files", megabytes(SAMPLES), "", f"{read['raw files']:.0f}", "1.0x")]
     for storage in options.formats:
         build_rate = built[storage]["pairs"] / built[storage]["seconds"]
-        gain = f"{read[storage] / read['raw files']:.1f}x"
-        on_disk = size(options.out / storage) / 1e6
-        print(f"{storage:<10} {on_disk:>7.1f} MB {build_rate:>9.0f} {read[storage]:>9.0f} {gain:>8}")
+        gain = read[storage] / read["raw files"]
+        table += [
+            (storage, megabytes(options.out / storage), f"{build_rate:.0f}", f"{read[storage]:.0f}", f"{gain:.1f}x")
+        ]
+    print("", *aligned(table), sep="\n")
     print(f"samples per second; DataLoader(batch_size={BATCH}, shuffle=True), median of {options.rounds} epochs")
-    print("\nWhat to write next:\n")
+    print("\nThe next lines of a training script:\n")
     print("    import torch; from readers import open_dataset")
     print(f'    train = open_dataset("{options.out / options.formats[-1]}", split="train")')
     print("    loader = torch.utils.data.DataLoader(train, batch_size=16, shuffle=True)")
-
-
-if __name__ == "__main__":
-    main()

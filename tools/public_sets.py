@@ -1,9 +1,9 @@
-"""Pack real public data sets, and compare the label pixels of each with what another decoder counts.
+"""Pack real public data sets, and compare the label pixels of each with the counts of another decoder.
 
-    python tools/public_sets.py SETS [OUT.md]      SETS: the folder that holds the sets, each as published
+    tools/run public_sets SETS [OUT.md]      SETS: the folder that holds the sets, each as published
 
-Every label of a pair is counted by Pillow and a plain table look-up, and where an EXPECT.json lies among the sets, by
-what that says too. A difference is an error.
+Pillow and a plain table look-up count every label. If there is an EXPECT.json among the sets, its counts are compared,
+too. Exits 1 if any count differs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
+from program import parser
+from tables import markdown
 
 from packer.cli import main as packer
 from readers.contract.manifest import Manifest
@@ -38,27 +40,21 @@ published. Some are the test data that datumaro and torchgeo ship in their true 
 shown and `--size native --labels index`. The label pixels of every class are then compared with what Pillow decodes and
 a plain look-up counts. "= EXPECT": an independent count was the same, too.
 
-| data set | options | pairs | left out | label pixels |
-|---|---|---|---|---|
 """
-REFUSED = """
-## Refused
-
-| data set | options | why |
-|---|---|---|
-"""
+PACKED = ("data set", "options", "pairs", "left out", "label pixels")
+REFUSED = ("data set", "options", "why")
 
 
 @dataclass(frozen=True)
 class Set:
-    """A data set: where it lies, how it is packed, and what EXPECT.json calls it."""
+    """A data set: its folder, the options of the build, and its names in EXPECT.json."""
 
     name: str
     folder: str
     options: str = ""
     expect: tuple[str, ...] = ()
     pairs: int = 0
-    """How many it has; 0 where it is to be refused."""
+    """The expected number of pairs; 0 if the build must refuse the set."""
 
 
 CAMVID = "--image 'images_prepped_{split}/{key}' --label 'annotations_prepped_{split}/{key}'"
@@ -129,47 +125,55 @@ SETS = (
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    options = parser(__doc__)
+    options.add_argument("sets", type=Path)
+    options.add_argument("out", type=Path, nargs="?")
+    chosen = options.parse_args()
+    folder: Path = chosen.sets
     facts = folder / "EXPECT.json"
     expected = json.loads(facts.read_text()) if facts.is_file() else {}
-    packed, refused, wrong = [], [], 0
-    for one in SETS:
+    packed, refused, wrong = [PACKED], [REFUSED], 0
+    for data_set in SETS:
         with tempfile.TemporaryDirectory() as out:
-            answer = build(folder / one.folder, one.options, Path(out) / "out")
-            told = f"`{one.options}`".replace("|", "\\|") if one.options else "none"
+            answer = build(folder / data_set.folder, data_set.options, Path(out) / "out")
+            shown = f"`{data_set.options}`".replace("|", "\\|") if data_set.options else "none"
             if isinstance(answer, str):
-                refused.append(f"| {one.name} | {told} | {plain(answer)} |")
-                wrong += one.pairs > 0
+                refused.append((data_set.name, shown, first_lines(answer)))
+                wrong += data_set.pairs > 0
                 continue
-            verdict = compare(folder / one.folder, Path(out) / "out", one, expected)
-        wrong += "differ" in verdict or answer["pairs"] - len(answer["rejects"]) != one.pairs
+            verdict = compare(folder / data_set.folder, Path(out) / "out", data_set, expected)
+        wrong += "differ" in verdict or answer["pairs"] - len(answer["rejects"]) != data_set.pairs
         left_out = [*answer["missing"], *(f"{reject['key']}: {reject['reason']}" for reject in answer["rejects"])]
         left = "; ".join(left_out[:3]) + (f"; … {len(left_out)} in all" if len(left_out) > 3 else "") or "none"
-        packed.append(f"| {one.name} | {told} | {answer['pairs'] - len(answer['rejects'])} | {left} | {verdict} |")
-    page = HEAD + "\n".join(packed) + "\n" + REFUSED + "\n".join(refused) + "\n"
-    if len(sys.argv) > 2:
-        Path(sys.argv[2]).write_text(page)
+        packed.append((data_set.name, shown, str(answer["pairs"] - len(answer["rejects"])), left, verdict))
+    page = (
+        HEAD
+        + "\n".join([*markdown(packed, padded=False), "", "## Refused", "", *markdown(refused, padded=False)])
+        + "\n"
+    )
+    if chosen.out:
+        chosen.out.write_text(page)
     sys.stdout.write(page)
-    sys.exit(f"{wrong} sets are not as they should be" if wrong else 0)
+    sys.exit(f"{wrong} sets differ from the expected" if wrong else 0)
 
 
 def build(raw: Path, options: str, out: Path) -> Any:
-    """The summary of `packer build`, or what it said instead."""
+    """Return the summary of `packer build` as JSON, or the text of its error."""
     words = [word.replace("{set}", str(raw)) for word in shlex.split(f"{NATIVE} {options}")]
-    said, complained = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+    summary, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(summary), contextlib.redirect_stderr(errors):
         code = packer.main(["build", "--quiet", "--json", *words, str(raw), str(out)], standalone_mode=False)
-    return json.loads(said.getvalue()) if not code else complained.getvalue().replace(str(raw), ".")
+    return json.loads(summary.getvalue()) if not code else errors.getvalue().replace(str(raw), ".")
 
 
-def plain(words: str) -> str:
-    """The first lines of an error, for a cell of a table."""
+def first_lines(words: str) -> str:
+    """Return the first lines of an error for a cell of a table."""
     lines = [line.strip().removeprefix("packer: ") for line in words.splitlines() if not line.startswith("finding")]
     return " ".join(lines[:3]).replace("|", "\\|")[:300]
 
 
-def compare(raw: Path, out: Path, one: Set, expected: dict[str, Any]) -> str:
-    """Whether the pixels of each class are as many as others count."""
+def compare(raw: Path, out: Path, data_set: Set, expected: dict[str, Any]) -> str:
+    """Compare the pixels of each class with the counts of Pillow and of EXPECT.json, in words."""
     manifest = Manifest.load(out)
     counted: Counter[str] = Counter()
     for path in labels_packed(raw, out):
@@ -177,9 +181,9 @@ def compare(raw: Path, out: Path, one: Set, expected: dict[str, Any]) -> str:
     packed = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
     packed[""] = manifest.pixels.ignored
     words = "= Pillow" if counted == +Counter(packed) else f"differ: {counted} by Pillow, {packed} packed"
-    if one.expect:
+    if data_set.expect:
         sums: Counter[int] = Counter()
-        for name in one.expect:
+        for name in data_set.expect:
             sums.update({int(value): pixels for value, pixels in expected[name]["index_hist"].items()})
         wanted: Counter[str] = Counter()
         for value, pixels in sums.items():
@@ -189,7 +193,7 @@ def compare(raw: Path, out: Path, one: Set, expected: dict[str, Any]) -> str:
 
 
 def labels_packed(raw: Path, out: Path) -> Iterator[Path]:
-    """The label file of every row, found by the SHA-256 that the receipts have of it."""
+    """Yield the label file of every row, found by its SHA-256 in the receipts."""
     files = {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in raw.rglob("*") if path.is_file()}
     for path in (out / "shards").glob(f"*{SUFFIX}"):
         receipt = Receipt.load(path)
@@ -198,7 +202,7 @@ def labels_packed(raw: Path, out: Path) -> Iterator[Path]:
 
 
 def count(path: Path, manifest: Manifest) -> Counter[str]:
-    """The pixels of each class in a label, by Pillow and a dictionary; "" is what is ignored."""
+    """Count the pixels of each class in a label with Pillow and a dictionary. The name of ignored pixels is ""."""
     rules, counts = manifest.recipe["label_rules"], Counter[str]()
     with Image.open(path) as picture:
         for source, pixels in read_sources(picture, rules):
@@ -207,7 +211,7 @@ def count(path: Path, manifest: Manifest) -> Counter[str]:
 
 
 def read_sources(picture: Image.Image, rules: dict[str, Any]) -> Iterator[tuple[int | tuple[int, ...], int]]:
-    """Every value or colour of a label with its pixels, as its codec understands it."""
+    """Yield every value or colour of a label with its number of pixels, as the codec of the label reads it."""
     codec, divisor = rules["codec"], rules["divisor"]
     if codec in ("colour", "ade20k") or (codec == "auto" and picture.mode == "RGB"):
         colours = Counter(map(tuple, np.asarray(picture.convert("RGB")).reshape(-1, 3).tolist()))
@@ -227,22 +231,18 @@ def class_of(manifest: Manifest, source: int | tuple[int, ...], rules: dict[str,
         return manifest.classes.names[source]
     if isinstance(source, int):
         return class_of_value(manifest, source)
-    for one in manifest.classes.classes:
-        if source in one.colours:
-            return one.name
+    for known in manifest.classes.classes:
+        if source in known.colours:
+            return known.name
     if source in manifest.classes.ignored_colours or rules["unknown"] == "ignore":
         return ""
-    assert rules["unknown"] == "nearest", f"{source} is of no class"
-    drawn = [(colour, one.name) for one in manifest.classes.classes for colour in one.colours]
-    return min(drawn, key=lambda known: sum((a - b) ** 2 for a, b in zip(known[0], source, strict=False)))[1]
+    assert rules["unknown"] == "nearest", f"{source} is in no class"
+    colours = [(colour, known.name) for known in manifest.classes.classes for colour in known.colours]
+    return min(colours, key=lambda entry: sum((a - b) ** 2 for a, b in zip(entry[0], source, strict=False)))[1]
 
 
 def class_of_value(manifest: Manifest, value: int) -> str:
-    owners = [one.name for one in manifest.classes.classes if value in one.values]
+    owners = [known.name for known in manifest.classes.classes if value in known.values]
     if owners or value in manifest.classes.ignored_values:
         return owners[0] if owners else ""
-    return f"{value}, which is of no class"
-
-
-if __name__ == "__main__":
-    main()
+    return f"{value}, which is in no class"

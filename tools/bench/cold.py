@@ -1,14 +1,13 @@
-"""Benchmark: random rows of a pack that is not in memory, next to the rate at which the disk gives its files in order.
+"""Random rows of a pack that is not in memory, next to the rate at which the disk delivers its files in order.
 
-    PYTHONPATH=tools python -m bench.cold [--gib 4] [--rounds 3] [--format npy] [--keep FOLDER]
+    tools/run bench.cold [--gib 4] [--rounds 3] [--format npy] [--keep FOLDER]
 
-Before each pass the pack is taken out of the page cache, and what is left there is counted. The reference reads the
-files in order, past the page cache (O_DIRECT), with four requests under way. The rates are of the rows' bytes.
+Before each pass the pack is dropped from the page cache, and the rest that stays there is counted. The reference reads
+the files in order, past the page cache (O_DIRECT), with four requests at a time. Rates are of the bytes of the rows.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import mmap
 import os
@@ -20,45 +19,53 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from program import parser
+from scenes.noise import make_blocks
+from tables import aligned
 
 from bench import reading
 from readers import open_dataset
 from readers.contract.manifest import SHARDS, STORAGES
 
 BLOCK, DEPTH = 4 << 20, 4
-"""The reference's requests: their size, and how many are under way."""
+"""The size of the requests of the reference, and how many are under way at a time."""
 MOST_LEFT = 0.01
-"""A pass begins with no larger share of the pack in memory."""
+"""The largest share of the pack that may be in memory when a pass begins."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gib", type=float, default=4)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--format", choices=STORAGES, default="npy")
-    parser.add_argument("--keep", type=Path, help="Where the data is made, and left for the next time.")
-    chosen = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--gib", type=float, default=4)
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--format", choices=STORAGES, default="npy")
+    options.add_argument("--keep", type=Path, metavar="FOLDER", help="make the data there and keep it for the next run")
+    chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        root = chosen.keep or Path(temporary)
-        pack = root / f"cold-{chosen.format}-{chosen.gib:g}"
-        if not pack.is_dir():
-            make(root, pack, chosen.format, int(chosen.gib * 2**30))
-        files = sorted(path for path in (pack / SHARDS).iterdir() if path.suffix != ".json")
+        pack = large_pack(chosen.keep or Path(temporary), chosen.format, chosen.gib)
+        files = shard_files(pack)
         size = sum(path.stat().st_size for path in files)
         print(f"{chosen.format}, {len(open_dataset(pack))} rows, {size / 2**30:.2f} GiB in {len(files)} files")
-        report(measured(contenders(pack, files), files, chosen.rounds))
+        print("", *aligned(rate_table(measure(ways_to_read(pack, files), files, chosen.rounds))), sep="\n")
 
 
-def make(root: Path, pack: Path, storage: str, size: int) -> None:
-    pairs = size // (4 * reading.SIDE**2)
-    raw = root / f"cold-raw-{pairs}"
-    if not raw.is_dir():
-        reading.raw(raw, pairs, (reading.SIDE, reading.SIDE), np.random.default_rng(1))
-    reading.build(raw, pack, storage)
+def large_pack(root: Path, storage: str, gib: float) -> Path:
+    """Return a pack of so many GiB, and make it if it does not exist."""
+    pack = root / f"cold-{storage}-{gib:g}"
+    if not pack.is_dir():
+        pairs = int(gib * 2**30) // (4 * reading.SIDE**2)
+        raw = root / f"cold-raw-{pairs}"
+        if not raw.is_dir():
+            make_blocks(raw, pairs, (reading.SIDE, reading.SIDE), reading.CLASSES, np.random.default_rng(1))
+        reading.build(raw, pack, storage)
+    return pack
 
 
-def contenders(pack: Path, files: list[Path]) -> dict[str, Callable[[], int]]:
-    """Each a pass that returns the bytes it delivered; the first is the reference."""
+def shard_files(pack: Path) -> list[Path]:
+    return sorted(path for path in (pack / SHARDS).iterdir() if path.suffix != ".json")
+
+
+def ways_to_read(pack: Path, files: list[Path]) -> dict[str, Callable[[], int]]:
+    """Return the candidates by name. A pass returns the bytes that it delivered. The first is the reference."""
     return {
         "direct, in order, 4 under way": lambda: sum(direct(files)),
         "loader, random": lambda: looped(pack),
@@ -90,27 +97,27 @@ def looped(pack: Path, shuffle: str | bool = True, **options: bool) -> int:
 
 
 def one_by_one(pack: Path) -> int:
-    """An eighth of the rows, as a plain loop reads them."""
+    """Read an eighth of the rows one by one, as a plain loop does."""
     dataset = open_dataset(pack)
     rows = np.random.default_rng(time.time_ns()).permutation(len(dataset))[: len(dataset) // 8].tolist()
     return sum(part.nbytes for row in rows for part in dataset[row])
 
 
-def measured(table: dict[str, Callable[[], int]], files: list[Path], rounds: int) -> dict[str, list[float]]:
-    """Bytes per second of each in each round."""
+def measure(table: dict[str, Callable[[], int]], files: list[Path], rounds: int) -> dict[str, list[float]]:
+    """Return the bytes per second of each candidate in each round."""
     rates: dict[str, list[float]] = {name: [] for name in table}
     for _ in range(rounds):
-        for name, act in table.items():
-            forget(files)
+        for name, read_all in table.items():
+            drop_from_cache(files)
             started = time.perf_counter()
-            done = act()
+            done = read_all()
             rates[name].append(done / (time.perf_counter() - started))
             print(f"  {name:32}{rates[name][-1] / 1e6:8.0f} MB/s   PSS {pss() >> 20} MiB", flush=True)
     return rates
 
 
-def forget(files: list[Path]) -> None:
-    """Take the files out of the page cache, and see that they are."""
+def drop_from_cache(files: list[Path]) -> None:
+    """Drop files from the page cache, and check that they are gone."""
     for path in files:
         handle = os.open(path, os.O_RDONLY)
         os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -121,7 +128,7 @@ def forget(files: list[Path]) -> None:
 
 
 def resident(path: Path) -> int:
-    """How many bytes of a file are in memory."""
+    """Return the number of bytes of a file that are in memory."""
     libc = ctypes.CDLL(None)
     data = np.memmap(path, np.uint8, "r")
     pages = -(-len(data) // mmap.PAGESIZE)
@@ -133,21 +140,24 @@ def resident(path: Path) -> int:
 
 
 def pss() -> int:
-    """This process's share of the memory it uses."""
-    for line in Path("/proc/self/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) << 10
-    raise SystemExit("the kernel does not tell the PSS")
+    """Return the proportional memory (PSS) of this process in bytes."""
+    for row in Path("/proc/self/smaps_rollup").read_text().splitlines():
+        if row.startswith("Pss:"):
+            return int(row.split()[1]) << 10
+    raise SystemExit("/proc/self/smaps_rollup has no line Pss:")
 
 
-def report(rates: dict[str, list[float]]) -> None:
+def rate_table(rates: dict[str, list[float]]) -> list[tuple[str, ...]]:
+    """Return the rates of all candidates, and their ratios to the first in the same round."""
     reference = next(iter(rates.values()))
-    print(f"\n{'':32}{'MB/s':>8}{'least':>8}{'most':>8}{'ratio':>8}{'least':>8}{'most':>8}")
+    table: list[tuple[str, ...]] = [("", "MB/s", "least", "most", "ratio", "least", "most")]
     for name, mine in rates.items():
-        ratios = [one / other for one, other in zip(mine, reference, strict=True)]
-        figures = "".join(f"{one / 1e6:8.0f}" for one in (statistics.median(mine), min(mine), max(mine)))
-        print(f"{name:32}{figures}{statistics.median(ratios):8.2f}{min(ratios):8.2f}{max(ratios):8.2f}")
-
-
-if __name__ == "__main__":
-    main()
+        ratios = [rate / other for rate, other in zip(mine, reference, strict=True)]
+        table.append(
+            (
+                name,
+                *(f"{rate / 1e6:.0f}" for rate in (statistics.median(mine), min(mine), max(mine))),
+                *(f"{ratio:.2f}" for ratio in (statistics.median(ratios), min(ratios), max(ratios))),
+            )
+        )
+    return table

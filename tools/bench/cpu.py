@@ -1,4 +1,4 @@
-"""CPU time of this process and of all that it started: what a pass costs, whoever else is using the machine."""
+"""The CPU time of this process and of all processes that it started, which other users of the machine do not change."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 TICK = os.sysconf("SC_CLK_TCK")
 PARENT, SPENT = 1, slice(11, 15)
-"""Places in /proc/PID/stat behind the name: the parent; user and system time, own and of children that have ended."""
+"""Indices in /proc/PID/stat after the name: the parent; user and system time, own and of children that have ended."""
 
 
 def cpu_seconds() -> float:
-    """So far, the living and the dead together."""
+    """Return the CPU time so far, of running and ended processes together."""
     known: dict[int, tuple[int, int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # ended meanwhile
+        with suppress(OSError):  # it has just ended
             fields = (folder / "stat").read_text().rpartition(") ")[2].split()
             known[int(folder.name)] = int(fields[PARENT]), sum(map(int, fields[SPENT]))
     family = {os.getpid()}

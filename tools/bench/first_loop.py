@@ -1,15 +1,14 @@
-"""Benchmark: one epoch of the loop that people write at first, next to one epoch of the pack of the same files.
+"""One epoch of the loop that people write at first, next to one epoch of a pack of the same files.
 
     tools/run bench.first_loop [--pairs 1260] [--side 512] [--workers 0 2] [--rounds 5] [--keep FOLDER]
 
 The loop decodes an image and a colour label with Pillow, compares the label with the colour of each of 12 classes, and
 lets PyTorch's DataLoader collate batches of 16. The pack holds the same pairs; its loader delivers the same tensors,
-images and one-hot planes, and also index labels. 32 rows prove that loop and pack deliver the same.
+images and one-hot planes, and also index labels. 32 rows of both are compared first.
 """
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import os
 import statistics
@@ -25,17 +24,22 @@ import cv2
 import numpy as np
 import torch
 from PIL import Image
+from program import parser
+from scenes.pictures import CLASS_TABLE, write_class_table, write_picture
+from scenes.squares import sample_scenes
+from scenes.street import Pixels
+from tables import line
 from torch.utils.data import DataLoader, Dataset
 
-from bench.contenders.pairs import Pixels, drawn, write_png
 from readers import open_dataset
 
 BATCH = 16
+WIDTHS = (-24, 10)
 COLOURS = np.array([[20 * number, 255 - 15 * number, (83 * number) % 256] for number in range(12)], np.uint8)
 
 
 class FirstLoop(Dataset[Any]):
-    """Decodes an image and its label, and makes a plane for each class."""
+    """A data set that decodes an image and its label, and makes a plane for each class."""
 
     def __init__(self, raw: Path) -> None:
         self.images = sorted((raw / "images").iterdir())
@@ -51,28 +55,28 @@ class FirstLoop(Dataset[Any]):
         return torch.from_numpy(image).permute(2, 0, 1), torch.from_numpy(planes.astype(np.uint8))
 
 
-def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Time an epoch of a naive loop and of a pack.")
-    parser.add_argument("--pairs", type=int, default=1260, help="default: %(default)s")
-    parser.add_argument("--side", type=int, default=512, help="height and width; default: %(default)s")
-    parser.add_argument(
-        "--workers", type=int, nargs="+", default=[0, 2], help="of the loop's DataLoader; default: %(default)s"
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--pairs", type=int, default=1260, help="default: %(default)s")
+    options.add_argument("--side", type=int, default=512, help="height and width; default: %(default)s")
+    options.add_argument(
+        "--workers", type=int, nargs="+", default=[0, 2], help="workers of the loop's DataLoader; default: %(default)s"
     )
-    parser.add_argument("--rounds", type=int, default=5, help="epochs of the pack; default: %(default)s")
-    parser.add_argument("--keep", type=Path, help="Keep the files in this folder for the next run.")
-    given = parser.parse_args(argv)
+    options.add_argument("--rounds", type=int, default=5, help="epochs of the pack; default: %(default)s")
+    options.add_argument("--keep", type=Path, metavar="FOLDER", help="make the data there and keep it for the next run")
+    chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        root = given.keep or Path(folder)
+        root = chosen.keep or Path(folder)
         raw, pack = root / "raw", root / "pack"
-        draw(raw, given.pairs, given.side)
+        draw(raw, chosen.pairs, chosen.side)
         build = [sys.executable, "-m", "packer", "build", "--labels", "index", "--quiet", str(raw), str(pack)]
         started = time.perf_counter()
         subprocess.run(build, check=True)
         built = time.perf_counter() - started
         now = datetime.datetime.now(datetime.timezone.utc)
         print(f"{now:%Y-%m-%d %H:%M} UTC; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-        print(f"{given.pairs} pairs of {given.side}x{given.side}, {len(COLOURS)} classes, batches of {BATCH}")
-        report(raw, pack, given.workers, given.rounds, built)
+        print(f"{chosen.pairs} pairs of {chosen.side}x{chosen.side}, {len(COLOURS)} classes, batches of {BATCH}")
+        report(raw, pack, chosen.workers, chosen.rounds, built)
 
 
 def report(raw: Path, pack: Path, workers: list[int], rounds: int, built: float) -> None:
@@ -83,16 +87,17 @@ def report(raw: Path, pack: Path, workers: list[int], rounds: int, built: float)
             sys.exit(f"row {row} of the pack is not what the loop decodes")
     for number in workers:
         seconds = epoch(DataLoader(naive, BATCH, shuffle=True, num_workers=number))
-        print(f"{f'loop, {number} workers':24}{seconds:9.2f} s")
-    print(f"{'packer build, once':24}{built:9.2f} s")
+        print(line((f"loop, {number} workers", f"{seconds:.2f} s"), WIDTHS))
+    print(line(("packer build, once", f"{built:.2f} s"), WIDTHS))
     for labels in ("onehot", "index"):
         loader = dataset.loader(BATCH, shuffle=True, labels=labels)
         times = [epoch(loader) for _ in range(rounds)]
-        print(f"{f'loader, {labels}':24}{statistics.median(times):9.2f} s   {min(times):.2f} to {max(times):.2f}")
+        median, extremes = f"{statistics.median(times):.2f} s", f"  {min(times):.2f} to {max(times):.2f}"
+        print(line((f"loader, {labels}", median), WIDTHS) + extremes)
 
 
 def epoch(batches: Iterable[Any]) -> float:
-    """Return the seconds that all batches took to come."""
+    """Return the time until all batches were delivered."""
     started = time.perf_counter()
     for _ in batches:
         pass
@@ -100,16 +105,17 @@ def epoch(batches: Iterable[Any]) -> float:
 
 
 def draw(raw: Path, count: int, side: int) -> None:
-    """Write pairs, no two alike: scenes that were shifted, with 12 classes, and a class table."""
-    if (raw / "class_dict.csv").is_file():
+    """Write pairs, no two alike: shifted scenes with 12 classes, and a class table."""
+    if (raw / CLASS_TABLE).is_file():
         return
-    scenes = [(resized(image, side), resized(twelve(label), side)) for image, label in drawn(count)]
+    scenes = [(resized(image, side), resized(twelve(label), side)) for image, label in sample_scenes(count)]
     for row in range(count):
         image, label = (np.roll(part, 7 * row, axis=1) for part in scenes[row % len(scenes)])
-        write_png(raw / "images" / f"{row:05}.png", image[..., ::-1])
-        write_png(raw / "labels" / f"{row:05}.png", COLOURS[label][..., ::-1])
-    lines = [f"class {number},{red},{green},{blue}" for number, (red, green, blue) in enumerate(COLOURS)]
-    (raw / "class_dict.csv").write_text("\n".join(["name,r,g,b", *lines, ""]))
+        write_picture(raw / "images" / f"{row:05}.png", image)
+        write_picture(raw / "labels" / f"{row:05}.png", COLOURS[label])
+    write_class_table(
+        raw / CLASS_TABLE, [(f"class {number}", colour) for number, colour in enumerate(COLOURS.tolist())]
+    )
 
 
 def twelve(label: Pixels) -> Pixels:
@@ -123,7 +129,3 @@ def twelve(label: Pixels) -> Pixels:
 
 def resized(pixels: Pixels, side: int) -> Pixels:
     return np.asarray(cv2.resize(pixels, (side, side), interpolation=cv2.INTER_NEAREST), np.uint8)
-
-
-if __name__ == "__main__":
-    main()

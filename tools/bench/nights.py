@@ -1,13 +1,12 @@
-"""Benchmark: how long a night takes in which nothing changed, or one picture, in a data set of many small pictures.
+"""A nightly build in which nothing or one picture has changed, of a data set of many small pictures.
 
-    PYTHONPATH=tools python -m bench.nights [--pairs 50000] [--keep FOLDER]
+    tools/run bench.nights [--pairs 50000] [--keep FOLDER]
 
-The pictures are 16x16, so that what is measured is the bookkeeping: finding, comparing, reusing.
+The pictures are 16x16, so the bench measures the bookkeeping: finding, comparing, reusing.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import subprocess
@@ -16,66 +15,56 @@ import tempfile
 import time
 from pathlib import Path
 
-import cv2
-import numpy as np
+from program import parser
+from scenes.noise import write_noise
+from scenes.pictures import LONG_AGO
 
 LINKS = 30_000
-"""Files are links of few originals: a file system allows so many of each."""
+"""The number of links to one file. File systems limit it."""
+SIZE, CLASSES = (16, 16), 4
+KINDS = ("images", "labels")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--pairs", type=int, default=50_000)
-    parser.add_argument("--keep", type=Path, help="Where to work, and to leave everything.")
-    chosen = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--pairs", type=int, default=50_000)
+    options.add_argument("--keep", type=Path, metavar="FOLDER", help="work there and delete nothing")
+    chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         root = chosen.keep or Path(temporary)
         raw, out = root / "raw", root / "out"
         if not raw.is_dir():
-            make(raw, chosen.pairs)
+            make_linked_noise(raw, chosen.pairs)
         print(f"{2 * chosen.pairs:,} files, {chosen.pairs:,} pairs of 16x16")
         night("first build", raw, out)
         night("nothing changed", raw, out)
         night("nothing changed, --trust digest", raw, out, "--trust", "digest")
-        changed = raw / "images" / f"{chosen.pairs // 2:07}.png"
-        changed.unlink()
-        picture(changed, 999)
+        write_noise(raw, f"{chosen.pairs // 2:07}", SIZE, CLASSES, 999)
         night("one picture changed", raw, out)
 
 
-def make(raw: Path, pairs: int) -> None:
-    for kind in ("images", "labels"):
-        (raw / kind).mkdir(parents=True)
+def make_linked_noise(raw: Path, pairs: int) -> None:
+    """Make a raw folder of few pictures and many links to them."""
     for number in range(pairs):
-        origin = number - number % LINKS
-        for kind in ("images", "labels"):
-            path, first = raw / kind / f"{number:07}.png", raw / kind / f"{origin:07}.png"
-            if number == origin:
-                picture(path, number)
-                os.utime(path, (1_500_000_000, 1_500_000_000))
+        drawn = number - number % LINKS
+        if number == drawn:
+            write_noise(raw, f"{number:07}", SIZE, CLASSES, number)
+        for kind in KINDS:
+            path, first = raw / kind / f"{number:07}.png", raw / kind / f"{drawn:07}.png"
+            if number == drawn:
+                os.utime(path, (LONG_AGO, LONG_AGO))
             else:
                 os.link(first, path)
 
 
-def picture(path: Path, seed: int) -> None:
-    dice = np.random.default_rng(seed)
-    image = path.parent.name == "images"
-    pixels = dice.integers(0, 256 if image else 4, (16, 16, 3) if image else (16, 16), np.uint8)
-    cv2.imwrite(str(path), pixels)
-
-
-def night(what: str, raw: Path, out: Path, *options: str) -> None:
-    """One run of the command, as a user's cron job starts it."""
-    command = [sys.executable, "-m", "packer", "build", "--quiet", "--classes", "4", "--labels", "index"]
+def night(name: str, raw: Path, out: Path, *options: str) -> None:
+    """Run the command once, as the cron job of a user does."""
+    command = [sys.executable, "-m", "packer", "build", "--quiet", "--classes", str(CLASSES), "--labels", "index"]
     started = time.monotonic()
     done = subprocess.run(
         [*command, "--shard-size", "4MiB", *options, str(raw), str(out)], capture_output=True, text=True, check=False
     )
     seconds = time.monotonic() - started
     memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    words = done.stdout.strip().partition(": ")[2] or done.stderr[-300:]
-    print(f"{what:32}{seconds:7.1f} s   at most {memory:.0f} MiB   {words}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    summary = done.stdout.strip().partition(": ")[2] or done.stderr[-300:]
+    print(f"{name:32}{seconds:7.1f} s   at most {memory:.0f} MiB   {summary}", flush=True)

@@ -1,16 +1,15 @@
-"""Benchmark: how fast rows come out of a pack, next to a loop that only copies them; every contender in turn.
+"""Reading rows of a pack in every way, next to a loop that only copies them.
 
-    PYTHONPATH=tools python -m bench.reading [--rounds 7] [--only loader] [--keep FOLDER]
+    tools/run bench.reading [--rounds 7] [--only loader] [--keep FOLDER]
 
 1,200 pairs of 512x512 (uint8 image, 12 classes), batches of 16, shuffled, page cache warm. The copy loop is
-`torch.index_select` of mapped rows into one reused buffer, on all cores: what memory gives. Its rate in the same round
-is what each contender is divided by; the ratios are what counts. Each contender first proves its work: the sum of all
-bytes that it delivered must be that of the rows.
+`torch.index_select` of mapped rows into one reused buffer, on all cores: the speed of memory. The candidates take
+turns. The rate of each is divided by that of the copy loop in the same round, and these ratios are the result. In
+round 0 each candidate proves its work: the sum of all bytes that it delivers must be that of the rows.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import io
 import os
@@ -28,12 +27,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 
-# Where others use the machine too, threads of torch that spin while they wait make the copy loop crawl.
+# On a machine that is shared, threads of torch that spin while they wait slow the copy loop down.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
+from program import parser
+from scenes.noise import make_blocks
+from tables import aligned
 from torch.utils.data import DataLoader
 
 from readers import Order, SegDataset, SlotDataLoader, open_dataset
@@ -41,14 +42,14 @@ from readers.contract.manifest import MANIFEST, STORAGES, Manifest, generation_p
 from readers.contract.onehot import expand
 from readers.contract.shard_table import table_path
 
-PAIRS, SIDE, CLASSES, BATCH, DISTINCT = 1200, 512, 12, 16, 24
+PAIRS, SIDE, CLASSES, BATCH = 1200, 512, 12, 16
 WIDE = (1024, 2048)
 Tensors = tuple[torch.Tensor, torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Contender:
-    """A way to read: a pass that yields batches; its figure, and the reference that it is divided by."""
+class Candidate:
+    """A way to read: a pass that yields batches, the name of the reference, and the ratio that is the goal."""
 
     name: str
     batches: Callable[[], Iterable[Any]]
@@ -58,12 +59,12 @@ class Contender:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--only", default="", help="Contenders whose names have this in them.")
-    parser.add_argument("--keep", type=Path, help="Where the data is made, and left for the next time.")
-    chosen = parser.parse_args()
-    warnings.simplefilter("ignore")  # torch on mapped memory that is read-only
+    options = parser(__doc__)
+    options.add_argument("--rounds", type=int, default=7)
+    options.add_argument("--only", default="", metavar="TEXT", help="only candidates whose names contain this")
+    options.add_argument("--keep", type=Path, metavar="FOLDER", help="make the data there and keep it for the next run")
+    chosen = options.parse_args()
+    warnings.simplefilter("ignore")  # torch warns about mapped memory that is read-only
     with tempfile.TemporaryDirectory() as temporary:
         root = chosen.keep or Path(temporary)
         make_all(root)
@@ -71,48 +72,55 @@ def main() -> None:
             f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}, Python {sys.version.split()[0]}"
         )
         print(f"torch {torch.__version__}, numpy {np.__version__}, {torch.get_num_threads()} threads of torch\n")
-        table = [one for one in contenders(root) if one.reference == one.name or chosen.only in one.name]
-        report(table, measured(table, chosen.rounds))
-        openings(root)
+        table = [
+            candidate
+            for candidate in candidates(root)
+            if candidate.reference == candidate.name or chosen.only in candidate.name
+        ]
+        print("", *aligned(rate_table(table, measure(table, chosen.rounds))), sep="\n")
+        measure_openings(root)
 
 
-def measured(table: list[Contender], rounds: int) -> dict[str, list[float]]:
-    """Samples per second of each in each round; round 0 proves the work and warms up."""
-    rates: dict[str, list[float]] = {one.name: [] for one in table}
+def measure(table: list[Candidate], rounds: int) -> dict[str, list[float]]:
+    """Return the samples per second of each candidate in each round. Round 0 proves the work and warms up."""
+    rates: dict[str, list[float]] = {candidate.name: [] for candidate in table}
     sums: dict[str, int] = {}
     for number in range(rounds + 1):
-        for one in table:
+        for candidate in table:
             started, samples, total = time.perf_counter(), 0, 0
-            for batch in one.batches():
+            for batch in candidate.batches():
                 samples += len(batch[0])
                 total += int(batch[0][-1].view(-1)[-1]) if number else sum(int(part.numpy().sum()) for part in batch)
             if number:
-                rates[one.name].append(samples / (time.perf_counter() - started))
+                rates[candidate.name].append(samples / (time.perf_counter() - started))
             else:
-                prove(one, samples, total, sums)
+                prove(candidate, samples, total, sums)
     return rates
 
 
-def prove(one: Contender, samples: int, total: int, sums: dict[str, int]) -> None:
-    """Whoever delivers all pairs as they are must deliver the bytes that the copy loop copies."""
-    known = sums.setdefault("pairs", total) if one.samples == PAIRS else total
-    if samples != one.samples or total != known:
-        raise SystemExit(f"{one.name}: {samples} samples with a sum of {total}, expected {one.samples} with {known}")
-    print(f"  {one.name:44}{samples:6} samples, sum of their bytes {total}", flush=True)
+def prove(candidate: Candidate, samples: int, total: int, sums: dict[str, int]) -> None:
+    """Compare the sum of a candidate that delivers all pairs with that of the copy loop."""
+    known = sums.setdefault("pairs", total) if candidate.samples == PAIRS else total
+    if samples != candidate.samples or total != known:
+        expected = f"{candidate.samples} with {known}"
+        raise SystemExit(f"{candidate.name}: {samples} samples with a sum of {total}, expected {expected}")
+    print(f"  {candidate.name:44}{samples:6} samples, sum of their bytes {total}", flush=True)
 
 
-def report(table: list[Contender], rates: dict[str, list[float]]) -> None:
-    print(f"\n{'':44}{'samples/s':>10}{'least':>8}{'most':>8}{'ratio':>8}{'least':>7}{'most':>7}{'goal':>7}")
-    for one in table:
-        mine = rates[one.name]
-        ratios = [rate / other for rate, other in zip(mine, rates[one.reference], strict=True)]
-        line = f"{one.name:44}{statistics.median(mine):10.0f}{min(mine):8.0f}{max(mine):8.0f}"
-        if one.reference != one.name:
-            line += f"{statistics.median(ratios):8.2f}{min(ratios):7.2f}{max(ratios):7.2f}{one.goal:7.2f}"
-        print(line)
+def rate_table(table: list[Candidate], rates: dict[str, list[float]]) -> list[tuple[str, ...]]:
+    """Return the rates of all candidates, their ratios to the reference in the same round, and the goals."""
+    rows: list[tuple[str, ...]] = [("", "samples/s", "least", "most", "ratio", "least", "most", "goal")]
+    for candidate in table:
+        mine = rates[candidate.name]
+        numbers = (f"{rate:.0f}" for rate in (statistics.median(mine), min(mine), max(mine)))
+        ratios = [rate / other for rate, other in zip(mine, rates[candidate.reference], strict=True)]
+        compared = (statistics.median(ratios), min(ratios), max(ratios), candidate.goal)
+        is_reference = candidate.reference == candidate.name
+        rows.append((candidate.name, *numbers, *("" if is_reference else f"{ratio:.2f}" for ratio in compared)))
+    return rows
 
 
-def contenders(root: Path) -> list[Contender]:
+def candidates(root: Path) -> list[Candidate]:
     copy, single, planes, window = (
         "copy loop, all cores",
         "copy of each row, 1 thread",
@@ -125,36 +133,36 @@ def contenders(root: Path) -> list[Contender]:
     wide = open_dataset(root / "wide")
     few = len(stored)
     return [
-        Contender(copy, lambda: copied(images, labels), copy, 1),
-        *(Contender(f"loader, {storage}", looped(open_dataset(root / storage)), copy, 0.9) for storage in STORAGES),
-        Contender("DataLoader, 0 workers", stock(DataLoader, npy, 0), copy, 0.65),
-        Contender("DataLoader, 2 workers", stock(DataLoader, npy, 2), copy, 0.13),
-        Contender("SlotDataLoader, 2 workers", stock(SlotDataLoader, npy, 2), copy, 0.6),
-        Contender(single, lambda: one_by_one(images, labels), single, 1),
-        Contender("dataset[i]", lambda: ([part[None] for part in npy[row]] for row in range(PAIRS)), single, 0.7),
-        Contender(planes, lambda: one_by_one(stored, stored[:, :1]), planes, 1, few),
-        Contender("one-hot of index, labels alone, 1 thread", lambda: expanded(labels[:few]), planes, 2, few),
-        Contender(
+        Candidate(copy, lambda: copied(images, labels), copy, 1),
+        *(Candidate(f"loader, {storage}", looped(open_dataset(root / storage)), copy, 0.9) for storage in STORAGES),
+        Candidate("DataLoader, 0 workers", stock(DataLoader, npy, 0), copy, 0.65),
+        Candidate("DataLoader, 2 workers", stock(DataLoader, npy, 2), copy, 0.13),
+        Candidate("SlotDataLoader, 2 workers", stock(SlotDataLoader, npy, 2), copy, 0.6),
+        Candidate(single, lambda: one_by_one(images, labels), single, 1),
+        Candidate("dataset[i]", lambda: ([part[None] for part in npy[row]] for row in range(PAIRS)), single, 0.7),
+        Candidate(planes, lambda: one_by_one(stored, stored[:, :1]), planes, 1, few),
+        Candidate("one-hot of index, labels alone, 1 thread", lambda: expanded(labels[:few]), planes, 2, few),
+        Candidate(
             "copy loop, images and stored planes",
             lambda: copied(images[:few], stored),
             "copy loop, images and stored planes",
             1,
             few,
         ),
-        Contender(
+        Candidate(
             "loader, one-hot of index",
             looped(npy, labels="onehot", rows=few),
             "copy loop, images and stored planes",
             1,
             few,
         ),
-        Contender(window, lambda: copied(images[: len(wide)], labels[: len(wide)]), window, 1, len(wide)),
-        Contender("loader, crop 512x512 of 1024x2048", looped(wide, crop=(SIDE, SIDE)), window, 0.6, len(wide)),
+        Candidate(window, lambda: copied(images[: len(wide)], labels[: len(wide)]), window, 1, len(wide)),
+        Candidate("loader, crop 512x512 of 1024x2048", looped(wide, crop=(SIDE, SIDE)), window, 0.6, len(wide)),
     ]
 
 
 def copied(images: Any, labels: Any) -> Iterable[Tensors]:
-    """The copy loop."""
+    """Yield batches of the copy loop."""
     sources = torch.from_numpy(images), torch.from_numpy(labels)
     buffers = [torch.empty((BATCH, *source.shape[1:]), dtype=torch.uint8) for source in sources]
     order = torch.randperm(len(images))
@@ -167,7 +175,7 @@ def copied(images: Any, labels: Any) -> Iterable[Tensors]:
 
 
 def one_by_one(images: Any, labels: Any) -> Iterable[Tensors]:
-    """One copy of each row in turn, into reused memory."""
+    """Copy each row in turn into reused memory."""
     image, label = np.empty_like(images[:1]), np.empty_like(labels[:1])
     for row in range(len(images)):
         image[0], label[0] = images[row], labels[row]
@@ -182,7 +190,7 @@ def expanded(labels: Any) -> Iterable[Tensors]:
 
 
 def looped(dataset: SegDataset, rows: int | None = None, **options: Any) -> Callable[[], Iterable[Any]]:
-    """Passes of a loader; with `rows`, only so many."""
+    """Return a pass of a loader, or of its first `rows` rows."""
     loader = dataset.loader(BATCH, shuffle=True, **options)
     if rows is None:
         return lambda: loader
@@ -198,31 +206,34 @@ def looped(dataset: SegDataset, rows: int | None = None, **options: Any) -> Call
 
 
 def stock(kind: type[DataLoader[Any]], dataset: SegDataset, workers: int) -> Callable[[], Iterable[Any]]:
-    """Passes of a DataLoader; its workers stay, so that starting them is not what is measured."""
+    """Return a pass of a DataLoader. Its workers persist, so their start is not measured."""
     options: dict[str, Any] = {"batch_size": BATCH, "shuffle": True, "num_workers": workers}
     loader = kind(dataset, **options, persistent_workers=bool(workers))
     return lambda: loader
 
 
-def openings(root: Path) -> None:
-    """Opening a pack and its first batch, and starting an epoch."""
+def measure_openings(root: Path) -> None:
+    """Print the time until the first batch of a pack, and until an epoch starts."""
     print()
     for rows, name in ((10**3, "thousand"), (10**7, "ten_millions")):
-        seconds = least(partial(first_batch, root / name))
+        seconds = typical_seconds(partial(first_batch, root / name))
         print(f"open and first batch, {rows:>13,} rows {seconds * 1e3:8.2f} ms   goal 10")
     order = Order(10**9)
-    print(f"epoch start,          {10**9:>13,} rows {least(lambda: next(iter(order))) * 1e3:8.2f} ms   goal 1")
+    print(
+        f"epoch start,          {10**9:>13,} rows {typical_seconds(lambda: next(iter(order))) * 1e3:8.2f} ms   goal 1"
+    )
 
 
 def first_batch(out: Path) -> Any:
     return next(iter(open_dataset(out).loader(BATCH, shuffle=True)))
 
 
-def least(act: Callable[[], Any]) -> float:
+def typical_seconds(act: Callable[[], Any]) -> float:
+    """Return the median time of 20 calls."""
     seconds = []
     for _ in range(20):
         while any(thread.name.startswith("segpack-loader") for thread in threading.enumerate()):
-            time.sleep(0.001)  # of the time before
+            time.sleep(0.001)  # threads of the call before
         started = time.perf_counter()
         act()
         seconds.append(time.perf_counter() - started)
@@ -230,13 +241,13 @@ def least(act: Callable[[], Any]) -> float:
 
 
 def make_all(root: Path) -> None:
-    """Everything that is not there yet."""
+    """Make all data that does not exist yet."""
     if (root / "done").is_file():
         return
     dice = np.random.default_rng(0)
-    raw(root / "raw", PAIRS, (SIDE, SIDE), dice)
-    raw(root / "raw_wide", 120, WIDE, dice)
-    raw(root / "raw_tiny", 1000, (2, 2), dice)
+    make_blocks(root / "raw", PAIRS, (SIDE, SIDE), CLASSES, dice)
+    make_blocks(root / "raw_wide", 120, WIDE, CLASSES, dice)
+    make_blocks(root / "raw_tiny", 1000, (2, 2), CLASSES, dice)
     for storage in STORAGES:
         build(root / "raw", root / storage, storage)
     build(root / "raw_wide", root / "wide", "npy", "--size", "native")
@@ -255,32 +266,15 @@ def make_all(root: Path) -> None:
     (root / "done").touch()
 
 
-def raw(folder: Path, pairs: int, size: tuple[int, int], dice: np.random.Generator) -> None:
-    """Pairs of few different pictures: what is copied costs the same whatever it shows."""
-    height, width = size
-    for number in range(pairs):
-        first = number % DISTINCT
-        for kind, suffix in (("images", ".bmp"), ("labels", ".png")):
-            path = folder / kind / f"{number:05}{suffix}"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if number != first:
-                path.hardlink_to(path.with_name(f"{first:05}{suffix}"))
-            elif kind == "images":
-                cv2.imwrite(str(path), dice.integers(0, 256, (height, width, 3), np.uint8))
-            else:
-                blocks = dice.integers(0, CLASSES, (-(-height // 16), -(-width // 16)), np.uint8)
-                cv2.imwrite(str(path), np.kron(blocks, np.ones((16, 16), np.uint8))[:height, :width])
-
-
 def build(source: Path, out: Path, storage: str, *options: str) -> None:
     command = [sys.executable, "-m", "packer", "build", "--quiet", "--format", storage, "--labels", "index"]
     done = subprocess.run([*command, "--classes", str(CLASSES), *options, str(source), str(out)], check=False)
     if done.returncode not in (0, 1):
-        raise SystemExit(f"packer build {out} ended with {done.returncode}")
+        raise SystemExit(f"packer build {out} exited with {done.returncode}")
 
 
 def repeat_shard(out: Path, times: int) -> None:
-    """Make a pack of one shard say that it has this shard `times` over."""
+    """Rewrite the manifest of a pack of one shard, as if it had this shard `times` times."""
     manifest = Manifest.load(out)
     records = np.repeat(np.load(table_path(out, manifest.table)), times)
     records["end"] = manifest.rows * np.arange(1, times + 1, dtype=np.uint64)
@@ -292,7 +286,3 @@ def repeat_shard(out: Path, times: int) -> None:
     text = replace(manifest, splits=(split,), table=digest).to_text()
     generation_path(out, 1).write_text(text)
     (out / MANIFEST).write_text(text)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,14 +1,13 @@
-"""Benchmark: `packer stage` next to `cp -r` of the same pack, on a disk and in memory, in turns.
+"""`packer stage` next to `cp -r` of the same pack, on a disk and in memory, in turns.
 
-    PYTHONPATH=tools python -m bench.staging [--gib 1] [--rounds 5] [--cold] [--format npy] [--keep FOLDER]
+    tools/run bench.staging [--gib 1] [--rounds 5] [--cold] [--format npy] [--keep FOLDER]
 
-`cp -r` neither looks at what it copies nor waits until the disk has it; with `sync` it waits. The time of `packer
-stage` is that of the whole command. --cold takes the pack out of memory before each copy.
+`cp -r` neither checks what it copies nor waits until it is on the disk; with `sync` it waits. The time of
+`packer stage` is that of the whole command. --cold drops the pack from memory before each copy.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -18,39 +17,40 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.cold import forget, make, report
-from readers.contract.manifest import SHARDS, STORAGES
+from program import parser
+from tables import aligned
+
+from bench.cold import drop_from_cache, large_pack, rate_table, shard_files
+from readers.contract.manifest import STORAGES
 from readers.staged_copies import MEMORY
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gib", type=float, default=1)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--cold", action="store_true")
-    parser.add_argument("--format", choices=STORAGES, default="npy")
-    parser.add_argument("--keep", type=Path, help="Where the data is made, and left for the next time.")
-    chosen = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--gib", type=float, default=1)
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--cold", action="store_true", help="drop the pack from memory before each copy")
+    options.add_argument("--format", choices=STORAGES, default="npy")
+    options.add_argument("--keep", type=Path, metavar="FOLDER", help="make the data there and keep it for the next run")
+    chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryDirectory(dir=MEMORY) as memory:
-        pack = (chosen.keep or Path(temporary)) / f"cold-{chosen.format}-{chosen.gib:g}"
-        if not pack.is_dir():
-            make(pack.parent, pack, chosen.format, int(chosen.gib * 2**30))
-        files = sorted(path for path in (pack / SHARDS).iterdir() if path.suffix != ".json")
+        pack = large_pack(chosen.keep or Path(temporary), chosen.format, chosen.gib)
+        files = shard_files(pack)
         size = sum(path.stat().st_size for path in files)
         print(f"{chosen.format}, {size / 2**30:.2f} GiB in {len(files)} files", flush=True)
         os.environ["XDG_CACHE_HOME"] = temporary
-        commands = dict(contenders(pack, Path(temporary) / "copies", Path(memory) / "copies"))
+        commands = dict(ways_to_copy(pack, Path(temporary) / "copies", Path(memory) / "copies"))
         rates: dict[str, list[float]] = {name: [] for name in commands}
         for _ in range(chosen.rounds):
-            for name, (place, command) in commands.items():
+            for name, (folder, command) in commands.items():
                 if chosen.cold:
-                    forget(files)
-                rates[name].append(size / seconds(command, place))
-        report(rates)
+                    drop_from_cache(files)
+                rates[name].append(size / copy_seconds(command, folder))
+        print("", *aligned(rate_table(rates)), sep="\n")
 
 
-def contenders(pack: Path, disk: Path, memory: Path) -> Iterator[tuple[str, tuple[Path, list[str]]]]:
-    """Each with the folder that it copies to, and its command."""
+def ways_to_copy(pack: Path, disk: Path, memory: Path) -> Iterator[tuple[str, tuple[Path, list[str]]]]:
+    """Yield the name of each candidate, the folder that it copies to, and its command."""
     copy = 'cp -r "$0" "$1"'
     stage = [sys.executable, "-m", "packer", "stage", "--quiet", str(pack)]
     yield "cp -r, and sync", (disk, ["sh", "-c", f'{copy} && sync -f "$1"', str(pack), str(disk)])
@@ -60,16 +60,12 @@ def contenders(pack: Path, disk: Path, memory: Path) -> Iterator[tuple[str, tupl
     yield "packer stage, into memory", (memory, [*stage, str(memory)])
 
 
-def seconds(command: list[str], place: Path) -> float:
-    """How long a copy into an empty folder takes, when nothing is left to be written of the one before."""
-    place.mkdir()
+def copy_seconds(command: list[str], folder: Path) -> float:
+    """Return the time of a copy into an empty folder, after all earlier writes have reached the disk."""
+    folder.mkdir()
     os.sync()
     started = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    took = time.perf_counter() - started
-    shutil.rmtree(place)
-    return took
-
-
-if __name__ == "__main__":
-    main()
+    seconds = time.perf_counter() - started
+    shutil.rmtree(folder)
+    return seconds

@@ -8,14 +8,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
+from program import REPO
 
 from packer.cli import main as packer
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "cli.md"
+PAGE = REPO / "docs" / "cli.md"
 COLUMNS = 88
 HEAD = """# Command line
 
@@ -50,8 +49,4 @@ def help_of(words: str, command: click.Command) -> str:
 
 def main() -> None:
     PAGE.write_text(page(), encoding="utf-8")
-    print(f"{PAGE.relative_to(ROOT)}: written")
-
-
-if __name__ == "__main__":
-    main()
+    print(f"{PAGE.relative_to(REPO)}: written")

@@ -15,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from program import REPO
+
 PAGES = ("README.md", "docs/guide/formats.md")
 BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 CHANGING = [
@@ -23,13 +24,13 @@ CHANGING = [
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "DATE"),
     (re.compile(r"^  tools .*$", re.MULTILINE), "TOOLS"),
 ]
-"""What differs from run to run: seconds, dates, and the versions of decoders."""
+"""Output that differs from run to run: seconds, dates, and the versions of decoders."""
 
 
 def fresh(text: str) -> str:
     """Return the page with the output that its commands print now."""
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "data_samples").symlink_to(ROOT / "data_samples")
+        (Path(folder) / "data_samples").symlink_to(REPO / "data_samples")
         return BLOCK.sub(lambda match: fresh_block(match.group(0), Path(folder)), text)
 
 
@@ -44,7 +45,7 @@ def fresh_block(block: str, folder: Path) -> str:
 def output(command: str, folder: Path) -> str:
     """Run a command with the `packer` of this repository."""
     words = re.sub(r"^(packer|segpack)\b", f"'{sys.executable}' -m packer", command)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
+    environment = {**os.environ, "PYTHONPATH": str(REPO), "COLUMNS": "120"}
     done = subprocess.run(
         words, shell=True, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -74,7 +75,3 @@ def main() -> None:
         if comparable(after) != comparable(before):
             page.write_text(after, encoding="utf-8")
             print(f"{page}: written")
-
-
-if __name__ == "__main__":
-    main()

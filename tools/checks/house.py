@@ -13,15 +13,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from program import REPO
+
 PACKAGES = ("packer", "readers")
 QUESTION_WORDS = re.compile(r"(What|How|Where|Whether|Which|Of|As|For|When|Why) ")
 
 
 def sources() -> Iterator[tuple[Path, ast.Module]]:
     for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            yield path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted((REPO / package).rglob("*.py")):
+            yield path.relative_to(REPO), ast.parse(path.read_text(encoding="utf-8"))
 
 
 def module_of(path: Path) -> str:
@@ -29,9 +30,9 @@ def module_of(path: Path) -> str:
 
 
 def room_of(module: str, folders: set[str]) -> str:
-    """`packer/plan` of packer.plan.reuse, `packer/build` of packer.build, `readers` of readers.loader.
+    """Return `packer/plan` for packer.plan.reuse, `packer/build` for packer.build, `readers` for readers.loader.
 
-    The `__init__` of a package is its door, which opens to every room, so it is a room of its own.
+    The `__init__` of a package imports every room, so it is a room of its own.
     """
     if module in PACKAGES:
         return f"{module}/__init__"
@@ -43,7 +44,7 @@ def room_of(module: str, folders: set[str]) -> str:
 
 
 def imports(module: str, tree: ast.Module, modules: set[str]) -> set[str]:
-    """The modules of ours that a module imports, also inside functions."""
+    """Return the modules of ours that a module imports, inside functions, too."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -56,7 +57,7 @@ def imports(module: str, tree: ast.Module, modules: set[str]) -> set[str]:
 
 
 def arrows(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
-    """Which rooms each room imports."""
+    """Return the rooms that each room imports."""
     modules = set(trees)
     folders = {
         "/".join(module.split(".")[:2])
@@ -72,7 +73,7 @@ def arrows(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
 
 
 def circles(graph: dict[str, set[str]]) -> list[str]:
-    """Rooms that can be reached from themselves."""
+    """Return the rooms that can be reached from themselves."""
     reached = {room: set(below) for room, below in graph.items()}
     for _ in graph:
         reached = {
@@ -82,7 +83,7 @@ def circles(graph: dict[str, set[str]]) -> list[str]:
 
 
 def floors(graph: dict[str, set[str]]) -> dict[str, int]:
-    """How many rooms lie below each room, one above the other."""
+    """Return the floor of each room: one above the highest room that it imports."""
     known: dict[str, int] = {}
 
     def floor(room: str) -> int:
@@ -123,7 +124,3 @@ def main() -> None:
     ]
     questions = [doc for doc in docs if QUESTION_WORDS.match(doc)]
     print(f"docstrings {len(docs)}, of which {len(questions)} begin with a question word or a preposition")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Commands of the packer, run in this process: an interpreter that starts takes longer than a tiny build."""
+"""Commands of the packer, run in this process: to start an interpreter takes longer than a tiny build."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from packer.cli import main
 
 @dataclass(frozen=True)
 class Done:
-    """What a command said and exited with."""
+    """The exit code, stdout and stderr of a command."""
 
     code: int
-    words: str
+    output: str
     errors: str
 
 
 def packer(*arguments: object) -> Done:
     """Run a command."""
-    words, errors = io.StringIO(), io.StringIO()
-    with _light_workers(), redirect_stdout(words), redirect_stderr(errors):
+    output, errors = io.StringIO(), io.StringIO()
+    with _light_workers(), redirect_stdout(output), redirect_stderr(errors):
         code = main([str(argument) for argument in arguments], prog_name="packer", standalone_mode=False)
-    return Done(code or 0, words.getvalue(), errors.getvalue())
+    return Done(code or 0, output.getvalue(), errors.getvalue())
 
 
 def must(*arguments: object) -> Done:
-    """Run a command that has no reason to fail."""
+    """Run a command, and raise RuntimeError if it fails."""
     done = packer(*arguments)
     if done.code != 0:
         raise RuntimeError(f"packer {' '.join(map(str, arguments))}: exit code {done.code}\n{done.errors}")
@@ -39,10 +39,10 @@ def must(*arguments: object) -> Done:
 
 @contextmanager
 def _light_workers() -> Iterator[None]:
-    """Workers import their parent's main module, and a drill with all that it needs takes longer than a build."""
-    drill = sys.modules["__main__"]
+    """Hide the main module, which workers import: that of a test run takes longer to import than a tiny build."""
+    main_module = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
         yield
     finally:
-        sys.modules["__main__"] = drill
+        sys.modules["__main__"] = main_module

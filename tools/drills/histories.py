@@ -1,14 +1,13 @@
-"""Drill: days of any kind happen to a raw folder, each with a build at night; it must give what a fresh build gives.
+"""Change a raw folder for some days, with a build each night, and compare each pack with that of a fresh build.
 
-    PYTHONPATH=tools python -m drills.histories [--count 300] [--seed N]
+    tools/run drills.histories [--count 300] [--seed N]
 
-A day adds, changes, removes, renames and touches pairs, and edits the class table; formats and --trust are drawn too.
-What is compared: every byte of shards, receipts and table, and the manifest but for its number and time.
+A day adds, changes, removes, renames and touches pairs, and edits the class table. Format and --trust are random, too.
+Every byte of shards, receipts and table is compared, and the manifest except for its number and time.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import sys
@@ -21,22 +20,24 @@ from typing import TypeAlias
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from program import parser
+from scenes.pictures import write_picture
+from scenes.tiny import CLASSES, SHARDS, add_pair, make_tiny, tiny_scene, write_classes
 
 from drills.commands import must
 from drills.published import same
-from drills.tiny import CLASSES, SHARDS, add_pair, make_tiny, scene, write_classes, write_png
 from packer.config.options import TRUSTS
 from readers.contract.manifest import STORAGES
 
 PAIRS = 9
 DEEDS = ("add", "change", "remove", "rename", "touch", "mask", "class")
 Day: TypeAlias = Sequence[tuple[str, int]]
-"""What is done, and to which pair."""
+"""The changes of a day, each with the number of a pair."""
 
 
 @dataclass(frozen=True)
 class History:
-    """Some days, and the options of the builds at their ends."""
+    """Some days, and the options of the nightly builds."""
 
     days: Sequence[Day]
     storage: str
@@ -50,7 +51,7 @@ histories = st.builds(History, _days, st.sampled_from(STORAGES), st.sampled_from
 
 
 def differing_night(history: History, root: Path) -> int | None:
-    """Live through it below `root`: the first night whose build is not a fresh build's, byte for byte."""
+    """Run a history below `root`, and return the first night whose pack differs from that of a fresh build."""
     raw, out = root / "raw", root / "out"
     make_tiny(raw, {"train": PAIRS})
     options = ("--quiet", "--workers", "1", "--format", history.storage, *SHARDS)
@@ -66,17 +67,17 @@ def differing_night(history: History, root: Path) -> int | None:
 
 
 def change(raw: Path, what: str, which: int, number: int) -> None:
-    """One thing that happens in a day."""
+    """Make one change of a day."""
     images = sorted((raw / "train/images").iterdir())
     image = images[which % len(images)]
     mask = raw / "train/masks" / image.name
-    pixels, colours = scene(number + 500)
+    pixels, colours = tiny_scene(number + 500)
     if what == "add":
         add_pair(raw, "train", f"street_{which:02}x", number + 500)
     elif what == "change":
-        write_png(image, pixels)
+        write_picture(image, pixels)
     elif what == "mask":
-        write_png(mask, colours)
+        write_picture(mask, colours)
     elif what == "touch":
         os.utime(image)
     elif what == "class":
@@ -90,7 +91,7 @@ def change(raw: Path, what: str, which: int, number: int) -> None:
 
 
 def edit_classes(raw: Path, which: int) -> None:
-    """Another name, another order, one class more, or the table as it was at first."""
+    """Change a name, the order, or the number of classes, or restore the first table."""
     classes = list(CLASSES)
     kind, which = which % 4, which // 4 % len(classes)
     if kind == 0:
@@ -103,7 +104,7 @@ def edit_classes(raw: Path, which: int) -> None:
 
 
 def drill(count: int, number: int) -> Counter[str]:
-    """Live through so many histories, drawn with this seed. One that fails is told as it is."""
+    """Run `count` histories of this seed. Raise AssertionError for one that fails."""
     counts: Counter[str] = Counter()
 
     @seed(number)
@@ -120,17 +121,17 @@ def drill(count: int, number: int) -> Counter[str]:
             night = differing_night(history, Path(folder))
         counts.update(["histories", history.storage, history.trust], nights=len(history.days))
         counts.update(what for day in history.days for what, _ in day)
-        assert night is None, f"night {night} of {history} is not what a fresh build gives"
+        assert night is None, f"night {night} of {history} differs from a fresh build"
 
     all_nights_are_fresh()
     return counts
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=300, help="how many histories")
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="which ones")
-    chosen = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--count", type=int, default=300, help="number of histories")
+    options.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="seed of the histories")
+    chosen = options.parse_args()
     print(f"seed {chosen.seed}", flush=True)
     try:
         counts = drill(chosen.count, chosen.seed)
@@ -138,7 +139,3 @@ def main() -> None:
         sys.exit(str(differs))
     for what in ("histories", "nights", *STORAGES, *TRUSTS, *DEEDS):
         print(f"{what:<10}{counts[what]:>7}")
-
-
-if __name__ == "__main__":
-    main()

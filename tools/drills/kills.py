@@ -1,14 +1,14 @@
-"""Drill: the packer is killed at every call that changes the disk, and at random times; then it is run again.
+"""Kill commands at every call that changes the disk, and at random times, and run them again.
 
-    PYTHONPATH=tools python -m drills.kills [--random 300] [--format npy]
+    tools/run drills.kills [--random 300] [--format npy]
 
-For every format, and for a first build, the next night's build, rollback, gc, repair and stage: SIGKILL to the command
-and its workers before each call, in the middle of each write and after each call; and to builds started as users start
-them, at random times. Each time the pack must be whole, as before or as after; nothing temporary may outlive the next
-run, which must end as an unbroken one does, byte for byte. Exits 1 if any is not so.
+For every format, and for a first build, the next build, rollback, gc, repair and stage: SIGKILL to the command and its
+workers before each call, in the middle of each write and after each call; and to commands that are started as users
+start them, at random times. Each time the pack must be complete, in the state before or after the command. The next run
+must leave no temporary file, and give the bytes of an undisturbed one. Exits 1 if any of this fails.
 
---sabotage takes a safeguard away, to show that the drill finds it: `in-place` writes files in their final place, and
-`manifest-first` publishes before the shard table is there.
+--sabotage removes a safeguard, to show that the drill detects it: `in-place` writes files under their final names, and
+`manifest-first` publishes before the shard table exists.
 """
 
 from __future__ import annotations
@@ -26,53 +26,56 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
+from tables import line
+
 import packer.packs.generations
 import packer.publish.atomic
 import packer.publish.generation
-from drills.interposed import KILLED, Action, interposed, run
-from drills.scenes import Scene, chosen, leftovers, options
+from drills.crash_cases import CrashCase, case_parser, chosen_cases, leftovers
+from drills.interpose import KILLED, Action, interposed, run
 from readers.contract.manifest import MANIFEST
 
 STARTED = "from packer.cli import main\nprint(flush=True); main()"
 OLD, NEW, WRONG = "as before", "as after", "WRONG"
 COLUMNS = ("cases", "killed", OLD, NEW, WRONG)
+WIDTHS = (-6, -12, -13, *[9] * len(COLUMNS))
 
 
-def judged(scene: Scene, out: Path) -> tuple[str, str | None]:
-    """What a killed command left, and what the next one made of it."""
-    fault = scene.fault(out)
-    state = NEW if scene.is_after(out) else OLD
+def judged(case: CrashCase, out: Path) -> tuple[str, str | None]:
+    """Return the state that a killed command left, and what is wrong with it or with the next run."""
+    fault = case.fault(out)
+    state = NEW if case.is_after(out) else OLD
     if fault is None:
-        ended = run(scene.arguments(out))
-        fault = scene.difference(out) if ended.code == 0 else f"the next run: exit code {ended.code}: {ended.words}"
+        ended = run(case.arguments(out))
+        fault = case.difference(out) if ended.code == 0 else f"the next run: exit code {ended.code}: {ended.output}"
     if fault is None and (left := leftovers(out)):
-        fault = f"left behind: {left}"
+        fault = f"left over: {left}"
     return state, fault
 
 
-def at_every_call(scene: Scene, folder: Path, every: int) -> Counter[str]:
-    """Kill before and in or after every call."""
+def at_every_call(case: CrashCase, folder: Path, every: int) -> Counter[str]:
+    """Kill the command before every call, and in or after it."""
     out, found = folder / "work" / "out", Counter[str]()
-    scene.set(out)
-    calls = run(scene.arguments(out), out).calls
+    case.restore(out)
+    calls = run(case.arguments(out), out).calls
     for action in (Action.KILL, Action.TEAR):
         for call in range(1, calls + 1, every):
-            scene.set(out)
-            ended = run(scene.arguments(out), out, action, call)
-            _count(found, scene, out, ended.code, f"{action.name} at call {call} of {calls}")
+            case.restore(out)
+            ended = run(case.arguments(out), out, action, call)
+            _count(found, case, out, ended.code, f"{action.name} at call {call} of {calls}")
     return found
 
 
-def at_random(scene: Scene, folder: Path, times: int) -> Counter[str]:
-    """Kill the process group of a real command line after a random time, counted from when it is imported."""
-    out, found, dice = folder / "work" / "out", Counter[str](), random.Random(scene.name)
-    scene.set(out)
-    longest = _real_run(scene.arguments(out), None)[1]
+def at_random(case: CrashCase, folder: Path, times: int) -> Counter[str]:
+    """Kill the process group of a real command line at random times after its imports."""
+    out, found, dice = folder / "work" / "out", Counter[str](), random.Random(case.name)
+    case.restore(out)
+    longest = _real_run(case.arguments(out), None)[1]
     for _ in range(times):
-        scene.set(out)
+        case.restore(out)
         seconds = dice.uniform(0, longest)
-        code, _ = _real_run(scene.arguments(out), seconds)
-        _count(found, scene, out, code, f"killed after {seconds:.4f} s")
+        code, _ = _real_run(case.arguments(out), seconds)
+        _count(found, case, out, code, f"killed after {seconds:.4f} s")
     return found
 
 
@@ -93,18 +96,18 @@ def _real_run(arguments: list[str], kill_after: float | None) -> tuple[int, floa
     return process.returncode, time.monotonic() - started
 
 
-def _count(found: Counter[str], scene: Scene, out: Path, code: int, told: str) -> None:
-    state, fault = judged(scene, out)
+def _count(found: Counter[str], case: CrashCase, out: Path, code: int, when: str) -> None:
+    state, fault = judged(case, out)
     if fault is None and code not in (0, KILLED):
         fault = f"exit code {code}"
     found.update({"cases": 1, "killed": int(code == KILLED), WRONG if fault else state: 1})
     if fault:
-        print(f"{scene.name}, {told}: {fault}", file=sys.stderr)
+        print(f"{case.name}, {when}: {fault}", file=sys.stderr)
 
 
 @contextmanager
 def sabotaged(how: str | None) -> Iterator[None]:
-    """Without a safeguard."""
+    """Remove a safeguard."""
     real, real_table = packer.publish.atomic.write_atomic, packer.publish.generation._write_table
     waiting = list[Callable[[], None]]()
 
@@ -129,25 +132,20 @@ def sabotaged(how: str | None) -> Iterator[None]:
 
 
 def main() -> None:
-    parser = options(__doc__)
-    parser.add_argument("--random", type=int, default=300, help="kills at random times; a fifth for each command")
-    parser.add_argument("--every", type=int, default=1, help="only every n-th call")
-    parser.add_argument("--sabotage", choices=("in-place", "manifest-first"))
-    told = parser.parse_args()
+    options = case_parser(__doc__)
+    options.add_argument("--random", type=int, default=300, help="kills at random times for each format")
+    options.add_argument("--every", type=int, default=1, metavar="N", help="only every N-th call")
+    options.add_argument("--sabotage", choices=("in-place", "manifest-first"))
+    chosen = options.parse_args()
     interposed()
-    drills = {"every call": partial(at_every_call, every=told.every)}
-    drills["random times"] = partial(at_random, times=told.random // 5)
-    print(f"{'format':<7}{'command':<13}{'killed at':<14}", *(f"{column:>9}" for column in COLUMNS))
+    drills = {"every call": partial(at_every_call, every=chosen.every)}
+    drills["random times"] = partial(at_random, times=chosen.random // 5)
+    print(line(("format", "command", "killed at", *COLUMNS), WIDTHS))
     wrong = 0
-    with sabotaged(told.sabotage):
-        for folder, scene in chosen(told):
+    with sabotaged(chosen.sabotage):
+        for folder, case in chosen_cases(chosen):
             for when, drill in drills.items():
-                found = drill(scene, folder)
+                found = drill(case, folder)
                 wrong += found[WRONG]
-                counts = (f"{found[one]:>9}" for one in COLUMNS)
-                print(f"{folder.name:<7}{scene.name:<13}{when:<14}", *counts, flush=True)
+                print(line((folder.name, case.name, when, *(found[name] for name in COLUMNS)), WIDTHS), flush=True)
     sys.exit(1 if wrong else 0)
-
-
-if __name__ == "__main__":
-    main()

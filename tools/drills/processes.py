@@ -50,7 +50,8 @@ def start(
 
 def session(number: int) -> list[Process]:
     """Return every live process of a session."""
-    return [one for path in Path("/proc").glob("[0-9]*") if (one := _read(path)) is not None and one.session == number]
+    found = map(_read, Path("/proc").glob("[0-9]*"))
+    return [process for process in found if process is not None and process.session == number]
 
 
 def _read(path: Path) -> Process | None:
@@ -64,9 +65,9 @@ def _read(path: Path) -> Process | None:
 
 def workers(build: subprocess.Popen[str]) -> list[int]:
     """Return the worker processes of a build. They are children of the fork server, a child of the build."""
-    there = session(build.pid)
-    servers = {one.number for one in there if one.parent == build.pid}
-    return [one.number for one in there if one.parent in servers and "forkserver" in one.command]
+    processes = session(build.pid)
+    servers = {process.number for process in processes if process.parent == build.pid}
+    return [process.number for process in processes if process.parent in servers and "forkserver" in process.command]
 
 
 def orphans(number: int, seconds: float) -> list[Process]:

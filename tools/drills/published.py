@@ -1,4 +1,4 @@
-"""What a pack has published, to be compared with another's, and what is left lying about."""
+"""The published files of a pack, for a comparison with another pack, and its temporary files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from readers.contract.manifest import MANIFEST
 
 
 def published(out: Path) -> dict[str, bytes]:
-    """The files of the current generation that hold data: shards with receipts, and the table."""
+    """Return the data files of the current generation: shards, receipts and the table."""
     document = json.loads((out / MANIFEST).read_text())
     table = next(out.glob(f"generations/shards-{document['table'][:32]}.npy"))
     names = {record["fingerprint"].decode() for record in np.load(table)}
@@ -22,16 +22,16 @@ def published(out: Path) -> dict[str, bytes]:
 
 
 def facts(out: Path) -> dict[str, Any]:
-    """The current manifest, but for what history decides: the number and the time, and so the checksum."""
+    """Return the current manifest without the entries that depend on history: number, time, checksum."""
     document: dict[str, Any] = json.loads((out / MANIFEST).read_text())
     return {name: value for name, value in document.items() if name not in ("generation", "created", "checksum")}
 
 
-def same(one: Path, other: Path) -> bool:
-    """Whether both have published the same, byte for byte."""
-    return facts(one) == facts(other) and published(one) == published(other)
+def same(first: Path, second: Path) -> bool:
+    """Compare two published packs byte for byte."""
+    return facts(first) == facts(second) and published(first) == published(second)
 
 
 def temporary(out: Path) -> list[Path]:
-    """What somebody was writing."""
+    """Return the temporary files."""
     return list(out.rglob(f"{PARTIAL}*"))

@@ -1,14 +1,13 @@
-"""Drill: many nights in one process, with a reader that keeps opening; descriptors, memory and disk must stay flat.
+"""Run many nightly builds in one process, with a reader that opens each pack; memory, files and disk must not grow.
 
-    python tools/drills/soak.py [--nights 200]
+    tools/run drills.soak [--nights 200]
 
-Each night changes a few pictures, builds, and deletes all but three generations. Exits 1 if after the first report a
-process has more descriptors or a tenth more memory, or if a file is left that no kept generation needs.
+Each night changes a few pictures, builds, and deletes all but three generations. Exits 1 if a process has more open
+files or a tenth more memory than at the first report, or if a file is left that no kept generation needs.
 """
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import sys
@@ -19,13 +18,11 @@ from contextlib import closing, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import cv2
-import numpy as np
+from program import parser
+from scenes.noise import write_noise
 
 import readers
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from drills.damage import BROKEN, Worker
+from drills.damaged_packs import BROKEN, Worker
 from packer.cli import main as packer
 from packer.publish.target import STAMPS
 from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest
@@ -39,7 +36,7 @@ MORE_MEMORY = 1.1
 
 @dataclass(frozen=True)
 class Use:
-    """What a process holds."""
+    """The open files and the memory of a process."""
 
     descriptors: int
     memory: int
@@ -52,7 +49,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Report:
-    """How things are after a night."""
+    """The state after a night."""
 
     night: int
     packer: Use
@@ -62,18 +59,18 @@ class Report:
     unneeded: tuple[str, ...]
 
     def line(self) -> str:
-        uses = "".join(f"{one.descriptors:>12}{one.memory / 2**20:>9.1f} MiB" for one in (self.packer, self.reader))
+        uses = "".join(f"{use.descriptors:>12}{use.memory / 2**20:>9.1f} MiB" for use in (self.packer, self.reader))
         return f"{self.night:>5}{uses}{self.files:>8}{self.bytes:>10}{len(self.unneeded):>10}"
 
 
 @dataclass
 class Reader:
-    """Opens the pack and reads all of it, while it has the generations of earlier nights open, as trainings may."""
+    """A reader of the whole pack that keeps the generations of earlier nights open, as trainings may."""
 
     opened: deque[readers.SegDataset] = field(default_factory=lambda: deque(maxlen=KEPT))
 
     def __call__(self, out: Path) -> str:
-        dataset = readers.open_dataset(out)  # torch comes now, and not with every worker, which imports this file
+        dataset = readers.open_dataset(out)  # imports torch, which the other process does not need
         rows = sum(1 for _ in dataset)
         self.opened.append(dataset)
         for other in self.opened:
@@ -83,10 +80,8 @@ class Reader:
 
 
 def soak(folder: Path, nights: int, reports: tuple[int, ...]) -> Iterator[Report]:
-    """Live through the nights; tell how things are after those of `reports`."""
+    """Run the nights, and yield the state after those of `reports`."""
     raw, out = folder / "raw", folder / "out"
-    for kind in ("images", "masks"):
-        (raw / kind).mkdir(parents=True)
     for number in range(PICTURES):
         change(raw, number, 0)
     with closing(Worker(Reader())) as reader:
@@ -109,10 +104,8 @@ def soak(folder: Path, nights: int, reports: tuple[int, ...]) -> Iterator[Report
 
 
 def change(raw: Path, number: int, night: int) -> None:
-    """Another picture and label by the same names."""
-    dice = np.random.default_rng((number, night))
-    for kind, most, shape in (("images", 256, (16, 16, 3)), ("masks", 4, (16, 16))):
-        cv2.imwrite(f"{raw}/{kind}/{number:03d}.png", dice.integers(0, most, shape, np.uint8))
+    """Write another image and label under the same name."""
+    write_noise(raw, f"{number:03}", (16, 16), 4, (number, night), labels="masks")
 
 
 def command(*words: object) -> None:
@@ -121,7 +114,7 @@ def command(*words: object) -> None:
 
 
 def unneeded(out: Path) -> set[str]:
-    """Files that neither a kept generation names nor the packer keeps for itself."""
+    """Return the files that no kept generation names and that the packer does not need itself."""
     needed = {out / name for name in (".segpack", ".lock", "packer.toml", MANIFEST)}
     kept = sorted((out / GENERATIONS).glob("*.json"))
     stems = set()
@@ -135,7 +128,7 @@ def unneeded(out: Path) -> set[str]:
 
 
 def is_flat(first: Report, last: Report) -> bool:
-    """Whether nothing has grown from one report to another."""
+    """Check that nothing has grown between two reports."""
     uses = ((first.packer, last.packer), (first.reader, last.reader))
     return not last.unneeded and all(
         after.descriptors <= before.descriptors and after.memory <= MORE_MEMORY * before.memory
@@ -144,9 +137,9 @@ def is_flat(first: Report, last: Report) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nights", type=int, default=REPORTS[-1])
-    nights = parser.parse_args().nights
+    options = parser(__doc__)
+    options.add_argument("--nights", type=int, default=REPORTS[-1])
+    nights = options.parse_args().nights
     print(f"{'':5}{'packer':>25}{'reader':>25}{'disk':>18}")
     print(f"night{'descriptors':>12}{'memory':>13}{'descriptors':>12}{'memory':>13}{'files':>8}{'bytes':>10}  unneeded")
     reports = []
@@ -155,7 +148,3 @@ def main() -> None:
             print(report.line(), flush=True)
             reports.append(report)
     sys.exit(0 if is_flat(reports[0], reports[-1]) else 1)
-
-
-if __name__ == "__main__":
-    main()

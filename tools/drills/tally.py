@@ -1,4 +1,4 @@
-"""What a drill counts, and the promises that it saw broken."""
+"""The counts of a drill, and the promises that it found broken."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from tables import aligned
 
 
 @dataclass
@@ -25,17 +27,14 @@ class Tally:
 
 
 def table(tallies: dict[str, Tally]) -> list[str]:
-    """A line for each, with the same columns."""
-    columns = list(dict.fromkeys(what for tally in tallies.values() for what in tally.counts))
-    first = max(map(len, tallies), default=0) + 2
-    lines = ["".ljust(first) + "".join(what.rjust(len(what) + 2) for what in columns)]
-    for name, tally in tallies.items():
-        lines.append(name.ljust(first) + "".join(str(tally.counts[what]).rjust(len(what) + 2) for what in columns))
-    return lines
+    """Return a line for each tally, with the same columns."""
+    columns = list(dict.fromkeys(name for tally in tallies.values() for name in tally.counts))
+    rows = [(name, *(str(tally.counts[column]) for column in columns)) for name, tally in tallies.items()]
+    return list(aligned([("", *columns), *rows]))
 
 
 def finish(tallies: dict[str, Tally], most: int = 20) -> None:
-    """Print the table and leave, with 1 where a promise was broken."""
+    """Print the table and exit, with 1 if a promise was broken."""
     print("\n".join(table(tallies)))
     broken: Sequence[str] = [f"{name}: {line}" for name, tally in tallies.items() for line in tally.broken]
     print(f"promises broken: {len(broken)}")

@@ -1,108 +1,114 @@
-"""The same training on raw files and on the pack that is built from them: the same losses, and what an epoch takes.
+"""Train a small U-Net on raw files and on the pack built from them: compare losses and the time of an epoch.
 
-    PYTHONPATH=tools python -m train_demo [RAW] --out FOLDER [-- OPTIONS OF packer build]
+    tools/run train_demo [RAW] --out FOLDER [-- OPTIONS OF packer build]
 
-Without RAW it makes 960x720 street scenes of its own. A small U-Net is trained on the raw files (a stock DataLoader, of
-the numbers of workers that are tried the best) and on the pack (`loader`), with the same seeds, order and augmentation,
-epoch by epoch in turns, for each --width. All batches and all losses must be the same, or the demo ends with 1.
+Without RAW it makes street scenes of 960x720. The U-Net is trained on the raw files (a stock DataLoader with the best
+number of workers) and on the pack (`loader`), with the same seeds, order and augmentation, epoch by epoch in turns, for
+each --width. Exits 1 if any batch or loss differs.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-# Threads of torch that spin while they wait take the cores from the workers that they wait for.
+# Threads of torch that spin while they wait slow down the workers that they wait for.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
+from program import parser
+from scenes.camera import make_varied_streets
 
-from train_demo.contenders import Setting
-from train_demo.duel import fight
+from train_demo.comparison import compare
+from train_demo.decode_cost import decode_cost
 from train_demo.model import MULTIPLE
 from train_demo.packed import pack
-from train_demo.picture import draw
-from train_demo.plain import decoding
-from train_demo.scenes import make_scenes
-from train_demo.table import decoded_text, document, head, lines
+from train_demo.pipelines import Setup
+from train_demo.plot import draw
+from train_demo.report import decoded_text, document, header, lines
 
 TOLERANCE = {"cpu": 0.0, "cuda": 2**-8}
-"""The largest difference of losses: none, and on a GPU, whose kernels may add in any order, a step of bfloat16."""
+"""The largest difference of losses. Kernels of a GPU may add in any order, so there it is a step of bfloat16."""
 WIDTHS = {"cpu": (8, 32), "cuda": (32, 512)}
-"""The channels of a light model, which is fed slower than it learns, and of a heavy one."""
+"""The channels of a light model, which waits for data, and of a heavy one."""
 
 
 def main() -> None:
-    given = sys.argv[1:]
-    cut = given.index("--") if "--" in given else len(given)
-    asked = _arguments(given[:cut])
-    device = torch.device(asked.device if asked.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
+    words = sys.argv[1:]
+    cut = words.index("--") if "--" in words else len(words)
+    chosen = _arguments(words[:cut])
+    device = torch.device(chosen.device if chosen.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cudnn.deterministic = True
-    raw = asked.raw or asked.out / "raw"
-    if asked.raw is None:
-        make_scenes(raw, asked.pictures)
-    packed = pack(raw, asked.out / "pack", "{}x{}".format(*asked.size), given[cut + 1 :], asked.split)
-    setting = Setting(packed, device, asked.batch, asked.seed)
-    decoded = decoding(packed)
-    told = head(setting, asked.epochs)
-    duels = [fight(setting, width, asked.epochs, asked.workers) for width in asked.width or WIDTHS[device.type]]
-    if asked.json:
-        print(json.dumps({**told, "decoding_ms": vars(decoded), "duels": document(duels)}, indent=1))
+    raw = chosen.raw or chosen.out / "raw"
+    if chosen.raw is None:
+        make_varied_streets(raw, chosen.pictures)
+    packed = pack(raw, chosen.out / "pack", "{}x{}".format(*chosen.size), words[cut + 1 :], chosen.split)
+    setup = Setup(packed, device, chosen.batch, chosen.seed)
+    decoded = decode_cost(packed)
+    heading = header(setup, chosen.epochs)
+    comparisons = [
+        compare(setup, width, chosen.epochs, chosen.workers) for width in chosen.width or WIDTHS[device.type]
+    ]
+    if chosen.json:
+        print(json.dumps({**heading, "decoding_ms": vars(decoded), "duels": document(comparisons)}, indent=1))
     else:
-        print("\n".join([*told.values(), decoded_text(decoded), "", *lines(duels)]))
-    if not draw(asked.plot or asked.out, duels, f"{told['data']}; {told['machine']}"):
+        print("\n".join([*heading.values(), decoded_text(decoded), "", *lines(comparisons)]))
+    if not draw(chosen.plot or chosen.out, comparisons, f"{heading['data']}; {heading['machine']}"):
         print("no picture: pip install matplotlib", file=sys.stderr)
-    apart = [duel for duel in duels if duel.difference > TOLERANCE[device.type]]
-    for duel in apart:
-        print(f"width {duel.width}: losses differ by {duel.difference:g}: not the same training", file=sys.stderr)
-    sys.exit(bool(apart))
+    different = [comparison for comparison in comparisons if comparison.difference > TOLERANCE[device.type]]
+    for comparison in different:
+        print(
+            f"width {comparison.width}: losses differ by {comparison.difference:g}, so it is not the same training",
+            file=sys.stderr,
+        )
+    sys.exit(bool(different))
 
 
-def _arguments(given: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m train_demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _arguments(words: Sequence[str]) -> Namespace:
+    options = parser(__doc__)
     cores = len(os.sched_getaffinity(0))
     tried = sorted({0, 1, cores, *(1 << power for power in range(cores.bit_length()))})
-    more = parser.add_argument
-    more("raw", type=Path, nargs="?", metavar="RAW", help="A folder of pairs. Default: scenes that the demo makes.")
-    more("--out", type=Path, required=True, help="Where scenes, pack and picture go, and are left for the next time.")
-    more("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    more("--epochs", type=_whole, default=3)
-    more("--batch", type=_whole, default=8)
-    more("--size", type=_size, default=(240, 320), metavar="HxW", help="Of the rows. Default: 240x320.")
-    more("--width", type=_whole, nargs="+", help=f"Channels of each U-Net. Default: {WIDTHS}.")
-    more(
+    option = options.add_argument
+    option("raw", type=Path, nargs="?", metavar="RAW", help="a folder of pairs (default: scenes that the demo makes)")
+    option(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="scenes, pack and chart; kept for the next run",
+    )
+    option("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    option("--epochs", type=_whole, default=3)
+    option("--batch", type=_whole, default=8)
+    option("--size", type=_size, default=(240, 320), metavar="HxW", help="size of the rows (default: 240x320)")
+    option("--width", type=_whole, nargs="+", help=f"channels of each U-Net (default: {WIDTHS})")
+    option(
         "--workers",
         type=partial(_whole, least=0),
         nargs="+",
         default=tried,
-        help="To be tried for raw files. Default: up to all cores.",
+        help="numbers of workers to try for raw files (default: up to all cores)",
     )
-    more("--pictures", type=_whole, default=240, help="Scenes to make. Default: 240.")
-    more("--split", help="What is trained on. Default: the split with most rows.")
-    more("--seed", type=int, default=7)
-    more("--json", action="store_true", help="Everything on stdout as JSON, with every loss.")
-    more("--plot", type=Path, help="Where train_demo.png and .svg go. Default: --out.")
-    return parser.parse_args(given)
+    option("--pictures", type=_whole, default=240, help="scenes to make (default: 240)")
+    option("--split", help="the split to train on (default: the one with most rows)")
+    option("--seed", type=int, default=7)
+    option("--json", action="store_true", help="print everything as JSON, with every loss")
+    option("--plot", type=Path, metavar="FOLDER", help="folder of train_demo.png and .svg (default: --out)")
+    return options.parse_args(words)
 
 
 def _whole(text: str, least: int = 1) -> int:
     if not text.isdigit() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from {least} on")
+        raise ArgumentTypeError(f"{text!r}: expected a whole number, {least} or more")
     return int(text)
 
 
 def _size(text: str) -> tuple[int, int]:
     height, _, width = text.partition("x")
     if not (height.isdigit() and width.isdigit()) or int(height) % MULTIPLE or int(width) % MULTIPLE:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected HEIGHTxWIDTH, both divisible by {MULTIPLE}")
+        raise ArgumentTypeError(f"{text!r}: expected HEIGHTxWIDTH, both divisible by {MULTIPLE}")
     return int(height), int(width)
-
-
-if __name__ == "__main__":
-    main()

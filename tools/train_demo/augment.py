@@ -1,4 +1,4 @@
-"""What is done to a batch on the device: flips, brightness and contrast, by random numbers of its own."""
+"""The augmentation of a batch on the device: flips, brightness and contrast, with random numbers of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 
 class Augment:
-    """Both contenders draw the same numbers for the same batch of an epoch, whatever else draws from PyTorch."""
+    """An augmentation that draws the same numbers for the same batch of an epoch in both pipelines."""
 
     def __init__(self, device: torch.device, seed: int) -> None:
         self._seed = seed
@@ -14,11 +14,11 @@ class Augment:
         self._dice = torch.Generator(device)
 
     def begin(self, epoch: int) -> None:
-        """Before the first batch of an epoch."""
+        """Seed the random numbers of an epoch."""
         self._dice.manual_seed((self._seed << 32) + epoch)
 
     def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Half of the pictures mirrored with their labels; brighter or darker, with more or less contrast."""
+        """Mirror half of the pictures with their labels, and change brightness and contrast."""
         drawn = torch.rand(3, len(images), 1, 1, 1, generator=self._dice, device=self._device)
         mirrored, gain, shift = drawn[0] < 0.5, 0.75 + drawn[1] / 2, (drawn[2] - 0.5) / 4
         if labels.dtype == torch.uint16:  # which PyTorch cannot mirror

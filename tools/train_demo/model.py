@@ -1,4 +1,4 @@
-"""A small U-Net: a stem that looks at patches, three levels with skips, and a head that unfolds patches again."""
+"""A small U-Net: a stem that reduces patches, three levels with skips, and a head that expands patches again."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from torch import nn
 
 STEM, LEVELS = 4, 3
 MULTIPLE = STEM << (LEVELS - 1)
-"""Both sides of a picture must be divisible by it."""
+"""The number by which both sides of a picture must be divisible."""
 
 
 class UNet(nn.Module):
-    """Scores for each class and pixel. `width` is the channels of the highest level; each below has twice as many."""
+    """A model with scores for each class and pixel. `width` is the channels of the top level; each lower one has twice
+    as many."""
 
     def __init__(self, classes: int, width: int) -> None:
         super().__init__()
@@ -21,7 +22,7 @@ class UNet(nn.Module):
         self.stem = nn.Conv2d(3, width, STEM, STEM)
         self.down = nn.ModuleList(_block(a, b) for a, b in zip([width, *widths], widths, strict=False))
         self.up = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, 2) for a, b in pairwise(widths))
-        self.join = nn.ModuleList(_block(2 * one, one) for one in widths[:-1])
+        self.join = nn.ModuleList(_block(2 * channels, channels) for channels in widths[:-1])
         self.head = nn.ConvTranspose2d(width, classes, STEM, STEM)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -37,8 +38,12 @@ class UNet(nn.Module):
         return scores
 
 
-def _block(taken: int, given: int) -> nn.Sequential:
+def _block(inputs: int, outputs: int) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for channels in (taken, given):
-        layers += [nn.Conv2d(channels, given, 3, padding=1, bias=False), nn.BatchNorm2d(given), nn.ReLU(inplace=True)]
+    for channels in (inputs, outputs):
+        layers += [
+            nn.Conv2d(channels, outputs, 3, padding=1, bias=False),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(inplace=True),
+        ]
     return nn.Sequential(*layers)

@@ -1,4 +1,4 @@
-"""`Packed`: a pack that was built from a raw folder, and which raw files each of its rows was made of."""
+"""`Packed`: a pack that was built from a raw folder, and the raw files of each of its rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from readers.contract.manifest import Manifest
 
 @dataclass(frozen=True)
 class Packed:
-    """Both sides of the same rows. `seconds` is what the build took; None where the pack was there already."""
+    """The raw files and the packed rows. `seconds` is the time of the build, or None if the pack existed."""
 
     raw: Path
     recipe: Recipe
@@ -31,26 +31,27 @@ class Packed:
 
 
 def pack(raw: Path, out: Path, size: str, options: Sequence[str], split: str | None) -> Packed:
-    """Build the pack as a user would. Without `split`, the one of most rows is trained on."""
+    """Build the pack as a user would. Without `split`, take the one with most rows."""
     command = [sys.executable, "-m", "packer", "build", "--quiet", "--json", "--labels", "index", "--size", size]
     done = subprocess.run([*command, *options, raw, out], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"packer build {raw} {out} ended with {done.returncode}")
-    split = split or max(Manifest.load(out).splits, key=lambda one: one.rows).name
+        raise SystemExit(f"packer build {raw} {out} exited with {done.returncode}")
+    split = split or max(Manifest.load(out).splits, key=lambda entry: entry.rows).name
     dataset = open_dataset(out, split, label="index")
     request = Request.from_settings(last_settings(out, raw))
     plan = make_plan(request)
     if plan.recipe.image_dtype != "uint8" or plan.recipe.image_rules.image_range:
-        raise SystemExit("the demo's own loading of raw files is for pictures that are packed as uint8")
+        raise SystemExit("the demo loads raw files as uint8 only; choose options that pack images as uint8")
     pieces = tuple(_packed_pieces(plan, split))
     if [piece.key for piece in pieces] != [dataset.key(row) for row in range(len(dataset))]:
-        raise SystemExit(f"{raw}: changed while it was packed; run again")
-    told = json.loads(done.stdout)
-    return Packed(raw, plan.recipe, pieces, dataset, None if told["reused_rows"] else float(told["seconds"]))
+        raise SystemExit(f"{raw}: changed during the build; run again")
+    summary = json.loads(done.stdout)
+    seconds = None if summary["reused_rows"] else float(summary["seconds"])
+    return Packed(raw, plan.recipe, pieces, dataset, seconds)
 
 
 def _packed_pieces(plan: Plan, split: str) -> list[Piece]:
-    """In the order of the pack's rows, without rejects."""
+    """Return the pieces in the order of the rows, without rejects."""
     return [
         piece
         for number, spec in enumerate(plan.specs)

@@ -1,4 +1,4 @@
-"""The training: a model, its optimizer, and an epoch of steps whose losses and times are kept."""
+"""The training: a model, its optimizer, and epochs with the loss and time of each step."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import torch
 from bench.cpu import cpu_seconds
 from torch.nn.functional import cross_entropy
 
-from train_demo.contenders import Contender, Setting
 from train_demo.model import UNet
-from train_demo.timing import LATE, Step, Watch
+from train_demo.pipelines import Pipeline, Setup
+from train_demo.step_times import LATE, Step, StepTimer
 
 RATE = 2e-3
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """The loss and the times of each step; seconds from the asking for the first batch to the last result, on the clock
-    and of all processors together, those of workers included."""
+    """The loss and the times of each step. `seconds` is the wall time from the request of the first batch to the last
+    result, `cpu` the CPU time of all processes, workers included."""
 
     losses: tuple[float, ...]
     seconds: float
@@ -28,7 +28,7 @@ class Epoch:
     steps: tuple[Step, ...]
 
     def spent(self, part: str) -> float:
-        """Seconds of one part of all steps."""
+        """Return the seconds of one part, over all steps."""
         return float(sum(getattr(step, part) for step in self.steps))
 
     @property
@@ -38,36 +38,36 @@ class Epoch:
 
 
 class Training:
-    """Begins with the same weights for the same seed, and takes the same steps for the same batches."""
+    """A training that starts with the same weights for the same seed, and makes the same steps for the same batches."""
 
-    def __init__(self, setting: Setting, width: int) -> None:
-        torch.manual_seed(setting.seed)
-        classes = setting.packed.recipe.classes
-        self._setting = setting
+    def __init__(self, setup: Setup, width: int) -> None:
+        torch.manual_seed(setup.seed)
+        classes = setup.packed.recipe.classes
+        self._setup = setup
         self._ignored = classes.ignore_index
-        model = UNet(len(classes), width).to(setting.device)
+        model = UNet(len(classes), width).to(setup.device)
         self._model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._optimizer = torch.optim.AdamW(self._model.parameters(), lr=RATE)
 
     @property
     def weights(self) -> int:
-        """How many numbers are trained."""
-        return sum(one.numel() for one in self._model.parameters())
+        """The number of trained parameters."""
+        return sum(weight.numel() for weight in self._model.parameters())
 
-    def epoch(self, contender: Contender, number: int) -> Epoch:
-        """One pass through a contender's batches."""
-        device = self._setting.device
+    def epoch(self, pipeline: Pipeline, number: int) -> Epoch:
+        """Train on one pass over the batches of a pipeline."""
+        device = self._setup.device
         if device.type == "cuda":
-            torch.cuda.synchronize(device)  # nothing of the epoch before is left to be waited for
+            torch.cuda.synchronize(device)  # the epoch before must be complete
         started, spent = time.perf_counter(), cpu_seconds()
-        watch = Watch(contender.epoch(number), device)
-        losses = [self._step(images, labels) for images, labels in watch]
+        timer = StepTimer(pipeline.epoch(number), device)
+        losses = [self._step(images, labels) for images, labels in timer]
         numbers = torch.stack(losses).tolist()  # once the device is done
         seconds = time.perf_counter() - started
-        return Epoch(tuple(numbers), seconds, cpu_seconds() - spent, watch.steps())
+        return Epoch(tuple(numbers), seconds, cpu_seconds() - spent, timer.steps())
 
     def _step(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        device = self._setting.device.type
+        device = self._setup.device.type
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
             scores = self._model(images)
         loss = cross_entropy(scores.float(), labels, ignore_index=self._ignored)

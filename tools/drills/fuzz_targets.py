@@ -1,0 +1,318 @@
+"""Targets of fuzzing: each parser of ours with valid files as seeds, and the errors that it may raise."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shutil
+import struct
+import time
+import traceback
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+import packer.config
+from drills.damaged_packs import make_pack
+from packer.classes.load import read_table
+from packer.config.last_build import last_settings
+from packer.decoding.decode import decode_image, decode_label, decode_palette
+from packer.decoding.file_types import read_header
+from packer.decoding.header import Header
+from packer.decoding.rules import ImageRules
+from packer.errors import BadPair, PackError
+from packer.plan.request import Request
+from packer.publish.target import STAMPS
+from packer.shards.stamps import SUFFIX as STAMPS_SUFFIX
+from packer.shards.stamps import load_stamps
+from readers.checksums import read_receipt
+from readers.contract.errors import ReadError
+from readers.contract.json_entry import fingerprint
+from readers.contract.manifest import MANIFEST, STORAGES, Manifest
+from readers.contract.receipt import SUFFIX, Receipt
+from readers.contract.shard_table import table_path
+from readers.formats import arrow, hdf5, lmdb, npy, shard_paths
+from readers.formats.column import ShardFacts
+from readers.pack import Pack
+
+SECONDS = 5.0
+HEADROOM = 512 << 20
+MOST_PIXELS = 1 << 20
+OPENERS = {"arrow": arrow.open_shard, "hdf5": hdf5.open_shard, "lmdb": lmdb.open_shard, "npy": npy.open_shard}
+TABLES = {
+    ".csv": ("name,r,g,b\nsky,70,130,180\nroad,128,64,128\n", "id,name,train_id\n7,road,0\n8,kerb,255\n"),
+    ".txt": ("sky\nroad\n", "7: road\n8: kerb\n", "128 64 128\tRoad\n0 0 0\tVoid\n", "road:128,64,128::\n"),
+    ".json": (
+        '{"0": "sky", "1": "road"}',
+        '{"sky": [70, 130, 180], "road": "#804080", "kerb": [3, "4-6"]}',
+        '["sky", "road"]',
+        '{"labels": [{"name": "sky", "id": 0, "color": [70, 130, 180], "trainId": 0, "evaluate": true}]}',
+        '{"label_map": {"0": "sky", "1": "road"}, "segmentation_colors": [[0, 0, 0], [1, 2, 3]]}',
+    ),
+    ".toml": (
+        'ignore = [255, "0-6", "#000000"]\n[[class]]\nname = "road"\ncolour = "#804080"\nvalues = [7, "8-10"]\n'
+        'colours = ["#804080", "250,170,160", "#00000000"]\n',
+    ),
+}
+ENCODERS: dict[str, tuple[tuple[str, tuple[int, ...]], ...]] = {
+    "png": ((".png", ()),),
+    "jpeg": ((".jpg", ()), (".jpg", (cv2.IMWRITE_JPEG_PROGRESSIVE, 1))),
+    "tiff": tuple((".tif", (cv2.IMWRITE_TIFF_COMPRESSION, kind)) for kind in (1, 5, 8, 32773)),
+    "bmp": ((".bmp", ()),),
+    "webp": ((".webp", (cv2.IMWRITE_WEBP_QUALITY, 101)), (".webp", (cv2.IMWRITE_WEBP_QUALITY, 90))),
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A parser, valid files as seeds, and the errors that it may raise for changed files."""
+
+    name: str
+    seeds: tuple[bytes, ...]
+    parse: Callable[[bytes], object]
+    refusals: tuple[type[Exception], ...] = ()
+
+    def judge(self, data: bytes) -> str | None:
+        """Run the parser and return what is wrong, if anything: an error that is not ours, or too long a time."""
+        started = time.monotonic()
+        try:
+            self.parse(data)
+        except self.refusals:
+            pass
+        except Exception as error:  # noqa: BLE001 - any error is a finding
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}: {str(error)[:200]}"
+        seconds = time.monotonic() - started
+        return f"takes {seconds:.1f} s" if seconds > SECONDS else None
+
+
+def make_targets(folder: Path) -> dict[str, Target]:
+    """Return all targets. Their packs are made in `folder` if they do not exist yet."""
+    packs = [_pack(folder, storage, native) for storage in STORAGES for native in (False, True)]
+    first = packs[0]
+    targets = [
+        *(_shards(folder, storage, packs[2 * n : 2 * n + 2]) for n, storage in enumerate(STORAGES)),
+        _manifest(folder, packs),
+        _table(folder, first),
+        _receipt(folder, packs),
+        *(_pictures(kind) for kind in ENCODERS),
+        _stamps(folder, first),
+        _class_tables(folder),
+        _config(folder, first),
+    ]
+    return {target.name: target for target in targets}
+
+
+def mutated(target: Target, count: int) -> Iterable[bytes]:
+    """Yield seeds with a few random changes, the same ones in every run."""
+    dice = random.Random(target.name)
+    for _ in range(count):
+        data = bytearray(dice.choice(target.seeds))
+        for _ in range(dice.choice((1, 1, 2, 5))):
+            _change(data, dice, target)
+        yield bytes(data)
+
+
+def _change(data: bytearray, dice: random.Random, target: Target) -> None:
+    at = dice.randrange(len(data) + 1) if dice.random() < 0.5 else dice.randrange(min(len(data), 256) + 1)
+    length = dice.choice((1, 1, 2, 4, 8, 32))
+    number = dice.choice((0, 1, 2, 127, 128, 255, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**64 - 1))
+    other = dice.choice(target.seeds)
+    start = dice.randrange(len(other) + 1)
+    match dice.randrange(7):
+        case 0 if at < len(data):
+            data[at] ^= 1 << dice.randrange(8)
+        case 1:
+            data[at : at + length] = dice.randbytes(length)
+        case 2:
+            del data[at : at + length]
+        case 3:
+            data[at:at] = other[start : start + length]
+        case 4:
+            data[at : at + 4] = struct.pack(dice.choice("<>") + "I", number & 0xFFFFFFFF)
+        case 5:
+            data[at : at + 8] = struct.pack("<Q", number)
+        case _:
+            data[at:at] = dice.choice((b"[", b"{", b'"', b",", b"-", b"9" * 20, b"null", b"\n", b"\0", b"\xff"))
+
+
+def _pack(folder: Path, storage: str, native: bool) -> Path:
+    root = folder / f"{storage}{'-native' * native}"
+    return root / "out" if (root / "out").is_dir() else make_pack(root, storage, native)
+
+
+def _shards(folder: Path, storage: str, packs: list[Path]) -> Target:
+    """Return the target of shards: open one and read all. The first byte of the input selects the file."""
+    files: list[tuple[Path, bytes, Path, ShardFacts]] = []
+    for out in packs:
+        pack, live = Pack.open(out), folder / "live" / out.parent.name
+        live.mkdir(parents=True, exist_ok=True)
+        facts, stem = ShardFacts(pack.table.rows(0), pack.manifest.fields), pack.stem(0)
+        for path in shard_paths(storage)(stem, facts):
+            shutil.copy(path, live)
+            files.append((live / path.name, path.read_bytes(), live / stem.name, facts))
+
+    def parse(data: bytes) -> None:
+        path, whole, stem, facts = files[data[0] % len(files) if data else 0]
+        path.write_bytes(data[1:])
+        try:
+            shard = OPENERS[storage](stem, facts)
+            for row in range(facts.rows):
+                for field in facts.fields:
+                    shard.row(field, row)
+                shard.key(row)
+        finally:
+            path.write_bytes(whole)
+
+    return Target(storage, tuple(bytes([n]) + whole for n, (_, whole, _, _) in enumerate(files)), parse, (ReadError,))
+
+
+def _manifest(folder: Path, packs: list[Path]) -> Target:
+    """Return the target of manifests, unchanged and with a checksum that is made to fit."""
+    root = folder / "manifest"
+    root.mkdir(exist_ok=True)
+
+    def parse(data: bytes) -> None:
+        try:
+            document = json.loads(data)
+            document["checksum"] = fingerprint({key: document[key] for key in document if key != "checksum"})
+            text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+            Manifest.from_text(text, "sealed")
+        except (ValueError, TypeError, RecursionError, ReadError):
+            pass
+        (root / MANIFEST).write_bytes(data)
+        Manifest.load(root)
+
+    return Target("manifest", tuple((out / MANIFEST).read_bytes() for out in packs), parse, (ReadError,))
+
+
+def _table(folder: Path, out: Path) -> Target:
+    """Return the target of shard tables, with a valid manifest."""
+    manifest = Manifest.load(out)
+    path = table_path(folder / "table", manifest.table)
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+    def parse(data: bytes) -> None:
+        path.write_bytes(data)
+        pack = Pack(folder / "table", manifest)
+        for shard in range(len(pack.table)):
+            pack.stem(shard), pack.table.rows(shard), pack.table.bytes(shard), pack.table.receipt(shard)
+        for row in (0, manifest.rows // 2, manifest.rows - 1):
+            pack.table.locate(row)
+
+    return Target("table", (table_path(out, manifest.table).read_bytes(),), parse, (ReadError,))
+
+
+def _receipt(folder: Path, packs: list[Path]) -> Target:
+    """Return the target of receipts. The digest is made to fit, because an attacker can change the table, too."""
+    root = folder / "receipt"
+    root.mkdir(exist_ok=True)
+    seeds = tuple(min((out / "shards").glob(f"*{SUFFIX}")).read_bytes() for out in packs)
+
+    def parse(data: bytes) -> None:
+        (root / f"all{SUFFIX}").write_bytes(data)
+        receipt: Receipt = read_receipt(root, root / "all", hashlib.sha256(data).hexdigest())
+        receipt.keys, receipt.bytes, receipt.to_text()
+
+    return Target("receipt", seeds, parse, (ReadError,))
+
+
+def _pictures(kind: str) -> Target:
+    """Return the target of a picture type: its header alone, and decoded as an image, a label and a palette."""
+    rules = ImageRules(max_pixels=MOST_PIXELS, alpha="drop", image_range=(0.0, 255.0))
+    readings: tuple[Callable[[bytes], object], ...] = (
+        lambda data: read_header(BytesIO(data), MOST_PIXELS),
+        lambda data: decode_image(data, rules),
+        lambda data: decode_label(data, as_index=True, max_pixels=MOST_PIXELS),
+        lambda data: decode_palette(data, MOST_PIXELS),
+    )
+
+    def parse(data: bytes) -> None:
+        data = _sealed_png(data) if kind == "png" else data
+        for reading in readings:
+            try:
+                found = reading(data)
+            except BadPair:
+                continue
+            assert not isinstance(found, Header) or 0 < found.size[0] * found.size[1] <= MOST_PIXELS
+
+    return Target(kind, tuple(_seed_pictures(kind)), parse)
+
+
+def _seed_pictures(kind: str) -> Iterable[bytes]:
+    dice = np.random.default_rng(0)
+    colours = dice.integers(0, 256, (7, 9, 3), np.uint8)
+    for suffix, options in ENCODERS[kind]:
+        for pixels in (colours, colours[..., 0], np.dstack([colours, colours[..., 0]])):
+            ok, data = cv2.imencode(suffix, pixels, options)
+            assert ok
+            yield data.tobytes()
+    if kind == "png":
+        raster = b"".join(b"\0" + row.tobytes() for row in colours[..., 0] % 4)
+        chunks = (
+            (b"IHDR", struct.pack(">IIBBBBB", 9, 7, 8, 3, 0, 0, 0)),
+            (b"PLTE", colours[:4, 0].tobytes()),
+            (b"tRNS", b"\xff\x80"),
+            (b"eXIf", b"II*\0\x08\0\0\0\x01\0" + struct.pack("<HHIHH", 0x0112, 3, 1, 6, 0)),
+            (b"IDAT", zlib.compress(raster)),
+            (b"IEND", b""),
+        )
+        yield b"\x89PNG\r\n\x1a\n" + b"".join(struct.pack(">I", len(c)) + k + c + bytes(4) for k, c in chunks)
+
+
+def _sealed_png(data: bytes) -> bytes:
+    """Make the checksums of all chunks fit. Otherwise they would stop every change."""
+    sealed, start = bytearray(data), 8
+    while start + 12 <= len(data):
+        end = start + 8 + struct.unpack_from(">I", data, start)[0]
+        if end + 4 > len(data):
+            break
+        struct.pack_into(">I", sealed, end, zlib.crc32(data[start + 4 : end]))
+        start = end + 4
+    return bytes(sealed)
+
+
+def _stamps(folder: Path, out: Path) -> Target:
+    """Return the target of stamps, which raise no error: damaged stamps count as missing."""
+    honest = min((out / STAMPS).iterdir())
+    path = folder / "stamped" / STAMPS / honest.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    assert honest.suffix == STAMPS_SUFFIX
+
+    def parse(data: bytes) -> None:
+        path.write_bytes(data)
+        load_stamps(path.parent.parent)
+
+    return Target("stamps", (honest.read_bytes(),), parse)
+
+
+def _class_tables(folder: Path) -> Target:
+    """Return the target of class tables. The first byte of the input selects the suffix."""
+    suffixes = sorted(TABLES)
+
+    def parse(data: bytes) -> None:
+        path = folder / f"classes{suffixes[data[0] % len(suffixes) if data else 0]}"
+        path.write_bytes(data[1:])
+        read_table(path)
+
+    seeds = tuple(bytes([n]) + text.encode() for n, suffix in enumerate(suffixes) for text in TABLES[suffix])
+    return Target("classes", seeds, parse, (PackError,))
+
+
+def _config(folder: Path, out: Path) -> Target:
+    """Return the target of configurations: the one that a build keeps, as `packer repair` reads it, and presets."""
+    path = folder / "config.toml"
+
+    def parse(data: bytes) -> None:
+        path.write_bytes(data)
+        Request.from_settings(last_settings(out, folder, path))
+
+    known = (Path(packer.config.__file__).parent / "presets" / name for name in ("voc.toml", "cityscapes.toml"))
+    seeds = ((out / "packer.toml").read_bytes(), *(preset.read_bytes() for preset in known))
+    return Target("config", seeds, parse, (PackError,))

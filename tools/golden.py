@@ -1,0 +1,74 @@
+"""Make the golden files: a tiny raw folder and its packs, committed once for each version of the format.
+
+    tools/run golden --replace
+
+They prove that a pack of an earlier release still opens, so they change only together with FORMAT.md.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from program import REPO, parser
+from scenes.pictures import CLASS_TABLE, write_class_table
+
+from packer.build import build
+from packer.plan.make_plan import make_plan
+from packer.plan.request import Request
+from packer.workers import open_engine
+from readers.contract.manifest import STORAGES
+
+GOLDEN = REPO / "data_samples" / "golden"
+SPLITS = {"train": 5, "val": 2}
+HEIGHT, WIDTH = 5, 7
+CLASSES = (("sky", (70, 130, 180)), ("road", (128, 64, 128)), ("void", (0, 0, 0)))
+
+
+def golden_image(number: int) -> NDArray[np.uint8]:
+    """Return an image that a formula gives, so a test needs no second file."""
+    rows, columns, channels = np.indices((HEIGHT, WIDTH, 3))
+    return np.asarray((37 * number + 11 * rows + 5 * columns + 101 * channels) % 256, np.uint8)
+
+
+def golden_label(number: int) -> NDArray[np.uint8]:
+    """Return the class of every pixel: 0, 1, or 2, which is ignored."""
+    rows, columns = np.indices((HEIGHT, WIDTH))
+    return np.asarray((number + rows * columns) % 3, np.uint8)
+
+
+def write_raw(raw: Path) -> None:
+    """Write the raw pairs: `split/images` and `split/labels`."""
+    colours = np.array([colour for _, colour in CLASSES], np.uint8)
+    for split, count in SPLITS.items():
+        for kind in ("images", "labels"):
+            (raw / split / kind).mkdir(parents=True)
+        for number in range(count):
+            pixels = {"images": golden_image(number), "labels": colours[golden_label(number)]}
+            for kind, rgb in pixels.items():
+                cv2.imwrite(str(raw / split / kind / f"{number}.png"), np.ascontiguousarray(rgb[..., ::-1]))
+    write_class_table(raw / CLASS_TABLE, CLASSES)
+
+
+def request(raw: Path, out: Path, storage: str, labels: str) -> Request:
+    """Return the options of a golden pack: several shards, one ignored class."""
+    return Request(raw=raw, out=out, storage=storage, labels=labels, ignore=("void",), shard_bytes=400)
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--replace", action="store_true", help="delete them and make new ones")
+    if not options.parse_args().replace and GOLDEN.exists():
+        options.error(f"{GOLDEN} exists; it changes only together with FORMAT.md, with --replace")
+    shutil.rmtree(GOLDEN, ignore_errors=True)
+    write_raw(GOLDEN / "raw")
+    for storage in STORAGES:
+        for labels in ("onehot", "index"):
+            out = GOLDEN / f"{storage}-{labels}"
+            plan = make_plan(request(GOLDEN / "raw", out, storage, labels))
+            with open_engine(1, plan.request.task_timeout) as engine:
+                summary = build(plan, lambda done: None, engine)
+            print(f"{out}: {summary.rows} rows in {summary.manifest.shards} shards")
