@@ -1,4 +1,4 @@
-"""A training script that is watched from outside: started with our hook, ended after a while if wanted, read out."""
+"""Run a training script with the hook that records its steps, end it after some time, and read the records."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from readers.diagnosis.session import FOLDER
 
 HOOK = Path(readers.diagnosis.__file__).parent / "hook"
 PATIENCE = 10.0
-"""Seconds a script has to end itself, before it is ended less gently."""
+"""Seconds that a script has to end after each signal, before the next, stronger one."""
 
 
 @dataclass
 class Watched:
-    """A command under watch; what its processes saw is in `folder`."""
+    """A command that was started with the hook. Its processes write their records to `folder`."""
 
     process: subprocess.Popen[bytes]
     folder: Path
 
     @classmethod
     def start(cls, command: Sequence[str], folder: Path, stdout: int | None) -> Watched:
-        """Begin it, with `stdout` in the place of its own."""
+        """Start the command, with its output sent to `stdout`."""
         path = os.pathsep.join(filter(None, [str(HOOK), os.environ.get("PYTHONPATH")]))
         environment = {**os.environ, "PYTHONPATH": path, FOLDER: str(folder)}
         try:
@@ -41,7 +41,7 @@ class Watched:
         return cls(process, folder)
 
     def wait(self, seconds: float | None) -> int:
-        """Its exit code when it ends; 0 when it is ended because it had its `seconds`."""
+        """Wait for the end and return the exit code; after `seconds`, end the command and return 0."""
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -50,7 +50,7 @@ class Watched:
         return 128 - code if code < 0 else code
 
     def end(self) -> None:
-        """As Ctrl-C does, then harder."""
+        """End the command: SIGINT, as Ctrl-C sends it, then SIGTERM, then SIGKILL."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             self.process.send_signal(number)
             with suppress(subprocess.TimeoutExpired):
@@ -58,14 +58,14 @@ class Watched:
                 return
 
     def records(self) -> list[Record]:
-        """All that was seen, by whatever took most of the time first."""
+        """Return the records of all loaders, the one that took most of the time first."""
         found = [record for path in sorted(self.folder.glob("*.json")) for record in _records(path)]
         return sorted((record for record in found if record.totals.steps), key=lambda record: -record.seconds)
 
 
 def _records(path: Path) -> list[Record]:
     try:
-        texts = json.loads(path.read_text())
+        entries = json.loads(path.read_text())
     except ValueError as error:
         raise DamagedError(f"{path}: is not a diagnosis ({error})") from error
-    return [Record.from_json(one, path) for one in texts]
+    return [Record.from_json(entry, path) for entry in entries]

@@ -104,7 +104,7 @@ def test_the_scripts_exit_code_is_passed_on(tmp_path: Path) -> None:
     assert diagnose("--", sys.executable, "-c", "raise SystemExit(7)")[0] == 7
     code, _, words = diagnose("--", sys.executable, "-c", "import os; os.kill(os.getpid(), 9)")
     assert code == 137
-    assert "no step was seen" in words
+    assert "no training step was recorded" in words
     code, _, words = diagnose("--", tmp_path / "nothing")
     assert code == 2
     assert "nothing: No such file or directory: expected a command" in words

@@ -61,7 +61,7 @@ class Commands(click.Group):
 
 
 def _left_behind(ctx: click.Context) -> str:
-    """A remark that tells whether the interrupted command published a generation."""
+    """Return a remark on whether the interrupted command published a generation."""
     if ctx.invoked_subcommand not in PUBLISHING:
         return ""
     return "; everything was published before" if LOG.published else "; nothing was published"

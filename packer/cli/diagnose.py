@@ -1,4 +1,4 @@
-"""`packer diagnose`: what a training script waits for."""
+"""`packer diagnose`: find out what a training script waits for."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from readers.diagnosis.verdict import verdict
 
 @click.command(
     "diagnose",
-    short_help="Run a training script, and say what it waits for.",
+    short_help="Run a training script, and report what it waits for.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option(
-    "--seconds", type=click.FloatRange(0, min_open=True), help="End the script after so long, as Ctrl-C does."
+    "--seconds", type=click.FloatRange(0, min_open=True), help="Interrupt the script after this time, as Ctrl-C does."
 )
-@click.option("--report", type=click.Path(path_type=Path), help="Write a page (.html) or all numbers (.json) there.")
+@click.option("--report", type=click.Path(path_type=Path), help="Write a page (.html) or all numbers (.json).")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print all numbers as JSON; what the script prints goes to stderr."
+    "--json", "as_json", is_flag=True, help="Print all numbers as JSON. The output of the script goes to stderr."
 )
 @click.pass_context
 def diagnose_command(
     ctx: click.Context, command: tuple[str, ...], seconds: float | None, report: Path | None, as_json: bool
 ) -> None:
-    """Run COMMAND, a training as you start it, and say at its end what its steps waited for, and what to change.
+    """Run COMMAND, which starts your training. At its end, report what its steps waited for, and what to change.
 
-    Every DataLoader of it is watched, and every loader of ours: how long each step waited for data, copied and
-    computed, and what CPUs, disk and GPU did meanwhile. The script needs no change. The verdict is printed to stderr;
-    the exit code is the script's own. In your own loop, `with readers.watch(loader) as batches:` does the same.
+    It watches every DataLoader and every loader of this package: how long each step waited for data, copied and
+    computed, and how busy CPUs, disk and GPU were. The script needs no change. The verdict is printed to stderr; the
+    exit code is that of the script. In your own loop, `with readers.watch(loader) as batches:` does the same.
 
     \b
     Example:
@@ -56,25 +56,25 @@ def diagnose_command(
             code = watched.wait(seconds)
         except KeyboardInterrupt:
             watched.end()
-            _tell(watched.records(), report, as_json)
+            _report(watched.records(), report, as_json)
             raise
-        _tell(watched.records(), report, as_json)
+        _report(watched.records(), report, as_json)
     ctx.exit(code)
 
 
-def _tell(records: list[Record], report: Path | None, as_json: bool) -> None:
+def _report(records: list[Record], report: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(to_json(records), indent=1))
     if not records:
         click.echo(
-            "packer diagnose: no step was seen: the command iterated no DataLoader and no loader of ours; in a loop of "
-            "your own, use readers.watch",
+            "packer diagnose: no training step was recorded: the command did not iterate a DataLoader or a loader of "
+            "this package; in your own loop, use readers.watch",
             err=True,
         )
         return
     click.echo(f"\n{verdict(records[0])}", err=True)
     if len(records) > 1:
-        click.echo(f"  ({len(records) - 1} more gave batches; of these, this one took most of the time)", err=True)
+        click.echo(f"  ({len(records) - 1} other loaders delivered batches; this one took most of the time)", err=True)
     if report is not None:
         write_report(report, records)
         click.echo(f"{report}: written", err=True)

@@ -26,10 +26,8 @@ NOT_DONE = frozenset(
     {
         "docs",
         "packer",
-        "packer/cli",
         "packer/config",
         "packer/decoding",
-        "packer/packs",
         "packer/pixels",
         "packer/plan",
         "packer/publish",
