@@ -94,7 +94,7 @@ def test_a_number_or_a_range_is_a_table_of_values(tmp_path: Path) -> None:
     third = load_class_table(tmp_path, "0,7-8,255")
     assert third is not None
     assert [entry.values for entry in third.classes] == [(0,), (7,), (8,), (255,)]
-    for wrong in ("0", "1,1", "5-9,7", "5-2", "0-70000", "nowhere.csv"):
+    for wrong in ("0", "1,1", "5-9,7", "5-2", "1,5-2", "0-70000", "nowhere.csv"):
         with pytest.raises(PackError):
             load_class_table(tmp_path, wrong)
 

@@ -10,7 +10,7 @@ from packer.classes.from_json import table_from_json
 from packer.classes.from_text import table_from_text
 from packer.classes.from_toml import table_from_toml
 from packer.classes.ignore import with_ignored
-from packer.classes.values import MOST_VALUE, distinct_colours, is_values
+from packer.classes.values import distinct_colours, is_values, parse_values
 from packer.errors import InputError, UsageError
 from readers.contract.classes import MOST_CLASSES, ClassTable, SegClass
 
@@ -50,12 +50,9 @@ def read_table(path: Path) -> ClassTable:
 
 def _table_of_values(text: str) -> ClassTable:
     """Return one class per value: `12` means 0 to 11, `1-150` and `0,255` list the values."""
-    if text.isdigit():
-        values = list(range(int(text)))
-    else:
-        ends = [(part.partition("-")[0], part.rpartition("-")[2]) for part in text.split(",")]
-        values = [value for first, last in ends for value in range(int(first), int(last) + 1)]
-    if not 1 <= len(set(values)) == len(values) <= MOST_CLASSES or max(values) > MOST_VALUE:
+    ranges = (range(int(text)),) if text.isdigit() else parse_values(text) or ()
+    values = [value for numbers in ranges for value in numbers]
+    if not 1 <= len(set(values)) == len(values) <= MOST_CLASSES:
         raise UsageError(f"--classes {text}: expected a number of classes, or different values such as 1-150 or 0,255")
     return ClassTable(numbered_classes(values))
 

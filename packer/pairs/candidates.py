@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+MOST_NAMED = 10
+"""A message names at most this many files or keys."""
 UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Control characters, and Python's stand-ins for bytes that are not UTF-8. They would garble every list and log."""
 

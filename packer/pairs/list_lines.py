@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from packer.errors import first_of
-from packer.pairs.candidates import Candidate, Candidates
+from packer.pairs.candidates import MOST_NAMED, Candidate, Candidates
 from packer.pairs.layouts import SplitKey
 from packer.pairs.match import Matches
 from packer.pairs.paths import PathIndex, is_picture, stem
 from packer.pairs.split_lists import ListLine
 from packer.pairs.template import composed
-
-MOST_NAMED = 10
 
 
 class ListedPairs:

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from packer.errors import first_of
-from packer.pairs.candidates import UNWRITABLE, Candidate, Candidates
+from packer.pairs.candidates import MOST_NAMED, UNWRITABLE, Candidate, Candidates
 from packer.pairs.layouts import Layout, SplitKey
 from packer.pairs.template import OTHER_PICTURES, PICTURES, composed
-
-MOST_NAMED = 10
 
 
 @dataclass

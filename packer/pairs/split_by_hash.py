@@ -10,7 +10,7 @@ from hashlib import blake2b
 from packer.errors import UsageError
 from readers.contract.manifest import ALL, NAME
 
-USUAL_NAMES = {2: ("train", "val"), 3: ("train", "val", "test")}
+DEFAULT_NAMES = {2: ("train", "val"), 3: ("train", "val", "test")}
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Shares:
     def parse(cls, text: str) -> Shares:
         """Parse `80/10/10` or `train=80,val=10,test=10`."""
         if "=" in text:
-            named = [part.partition("=")[::2] for part in text.split(",")]
+            parts = [part.partition("=")[::2] for part in text.split(",")]
         else:
             percents = text.split("/")
-            named = list(zip(USUAL_NAMES.get(len(percents), ()), percents, strict=False))
-        names = [name.strip() for name, _ in named]
-        shares = [_percent(text, percent) for _, percent in named]
-        if not named or any(not NAME.fullmatch(name) or name == ALL for name in names) or len(set(names)) < len(names):
+            parts = list(zip(DEFAULT_NAMES.get(len(percents), ()), percents, strict=False))
+        names = [name.strip() for name, _ in parts]
+        shares = [_percent(text, percent) for _, percent in parts]
+        if not parts or any(not NAME.fullmatch(name) or name == ALL for name in names) or len(set(names)) < len(names):
             raise UsageError(f"--split {text}: expected percents such as 80/20, 80/10/10 or train=80,val=10,test=10")
         if sum(shares) != 1:
             raise UsageError(f"--split {text}: the percents add up to {float(sum(shares) * 100):g}, not to 100")

@@ -61,7 +61,7 @@ def suggest_templates(files: Iterable[str]) -> list[Suggestion]:
         templates = _templates(difference, [folders for _, folders in found[difference]])
         if suggestion := _try(pictures, *templates):
             weights.setdefault(suggestion, _likelihood(difference) * suggestion.pairs)
-    return sorted(weights, key=lambda one: (-weights[one], one.unmatched, one.image, one.label))
+    return sorted(weights, key=lambda found: (-weights[found], found.unmatched, found.image, found.label))
 
 
 def _likely(votes: dict[Difference, int], sample: int) -> list[Difference]:
