@@ -1,26 +1,31 @@
-# make demo   pack the sample scenes in all four formats, verify, read, and compare with reading the raw files
-# make test   everything CI runs: lint, types, tests
-# make recipes  the recipes of docs/recipes, with the packages that only they need
-# make docs   the site of README.md and docs/ in site/, after docs/cli.md was generated again
+# make demo      pack the sample scenes in all four formats, verify, read, and compare with reading the raw files
+# make test      lint, types, and all tests that are not marked long; a few minutes
+# make test-all  also the long tests, 500 examples for each property test, and the recipes; this is what CI runs
+# make recipes   only the recipes of docs/recipes, with the packages that they need
+# make docs      the site of README.md and docs/ in site/, after docs/cli.md was generated again
 # make samples, make picture   draw data_samples/raw and docs/road.png again
-# Each needs Python >= 3.10 and make only; the rest goes into $(VENV).
+# Each needs only Python >= 3.10 and make; the rest goes into $(VENV).
 
 PYTHON ?= python3
 VENV ?= .venv
 
-.PHONY: demo test recipes docs samples picture clean
+.PHONY: demo test test-all recipes docs samples picture clean
 
 demo: $(VENV)/demo.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps .
-	$(VENV)/bin/python tools/run demo
+	$(VENV)/bin/python tools/demo.py
 
 test: $(VENV)/test.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/check
 
+test-all: $(VENV)/recipes.installed
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	SEGPACK_REQUIRE_RECIPES=1 PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/check --long
+
 recipes: $(VENV)/recipes.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
-	SEGPACK_REQUIRE_RECIPES=1 $(VENV)/bin/python -m pytest --numprocesses 2 tests/test_recipes.py
+	SEGPACK_REQUIRE_RECIPES=1 $(VENV)/bin/python -m pytest --long --numprocesses 2 tests/test_recipes.py
 
 docs: $(VENV)/docs.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
@@ -28,7 +33,7 @@ docs: $(VENV)/docs.installed
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
 
 samples picture: $(VENV)/demo.installed
-	$(VENV)/bin/python tools/run $@
+	$(VENV)/bin/python tools/$(if $(filter samples,$@),make_samples,readme_picture).py
 
 $(VENV)/demo.installed: setup.cfg constraints.txt tools/make_venv
 	tools/make_venv $(PYTHON) $(VENV) .
@@ -38,7 +43,7 @@ $(VENV)/test.installed: setup.cfg constraints.txt tools/make_venv
 	tools/make_venv $(PYTHON) $(VENV) ".[dev]"
 	touch $@
 
-# After the others: pip takes what is there, so `make test` keeps its versions.
+# Installed after the test environment: pip keeps the versions that are installed.
 $(VENV)/recipes.installed: $(VENV)/test.installed
 	tools/make_venv $(PYTHON) $(VENV) ".[dev,recipes]"
 	touch $@
