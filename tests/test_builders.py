@@ -11,7 +11,7 @@ from drills.versions import LASTING, make_version, read_version, write_pair
 from scenes.tiny import SHARDS
 
 
-def test_builders_at_once_take_turns_and_the_others_are_told_by_whom(tmp_path: Path) -> None:
+def test_builds_at_once_take_turns_and_the_others_name_the_winner(tmp_path: Path) -> None:
     tally = race(tmp_path, "npy", builders=4, rounds=2)
     assert tally.broken == []
     assert tally.counts["built"] + tally.counts["refused"] == 8
@@ -22,10 +22,10 @@ def test_readers_see_one_version_while_others_are_published(storage: str, tmp_pa
     tally = republish(tmp_path, storage, publishes=9, readers=1)
     assert tally.broken == []
     assert (tally.counts["builds"], tally.counts["rollbacks"]) == (3, 6)
-    assert tally.counts["reads of one from before"] > 0
+    assert tally.counts["reads of the first"] > 0
 
 
-def test_a_reader_knows_a_mixture(tmp_path: Path) -> None:
+def test_a_mixture_of_versions_is_found(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     make_version(raw, 300)
     must("build", "--quiet", *SHARDS, raw, tmp_path / "whole")

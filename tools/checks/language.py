@@ -26,19 +26,10 @@ NOT_DONE = frozenset(
     {
         "docs",
         "packer",
-        "packer/config",
-        "packer/decoding",
-        "packer/pixels",
         "packer/plan",
         "packer/publish",
-        "packer/recipe",
         "packer/shards",
         "packer/workers",
-        "readers",
-        "readers/contract",
-        "readers/diagnosis",
-        "readers/formats",
-        "readers/report",
         "tests",
     }
 )

@@ -180,26 +180,26 @@ def republish(root: Path, storage: str, publishes: int, readers: int) -> Tally:
         process.join()
     must("verify", "--quiet", out)
     tally.demand(Manifest.load(out).generation <= tally.counts["builds"] + 1, "more generations than builds")
-    tally.demand(tally.counts["seen"] > readers, "the readers saw no change")
+    tally.demand(tally.counts["versions"] > readers, "the readers saw no change")
     return tally
 
 
 def read_along(out: Path, over: Event, pipe: Connection, from_before: bool) -> None:
     """Open and read again and again until the end, or with `from_before` open once and read that data set."""
-    tally, seen, held = Tally(), set(), open_dataset(out, CHANGING)
+    tally, versions, first = Tally(), set(), open_dataset(out, CHANGING)
     pipe.send("ready")
     while not over.is_set() and not tally.broken:
         try:
-            version = version_of(held if from_before else open_dataset(out, CHANGING))
+            version = version_of(first if from_before else open_dataset(out, CHANGING))
         except Exception as error:  # noqa: BLE001 - any error is a finding
             tally.broken.append(f"a reader: {type(error).__name__}: {error}")
             break
-        seen.add(version)
-        tally.counts["reads of one from before" if from_before else "reads"] += 1
+        versions.add(version)
+        tally.counts["reads of the first" if from_before else "reads"] += 1
     if from_before:
-        tally.demand(seen <= {1}, f"a reader of version 1 saw {sorted(seen)}")
+        tally.demand(versions <= {1}, f"a reader of version 1 saw {sorted(versions)}")
     else:
-        tally.counts["seen"] += len(seen)
+        tally.counts["versions"] += len(versions)
     pipe.send(tally)
 
 

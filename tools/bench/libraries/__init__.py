@@ -32,6 +32,11 @@ def shuffled(rows: int) -> Iterator[list[int]]:
     return (order[first : first + BATCH] for first in range(0, rows, BATCH))
 
 
+def image_and_label(batches: Iterable[Any]) -> Iterable[Tensors]:
+    """Yield the two columns of batches that are dictionaries."""
+    return ((batch["image"], batch["label"]) for batch in batches)
+
+
 @dataclass(frozen=True)
 class Library:
     """The name in the table, the file here, the package to install, and the factor by which we want to be faster."""

@@ -20,7 +20,7 @@ from datasets import Array2D, Array3D, Dataset, Features, concatenate_datasets
 from scenes.squares import SIDE
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler
 
-from bench.libraries import BATCH, WORKERS, Loaders, Tensors, forked, shuffled
+from bench.libraries import BATCH, WORKERS, Loaders, Tensors, forked, image_and_label, shuffled
 from bench.pairs import ArrayPairs, parted
 
 
@@ -56,11 +56,7 @@ def loaders(out: Path) -> Loaders:
 def loaded(data: Any, workers: int) -> Callable[[], Iterable[Tensors]]:
     sampler = BatchSampler(RandomSampler(data), BATCH, drop_last=False)
     loader: DataLoader[Any] = DataLoader(data, batch_size=None, sampler=sampler, **forked(workers))
-    return partial(parts, loader)
-
-
-def parts(loader: DataLoader[Any]) -> Iterable[Tensors]:
-    return ((batch["image"], batch["label"]) for batch in loader)
+    return partial(image_and_label, loader)
 
 
 def joined(data: Any) -> Iterable[Tensors]:

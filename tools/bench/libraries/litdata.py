@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from litdata import StreamingDataLoader, StreamingDataset, optimize
 
-from bench.libraries import BATCH, WORKERS, Loaders, Tensors, forked
+from bench.libraries import BATCH, WORKERS, Loaders, Tensors, forked, image_and_label
 from bench.pairs import ArrayPairs
 
 
@@ -39,8 +38,4 @@ def loaders(out: Path) -> Loaders:
 
 def loaded(out: Path, workers: int) -> Callable[[], Iterable[Tensors]]:
     data = StreamingDataset(str(out), shuffle=True)
-    return partial(parts, StreamingDataLoader(data, batch_size=BATCH, **forked(workers)))
-
-
-def parts(loader: Any) -> Iterable[Tensors]:
-    return ((batch["image"], batch["label"]) for batch in loader)
+    return partial(image_and_label, StreamingDataLoader(data, batch_size=BATCH, **forked(workers)))

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from torch.utils.data import DataLoader
 
-from bench.libraries import BATCH, WORKERS, Loaders, Tensors, forked
+from bench.libraries import BATCH, WORKERS, Loaders, Tensors, forked, image_and_label
 from bench.pairs import ArrayPairs, parted
 
 try:
@@ -49,8 +48,4 @@ def loaders(out: Path) -> Loaders:
 
 def loaded(out: Path, workers: int) -> Callable[[], Iterable[Tensors]]:
     data = StreamingDataset(local=str(out), shuffle=True, batch_size=BATCH)
-    return partial(parts, DataLoader(data, BATCH, **forked(workers)))
-
-
-def parts(loader: DataLoader[Any]) -> Iterable[Tensors]:
-    return ((batch["image"], batch["label"]) for batch in loader)
+    return partial(image_and_label, DataLoader(data, BATCH, **forked(workers)))

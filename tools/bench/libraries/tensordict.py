@@ -15,7 +15,7 @@ import torch
 from tensordict import TensorDict
 from torch.utils.data import DataLoader
 
-from bench.libraries import BATCH, WORKERS, Loaders, Tensors, forked
+from bench.libraries import BATCH, WORKERS, Loaders, Tensors, forked, image_and_label
 from bench.pairs import Pairs
 
 
@@ -35,12 +35,8 @@ def loaders(out: Path) -> Loaders:
 
 def loaded(data: Any, workers: int) -> Callable[[], Iterable[Tensors]]:
     loader: DataLoader[Any] = DataLoader(data, BATCH, shuffle=True, collate_fn=unchanged, **forked(workers))
-    return partial(parts, loader)
+    return partial(image_and_label, loader)
 
 
 def unchanged(batch: Any) -> Any:
     return batch
-
-
-def parts(loader: DataLoader[Any]) -> Iterable[Tensors]:
-    return ((batch["image"], batch["label"]) for batch in loader)
