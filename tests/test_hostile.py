@@ -1,4 +1,4 @@
-"""Packs made to harm: each ends in an error of ours, in a process that may take little more memory than it has."""
+"""Hostile packs: each raises our error, in a process that may use little more memory than it has."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def little_memory() -> Iterator[None]:
 
 
 def opened(out: Path) -> str:
-    """What reading everything says, and then what a deep check does."""
+    """Read everything, then verify everything, and return the result or error of both."""
     try:
         with little_memory():
             pack = Pack.open(out)
@@ -55,14 +55,14 @@ def opened(out: Path) -> str:
                     for field in pack.manifest.fields:
                         pack.shard(shard).row(field, row)
                     pack.shard(shard).key(row)
-        said = "read"
+        result = "read"
     except ReadError as error:
-        said = f"refused: {error}"
+        result = f"refused: {error}"
     try:
         with little_memory():
-            return f"{said}; verified: {verify(out, 1, lambda _: None, deep=True)}"
+            return f"{result}; verified: {verify(out, 1, lambda _: None, deep=True)}"
     except ReadError as error:
-        return f"{said}; verified: {error}"
+        return f"{result}; verified: {error}"
 
 
 @pytest.fixture(scope="module")
@@ -73,15 +73,15 @@ def child() -> Iterator[Worker]:
 
 
 @pytest.fixture(scope="module")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("honest")
+def intact(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("intact")
     return {
         **{storage: make_pack(folder / storage, storage, native=False) for storage in STORAGES},
         **{f"{storage}-native": make_pack(folder / f"{storage}-n", storage, native=True) for storage in STORAGES},
     }
 
 
-# --- how a pack is changed so that its own checksums agree ---
+# --- changes of a pack whose own checksums agree afterwards ---
 
 
 def seal(out: Path, document: dict[str, Any]) -> None:
@@ -104,12 +104,12 @@ def split(**values: object) -> Change:
     return manifest(lambda document: document["splits"][0].update(values))
 
 
-def field(place: int, **values: object) -> Change:
-    return manifest(lambda document: document["fields"][place].update(values))
+def field(index: int, **values: object) -> Change:
+    return manifest(lambda document: document["fields"][index].update(values))
 
 
 def table(change: Callable[[Any], object]) -> Change:
-    """Other records in the shard table, and the rows and the name that fit them in the manifest."""
+    """Change records of the shard table, and the rows and the table's name in the manifest to fit them."""
 
     def apply(out: Path) -> None:
         document = json.loads((out / MANIFEST).read_text())
@@ -128,7 +128,7 @@ def table(change: Callable[[Any], object]) -> Change:
 
 
 def rows_of(each: int) -> Change:
-    """As many rows in every shard."""
+    """Set the same number of rows in every shard."""
     return table(lambda records: records["end"].__setitem__(slice(None), each * np.arange(1, len(records) + 1)))
 
 
@@ -137,7 +137,7 @@ def text(content: bytes) -> Change:
 
 
 def replaced(old: bytes, new: bytes) -> Change:
-    """Bytes of the manifest, whose checksum is none the wiser."""
+    """Replace bytes of the manifest and leave its checksum unchanged."""
     return lambda out: (out / MANIFEST).write_bytes((out / MANIFEST).read_bytes().replace(old, new, 1))
 
 
@@ -146,7 +146,7 @@ def shard_file(out: Path, ending: str) -> Path:
 
 
 def instead(find: Callable[[Path], Path], make: Callable[[Path], object]) -> Change:
-    """Something else where a file or folder was."""
+    """Move a file or folder away and put something else in its place."""
 
     def apply(out: Path) -> None:
         path = find(out)
@@ -157,7 +157,7 @@ def instead(find: Callable[[Path], Path], make: Callable[[Path], object]) -> Cha
 
 
 def moved_out(path: Path) -> None:
-    """A link to the file itself, which is outside now."""
+    """Link to the file that was moved out of the pack."""
     out = next(parent for parent in path.parents if parent.name == "out")
     path.symlink_to(out.parent / f"moved-{path.name}")
 
@@ -179,7 +179,7 @@ def link_to(target: str) -> Callable[[Path], None]:
 
 
 def escape(out: Path) -> None:
-    """A folder whose name ends in dots, so that a fingerprint of dots and slashes leads through it to elsewhere."""
+    """Make a folder through which a fingerprint of dots and slashes leads out of the pack."""
     (out / "shards" / "all-").mkdir()
     table(lambda records: records["fingerprint"].fill(b"/../../../outside"))(out)
     for path in (out / "shards").glob("all-*.npy"):
@@ -195,7 +195,7 @@ def npy(content: bytes, name: str = ".image.npy") -> Change:
 
 
 def npy_header(change: Callable[[str], str], name: str = ".image.npy") -> Change:
-    """The same numbers below another header."""
+    """Change the header and keep the numbers."""
 
     def apply(out: Path) -> None:
         path = shard_file(out, name)
@@ -224,7 +224,7 @@ class Evil:
 
 
 def h5(name: str, make: Callable[[h5py.File, Any], object]) -> Change:
-    """Another object by the name of a dataset; `make` gets its numbers."""
+    """Put another object under the name of a dataset; `make` gets its numbers."""
 
     def apply(out: Path) -> None:
         with h5py.File(shard_file(out, ".h5"), "r+") as file:
@@ -290,7 +290,7 @@ def huge_counts(data: bytearray) -> None:
 
 
 def last_bytes(new: bytes) -> Change:
-    """Instead of the footer's length and the magic."""
+    """Replace the length of the footer and the magic."""
     return patched(".arrow", lambda data: data.__setitem__(slice(-10, None), new))
 
 
@@ -300,7 +300,7 @@ def permuted(found: pa.Table) -> pa.Array:
     return pa.ExtensionArray.from_storage(kind, storage)
 
 
-# --- LMDB: the page size, where the root's number is, and the root's page ---
+# --- LMDB: the page size, the root's number, and the root's page ---
 
 
 def newest_meta(data: bytearray) -> int:
@@ -309,7 +309,7 @@ def newest_meta(data: bytearray) -> int:
 
 
 def tree(layout: str, offset: int, value: int) -> Change:
-    """A number of the main tree: flags at 4, depth at 6, root at 40."""
+    """Change a number of the main tree: flags at 4, depth at 6, root at 40."""
     return patched(".lmdb", lambda data: struct.pack_into(layout, data, newest_meta(data) + 40 + 48 + offset, value))
 
 
@@ -319,12 +319,12 @@ def root_of(data: bytearray) -> int:
 
 
 def root(layout: str, offset: int, value: int) -> Change:
-    """A number of the root's page header: flags at 10, lower at 12."""
+    """Change a number of the root's page header: flags at 10, lower at 12."""
     return patched(".lmdb", lambda data: struct.pack_into(layout, data, root_of(data) + offset, value))
 
 
 def node(layout: str, offset: int, value: int) -> Change:
-    """A number of the first node: size at 0 and 2, flags at 4, the key's size at 6, key at 8."""
+    """Change a number of the first node: size at 0 and 2, flags at 4, the key's size at 6, key at 8."""
 
     def change(data: bytearray) -> None:
         start = root_of(data)
@@ -335,15 +335,15 @@ def node(layout: str, offset: int, value: int) -> Change:
 
 
 def loop(depth: int) -> Change:
-    """A root that is its own child, as often as it has nodes, over and over."""
+    """Make every node of the root point to the root itself."""
 
     def change(data: bytearray) -> None:
         start = root_of(data)
         page = start // struct.unpack_from("<I", data, 40)[0]
         struct.pack_into("<H", data, newest_meta(data) + 40 + 48 + 6, depth)
         struct.pack_into("<H", data, start + 10, 1)
-        for place in range(start + 16, start + struct.unpack_from("<H", data, start + 12)[0], 2):
-            struct.pack_into("<HHH", data, start + struct.unpack_from("<H", data, place)[0], page, 0, 0)
+        for pointer in range(start + 16, start + struct.unpack_from("<H", data, start + 12)[0], 2):
+            struct.pack_into("<HHH", data, start + struct.unpack_from("<H", data, pointer)[0], page, 0, 0)
 
     return patched(".lmdb", change)
 
@@ -394,13 +394,13 @@ HOSTILE: dict[str, tuple[str, Change]] = {
     "rows of nothing": ("npy", field(0, shape=[3, 0, 7])),
     "rows of 512 GiB": (
         "npy",
-        manifest(lambda d: [one.update(shape=[3, 2**18, 2**19]) for one in d["fields"]]),
+        manifest(lambda d: [field.update(shape=[3, 2**18, 2**19]) for field in d["fields"]]),
     ),
     "a field twice": ("npy", manifest(lambda d: d["fields"].append(d["fields"][0]))),
     "fields that are texts": ("npy", manifest(lambda d: d.update(fields=["image", "label"]))),
     "65535 classes": ("npy", manifest(lambda d: d["classes"].update(classes=d["classes"]["classes"][:1] * 65_535))),
     "a version that is a text": ("npy", manifest(lambda d: d.update(version="1"))),
-    # what lies where files should
+    # other things in the place of files
     "the manifest outside": ("npy", instead(the_manifest, moved_out)),
     "the manifest is a device": ("npy", instead(the_manifest, link_to("/dev/zero"))),
     "the manifest is a pipe": ("npy", instead(the_manifest, os.mkfifo)),
@@ -471,7 +471,7 @@ HOSTILE: dict[str, tuple[str, Change]] = {
         "hdf5-native",
         h5("size", lambda f, n: f.create_dataset("size", data=n.astype(">u4"))),
     ),
-    "one place for two columns": (
+    "the same bytes for two columns": (
         "hdf5-native",
         h5("label_start", lambda f, _: f.__setitem__("label_start", f["image_start"])),
     ),
@@ -514,15 +514,15 @@ HOSTILE: dict[str, tuple[str, Change]] = {
     "a layout of keys of no bytes": ("lmdb", in_layout(b'"|S2"', b'"|S0"')),
     "a layout of code": ("lmdb", in_layout(b'"|S2"', b'"()3"')),
     "overlapping fields": ("lmdb", in_layout(b'"label": {"offset": 128', b'"label": {"offset": 064')),
-    "a layout that is no JSON": ("lmdb", in_layout(b'{"image": {', b'["image": {')),
+    "a layout that is not JSON": ("lmdb", in_layout(b'{"image": {', b'["image": {')),
     "a native layout of other parts": ("lmdb-native", in_layout(b'"size"', b'"sizf"')),
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_pack_is_refused(name: str, honest: dict[str, Path], child: Worker, tmp_path: Path) -> None:
+def test_a_hostile_pack_is_refused(name: str, intact: dict[str, Path], child: Worker, tmp_path: Path) -> None:
     which, change = HOSTILE[name]
-    out = Path(shutil.copytree(honest[which], tmp_path / "out"))
+    out = Path(shutil.copytree(intact[which], tmp_path / "out"))
     change(out)
     child.ask(out)
     answer = child.answer()
@@ -531,15 +531,15 @@ def test_a_hostile_pack_is_refused(name: str, honest: dict[str, Path], child: Wo
     assert not Path("hacked").exists()
 
 
-def test_there_are_many_hostile_packs_and_the_honest_are_read(honest: dict[str, Path], child: Worker) -> None:
+def test_there_are_many_hostile_packs_and_undamaged_ones_are_read(intact: dict[str, Path], child: Worker) -> None:
     assert len(HOSTILE) >= 60
-    for out in honest.values():
+    for out in intact.values():
         child.ask(out)
         assert child.answer() == "read; verified: []"
 
 
-def test_a_link_that_stays_within_the_pack_is_followed(honest: dict[str, Path], child: Worker, tmp_path: Path) -> None:
-    out = Path(shutil.copytree(honest["npy"], tmp_path / "out"))
+def test_a_link_that_stays_within_the_pack_is_followed(intact: dict[str, Path], child: Worker, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(intact["npy"], tmp_path / "out"))
     (out / "shards").rename(out / "moved")
     (out / "shards").symlink_to("moved")
     (tmp_path / "linked").symlink_to(out)
@@ -547,7 +547,7 @@ def test_a_link_that_stays_within_the_pack_is_followed(honest: dict[str, Path], 
     assert child.answer() == "read; verified: []"
 
 
-# --- receipts that lie: every checksum fits, so only `verify` can see it ---
+# --- false receipts: every checksum fits, so only `verify` can find them ---
 
 
 def lie(out: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -577,17 +577,17 @@ LIES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 
 
 @pytest.mark.parametrize("what", LIES)
-def test_verify_finds_a_receipt_that_lies(what: str, honest: dict[str, Path], tmp_path: Path) -> None:
-    out = Path(shutil.copytree(honest["npy"], tmp_path / "out"))
-    change, told = LIES[what]
+def test_verify_finds_a_false_receipt(what: str, intact: dict[str, Path], tmp_path: Path) -> None:
+    out = Path(shutil.copytree(intact["npy"], tmp_path / "out"))
+    change, message = LIES[what]
     lie(out, change)
     result = run("verify", "--quiet", out)
     assert result.exit_code == 4
-    assert told in result.stdout
+    assert message in result.stdout
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (table(lambda records: records["bytes"].__setitem__(0, 1)), "for its bytes; expected 1"),
         (table(lambda records: records["end"].__setitem__(0, records["end"][0] - 1)), "for its rows"),
@@ -596,21 +596,21 @@ def test_verify_finds_a_receipt_that_lies(what: str, honest: dict[str, Path], tm
         (manifest(lambda d: d["recipe"].update(extra=1)), "for its recipe"),
     ],
 )
-def test_verify_finds_a_table_or_manifest_that_lies(
-    change: Change, told: str, honest: dict[str, Path], tmp_path: Path
+def test_verify_finds_a_false_table_or_manifest(
+    change: Change, message: str, intact: dict[str, Path], tmp_path: Path
 ) -> None:
-    out = Path(shutil.copytree(honest["npy"], tmp_path / "out"))
+    out = Path(shutil.copytree(intact["npy"], tmp_path / "out"))
     change(out)
     result = run("verify", "--quiet", out)
     assert result.exit_code == 4
-    assert told in result.stdout
+    assert message in result.stdout
 
 
-# --- packs that were made wrongly: every checksum fits, and only `verify --deep` looks at the rows ---
+# --- packs with wrong rows: every checksum fits, and only `verify --deep` reads the rows ---
 
 
-def made_wrongly(ending: str, change: Callable[[Any], object], also: Callable[[dict[str, Any]], object]) -> Change:
-    """Other numbers in a column, with the digest of its file, and whatever else the receipt is to say."""
+def with_wrong_rows(ending: str, change: Callable[[Any], object], also: Callable[[dict[str, Any]], object]) -> Change:
+    """Change the numbers of a column, the checksums in the receipt to fit, and other parts of the receipt."""
 
     def apply(out: Path) -> None:
         path = shard_file(out, ending)
@@ -619,67 +619,71 @@ def made_wrongly(ending: str, change: Callable[[Any], object], also: Callable[[d
         np.save(path, numbers)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
 
-        def told(receipt: dict[str, Any]) -> None:
+        def fitted(receipt: dict[str, Any]) -> None:
             next(file for file in receipt["files"] if file["suffix"] == ending)["sha256"] = digest
             images, labels = (np.load(shard_file(out, f".{name}.npy")) for name in ("image", "label"))
             rows = zip(images, labels, strict=True)
             receipt["crc32"] = [zlib.crc32(label.data, zlib.crc32(image.data)) for image, label in rows]
             also(receipt)
 
-        lie(out, told)
+        lie(out, fitted)
 
     return apply
 
 
 WRONG: dict[str, tuple[str, Change, str]] = {
-    "a plane with a 2": ("npy", made_wrongly(".label.npy", lambda n: n[0, 0].fill(2), id), "none of 3 classes"),
-    "a pixel of two classes": ("npy", made_wrongly(".label.npy", lambda n: n[0].fill(1), id), "none of 3 classes"),
-    "a number beyond the classes": ("index", made_wrongly(".label.npy", lambda n: n[0].fill(3), id), "none of 3"),
-    "another key": ("npy", made_wrongly(".key.npy", lambda n: n.__setitem__(0, b"xx"), id), "has the key 'xx'"),
+    "a plane with a 2": ("npy", with_wrong_rows(".label.npy", lambda n: n[0, 0].fill(2), id), "none of 3 classes"),
+    "a pixel of two classes": ("npy", with_wrong_rows(".label.npy", lambda n: n[0].fill(1), id), "none of 3 classes"),
+    "a number beyond the classes": ("index", with_wrong_rows(".label.npy", lambda n: n[0].fill(3), id), "none of 3"),
+    "another key": ("npy", with_wrong_rows(".key.npy", lambda n: n.__setitem__(0, b"xx"), id), "has the key 'xx'"),
     "another checksum": (
         "npy",
-        made_wrongly(".image.npy", id, lambda receipt: receipt["crc32"].__setitem__(0, 0)),
+        with_wrong_rows(".image.npy", id, lambda receipt: receipt["crc32"].__setitem__(0, 0)),
         "is not what its checksum says",
     ),
-    "other counts": ("npy", made_wrongly(".label.npy", lambda n: n[0].fill(0), id), "not as many of each class"),
-    "an image above 1": ("float", made_wrongly(".image.npy", lambda n: n[0].fill(1.5), id), "not from 0 to 1"),
-    "an image of no numbers": ("float", made_wrongly(".image.npy", lambda n: n[0].fill(np.nan), id), "not from 0 to 1"),
+    "other counts": ("npy", with_wrong_rows(".label.npy", lambda n: n[0].fill(0), id), "not as many of each class"),
+    "an image above 1": ("float", with_wrong_rows(".image.npy", lambda n: n[0].fill(1.5), id), "not from 0 to 1"),
+    "an image of no numbers": (
+        "float",
+        with_wrong_rows(".image.npy", lambda n: n[0].fill(np.nan), id),
+        "not from 0 to 1",
+    ),
 }
 
 
 @pytest.fixture(scope="module")
-def other_labels(honest: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The same pictures with numbers for labels, and with images of floating-point numbers."""
-    raw, folder = honest["npy"].parent / "raw", tmp_path_factory.mktemp("others")
+def other_labels(intact: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The same pictures with index labels, and with floating-point images."""
+    raw, folder = intact["npy"].parent / "raw", tmp_path_factory.mktemp("others")
     options = ("--classes", "3", "--format", "npy", "--workers", 1)
     return {
-        "npy": honest["npy"],
+        "npy": intact["npy"],
         "index": pack(raw, folder / "index", *options, "--labels", "index"),
         "float": pack(raw, folder / "float", *options, "--image-dtype", "float16"),
     }
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_pack_that_was_made_wrongly_is_found_by_a_deep_check_alone(
-    name: str, other_labels: dict[str, Path], tmp_path: Path
-) -> None:
-    which, change, told = WRONG[name]
+def test_wrong_rows_are_found_only_by_a_deep_check(name: str, other_labels: dict[str, Path], tmp_path: Path) -> None:
+    which, change, message = WRONG[name]
     out = Path(shutil.copytree(other_labels[which], tmp_path / "out"))
     change(out)
     assert run("verify", "--quiet", out).exit_code == 0
     result = run("verify", "--quiet", "--deep", out)
     assert result.exit_code == 4
-    assert told in result.stdout
+    assert message in result.stdout
 
 
-def test_a_deep_check_finds_nothing_in_an_honest_pack(honest: dict[str, Path], other_labels: dict[str, Path]) -> None:
-    for out in (*honest.values(), *other_labels.values()):
+def test_a_deep_check_finds_nothing_in_an_undamaged_pack(
+    intact: dict[str, Path], other_labels: dict[str, Path]
+) -> None:
+    for out in (*intact.values(), *other_labels.values()):
         assert run("verify", "--quiet", "--deep", out).exit_code == 0
 
 
-def test_a_deep_check_finds_a_shard_that_readers_refuse(honest: dict[str, Path], tmp_path: Path) -> None:
-    out = Path(shutil.copytree(honest["npy"], tmp_path / "out"))
-    made_wrongly(".image.npy", id, id)(out)
+def test_a_deep_check_finds_a_shard_that_readers_refuse(intact: dict[str, Path], tmp_path: Path) -> None:
+    out = Path(shutil.copytree(intact["npy"], tmp_path / "out"))
+    with_wrong_rows(".image.npy", id, id)(out)
     path = shard_file(out, ".key.npy")
     npy_header(lambda head: head.replace("|S2", "<u2"), ".key.npy")(out)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -691,8 +695,8 @@ def test_a_deep_check_finds_a_shard_that_readers_refuse(honest: dict[str, Path],
 
 
 @pytest.mark.parametrize("ending", [".image.npy", ".key.npy", SUFFIX])
-def test_digests_are_checked_before_a_shard_is_opened(ending: str, honest: dict[str, Path], tmp_path: Path) -> None:
-    out = Path(shutil.copytree(honest["npy"], tmp_path / "out"))
+def test_checksums_are_compared_before_a_shard_is_opened(ending: str, intact: dict[str, Path], tmp_path: Path) -> None:
+    out = Path(shutil.copytree(intact["npy"], tmp_path / "out"))
     assert len(list(open_dataset(out, verify="digest"))) == 12
     patched(ending, lambda data: data.__setitem__(-2, data[-2] ^ 1))(out)
     dataset = open_dataset(out, verify="digest")
@@ -703,9 +707,9 @@ def test_digests_are_checked_before_a_shard_is_opened(ending: str, honest: dict[
     assert len(list(open_dataset(out))) == 12
 
 
-def test_digests_cover_the_table_and_every_format(honest: dict[str, Path], tmp_path: Path) -> None:
-    for name, one in honest.items():
-        out = Path(shutil.copytree(one, tmp_path / name))
+def test_checksums_cover_the_table_and_every_format(intact: dict[str, Path], tmp_path: Path) -> None:
+    for name, source in intact.items():
+        out = Path(shutil.copytree(source, tmp_path / name))
         assert len(list(open_dataset(out, verify="digest"))) == 12
         path = the_table(out)
         data = path.read_bytes()
@@ -721,9 +725,9 @@ def test_digests_cover_the_table_and_every_format(honest: dict[str, Path], tmp_p
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_is_found_by_verify_and_harmless_to_readers(
-    damage: str, honest: dict[str, Path], tmp_path: Path
+    damage: str, intact: dict[str, Path], tmp_path: Path
 ) -> None:
     with workers() as pair:
-        for name, one in honest.items():
-            found = drill(Path(shutil.copytree(one, tmp_path / name / "out")), damage, 6, pair)
+        for name, source in intact.items():
+            found = drill(Path(shutil.copytree(source, tmp_path / name / "out")), damage, 6, pair)
             assert found[MISSED] == found[BROKEN] == 0
