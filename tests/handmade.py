@@ -1,4 +1,4 @@
-"""Pictures made by hand, byte by byte, so that a test knows every pixel and every lie in them."""
+"""Pictures written byte by byte, so that a test knows every pixel and every wrong header field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def png(rows: NDArray[Any], depth: int, colour: int, *extra: bytes) -> bytes:
-    """A PNG from rows of packed bytes, without OpenCV: any depth and colour type."""
+    """Return a PNG of rows of packed bytes, of any depth and colour type, without OpenCV."""
     height = len(rows)
     width = rows.shape[1] * 8 // depth // {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0))
@@ -35,7 +35,7 @@ def exif(orientation: int) -> bytes:
 
 
 def encoded_as(suffix: str, pixels: NDArray[Any], *options: int) -> bytes:
-    """What OpenCV writes of RGB(A) or gray pixels."""
+    """Encode RGB(A) or gray pixels with OpenCV."""
     if pixels.ndim == 3:
         pixels = np.ascontiguousarray(pixels[..., [2, 1, 0, 3][: pixels.shape[2]]])
     ok, data = cv2.imencode(suffix, pixels, options)
@@ -44,7 +44,7 @@ def encoded_as(suffix: str, pixels: NDArray[Any], *options: int) -> bytes:
 
 
 def tiff(pixels: NDArray[Any], order: Literal["<", ">"] = "<", rows: int | None = None, **tags: Any) -> bytes:
-    """A TIFF of plain strips of `rows` rows; `tags` replaces or adds, by number: `t259=(5,)`."""
+    """Return a TIFF of uncompressed strips of `rows` rows. `tags` replaces or adds tags by number: `t259=(5,)`."""
     height, width, samples = (*pixels.shape, 1)[:3]
     rows = rows or height
     stored = pixels.astype(pixels.dtype.newbyteorder(order))
@@ -65,10 +65,10 @@ def tiff(pixels: NDArray[Any], order: Literal["<", ">"] = "<", rows: int | None 
         **{int(name[1:]): numbers for name, numbers in tags.items()},
     }
     directory, beyond = b"", b""
-    place = starts[-1] + 2 + 12 * len(entries) + 4
+    offset = starts[-1] + 2 + 12 * len(entries) + 4
     for tag, numbers in sorted(entries.items()):
         content = struct.pack(f"{order}{len(numbers)}I", *numbers)
-        inline = content if len(content) <= 4 else struct.pack(order + "I", place + len(beyond))
+        inline = content if len(content) <= 4 else struct.pack(order + "I", offset + len(beyond))
         beyond += content if len(content) > 4 else b""
         directory += struct.pack(order + "HHI", tag, 4, len(numbers)) + inline
     start = {"<": b"II", ">": b"MM"}[order] + struct.pack(order + "HI", 42, starts[-1])
@@ -78,16 +78,16 @@ def tiff(pixels: NDArray[Any], order: Literal["<", ">"] = "<", rows: int | None 
 def bmp(
     rows: NDArray[np.uint8], width: int, bits: int, palette: bytes = b"", upward: bool = True, **lies: int
 ) -> bytes:
-    """A BMP of rows of packed bytes, the first one on top."""
+    """Return a BMP of rows of packed bytes, the top row first. `lies` replaces header fields."""
     lines = [row.tobytes() + b"\0" * (-len(row) % 4) for row in (rows[::-1] if upward else rows)]
-    place = 14 + 40 + len(palette)
+    offset = 14 + 40 + len(palette)
     height = len(rows) if upward else -len(rows)
     info = struct.pack("<IiiHHIIiiII", 40, width, height, 1, bits, lies.get("kind", 0), 0, 0, 0, len(palette) // 4, 0)
-    return b"BM" + struct.pack("<IHHI", place + sum(map(len, lines)), 0, 0, place) + info + palette + b"".join(lines)
+    return b"BM" + struct.pack("<IHHI", offset + sum(map(len, lines)), 0, 0, offset) + info + palette + b"".join(lines)
 
 
 def bmp_with_alpha(pixels: NDArray[np.uint8]) -> bytes:
-    """A BMP that says where in its 32 bits red, green, blue and alpha are."""
+    """Return a 32-bit BMP whose header holds the masks of red, green, blue and alpha."""
     height, width = pixels.shape[:2]
     info = struct.pack("<IiiHHIIiiII", 56, width, height, 1, 32, 3, 0, 0, 0, 0, 0)
     masks = struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000)
@@ -96,7 +96,7 @@ def bmp_with_alpha(pixels: NDArray[np.uint8]) -> bytes:
 
 
 def webp_chunks(*chunks: tuple[bytes, bytes]) -> bytes:
-    """A WebP of these chunks."""
+    """Return a WebP of these chunks."""
     body = b"".join(
         kind + struct.pack("<I", len(content)) + content + b"\0" * (len(content) % 2) for kind, content in chunks
     )
@@ -104,6 +104,6 @@ def webp_chunks(*chunks: tuple[bytes, bytes]) -> bytes:
 
 
 def jpeg_with(data: bytes, *segments: bytes) -> bytes:
-    """The JPEG with APP1 segments before all others."""
+    """Return the JPEG with APP1 segments before all other segments."""
     blocks = b"".join(b"\xff\xe1" + struct.pack(">H", len(segment) + 2) + segment for segment in segments)
     return data[:2] + blocks + data[2:]

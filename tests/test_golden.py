@@ -1,4 +1,4 @@
-"""Golden files: packs of this version of the format open for ever, and the same raw files still give the same bytes."""
+"""Golden files: packs of this format version open in every release, and the same raw files give the same bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_golden_pack_opens_and_holds_what_the_formula_gives(name: str) -> None
 
 
 @pytest.mark.parametrize("name", PACKS)
-def test_a_golden_pack_is_whole(name: str) -> None:
+def test_a_golden_pack_passes_verify(name: str) -> None:
     assert run("verify", GOLDEN / name).exit_code == 0
 
 

@@ -1,4 +1,4 @@
-"""Guards of the house: public names, what imports cost, which way the arrows point, and that the docs tell all."""
+"""Light imports, complete help and docs, working links, no pickled data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from packer.cli import main
 from readers.contract.manifest import STORAGES
 
 GUIDE = "\n".join(path.read_text() for path in [REPO / "README.md", *sorted((REPO / "docs" / "guide").glob("*.md"))])
-"""The pages that people write; docs/cli.md, which is generated, is not among them."""
+"""The pages written by hand, without the generated docs/cli.md."""
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -35,7 +35,7 @@ def test_an_order_needs_no_torch() -> None:
     assert "torch" not in loaded_by("from readers import Order, Window")
 
 
-def test_naming_a_data_set_brings_torch_but_no_format_library() -> None:
+def test_importing_a_data_set_class_loads_torch_but_no_format_library() -> None:
     loaded = loaded_by("from readers import LmdbSegDataset")
     assert "torch" in loaded
     assert not {"cv2", "click", "h5py", "pyarrow", "lmdb", "packer"} & loaded
@@ -45,7 +45,7 @@ def test_the_packer_needs_no_torch() -> None:
     assert "torch" not in loaded_by("import packer.cli")
 
 
-def test_no_file_names_a_format_but_its_own() -> None:
+def test_only_the_files_of_a_format_import_its_library() -> None:
     for path in [*(REPO / "readers").rglob("*.py"), *(REPO / "packer").rglob("*.py")]:
         if path.parent.name != "formats":
             text = path.read_text()
@@ -73,7 +73,7 @@ def test_every_command_and_option_is_in_the_guide() -> None:
         assert f"--format {storage}" in GUIDE
 
 
-def test_every_command_and_option_explains_itself_with_an_example() -> None:
+def test_every_command_has_an_example_and_every_option_a_help_text() -> None:
     for name, command in commands():
         assert f"packer {name} " in (command.help or ""), f"{name}: no example"
         assert command.short_help
@@ -81,7 +81,7 @@ def test_every_command_and_option_explains_itself_with_an_example() -> None:
             assert not isinstance(option, click.Option) or option.help, f"{name}: {option.name}"
 
 
-def test_every_module_says_what_it_is_in_its_first_line() -> None:
+def test_every_module_begins_with_a_docstring() -> None:
     for folder in ("packer", "readers", "tools", "tests"):
         for path in (REPO / folder).rglob("*.py"):
             assert path.read_text().startswith('"""'), path
@@ -103,7 +103,7 @@ def anchors(path: Path) -> set[str]:
     return {slug(heading) for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
 
 
-def test_the_links_in_the_docs_lead_somewhere() -> None:
+def test_links_in_the_docs_have_a_target() -> None:
     for path in [REPO / "README.md", REPO / "CONTRIBUTING.md", *(REPO / "docs").rglob("*.md")]:
         for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", path.read_text()):
             if "://" not in target:
@@ -112,7 +112,7 @@ def test_the_links_in_the_docs_lead_somewhere() -> None:
                 assert not anchor or anchor in anchors(page), f"{path}: {target}#{anchor}"
 
 
-def test_a_decoder_that_does_not_load_is_a_word_of_advice(tmp_path: Path) -> None:
+def test_a_decoder_that_does_not_load_gives_advice(tmp_path: Path) -> None:
     (tmp_path / "cv2.py").write_text("raise ImportError('libGL.so.1: cannot open shared object file')")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-m", "packer", "--help"]

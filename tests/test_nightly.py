@@ -43,9 +43,9 @@ def config(raw_folder: RawFolder, tmp_path: Path) -> Path:
         "512x1024": "16x16",
         "ignore = [255]\n": "",
     }
-    for theirs, mine in ours.items():
-        assert theirs in text
-        text = text.replace(theirs, mine)
+    for original, replacement in ours.items():
+        assert original in text
+        text = text.replace(original, replacement)
     path = tmp_path / "nightly.toml"
     path.write_text(text)
     return path
@@ -72,8 +72,8 @@ def test_the_scripts_run(config: Path, tmp_path: Path) -> None:
     (cron,) = blocks("cron")
     command = re.sub(r"^(\S+\s+){5}", "", cron.strip()).replace("/opt/segpack/bin/", "")
     for script in (slurm, command):
-        for theirs, mine in (("/etc/segpack", str(tmp_path)), ("/var/log", str(tmp_path))):
-            script = script.replace(theirs, mine)
+        for folder in ("/etc/segpack", "/var/log"):
+            script = script.replace(folder, str(tmp_path))
         done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     assert "generation 1" in (tmp_path / "segpack.log").read_text()

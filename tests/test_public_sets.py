@@ -12,20 +12,20 @@ from public_sets import SETS, Set, build, compare
 pytestmark = pytest.mark.shared
 
 
-@pytest.mark.parametrize("one", SETS, ids=lambda one: one.name)
-def test_a_public_set_packs_right_or_says_why_not(shared_data: Path, tmp_path: Path, one: Set) -> None:
-    raw, out = shared_data / one.folder, tmp_path / "out"
-    answer = build(raw, one.options, out)
-    if not one.pairs:
+@pytest.mark.parametrize("entry", SETS, ids=lambda entry: entry.name)
+def test_a_public_set_packs_right_or_is_refused_with_a_reason(shared_data: Path, tmp_path: Path, entry: Set) -> None:
+    raw, out = shared_data / entry.folder, tmp_path / "out"
+    answer = build(raw, entry.options, out)
+    if not entry.pairs:
         assert isinstance(answer, str)
         assert answer.startswith("packer: ")
         assert not out.exists()
         return
     assert not isinstance(answer, str), answer
-    assert (answer["pairs"], answer["rejects"]) == (one.pairs, [])
-    verdict = compare(raw, out, one, json.loads((shared_data / "EXPECT.json").read_text()))
+    assert (answer["pairs"], answer["rejects"]) == (entry.pairs, [])
+    verdict = compare(raw, out, entry, json.loads((shared_data / "EXPECT.json").read_text()))
     assert "differ" not in verdict
-    assert verdict.count("=") == 1 + bool(one.expect)
+    assert verdict.count("=") == 1 + bool(entry.expect)
 
 
 def test_the_page_of_public_sets_names_them_all() -> None:

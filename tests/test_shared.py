@@ -1,4 +1,4 @@
-"""Real public data, packed and read back: the histograms must be what others counted."""
+"""Real public data, packed and read back: the class histograms equal those that another program counted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def expected(shared: Path, name: str) -> dict[int, int]:
 
 
 def histogram(dataset: SegDataset) -> dict[int, int]:
-    """Label pixels by source value; what is ignored under its index."""
+    """Count label pixels by source value. Ignored pixels are counted under the ignore index."""
     counts: dict[int, int] = {}
     for _, label in dataset:
         for index, count in zip(*np.unique(label.numpy(), return_counts=True), strict=True):
@@ -64,8 +64,8 @@ def test_labelme_palette_labels_are_their_indices(shared_data: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("storage", ["arrow", "hdf5", "lmdb", "npy"])
-def test_pictures_of_different_sizes_as_they_are(shared_data: Path, tmp_path: Path, storage: str) -> None:
-    """No padding, so every pixel that others counted and no other."""
+def test_pictures_at_their_native_sizes(shared_data: Path, tmp_path: Path, storage: str) -> None:
+    """Nothing is padded, so the counts are exactly those of the raw files."""
     ade = shared_data / "ade20k_sample/sampleData"
     out = pack(ade, tmp_path / "ade", "--classes", "1-150", "--ignore", 0, "--size", "native", "--format", storage)
     dataset = open_dataset(out, label="index")
@@ -78,14 +78,14 @@ def test_pictures_of_different_sizes_as_they_are(shared_data: Path, tmp_path: Pa
     assert histogram(open_dataset(out, label="index")) == expected(shared_data, "labelme sem")
 
 
-def test_mmseg_pseudo_by_index_whatever_the_palette(shared_data: Path, tmp_path: Path) -> None:
+def test_mmseg_pseudo_by_index_for_any_palette(shared_data: Path, tmp_path: Path) -> None:
     raw = shared_data / "mmseg_pseudo/tests/data/pseudo_dataset"
     out = pack(raw, tmp_path / "out", "--classes", 7, "--labels", "index")
     assert [len(open_dataset(out, split=split)) for split in ("train", "val")] == [4, 1]
     assert histogram(open_dataset(out, split="all")) == expected(shared_data, "mmseg_pseudo")
 
 
-def test_unet_membrane_where_255_is_a_class(shared_data: Path, tmp_path: Path) -> None:
+def test_unet_membrane_with_class_255(shared_data: Path, tmp_path: Path) -> None:
     raw = shared_data / "unet_membrane/data/membrane/train"
     (tmp_path / "binary.csv").write_text("value,name\n0,membrane\n255,cell\n")
     templates = ("--image", "image/{key}.png", "--label", "label/{key}.png")
@@ -101,5 +101,5 @@ def test_every_orientation_is_the_same_picture(shared_data: Path, name: str) -> 
     assert len(pictures) == 9
     for picture in pictures[1:]:
         assert picture.shape == pictures[0].shape
-        # compressed anew each time, so nearly the same; turned any other way they differ far more
+        # Each file was compressed again, so pixels differ a little. In any other orientation they differ far more.
         assert np.abs(picture - pictures[0]).mean() < np.abs(picture[::-1, ::-1] - pictures[0]).mean() / 5
