@@ -2,7 +2,7 @@
 # make test      lint, types, and all tests that are not marked long; a few minutes
 # make test-all  also the long tests, 500 examples for each property test, and the recipes; this is what CI runs
 # make recipes   only the recipes of docs/recipes, with the packages that they need
-# make docs      the site of README.md and docs/ in site/, after docs/cli.md was generated again
+# make docs      the site of README.md and docs/ in site/; view it with: python3 -m http.server -d site
 # make samples, make picture   draw data_samples/raw and docs/road.png again
 # Each needs only Python >= 3.10 and make; the rest goes into $(VENV).
 

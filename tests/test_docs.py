@@ -89,6 +89,17 @@ def test_the_site_is_strict_and_needs_no_network() -> None:
     assert "://" not in config
 
 
+def test_programs_and_files_that_the_docs_name_exist() -> None:
+    for page in [REPO / "README.md", REPO / "CONTRIBUTING.md", *(REPO / "docs").rglob("*.md")]:
+        text = page.read_text()
+        for program in re.findall(r"tools/run ([a-z_]+(?:\.[a-z_]+)*)", text):
+            path = REPO / "tools" / program.replace(".", "/")
+            assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), f"{page}: {program}"
+        for name in re.findall(r"`((?:packer|readers|tools|tests|docs)/[\w/]+\.(?:py|md|json))`", text):
+            if "NAME" not in name:
+                assert (REPO / name).is_file(), f"{page}: {name}"
+
+
 WORD = re.compile(r"^\| (`[^|]*) \| [^|]* \| ([^|]*\.py) \|$", re.MULTILINE)
 
 
