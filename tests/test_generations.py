@@ -197,9 +197,13 @@ def test_gc_killed_at_any_file_leaves_every_kept_generation_intact(three: Path, 
 
 
 def test_generations_work_from_python(three: Path, tmp_path: Path) -> None:
-    assert [(entry.number, entry.changed) for entry in list_generations(three)] == [(3, ("labels",)), (2, ()), (1, ())]
-    assert rollback_pack(three, 2).generation == Manifest.load(three).generation == 2
-    garbage = delete_garbage(three, keep=1, grace=0, dry_run=True)
+    assert [(entry.number, entry.changed) for entry in list_generations(str(three))] == [
+        (3, ("labels",)),
+        (2, ()),
+        (1, ()),
+    ]
+    assert rollback_pack(str(three), 2).generation == Manifest.load(three).generation == 2
+    garbage = delete_garbage(str(three), keep=1, grace=0, dry_run=True)
     assert garbage.kept == (2, 3)
     assert all(path.exists() for path in garbage.paths)
     assert delete_garbage(three, keep=1, grace=0) == garbage

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from packer.config.last_build import last_settings
+from packer.packs.generations import receipt_paths
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
 from packer.plan.request import Request
 from packer.recipe.recipe import recipe_changes
 from readers.contract.errors import DamagedError
-from readers.contract.manifest import SHARDS, Manifest
-from readers.contract.receipt import SUFFIX, Receipt, shard_stem
-from readers.contract.shard_table import ShardTable
+from readers.contract.manifest import Manifest
+from readers.contract.receipt import Receipt
 from readers.contract.tiles import picture_of
 
 Names = tuple[str, ...]
@@ -65,7 +67,7 @@ def diff_pack(
 def difference(plan: Plan) -> Difference:
     """The changes that a build with this plan would make."""
     out = plan.request.out
-    receipts = current_receipts(out)
+    receipts = list(_intact_receipts(out))
     before = {(one.split, picture_of(source.key)) for one in receipts for source in one.sources}
     now = {(pair.split, pair.key) for pair in plan.pairing.pairs}
     rebuilt = {(spec.split, picture_of(piece.key)) for spec in plan.new_specs.values() for piece in spec.pieces}
@@ -82,18 +84,11 @@ def difference(plan: Plan) -> Difference:
     )
 
 
-def current_receipts(out: Path) -> list[Receipt]:
-    """The receipts of the current generation; a damaged one is like one that is not there."""
-    manifest = Manifest.load(out)
-    table = ShardTable.open(out, manifest)
-    splits = [split.name for split in manifest.splits for _ in range(split.shards)]
-    found = []
-    for shard, split in enumerate(splits):
-        try:
-            found.append(Receipt.load(out / SHARDS / (shard_stem(split, table.fingerprint(shard)) + SUFFIX)))
-        except DamagedError:
-            continue
-    return found
+def _intact_receipts(out: Path) -> Iterator[Receipt]:
+    """Yield the receipts of the current generation, without damaged ones."""
+    for path in receipt_paths(out, Manifest.load(out)):
+        with suppress(DamagedError):
+            yield Receipt.load(path)
 
 
 def _names(places: set[tuple[str, str]]) -> Names:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from os import PathLike
 from pathlib import Path
 
 from packer.errors import InputError
@@ -60,11 +61,12 @@ class Garbage:
         return *self.manifests, *self.tables, *self.shards
 
 
-def list_generations(out: Path) -> list[Generation]:
+def list_generations(out: str | PathLike[str]) -> list[Generation]:
     """Return every kept generation of the pack at `out`, the newest first.
 
     Raises NoPackError if `out` is not a pack, DamagedError if its current manifest is damaged.
     """
+    out = Path(out)
     current = Manifest.load(out).generation
     paths = [path for path in (out / GENERATIONS).iterdir() if _MANIFEST.fullmatch(path.name)]
     found: list[Generation] = []
@@ -75,22 +77,21 @@ def list_generations(out: Path) -> list[Generation]:
             manifest, damage = Manifest.load(out, number), ""
         except ReadError as error:
             manifest, damage = None, str(error)
-        changed = (
-            ()
-            if older is None or manifest is None
-            else tuple(key for key, _, _ in recipe_changes(older.recipe, manifest.recipe))
-        )
+        changed: tuple[str, ...] = ()
+        if older is not None and manifest is not None:
+            changed = tuple(key for key, _, _ in recipe_changes(older.recipe, manifest.recipe))
         found.append(Generation(number, manifest, damage, published, number == current, changed))
         older = manifest
     return found[::-1]
 
 
-def rollback_pack(out: Path, number: int) -> Manifest:
+def rollback_pack(out: str | PathLike[str], number: int) -> Manifest:
     """Make generation `number` of the pack at `out` the current one, by one rename, and return its manifest.
 
     Nothing is deleted. Raises InputError if the generation is not kept, DamagedError if some of its shards are missing
     or cut, BusyError if another process is changing the pack.
     """
+    out = Path(out)
     Manifest.load(out)  # a folder that is not a pack gets no lock file
     with locked(out):
         if not generation_path(out, number).is_file():
@@ -107,7 +108,7 @@ def rollback_pack(out: Path, number: int) -> Manifest:
 
 
 def delete_garbage(
-    out: Path,
+    out: str | PathLike[str],
     keep: int = DEFAULT_KEEP,
     grace: float = DEFAULT_GRACE,
     also: Container[int] = (),
@@ -120,6 +121,7 @@ def delete_garbage(
 
     Raises BusyError if another process is changing the pack, DamagedError if a kept manifest is damaged.
     """
+    out = Path(out)
     Manifest.load(out)
     with locked(out):
         garbage = find_garbage(out, keep, grace, also)
