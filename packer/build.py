@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from packer.config.config import Settings
 from packer.config.effective import effective, from_python
 from packer.config.last_build import keep_settings
-from packer.data_checks import Findings, Seen, find
+from packer.data_checks import HashedImage, LikelyMistakes, find_mistakes
 from packer.errors import PackError, RejectedError, TargetError, TooManyRejectsError
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
@@ -48,7 +48,7 @@ class Summary:
     """Files without a partner that were skipped."""
     rejects: tuple[tuple[str, str, str], ...]
     """Split, key and reason of each rejected pair."""
-    findings: Findings
+    findings: LikelyMistakes
     stages: Mapping[str, float]
     """Seconds of each step, planning included."""
 
@@ -164,15 +164,15 @@ def _judge(plan: Plan, receipts: Sequence[Receipt]) -> tuple[int, tuple[tuple[st
     return rows, rejects
 
 
-def _find(plan: Plan, manifest: Manifest, receipts: Sequence[Receipt]) -> Findings:
+def _find(plan: Plan, manifest: Manifest, receipts: Sequence[Receipt]) -> LikelyMistakes:
     """Likely mistakes in the data, from the fingerprints and counts in the receipts."""
     counts = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
     rows = [
-        Seen(receipt.split, key, look)
+        HashedImage(receipt.split, key, look)
         for receipt in receipts
         for key, look in zip(receipt.keys, receipt.looks, strict=True)
     ]
-    return find(rows, plan.sizes, counts, manifest.pixels.ignored, plan.request.near_duplicates)
+    return find_mistakes(rows, plan.sizes, counts, manifest.pixels.ignored, plan.request.near_duplicates)
 
 
 def _bad_pairs(receipts: Sequence[Receipt]) -> tuple[tuple[str, str, str], ...]:

@@ -1,4 +1,4 @@
-"""Findings: what is no error, but what people want to know before they train - leaks between splits, empty pictures."""
+"""Look for likely mistakes in the data: duplicates across splits, images of one colour, classes that never occur."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from packer.pixels.row_statistics import FLAT
 from readers.contract.tiles import Size
 
 EXTREME_SHAPE = 4
-"""From this many times as wide as high, or as high as wide, a picture is odd."""
+"""A picture at least this many times as wide as high, or as high as wide, is reported."""
 NEAR_BITS = 3
-"""Of the 64 bits of two difference hashes, at most so many differ where pictures are nearly the same."""
+"""Two pictures are nearly the same if at most this many of the 64 bits of their difference hashes differ."""
 MOST_TOGETHER = 256
-"""Hashes that share 16 bits are compared pair by pair, so many of them at most: dark pictures all look alike."""
-LITTLE_LABELLED = 0.5
+"""Hashes that share 16 bits are compared pair by pair, except in larger groups: dark pictures have similar hashes."""
+MOST_IGNORED = 0.5
+"""A larger share of ignored label pixels is reported."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """An image: its name with the split before it, and how it looks."""
+class HashedImage:
+    """An image and its `image_hash`."""
 
     split: str
     key: str
-    look: str
+    hash: str
 
     @property
     def name(self) -> str:
@@ -37,8 +38,8 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Findings:
-    """Every list is of names such as `train/street_01`; groups are of images that are the same."""
+class LikelyMistakes:
+    """Names of images, such as `train/street_01`; a group holds images that are the same."""
 
     across_splits: tuple[tuple[str, ...], ...]
     within_split: tuple[tuple[str, ...], ...]
@@ -60,34 +61,34 @@ class Findings:
         }
 
     def lines(self, most: int = 5) -> Iterator[str]:
-        """What is worth a line, the worst first."""
+        """Yield a line for each kind of mistake that was found, the worst first."""
         groups = [_joined(group, most) for group in self.across_splits]
-        yield from _told("the same image in more than one split", groups, most)
-        yield from _told("nearly the same image in two splits", [f"{a} ~ {b}" for a, b in self.near], most)
+        yield from _line("the same image in more than one split", groups, most)
+        yield from _line("nearly the same image in two splits", [f"{a} ~ {b}" for a, b in self.near], most)
         groups = [_joined(group, most) for group in self.within_split]
-        yield from _told("the same image more than once in a split", groups, most)
-        yield from _told("images of one colour", self.one_colour, most)
-        yield from _told("extreme shapes", self.extreme_shapes, most)
-        yield from _told("classes that never occur", self.absent_classes, most)
-        if self.ignored_share > LITTLE_LABELLED:
+        yield from _line("the same image more than once in a split", groups, most)
+        yield from _line("images of one colour", self.one_colour, most)
+        yield from _line("extreme shapes", self.extreme_shapes, most)
+        yield from _line("classes that never occur", self.absent_classes, most)
+        if self.ignored_share > MOST_IGNORED:
             yield f"{100 * self.ignored_share:.1f} % of the label pixels are ignored"
 
 
-def find(
-    seen: Sequence[Seen],
+def find_mistakes(
+    images: Sequence[HashedImage],
     sizes: Iterable[Size],
     classes: Mapping[str, int] = MappingProxyType({}),
     ignored: int = 0,
     near: bool = False,
-) -> Findings:
-    """Look at all images of a data set together. `classes` are their pixels, where these were counted."""
-    flat = tuple(one.name for one in seen if one.look.endswith(FLAT))
-    textured = [one for one in seen if not one.look.endswith(FLAT)]
+) -> LikelyMistakes:
+    """Check all images of a data set together. `classes` holds the label pixels of each class, if they were counted."""
+    flat = tuple(image.name for image in images if image.hash.endswith(FLAT))
+    textured = [image for image in images if not image.hash.endswith(FLAT)]
     groups = list(_same(textured))
     total = sum(classes.values()) + ignored
-    return Findings(
-        across_splits=tuple(_names(group) for group in groups if len({one.split for one in group}) > 1),
-        within_split=tuple(_names(group) for group in groups if len({one.split for one in group}) == 1),
+    return LikelyMistakes(
+        across_splits=tuple(_names(group) for group in groups if len({image.split for image in group}) > 1),
+        within_split=tuple(_names(group) for group in groups if len({image.split for image in group}) == 1),
         near=tuple(_near(textured)) if near else (),
         one_colour=flat,
         extreme_shapes=tuple(f"{h}x{w}" for h, w in sorted(sizes) if max(h, w) >= EXTREME_SHAPE * min(h, w)),
@@ -96,34 +97,33 @@ def find(
     )
 
 
-def _told(what: str, names: Sequence[str], most: int) -> Iterator[str]:
+def _line(what: str, names: Sequence[str], most: int) -> Iterator[str]:
     if names:
         yield f"{what} ({len(names)}): {', '.join(first_of(names, most))}"
 
 
 def _joined(group: Sequence[str], most: int) -> str:
-    """`train/a = val/b`; a long group by its first names."""
+    """Return `train/a = val/b`; of a long group only the first names."""
     return " = ".join(first_of(group, most))
 
 
-def _names(group: Iterable[Seen]) -> tuple[str, ...]:
-    return tuple(one.name for one in group)
+def _names(group: Iterable[HashedImage]) -> tuple[str, ...]:
+    return tuple(image.name for image in group)
 
 
-def _same(seen: Sequence[Seen]) -> Iterator[list[Seen]]:
-    """Groups that look the same to the last digit."""
-    looks = np.array([one.look.encode() for one in seen], np.bytes_)
-    order = np.argsort(looks, kind="stable")
-    ends = np.flatnonzero(looks[order][1:] != looks[order][:-1]) + 1
+def _same(images: Sequence[HashedImage]) -> Iterator[list[HashedImage]]:
+    """Yield groups of images with equal hashes."""
+    hashes = np.array([image.hash.encode() for image in images], np.bytes_)
+    order = np.argsort(hashes, kind="stable")
+    ends = np.flatnonzero(hashes[order][1:] != hashes[order][:-1]) + 1
     for group in np.split(order, ends):
         if len(group) > 1:
-            yield [seen[place] for place in group]
+            yield [images[index] for index in group]
 
 
-def _near(seen: Sequence[Seen]) -> list[tuple[str, str]]:
-    """Pairs across splits whose hashes differ in few bits: of 4 parts of 16 bits, at least one is then the same."""
-    hashes = np.array([int(one.look[8:], 16) for one in seen], np.uint64)
-    looks = [one.look for one in seen]
+def _near(images: Sequence[HashedImage]) -> list[tuple[str, str]]:
+    """Return pairs across splits whose hashes differ in few bits. One of the four parts of 16 bits is then equal."""
+    hashes = np.array([int(image.hash[8:], 16) for image in images], np.uint64)
     found: set[tuple[int, int]] = set()
     for shift in (0, 16, 32, 48):
         parts = (hashes >> np.uint64(shift)) & np.uint64(0xFFFF)
@@ -133,14 +133,14 @@ def _near(seen: Sequence[Seen]) -> list[tuple[str, str]]:
             if 1 < len(group) <= MOST_TOGETHER:
                 found |= _close(hashes, group)
     return [
-        (seen[a].name, seen[b].name)
+        (images[a].name, images[b].name)
         for a, b in sorted(found)
-        if seen[a].split != seen[b].split and looks[a] != looks[b]
+        if images[a].split != images[b].split and images[a].hash != images[b].hash
     ]
 
 
 def _close(hashes: NDArray[np.uint64], group: NDArray[np.intp]) -> set[tuple[int, int]]:
-    """Places of a group whose hashes differ in few bits."""
+    """Return the index pairs of a group whose hashes differ in few bits."""
     differing = hashes[group][:, None] ^ hashes[group][None]
     bits = np.unpackbits(differing.view(np.uint8).reshape(len(group), len(group), 8), axis=2).sum(2)
     rows, columns = np.nonzero(np.triu(bits <= NEAR_BITS, 1))

@@ -1,4 +1,4 @@
-"""Findings: leaks between splits and empty pictures are told after a build, as words and as JSON."""
+"""A build warns about likely mistakes in the data, in text and in JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conftest import COLOURS, RawFolder, make_raw, run, scene, write_png
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packer.data_checks import NEAR_BITS, Seen, find
+from packer.data_checks import NEAR_BITS, HashedImage, find_mistakes
 from packer.pixels.row_statistics import image_hash
 
 
@@ -54,7 +54,7 @@ def test_nearly_the_same_is_found_when_asked(tmp_path: Path) -> None:
     assert built(raw, tmp_path / "out")[0]["near_duplicates_across_splits"] == []
 
 
-def test_one_colour_and_classes_that_never_occur_and_little_label_are_told(tmp_path: Path) -> None:
+def test_one_colour_absent_classes_and_many_ignored_pixels_are_reported(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 3}, height=10, width=60)
     write_png(raw.path / "train/images/street_001.png", np.full((10, 60, 3), 77, np.uint8))
     for number in range(3):
@@ -70,24 +70,24 @@ def test_one_colour_and_classes_that_never_occur_and_little_label_are_told(tmp_p
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=2, max_size=12), st.data())
-def test_near_is_few_bits_by_brute_force(hashes: list[int], data: st.DataObject) -> None:
+def test_near_duplicates_differ_in_few_bits_by_brute_force(hashes: list[int], data: st.DataObject) -> None:
     base = hashes[0]
-    for place in range(1, len(hashes)):
+    for index in range(1, len(hashes)):
         if data.draw(st.booleans()):
-            hashes[place] = base ^ sum(1 << bit for bit in data.draw(st.sets(st.integers(0, 63), max_size=5)))
-    seen = [Seen("ab"[n % 2], str(n), f"{n:08x}{value:016x}") for n, value in enumerate(hashes)]
+            hashes[index] = base ^ sum(1 << bit for bit in data.draw(st.sets(st.integers(0, 63), max_size=5)))
+    images = [HashedImage("ab"[n % 2], str(n), f"{n:08x}{value:016x}") for n, value in enumerate(hashes)]
     wanted = {
-        (seen[a].name, seen[b].name)
-        for a in range(len(seen))
-        for b in range(a + 1, len(seen))
+        (images[a].name, images[b].name)
+        for a in range(len(images))
+        for b in range(a + 1, len(images))
         if a % 2 != b % 2 and (hashes[a] ^ hashes[b]).bit_count() <= NEAR_BITS
     }
-    assert set(find(seen, [], near=True).near) == wanted
+    assert set(find_mistakes(images, [], near=True).near) == wanted
 
 
-def test_a_look_tells_flat_pictures_and_keeps_others_apart() -> None:
+def test_the_hash_marks_images_of_one_colour() -> None:
     flat = np.full((9, 9, 3), 3, np.uint8)
     assert image_hash(255, flat) == "000000ffflat"
     flat[4, 4, 1] = 4
     assert len(image_hash(255, flat)) == 24
-    assert find([], [], near=True).to_json()["near_duplicates_across_splits"] == []
+    assert find_mistakes([], [], near=True).to_json()["near_duplicates_across_splits"] == []

@@ -38,7 +38,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Request:
-    """What a build was asked for; an attribute is None if the plan finds its value out."""
+    """The options of a build, as typed values. An attribute is None if the plan finds its value out."""
 
     raw: Path
     out: Path

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from packer.data_checks import Findings, Seen, find
+from packer.data_checks import HashedImage, LikelyMistakes, find_mistakes
 from packer.decoding.header import Header
 from packer.decoding.pair_headers import check_same_size, read_pair_headers
 from packer.decoding.raw_file import open_picture
@@ -61,8 +61,8 @@ class Survey:
     bad: tuple[str, ...]
     copies: tuple[tuple[str, ...], ...]
     """Groups of images whose files have the same bytes, as `split/key`."""
-    findings: Findings
-    """Findings among the images of the sample."""
+    findings: LikelyMistakes
+    """Likely mistakes among the images of the sample."""
 
 
 def survey_pairs(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: bool) -> Survey:
@@ -81,7 +81,9 @@ def survey_pairs(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: 
     bad = [result for result in results if isinstance(result, str)]
     bad += [counts.bad for counts in sample.values() if counts.bad is not None]
     images = [
-        Seen(pairs[index].split, pairs[index].key, counts.look) for index, counts in sample.items() if counts.look
+        HashedImage(pairs[index].split, pairs[index].key, counts.look)
+        for index, counts in sample.items()
+        if counts.look
     ]
     return Survey(
         sizes,
@@ -90,7 +92,7 @@ def survey_pairs(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: 
         labels,
         tuple(dict.fromkeys(bad)),
         tuple(_copies(pairs, sampler.raw)),
-        find(images, sizes, near=near),
+        find_mistakes(images, sizes, near=near),
     )
 
 

@@ -25,7 +25,6 @@ ALLOWED = ("tools/checks/language.py", "tests/test_language.py", "docs/measured/
 NOT_DONE = frozenset(
     {
         "packer",
-        "packer/plan",
         "packer/publish",
         "packer/shards",
         "packer/workers",
