@@ -271,7 +271,7 @@ def test_impossible_orders_are_refused() -> None:
         Window(0, 3)
     with pytest.raises(RequestError, match=r"rows is 10 here and was 11; shuffle is True here and was False"):
         Order(10).load_state_dict({**Order(11).state_dict(), "shuffle": "False"})
-    with pytest.raises(RequestError, match="no state"):
+    with pytest.raises(RequestError, match="not the state"):
         Order(10).load_state_dict({"epoch": 3})
     with pytest.raises(RequestError, match="consumed 12"):
         Order(10).load_state_dict({**Order(10).state_dict(), "consumed": 12})
