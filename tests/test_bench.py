@@ -66,6 +66,12 @@ def test_the_decode_loop_makes_what_a_build_packs(
     assert {"decode", *formats} <= {line.split()[0] for line in printed.splitlines() if line}
 
 
+def test_the_first_loop_and_the_pack_deliver_the_same(tmp_path: Path) -> None:
+    options = ("--pairs", 4, "--side", 64, "--workers", 0, "--rounds", 1, "--keep", tmp_path)
+    printed = bench("first_loop", *options)
+    assert [line for line in printed.splitlines() if line.startswith(("loop, 0 workers", "loader, onehot"))]
+
+
 @pytest.mark.parametrize("formats", [("npy",), pytest.param(("npy", "hdf5"), marks=pytest.mark.long)], ids=len)
 def test_one_worker_is_compared_with_all_cores(formats: tuple[str, ...], drawn: Path, tmp_path: Path) -> None:
     link_pairs(drawn, tmp_path / "numbers")
