@@ -455,7 +455,7 @@ def test_a_long_error_tells_its_first_line_again_at_the_end(tmp_path: Path) -> N
     lines = run("build", tmp_path / "raw", tmp_path / "out").stderr.splitlines()
     assert len(lines) == 62
     assert lines[-1] == lines[0] + " (listed above)"
-    assert "--image and --label say how their names differ" in lines[0]
+    assert "describe how their names differ with --image and --label" in lines[0]
 
 
 def test_another_verdict_on_the_same_files_is_another_shard(raw: RawFolder, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from conftest import REPO
 
 from packer.errors import first_of
 
-COUNTED_BY_HAND = re.compile(r"\{len\(.*\) - (?!1\})\w+\} more|… ?[({].* in all")
+COUNTED_BY_HAND = re.compile(r'\{len\(.*\) - (?!1\})\w+\} more|… ?[({].* in all|\[:MOST_NAMED\]|, …" if')
 
 
 def test_a_short_list_is_shown_whole() -> None:
@@ -36,7 +36,6 @@ def test_no_module_cuts_its_lists_by_hand() -> None:
     by_hand = [
         f"{path.relative_to(REPO)}:{number}: {line.strip()}"
         for path in sorted((REPO / "packer").rglob("*.py"))
-        if path.parent.name != "cli"
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if COUNTED_BY_HAND.search(line)
     ]

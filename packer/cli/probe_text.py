@@ -85,10 +85,10 @@ def _odd(found: ProbeResult) -> Iterator[str]:
     if survey.bad:
         yield f"{len(survey.bad)} pairs cannot be packed as they are:"
         yield from (f"  {reason}" for reason in first_of(survey.bad, MOST_NAMED))
-    copies = [f"the same file: {' = '.join(group[:MOST_NAMED])}" for group in survey.copies]
+    copies = [f"the same file: {' = '.join(first_of(group, MOST_NAMED))}" for group in survey.copies]
     yield from first_of(copies, MOST_NAMED, "groups of copies")
     palettes = survey.labels.palettes
-    for difference in [*palettes.moving.values(), *palettes.recoloured.values()][:MOST_NAMED]:
+    for difference in first_of([*palettes.moving.values(), *palettes.recoloured.values()], MOST_NAMED):
         yield f"palettes differ: {difference}"
     if any("EXIF" in kind for kind in survey.labels.kinds):
         yield "labels have an EXIF orientation"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from packer.classes.load import TABLE_NAMES
-from packer.errors import InputError
+from packer.errors import InputError, first_of
 from packer.pairs.pair import Pair
 from packer.pixels.label_codec import BINARY, INDEX, LabelRules
 from packer.plan.palettes import Palettes
@@ -44,11 +44,12 @@ def check_labels(
             raise InputError(
                 f"{PALETTES_DIFFER}. {BY_COLOUR} If the index, although one colour has several: --label-codec index "
                 "--palettes-differ",
-                [*palettes.moving.values()][:MOST_NAMED],
+                first_of(palettes.moving.values(), MOST_NAMED),
             )
         if palettes.doubts and named_codec != INDEX:
             raise InputError(
-                f"{PALETTES_DIFFER}. {BY_COLOUR} If the index: --label-codec index", palettes.doubts[:MOST_NAMED]
+                f"{PALETTES_DIFFER}. {BY_COLOUR} If the index: --label-codec index",
+                first_of(palettes.doubts, MOST_NAMED),
             )
     return {index: label.bad for index, label in sample.items() if label.bad is not None}
 
@@ -70,7 +71,7 @@ def no_classes(sampler: LabelSampler, raw: Path, pairs: Sequence[Pair]) -> Input
     proposal = f"perhaps --classes {max(classes, default=0) + 1}" + (" --ignore 255" if 255 in found else "")
     if len(classes) < 2 <= len(found):
         proposal = f"perhaps --classes {','.join(map(str, sorted(found)))}"
-    values = ", ".join(map(str, sorted(found)[:MOST_VALUES_SHOWN])) + (", …" if len(found) > MOST_VALUES_SHOWN else "")
+    values = ", ".join(first_of(sorted(found), MOST_VALUES_SHOWN))
     return InputError(
         f"{summary}; the labels hold numbers, so a number of classes is enough, {proposal} (packer probe shows more)",
         [f"values in a sample of {len(sample)} of {len(pairs)} labels: {values}"],
