@@ -15,7 +15,6 @@ from packer.errors import (
     TooManyRejectsError,
     UsageError,
 )
-from readers.contract import VERSION
 
 if TYPE_CHECKING:
     from packer.build import build_pack
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from packer.probe.probe import probe_folder
     from packer.progress import progress_bar
 
-__version__ = VERSION
+    __version__: str
 
 __all__ = [
     "BusyError",
@@ -62,7 +61,12 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import a function when it is first used: OpenCV takes a moment to load."""
+    """Import a name when it is first used.
+
+    OpenCV takes a moment to load, and `readers` loads numpy: the command must do that with one thread of OpenBLAS.
+    """
+    if name == "__version__":
+        return import_module("readers.contract").VERSION
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'packer' has no attribute {name!r}")

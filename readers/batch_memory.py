@@ -11,10 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from readers.huge_pages import map_memory
+
 SMALL = 64 << 10
 """Smaller arrays get new memory each time: their page faults cost too little to be worth saving."""
-HUGE = 2 << 20
-"""Blocks of at least this size use huge pages, which are faster to fill."""
 
 
 class Lease(Protocol):
@@ -66,13 +66,4 @@ class BatchMemory:
                 with suppress(ValueError):  # another thread took it
                     self._idle.remove(block)
                     return block
-        return _new_block(size)
-
-
-def _new_block(size: int) -> mmap.mmap:
-    page = HUGE if size >= HUGE else mmap.PAGESIZE
-    block = mmap.mmap(-1, -(-size // page) * page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if size >= HUGE:
-        with suppress(OSError):  # a kernel without huge pages
-            block.madvise(mmap.MADV_HUGEPAGE)
-    return block
+        return map_memory(size)

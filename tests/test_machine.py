@@ -8,7 +8,7 @@ from shutil import disk_usage
 
 import pytest
 
-from packer.publish.free_space import room
+from packer.publish.free_space import free_space
 from readers.machine import Machine
 
 GIB = 1 << 30
@@ -78,4 +78,4 @@ def test_available_memory_is_the_least_that_machine_and_job_leave(
     machine = Machine.look(tmp_path)
     assert machine.available == left
     monkeypatch.setattr(Machine, "look", lambda: machine)
-    assert room(Path("/dev/shm/not/there")) == min(int(0.9 * left), disk_usage("/dev/shm").free)
+    assert free_space(Path("/dev/shm/not/there")) == min(int(0.9 * left), disk_usage("/dev/shm").free)

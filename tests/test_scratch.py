@@ -23,9 +23,10 @@ from packer.recipe.recipe import Recipe
 from packer.runtime import THREADS, no_blas_threads
 from packer.shards.build_shard import build_shard
 from packer.shards.columns import Columns
-from packer.workers.memory import FAR_LESS, HUGE, ColumnMemory
+from packer.workers.memory import SHRINK_FACTOR, ColumnMemory
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.files import sha256
+from readers.huge_pages import HUGE
 
 
 @given(st.lists(st.integers(0, 5 << 20), max_size=6))
@@ -57,7 +58,7 @@ def test_what_somebody_still_holds_stays_as_it_is() -> None:
 
 def test_the_memory_of_a_picture_without_its_like_goes_back() -> None:
     memory = ColumnMemory()
-    memory(3 * FAR_LESS * HUGE)[:] = 7
+    memory(3 * SHRINK_FACTOR * HUGE)[:] = 7
     assert (memory(4 * HUGE) == 7).all()
     assert not memory(HUGE).any()
     assert len(memory._block) == HUGE

@@ -32,7 +32,7 @@ import packer.packs.stage
 from packer.errors import TargetError, UsageError
 from packer.packs.stage import stage_pack
 from packer.packs.staged_copies import copy_folder
-from packer.publish import free_space as room
+from packer.publish.free_space import free_space, in_memory
 from readers import DamagedError, SegDataset, open_dataset
 from readers import staged_copies as staged
 from readers.contract.atomic import move_into_place
@@ -601,24 +601,24 @@ def test_the_copy_is_read_after_the_pack_is_deleted(out: Path, disk: Path) -> No
 def test_a_full_disk_is_refused_before_anything_is_made(
     out: Path, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packer.packs.stage, "room", lambda place: 100_000)
+    monkeypatch.setattr(packer.packs.stage, "free_space", lambda place: 100_000)
     for arguments in ((out, disk), ("--ram", out)):
         words = refused(1, *arguments)
         assert "has 100,000 to spare" in words
         assert "needs about" in words
     assert not list(disk.iterdir())
     assert not list((tmp_path / "memory").iterdir())
-    monkeypatch.setattr(packer.packs.stage, "room", lambda place: 10**9)
+    monkeypatch.setattr(packer.packs.stage, "free_space", lambda place: 10**9)
     stage(out, disk)
-    monkeypatch.setattr(packer.packs.stage, "room", lambda place: 0)
+    monkeypatch.setattr(packer.packs.stage, "free_space", lambda place: 0)
     assert stage(out, disk)["copied_shards"] == 0, "existing shards need no space"
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs /dev/shm")
 def test_memory_is_distinguished_from_a_disk(tmp_path: Path) -> None:
-    assert room.in_memory(Path("/dev/shm"))
-    assert not room.in_memory(Path("/proc"))
-    assert 0 < room.room(Path("/dev/shm")) <= shutil.disk_usage("/dev/shm").free
+    assert in_memory(Path("/dev/shm"))
+    assert not in_memory(Path("/proc"))
+    assert 0 < free_space(Path("/dev/shm")) <= shutil.disk_usage("/dev/shm").free
 
 
 # --- the command line ---

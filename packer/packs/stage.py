@@ -21,7 +21,7 @@ from packer.plan.plan import SHARD_SLACK
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import target_errors
 from packer.publish.direct_file import DirectFile
-from packer.publish.free_space import in_memory, room
+from packer.publish.free_space import free_space, in_memory
 from packer.publish.generation import publish
 from packer.publish.lock import locked
 from packer.publish.target import make_target, prepare_target, tidy
@@ -140,7 +140,7 @@ class _Copying:
     def check_free_space(self, shards: range | list[int], folder: Path) -> None:
         """Refuse shards that the disk or the memory cannot hold."""
         needed = sum(self._pack.table.bytes(shard) + SHARD_SLACK for shard in shards)
-        free = room(folder)
+        free = free_space(folder)
         if needed > free:
             device = "memory" if in_memory(folder) else "disk"
             raise TargetError(

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
-from pathlib import Path
 
 from packer.classes.load import load_class_table
 from packer.config.options import MTIME
@@ -23,7 +22,8 @@ from packer.plan.plan import Plan
 from packer.plan.request import Request
 from packer.plan.reuse import PreviousBuild
 from packer.plan.sample import LabelSampler
-from packer.publish.free_space import room
+from packer.publish.free_space import free_space
+from packer.publish.generation import current_manifest
 from packer.recipe.cut import cut
 from packer.recipe.piece import Piece, pieces
 from packer.recipe.recipe import Recipe
@@ -34,8 +34,6 @@ from packer.shards.formats import writer
 from packer.shards.stamps import load_stamps
 from packer.workers import Engine, open_engine
 from readers.contract.classes import ClassTable
-from readers.contract.errors import DamagedError, NoPackError
-from readers.contract.manifest import Manifest
 from readers.contract.tiles import Size
 
 CHECK_THREADS = 16
@@ -82,7 +80,6 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), engine
         found = (previous.receipt(spec, fingerprint, request.retry_bad) for spec in specs)
         reused = {index: receipt for index, receipt in enumerate(found) if receipt is not None}
     counts = Counter(size for size in sizes if size is not None)
-    free_bytes, current = _target(request.out)
     return Plan(
         request,
         recipe,
@@ -92,8 +89,8 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), engine
         tuple(unchanged),
         counts,
         tuple(verdicts),
-        free_bytes,
-        current,
+        free_space(request.out),
+        current_manifest(request.out),
         stages.seconds,
     )
 
@@ -194,12 +191,3 @@ def _common_size(sizes: Sequence[Size | None], rejects: Sequence[str]) -> Size:
 
 def _shown(size: Size) -> str:
     return f"{size[0]}x{size[1]}"
-
-
-def _target(out: Path) -> tuple[int, Manifest | None]:
-    """Return the free bytes for files in `out`, and the current manifest, if there is one."""
-    try:
-        current = Manifest.load(out)
-    except (NoPackError, DamagedError):
-        current = None
-    return room(out), current

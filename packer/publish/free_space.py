@@ -1,4 +1,4 @@
-"""Room: how many bytes a folder can still take, on a disk, or in memory, where the limits of a job count as well."""
+"""Free space of a folder: on a disk, or in memory, where the memory limit of a job counts as well."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 from readers.machine import Machine
 
 MOUNTS = Path("/proc/self/mountinfo")
-SHARE = 0.9
-"""Of the memory that is available, what may be filled: the training that is to read it needs some, too."""
+MEMORY_SHARE = 0.9
+"""The share of the available memory that may be filled: the training that reads it needs some, too."""
 
 
-def room(folder: Path) -> int:
-    """Free bytes for files in a folder, or in the nearest one above that is there."""
-    place = folder.absolute()
-    while not place.exists():
-        place = place.parent
-    free = shutil.disk_usage(place).free
-    return min(free, int(SHARE * Machine.look().available)) if in_memory(place) else free
+def free_space(folder: Path) -> int:
+    """Return the free bytes for files in a folder. If it does not exist, its nearest existing parent counts."""
+    existing = folder.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    free = shutil.disk_usage(existing).free
+    return min(free, int(MEMORY_SHARE * Machine.look().available)) if in_memory(existing) else free
 
 
 def in_memory(folder: Path) -> bool:
-    """Whether files in this folder are memory."""
+    """Return whether files in this folder are in memory."""
     device = folder.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     for line in MOUNTS.read_text().splitlines():

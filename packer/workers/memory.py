@@ -1,67 +1,55 @@
-"""Memory of a worker process, kept from picture to picture and from shard to shard."""
+"""The memory of a worker process: kept from picture to picture and from shard to shard."""
 
 from __future__ import annotations
 
 import ctypes
-import mmap
 import sys
-from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
+from readers.huge_pages import HUGE, map_memory, whole_pages
+
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGEST_KEPT = 32 << 20
-"""Bytes of an array; larger ones still come from the kernel and go back to it at once, but for a shard's columns, which
-have memory of their own."""
+"""The largest array, in bytes, whose memory the process keeps. The columns of a shard have memory of their own."""
 MOST_KEPT = 256 << 20
+SHRINK_FACTOR = 8
+"""Memory that is so many times too large goes back to the kernel: it was for a single huge picture."""
 
 
 def keep_memory() -> None:
-    """Tell glibc, which would hand pages back to the kernel with every picture; other C libraries have no such wish."""
+    """Have glibc keep freed memory: it would return pages to the kernel with every picture. Only glibc can do this."""
     if not sys.platform.startswith("linux"):
         return
-    tell = getattr(ctypes.CDLL(None), "mallopt", None)
-    if tell is not None:
-        tell(M_MMAP_THRESHOLD, LARGEST_KEPT)
-        tell(M_TRIM_THRESHOLD, MOST_KEPT)
-
-
-HUGE = 2 << 20
-FAR_LESS = 8
-"""Memory goes back when it is so many times what is asked for: it was of a picture without its like."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, LARGEST_KEPT)
+        mallopt(M_TRIM_THRESHOLD, MOST_KEPT)
 
 
 class ColumnMemory:
-    """Gives the same bytes again and again: whoever asks is done with what was given before."""
+    """Returns the same bytes again and again: the caller must be done with those of the call before."""
 
     def __init__(self) -> None:
-        self._block = _mapped(HUGE)
+        self._block = map_memory(HUGE)
 
     def __call__(self, size: int) -> NDArray[np.uint8]:
-        if len(self._block) > FAR_LESS * max(size, HUGE):
-            self._block = _mapped(size)
+        if len(self._block) > SHRINK_FACTOR * max(size, HUGE):
+            self._replace(size)
         elif len(self._block) < size:
             self._grow(size)
         return np.frombuffer(self._block, np.uint8, size)
 
     def _grow(self, size: int) -> None:
-        """Keep the pages that are there."""
+        """Grow in place, so that pages that were written before stay."""
         try:
-            self._block.resize(_rounded(size))
-        except (BufferError, OSError, SystemError, ValueError):  # still in use; or a system that moves no maps
-            self._block = _mapped(size)
+            self._block.resize(whole_pages(size))
+        except (BufferError, OSError, SystemError, ValueError):  # in use, or this system cannot move maps
+            self._replace(size)
 
-
-def _mapped(size: int) -> mmap.mmap:
-    try:
-        block = mmap.mmap(-1, _rounded(size), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except OSError as error:
-        raise MemoryError(f"{size:,} bytes for the columns of a shard") from error
-    with suppress(OSError, AttributeError):  # a kernel without huge pages
-        block.madvise(mmap.MADV_HUGEPAGE)
-    return block
-
-
-def _rounded(size: int) -> int:
-    return max(1, -(-size // HUGE)) * HUGE
+    def _replace(self, size: int) -> None:
+        try:
+            self._block = map_memory(max(size, HUGE))
+        except OSError as error:
+            raise MemoryError(f"{size:,} bytes for the columns of a shard") from error

@@ -24,11 +24,16 @@ from readers.contract.manifest import SHARDS
 PRELOAD = work.__module__
 
 
+_fork_server = {"started here": False}
+
+
 def start_fork_server() -> None:
     """Start the process that workers are forked from, so that it imports while this one does something else.
 
-    It has no threads, but this process may have some of OpenCV or pyarrow: a fork of this one could hang.
+    It has no threads, but this process may have some of OpenCV or pyarrow: a fork of this one could hang. A server that
+    the program has started for itself is used as it is.
     """
+    _fork_server["started here"] |= forkserver._forkserver._forkserver_pid is None  # type: ignore[attr-defined]
     multiprocessing.set_forkserver_preload([PRELOAD])
     resource_tracker.ensure_running()  # its start unblocks signals, and the server would receive them
     with blocked_signals(), no_blas_threads():
@@ -76,7 +81,8 @@ class Worker:
         except (EOFError, OSError) as error:
             raise WorkerCrashedError from error
         if text == NOT_PRELOADED:
-            _warn_of_preload()
+            if _fork_server["started here"]:
+                _warn_of_preload()
             text = READY
         self.writing = text == WRITING
         self.ready = not self.writing
@@ -109,8 +115,7 @@ class Worker:
 def _warn_of_preload() -> None:
     """Warn that each worker imports everything itself, which takes 0.45 s of CPU."""
     warnings.warn(
-        f"worker processes start slowly: the fork server did not preload {PRELOAD}. Either it cannot be imported "
-        "there, or this program has started a fork server of its own before",
+        f"worker processes start slowly: the fork server could not import {PRELOAD}",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from readers.machine import Machine
+
 PROC = Path("/proc")
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -38,7 +40,7 @@ def snapshot(processes: list[int]) -> Snapshot:
         own={process: _own(process) for process in processes},
         stalled=_stalled(),
         read={process: _read(process) for process in processes},
-        available=_available(),
+        available=Machine.look().available,
     )
 
 
@@ -96,11 +98,3 @@ def _read(process: int) -> float:
             if line.startswith("read_bytes:"):
                 return float(line.split()[1])
     return 0.0
-
-
-def _available() -> int:
-    with suppress(OSError):
-        for line in (PROC / "meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return 0
