@@ -1,4 +1,4 @@
-"""Decoding: pixels as the file says them, upright; or a plain word why not, with the file's name."""
+"""Pictures are decoded exactly and upright, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_jpeg_label_is_refused() -> None:
         decode_label(encoded(".jpg", INDEX), as_index=True)
 
 
-def test_unknown_colours_are_named_with_count_and_place() -> None:
+def test_unknown_colours_are_named_with_count_and_position() -> None:
     label = COLOURS[INDEX].copy()
     label[5, 8] = label[20, 3] = (1, 2, 3)
     label[30, 40] = (9, 9, 9)
@@ -184,7 +184,7 @@ def test_many_unknown_values_are_cut_to_the_commonest() -> None:
         LabelCodec(values(0)).decode(png(np.arange(256, dtype=np.uint8).reshape(16, 16), 8, 0))
 
 
-def test_several_values_may_be_of_one_class() -> None:
+def test_several_values_may_belong_to_one_class() -> None:
     both = ClassTable((SegClass("low", None, (0, 1)), SegClass("high", None, (2, 3))))
     assert np.array_equal(LabelCodec(both).decode(png(INDEX, 8, 0)), INDEX // 2)
 
@@ -220,7 +220,7 @@ def test_an_image_is_read_by_its_content_not_its_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["RGB, empty", "RGB, wrong length", "palette, before PLTE", "palette, too long"])
 def test_a_broken_transparency_never_swaps_red_and_blue(where: str) -> None:
-    """libpng drops such a chunk with a warning, and OpenCV then gives the channels in another order."""
+    """libpng drops such a chunk with a warning; OpenCV then returns the channels in a different order."""
     rgb = np.full((4, 4, 3), (200, 100, 50), np.uint8)
     palette, index = chunk(b"PLTE", bytes((200, 100, 50))), np.zeros((4, 4), np.uint8)
     data = {
@@ -246,7 +246,7 @@ def test_transparent_pixels_are_refused_in_every_kind_of_png() -> None:
     assert np.array_equal(decode_label(png(gray, 8, 0, chunk(b"tRNS", b"\0\2")), as_index=True), gray)
 
 
-def test_an_index_beyond_the_palette_is_no_colour() -> None:
+def test_an_index_beyond_the_palette_is_refused() -> None:
     data = png(np.full((2, 2), 5, np.uint8), 8, 3, chunk(b"PLTE", bytes(6)))
     with pytest.raises(BadPair, match="uses index 5 of a palette with 2"):
         decode_label(data, as_index=False)

@@ -1,4 +1,4 @@
-"""Geometry: labels by the half-pixel rule and nothing else, images by an exact area mean, padding where it belongs."""
+"""Labels are resized by the nearest pixel centre, images by an exact area mean; padding is ignored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from packer.pixels.resize import FITS, INTERPOLATIONS, Geometry, nearest_source
 
 SIDES = st.integers(1, 40)
 WHOLE = tuple(fit for fit in FITS if fit not in ("tile", "native"))
-"""Fits that make one row of a given size of a whole picture."""
+"""The fits that turn a whole picture into one row of a given size."""
 
 
 @given(SIDES, SIDES)
@@ -51,7 +51,7 @@ def test_image_and_label_are_padded_alike(
 
 
 def weights(source: int, target: int) -> NDArray[np.int64]:
-    """How much of each source pixel lies under each target pixel, in units of 1/target."""
+    """Return the overlap of each source pixel with each target pixel, in units of 1/target."""
     low, high = np.arange(target)[:, None] * source, np.arange(1, target + 1)[:, None] * source
     left, right = np.arange(source) * target, np.arange(1, source + 1) * target
     return np.asarray(np.maximum(0, np.minimum(high, right) - np.maximum(low, left)), np.int64)

@@ -1,4 +1,4 @@
-"""The hard files of others: every valid PNG exactly, every corrupt one refused, nothing crashes."""
+"""Public test files of other projects: valid PNGs are exact, corrupt ones are refused, nothing crashes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WIDE = ImageRules((0, 65535), "drop")
 
 
 def verdict(data: bytes) -> str:
-    """Why a file is refused as an image; empty where it is not."""
+    """Return why a file is refused as an image; empty if it is accepted."""
     try:
         decode_image(data, ImageRules((0, 255), "drop"))
     except BadPair as bad:
@@ -34,7 +34,7 @@ def verdict(data: bytes) -> str:
 
 
 def reference(data: bytes) -> NDArray[Any]:
-    """All channels as OpenCV decodes them, red first, without alpha."""
+    """Return all channels as OpenCV decodes them, red first, without alpha."""
     pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
     assert pixels is not None
     pixels = np.dstack([pixels] * 3) if pixels.ndim == 2 else pixels

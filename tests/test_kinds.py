@@ -1,4 +1,4 @@
-"""Every kind of picture: exact where it is packed, refused by name where it is not, and never half of one."""
+"""Each picture format is decoded exactly or refused with a reason; never in part."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_gray_jpeg_is_three_equal_channels_or_the_numbers_of_a_label() -> None
 
 
 def with_frame(data: bytes, height: int = 0, width: int = 0, depth: int = 0) -> bytes:
-    """The JPEG with another size or depth in its frame header."""
+    """Return the JPEG with a different size or depth in its frame header."""
     lie = bytearray(data)
     place = data.index(b"\xff\xc0")
     lie[place + 4] = depth or lie[place + 4]
@@ -84,7 +84,7 @@ def test_a_jpeg_that_lacks_anything_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("option", [(), (cv2.IMWRITE_JPEG_PROGRESSIVE, 1)])
 def test_a_jpeg_that_is_cut_anywhere_and_ended_is_refused(option: tuple[int, ...]) -> None:
-    """Between two scans of a progressive one, libjpeg has nothing to warn of."""
+    """A progressive JPEG that ends between two scans gets no warning from libjpeg."""
     data = encoded_as(".jpg", SMOOTH, *option)
     for length in range(data.index(b"\xff\xda"), len(data) - 2):
         with pytest.raises(BadPair):
@@ -122,7 +122,7 @@ def raster(pixels: NDArray[np.uint8]) -> bytes:
 
 
 def png_of(stream: bytes, *extra: bytes) -> bytes:
-    """A PNG of IMAGE's size whose checksums are right, whatever its stream holds."""
+    """Return a PNG of the size of IMAGE with valid checksums around any stream."""
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", 47, 33, 8, 2, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + header + b"".join(extra) + chunk(b"IDAT", stream) + chunk(b"IEND", b"")
 
@@ -163,7 +163,7 @@ def test_pngs_that_are_not_one_plain_picture_are_refused_by_name(data: bytes, me
 
 
 def test_nothing_but_the_raster_reaches_the_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So a text or a profile that would unpack to a gigabyte costs nothing."""
+    """A text or a profile that would unpack to a gigabyte costs nothing."""
     given: list[bytes] = []
     unpack = opencv.decode
 
@@ -225,7 +225,7 @@ def test_a_compressed_float_tiff_gives_its_numbers(compression: int) -> None:
 
 
 def test_a_tiled_tiff_gives_its_pixels() -> None:
-    """16x16 tiles, those at the edges padded."""
+    """Tiles have 16x16 pixels; those at the edges are padded."""
     padded = np.zeros((48, 48, 3), np.uint8)
     padded[:33, :47] = IMAGE
     tiles = padded.reshape(3, 16, 3, 16, 3).swapaxes(1, 2).reshape(-1, 16, 3)
@@ -243,7 +243,7 @@ def test_a_tiled_tiff_gives_its_pixels() -> None:
 
 @pytest.mark.parametrize("scale", [257, 256, 1])
 def test_a_palette_tiff_gives_indices_or_colours(scale: int) -> None:
-    """Colours have 16 bits there; writers that store 8 are understood, as libtiff does."""
+    """TIFF palettes have 16 bits per colour; like libtiff, accept files whose writer stored 8."""
     palette = np.zeros((256, 3), np.uint16)
     palette[:4] = COLOURS.astype(np.uint16) * scale
     data = tiff(INDEX, t262=(3,), t320=tuple(palette.T.reshape(-1).tolist()))
@@ -358,7 +358,7 @@ def test_a_lossless_webp_gives_its_pixels_and_may_be_a_label() -> None:
         decode_image(encoded_as(".webp", with_alpha(IMAGE, 0), *LOSSLESS), RULES)
 
 
-def test_a_lossy_webp_is_an_image_and_no_label() -> None:
+def test_a_lossy_webp_is_accepted_as_image_and_refused_as_label() -> None:
     data = encoded_as(".webp", SMOOTH, cv2.IMWRITE_WEBP_QUALITY, 90)
     assert np.array_equal(decode_image(data, RULES), opencv_rgb(data))
     assert read_header(BytesIO(data)).size == (33, 47)
@@ -397,13 +397,13 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("start", OTHERS)
-def test_other_kinds_are_refused_by_name(start: bytes) -> None:
+def test_unsupported_formats_are_refused_by_name(start: bytes) -> None:
     with pytest.raises(BadPair, match=f"is {OTHERS[start]}, which cannot be packed; convert it to PNG"):
         decode_image(start + bytes(99), RULES)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".tif", ".webp", ".bmp"])
-def test_alpha_is_dropped_where_it_says_nothing_or_where_that_was_asked_for(suffix: str) -> None:
+def test_alpha_is_dropped_if_opaque_or_with_alpha_drop(suffix: str) -> None:
     options = LOSSLESS if suffix == ".webp" else ()
     opaque, holey = (encoded_as(suffix, with_alpha(IMAGE, least), *options) for least in (1, 0))
     if suffix in (".tif", ".bmp"):  # OpenCV does not say that its fourth channel is alpha
@@ -420,7 +420,7 @@ def test_alpha_is_dropped_where_it_says_nothing_or_where_that_was_asked_for(suff
     assert np.array_equal(decode_label(holey, as_index=True)[..., 3], with_alpha(IMAGE, 0)[..., 3])
 
 
-def test_a_palette_label_whose_colours_are_seen_through_says_so() -> None:
+def test_a_palette_label_with_transparent_colours_has_an_alpha_channel() -> None:
     palette, opacity = chunk(b"PLTE", COLOURS.tobytes()), chunk(b"tRNS", b"\xff\0\xff\xff")
     data = png(INDEX, 8, 3, palette, opacity)
     assert np.array_equal(decode_label(data, as_index=True), INDEX)
@@ -451,7 +451,7 @@ def test_images_of_sixteen_bits_need_a_range_and_keep_all_their_bits() -> None:
     assert np.array_equal(clipped, np.clip((wide.astype(np.float32) - 1000) / np.float32(2000), 0, 1))
 
 
-def test_a_range_is_of_the_numbers_in_the_file_whatever_its_kind() -> None:
+def test_the_image_range_counts_in_numbers_of_the_file() -> None:
     bits = np.random.default_rng(0).integers(0, 2, (4, 16), dtype=np.uint8)
     one_bit = png(np.packbits(bits, axis=-1), 1, 0)
     assert np.array_equal(decode_image(one_bit, ImageRules((0, 1)))[..., 0], bits)
@@ -459,7 +459,7 @@ def test_a_range_is_of_the_numbers_in_the_file_whatever_its_kind() -> None:
     assert np.array_equal(decode_image(tiff(INDEX.astype(np.float32)), ImageRules((-1, 7)))[..., 2], (INDEX + 1) / 8)
 
 
-def test_what_is_no_number_is_refused_and_infinity_is_beyond_the_range() -> None:
+def test_nan_is_refused_and_infinity_is_clipped() -> None:
     pixels = INDEX.astype(np.float32)
     pixels[0, 0] = np.inf
     assert decode_image(tiff(pixels), ImageRules((0, 3)))[0, 0, 0] == 1
@@ -497,10 +497,10 @@ def test_a_picture_that_is_cut_is_always_refused(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF, deflate"])
-def test_where_there_is_a_checksum_no_flipped_bit_passes(kind: str) -> None:
+def test_formats_with_a_checksum_refuse_every_flipped_bit(kind: str) -> None:
     assert drill(kind, "bit flipped", 100) == {REFUSED: 100}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("PNG", "TIFF, deflate")])
-def test_elsewhere_a_flipped_bit_ends_in_pixels_or_a_refusal(kind: str) -> None:
+def test_other_formats_decode_or_refuse_a_flipped_bit(kind: str) -> None:
     assert drill(kind, "bit flipped", 100).total() == 100

@@ -1,4 +1,4 @@
-"""Label codecs: every way that public data sets store a label, and the traps between them."""
+"""Label codecs read the labels of public data sets in all their forms."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_binary_is_two_values_or_a_threshold() -> None:
     assert split.decode(encode(soft)).tolist() == [[0, 0], [1, 1]]
 
 
-def test_a_threshold_is_no_limit_for_the_indices_of_a_coloured_palette() -> None:
+def test_a_threshold_does_not_apply_to_the_indices_of_a_coloured_palette() -> None:
     data = palette(np.array([[0, 1]], np.uint8), np.array([[0, 0, 0], [255, 0, 0]], np.uint8))
     assert LabelCodec(BINARY_CLASSES, LabelRules("binary")).decode(data).tolist() == [[0, 1]]
     with pytest.raises(BadPair, match="has colours"):
@@ -203,13 +203,13 @@ def test_colours_under_a_table_of_values_are_refused() -> None:
         LabelCodec(by_value(0, 1)).decode(encode(COLOURS[np.array([[0, 1]])]))
 
 
-def test_a_gray_label_of_16_bits_is_no_colour() -> None:
+def test_a_gray_label_of_16_bits_is_refused_as_colour() -> None:
     with pytest.raises(BadPair, match="16 bits"):
         LabelCodec(by_colour()).decode(encode(np.array([[300]], np.uint16)))
 
 
 def _palette_set(root: Path, orders: list[list[int]], table: bool) -> Path:
-    """images/ + labels/ with palette labels, each with its colours in an order of its own."""
+    """Write images/ and labels/ with palette labels, each with its colours in a different order."""
     truth = np.arange(64, dtype=np.uint8).reshape(8, 8) % 4
     for number, order in enumerate(orders):
         write_png(root / "images" / f"{number}.png", np.full((8, 8, 3), 40 * number, np.uint8))
@@ -246,7 +246,7 @@ def test_a_folder_of_moving_palettes_packs_by_colour_and_asks_where_only_values_
 def test_moving_palettes_of_two_colours_are_read_by_their_grays_or_asked_about(
     tmp_path: Path, foreground: tuple[int, int, int], compacted: bool
 ) -> None:
-    """Black and white say which is which, whatever their indices; black and red do not."""
+    """Black and white identify the class for any index; black and red do not."""
     raw, colours = tmp_path / "raw", np.array([(0, 0, 0), foreground], np.uint8)
     mask = np.arange(64, dtype=np.uint8).reshape(8, 8) % 2
     moved = palette(np.zeros_like(mask), colours[1:]) if compacted else palette(1 - mask, colours[::-1])
@@ -270,7 +270,7 @@ def test_moving_palettes_of_two_colours_are_read_by_their_grays_or_asked_about(
 def test_a_folder_of_random_palettes_asks_until_the_index_is_named_and_has_no_colour_of_the_table(
     tmp_path: Path,
 ) -> None:
-    """The opposite trap: the index is the class, and each palette is made up."""
+    """The opposite case: the index is the class, and each palette is arbitrary."""
     raw = _palette_set(tmp_path / "raw", [[0, 1, 2, 3]] * 3, table=False)
     truth = np.arange(64, dtype=np.uint8).reshape(8, 8) % 4
     for number in range(3):
@@ -287,7 +287,7 @@ def test_a_folder_of_random_palettes_asks_until_the_index_is_named_and_has_no_co
 
 
 def test_padded_palettes_with_one_colour_twice_are_not_palettes_that_differ(tmp_path: Path) -> None:
-    """255 is often as black as 0 is: what counts is whether an index changes its colour."""
+    """Index 255 is often black like 0; only an index that changes its colour counts."""
     raw = _palette_set(tmp_path / "raw", [[0, 1, 2, 3]] * 2, table=False)
     colours = np.zeros((256, 3), np.uint8)
     colours[1:4] = COLOURS[1:]
@@ -322,7 +322,7 @@ def test_the_nearest_colour_is_near_in_its_alpha_as_well() -> None:
 
 
 def test_palettes_of_binary_labels_are_compared_too(tmp_path: Path) -> None:
-    """Foreground is red, and index 1 in one file, 0 in another."""
+    """Foreground is red, but has index 1 in one file and 0 in another."""
     raw = _palette_set(tmp_path / "raw", [[0, 1, 2, 3]] * 2, table=False)
     truth = np.arange(64, dtype=np.uint8).reshape(8, 8) % 2
     colours = np.array([[0, 0, 0], [255, 0, 0]], np.uint8)

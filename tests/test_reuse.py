@@ -1,4 +1,4 @@
-"""Nights: what did not change is not built again, and what comes out is what a fresh build gives."""
+"""A repeated build reuses unchanged shards, and its result equals a fresh build."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def test_with_trust_in_digests_only_the_content_counts(night: RawFolder, tmp_pat
     assert again["reused_rows"] == 26
 
 
-def test_a_file_that_took_the_size_and_the_time_of_another_is_seen(night: RawFolder, tmp_path: Path) -> None:
-    """As when a folder of corrected files is moved over the old one, with times kept."""
+def test_a_replaced_file_of_the_same_size_and_time_is_noticed(night: RawFolder, tmp_path: Path) -> None:
+    """This happens when a folder of corrected files replaces the old one with times kept."""
     built(night.path, tmp_path / "out")
     victim = night.path / "train/images/street_003.png"
     before = victim.stat()
@@ -69,9 +69,7 @@ def test_a_file_that_took_the_size_and_the_time_of_another_is_seen(night: RawFol
         assert "train/images/street_003.png" in refused.stderr
 
 
-def test_a_file_that_was_touched_is_judged_by_its_content_and_then_known_again(
-    night: RawFolder, tmp_path: Path
-) -> None:
+def test_a_touched_file_is_compared_by_digest_and_its_stamp_renewed(night: RawFolder, tmp_path: Path) -> None:
     built(night.path, tmp_path / "out")
     age(night.path, LONG_AGO + 1)
     assert built(night.path, tmp_path / "out")["reused_rows"] == 26
@@ -96,8 +94,8 @@ def test_one_changed_picture_costs_one_shard(night: RawFolder, tmp_path: Path) -
     assert published(tmp_path / "out") == published(fresh)
 
 
-def test_a_file_written_a_moment_ago_is_not_believed_by_its_time(tmp_path: Path) -> None:
-    """It may change again within a tick of the clock: the content is looked at."""
+def test_the_time_of_a_file_written_just_now_is_not_trusted(tmp_path: Path) -> None:
+    """The file may change again within one tick of the clock, so its digest decides."""
     raw = make_raw(tmp_path / "raw", {"train": 4})
     built(raw.path, tmp_path / "out")
     victim = raw.path / "train/images/street_001.png"
@@ -115,9 +113,7 @@ def test_a_file_written_a_moment_ago_is_not_believed_by_its_time(tmp_path: Path)
 
 
 @pytest.mark.parametrize("harm", ["gone", "empty", "cut", "other", "text"])
-def test_without_stamps_or_with_damaged_ones_a_build_takes_longer_and_no_more(
-    night: RawFolder, tmp_path: Path, harm: str
-) -> None:
+def test_missing_or_damaged_stamps_only_cost_time(night: RawFolder, tmp_path: Path, harm: str) -> None:
     out = tmp_path / "out"
     built(night.path, out)
     for path in (out / STAMPS).iterdir():
@@ -180,8 +176,8 @@ def test_tiles_and_native_rows_are_reused_too(night: RawFolder, tmp_path: Path, 
     assert published(tmp_path / "out") == published(tmp_path / "fresh")
 
 
-def test_a_build_that_was_killed_goes_on_where_it_was(night: RawFolder, tmp_path: Path) -> None:
-    """What a kill leaves: shards with receipts and stamps, and no manifest."""
+def test_a_killed_build_resumes(night: RawFolder, tmp_path: Path) -> None:
+    """A killed build leaves shards with receipts and stamps, and no manifest."""
     out = tmp_path / "out"
     built(night.path, out)
     (out / "manifest.json").unlink()

@@ -1,4 +1,4 @@
-"""Shards are cut where the keys say, so history leaves no trace; a spec is its JSON."""
+"""The keys decide where shards are cut, so history leaves no trace; a spec equals its JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from packer.pixels.label_codec import LabelRules
 from packer.pixels.resize import Geometry
 from packer.recipe.cut import cut
 from packer.recipe.piece import Piece
-from packer.recipe.recipe import Recipe
+from packer.recipe.recipe import Recipe, recipe_changes
 from packer.recipe.shard_spec import ShardSpec
 from readers.contract.classes import ClassTable, SegClass
 
@@ -117,3 +117,7 @@ def test_a_native_spec_and_a_tile_are_their_json() -> None:
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_tiny_shards_are_allowed(rows: int) -> None:
     assert sum(len(shard) for shard in shards([str(n) for n in range(50)], rows)) == 50
+
+
+def test_recipe_changes_name_keys_of_either_side() -> None:
+    assert recipe_changes({"a": 1, "old": 2}, {"a": 1, "b": 3}) == (("old", 2, None), ("b", None, 3))

@@ -1,4 +1,4 @@
-"""Statistics are those of the very pixels that readers deliver, and add up whatever the shards."""
+"""Statistics match the pixels that readers deliver, for any division into shards."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from readers.contract.pixel_sums import Pixels
 from readers.statistics import WEIGHTINGS, class_weights
 
 SMALL = Pixels((6, 2, 0), (2, 1, 0), (12, 4, 0), 4, (0, 0, 0), (0, 0, 0))
-"""Two rows of 2x2 and 2x4 pixels: the first class in both, the second in the smaller, the third in none."""
+"""Two rows of 2x2 and 2x4 pixels: the first class is in both, the second in the smaller, the third in none."""
 
 
 def all_pixels(dataset: SegDataset) -> tuple[torch.Tensor, torch.Tensor]:
-    """Every image's numbers from 0 to 1 (3,N), every label's index (N)."""
+    """Return the numbers of all images from 0 to 1 (3,N), and the indices of all labels (N)."""
     scale = 255 if dataset.image_field.dtype == "|u1" else 1
     images = torch.cat([image.double().reshape(3, -1) / scale for image, _ in dataset], 1)
     return images, torch.cat([label.reshape(-1) for _, label in dataset])
@@ -110,7 +110,7 @@ def test_no_class_that_occurs_counts_for_nothing(counts: list[tuple[int, int]]) 
         assert [weight > 0 for weight in weights] == [count > 0 for count in classes]
 
 
-def test_the_command_tells_each_split(raw_folder: RawFolder, tmp_path: Path) -> None:
+def test_the_command_prints_each_split(raw_folder: RawFolder, tmp_path: Path) -> None:
     out = pack(raw_folder.path, tmp_path / "out")
     facts = json.loads(run("stats", "--json", out).stdout)
     assert [(one["split"], one["rows"]) for one in facts] == [("train", 23), ("val", 9)]

@@ -1,4 +1,4 @@
-"""Tiles: their keys say where they lie, and stitched together they are the picture again."""
+"""The key of a tile holds its position, and stitched tiles give the picture again."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_tile_is_its_key(picture: str, top: int, left: int) -> None:
 
 
 @pytest.mark.parametrize("key", ["a", "a@1+2", "@1+2of3x4", "a@1+2of3x4x"])
-def test_a_key_of_no_tile_is_named(key: str) -> None:
+def test_a_key_that_is_not_of_a_tile_is_named(key: str) -> None:
     with pytest.raises(RequestError, match="not the key of a tile"):
         Tile.of(key)
 
