@@ -16,6 +16,7 @@ from conftest import HANG, SMALL_SHARDS, RawFolder, make_raw, pack, run, write_p
 from torch.utils.data import DataLoader
 
 import readers
+from packer.workers.process import start_fork_server
 from readers import RequestError, SegDataset, open_dataset
 from readers.dataset import DATASETS
 
@@ -125,6 +126,8 @@ def test_a_pickle_is_small_and_reads_the_same(packed: Path) -> None:
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_workers_of_every_kind_deliver_every_sample_once(packed: Path, raw_folder: RawFolder, method: str) -> None:
+    if method == "forkserver":
+        start_fork_server()  # the server of PyTorch has no preload, and later builds of this process would use it
     dataset = open_dataset(packed, split="train", label="index")
     dataset[0]  # a fork must not share what is open here
     loader: DataLoader[Any] = DataLoader(

@@ -14,6 +14,7 @@ import torch
 from conftest import SMALL_SHARDS, RawFolder, end_workers, pack
 from torch.utils.data import BatchSampler, SequentialSampler
 
+from packer.workers.process import start_fork_server
 from readers import DamagedError, Order, RandomCrop, RequestError, SegDataset, SlotDataLoader, open_dataset
 from readers.slot_loader import HELD, SharedSlots
 
@@ -42,6 +43,8 @@ def check(batches: Any, dataset: SegDataset, rows: list[int], size: int) -> None
     ("method", "form"), [("fork", "onehot"), ("fork", "index"), ("spawn", "onehot"), ("forkserver", "index")]
 )
 def test_workers_of_every_kind_deliver_every_row(city: Path, method: str, form: Any) -> None:
+    if method == "forkserver":
+        start_fork_server()  # the server of PyTorch has no preload, and later builds of this process would use it
     dataset = open_dataset(city, "train", label=form)
     order = Order(dataset, seed=1)
     loader = SlotDataLoader(
