@@ -639,9 +639,9 @@ WRONG: dict[str, tuple[str, Change, str]] = {
     "another checksum": (
         "npy",
         with_wrong_rows(".image.npy", id, lambda receipt: receipt["crc32"].__setitem__(0, 0)),
-        "is not what its checksum says",
+        "does not have its checksum",
     ),
-    "other counts": ("npy", with_wrong_rows(".label.npy", lambda n: n[0].fill(0), id), "not as many of each class"),
+    "other counts": ("npy", with_wrong_rows(".label.npy", lambda n: n[0].fill(0), id), "counts of classes"),
     "an image above 1": ("float", with_wrong_rows(".image.npy", lambda n: n[0].fill(1.5), id), "not from 0 to 1"),
     "an image of no numbers": (
         "float",
