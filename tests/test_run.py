@@ -22,7 +22,7 @@ def run(*arguments: str, folder: Path = REPO) -> subprocess.CompletedProcess[str
 
 
 def listing() -> dict[str, str]:
-    lines = run().stdout.partition("has a function `main`.\n\n")[2].splitlines()
+    lines = run().stdout.partition("a function `main`.\n\n")[2].splitlines()
     return {line.split()[0]: line.partition(" ")[2].strip() for line in lines}
 
 
@@ -54,6 +54,17 @@ def test_modules_of_the_folder_are_not_taken_from_the_working_folder(tmp_path: P
     (tmp_path / "drills").mkdir()
     (tmp_path / "drills" / "__init__.py").write_text("raise SystemExit(9)\n")
     assert run("drills.damaged_pictures", "--count", "1", folder=tmp_path).returncode == 0
+
+
+def test_the_code_of_the_checkout_is_taken(tmp_path: Path) -> None:
+    """Another version of the packages comes first on the path, as if it were installed."""
+    for package in ("packer", "readers"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text("raise SystemExit(9)\n")
+    argv = command("drills.soak", "--nights", 1)  # it builds in a process and reads in another
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(argv, cwd=REPO, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("name", ["nothing", "bench.nothing", "tables", "bench", "../demo", "bench/reading"])
