@@ -1,1 +1,14 @@
-"""Shards: from pieces to rows, arrays and files."""
+"""Build a shard: from pieces to rows, arrays and files.
+
+`build_shard` is a pure function of a shard's spec and the raw files. It decodes all rows in threads, into arrays that
+are allocated for the whole shard, and closes the gaps of rejects. The storage format writes the arrays past the
+kernel's cache and hashes them at the same time. Every file is synced and renamed, the receipt last, so a shard with
+a receipt is complete.
+
+A piece is a whole pair or a tile of it, and becomes one row. Pieces of the same picture are decoded once. The name of a
+shard is a fingerprint of its recipe and of the raw bytes that were read.
+
+stamps.py remembers, in OUT/stamps, size and time of both raw files of each row. The next build compares them and reuses
+the shards whose files are unchanged, without opening these. Stamps are not part of the pack: without them a build only
+takes longer.
+"""

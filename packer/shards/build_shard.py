@@ -1,4 +1,4 @@
-"""Building a shard: the pure function from a shard spec and the raw files to files and a receipt."""
+"""Build a shard: a pure function from a shard spec and the raw files to files and a receipt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from packer.recipe.piece import Piece
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.columns import Columns, Memory, fresh
 from packer.shards.formats import Arrays, writer
-from packer.shards.rows import Row, RowMaker, Slot
+from packer.shards.rows import Row, RowMaker, RowTarget
 from packer.shards.stamps import RowStamp, state_to_keep, write_stamps
 from readers.contract import VERSION
 from readers.contract.atomic import move_into_place, partial, sync_folder
@@ -58,10 +58,10 @@ def build_shard(
     writing: Callable[[], None] = ignore_writing,
     memory: Memory = fresh,
 ) -> Receipt:
-    """Decode the pieces of a shard and put its files and its receipt below `out`. The same bytes for any `threads`.
+    """Decode the pieces of a shard, and write its files and its receipt below `out`: the same bytes for any `threads`.
 
-    The pieces in `crashed` are not read: they become rejects with these reasons. `writing` is called
-    when all is decoded, and the disk is to be waited for.
+    The pieces in `crashed` are not read: they become rejects with these reasons. `writing` is
+    called when all rows are decoded.
     """
     places = [place for place in range(len(spec.pieces)) if place not in crashed]
     columns, decoded = decode_pieces(spec, raw, places, threads, mark, memory)
@@ -84,12 +84,12 @@ def build_shard(
 
 
 def judged_by(image_rules: ImageRules, label_rules: LabelRules) -> str:
-    """A fingerprint of what decides whether a pair is good by its headers."""
+    """Return a fingerprint of everything that decides whether a pair is good by its headers."""
     return fingerprint([VERSION, image_rules.to_json(), label_rules.lossy])[:32]
 
 
 def _crashed_row(piece: Piece, raw: Path, why: str) -> Row:
-    """The row of a piece that is not to be read."""
+    """Return the row of a piece that crashes workers."""
     states = (state_to_keep(raw / piece.image), state_to_keep(raw / piece.label))
     return Row(Source(piece.key, "", ""), reject=why, states=states)
 
@@ -97,15 +97,15 @@ def _crashed_row(piece: Piece, raw: Path, why: str) -> Row:
 def decode_pieces(
     spec: ShardSpec, raw: Path, places: Sequence[int], threads: int, mark: PairMark, memory: Memory
 ) -> tuple[Columns, list[Row]]:
-    """The columns of a shard, filled at these places, and a row for each of them."""
+    """Return the columns of a shard, filled at these indices, and a row for each of them."""
     columns = Columns(spec.recipe, spec.pieces, memory)
     maker = RowMaker(spec.recipe, raw)
 
     def fill(group: Sequence[int]) -> list[Row]:
         with mark(group[0]):
-            return maker.fill([Slot(spec.pieces[place], *columns.rows(place)) for place in group])
+            return maker.fill([RowTarget(spec.pieces[place], *columns.rows(place)) for place in group])
 
-    # Pieces that follow each other and are of the same files are decoded together.
+    # Neighbouring pieces of the same files are decoded together.
     groups = [list(group) for _, group in groupby(places, key=lambda place: spec.pieces[place].files)]
     cv2.setNumThreads(0)  # the cores are shared out by pictures; more threads below would get in each other's way
     with ThreadPoolExecutor(threads) as pool:
@@ -113,7 +113,7 @@ def decode_pieces(
 
 
 def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
-    """The receipt but for the files. The name is a fingerprint of the recipe and of the raw bytes that were read."""
+    """Return the receipt without the files."""
     recipe = spec.recipe.fingerprint()
     sources = tuple(row.source for row in rows)
     rejects = tuple(Reject(row.source.key, row.reject) for row in rows if row.reject is not None)
@@ -135,7 +135,7 @@ def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
 
 
 def content_fingerprint(receipt: Receipt) -> str:
-    """The fingerprint of a shard, from what its receipt says went into it."""
+    """Return the fingerprint of a shard: of its recipe, sources and rejects."""
     facts = [
         receipt.recipe,
         receipt.split,
@@ -146,7 +146,7 @@ def content_fingerprint(receipt: Receipt) -> str:
 
 
 def _kept(rows: Sequence[Row]) -> list[int]:
-    """The places of the rows that are packed."""
+    """Return the indices of the rows that are packed."""
     return [place for place, row in enumerate(rows) if row.reject is None]
 
 
@@ -158,7 +158,7 @@ def _store(
     folder: Path,
     writing: Callable[[], None],
 ) -> Receipt:
-    """Write the files, then the receipt. A shard that is already there stays as it is: published files never change."""
+    """Write the files, then the receipt. An existing shard is not written again: published files never change."""
     there = whole_shard(folder / (receipt.stem + SUFFIX))
     if there is not None and there.with_files(()) == receipt:
         return there
@@ -180,7 +180,7 @@ def _store(
 
 
 def _write(receipt: Receipt, arrays: Arrays, fields: Sequence[Field], stem: Path) -> list[ShardFile]:
-    """Write the files, which then begin with `stem`."""
+    """Write the files, whose names begin with `stem`."""
     digests = writer(receipt.storage).write(stem, arrays, fields)
     return [
         ShardFile(path.name.removeprefix(stem.name), path.stat().st_size, digest) for path, digest in digests.items()
@@ -188,7 +188,7 @@ def _write(receipt: Receipt, arrays: Arrays, fields: Sequence[Field], stem: Path
 
 
 def whole_shard(path: Path) -> Receipt | None:
-    """The receipt at this path, if the files of its shard are whole by their sizes."""
+    """Return the receipt at this path if all files of its shard have the expected sizes."""
     try:
         receipt = Receipt.load(path)
         whole = all(path.with_name(receipt.stem + one.suffix).stat().st_size == one.bytes for one in receipt.files)

@@ -1,4 +1,4 @@
-"""A shard's columns while they are filled: one flat array per field, a place in it for each row."""
+"""The columns of a shard while they are filled: one flat array per field."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fresh(size: int) -> NDArray[np.uint8]:
 
 
 class Columns:
-    """Memory for every row of a shard, taken at once; rejected rows are closed up at the end."""
+    """Memory for all rows of a shard, allocated at once. At the end, gaps of rejected rows are closed."""
 
     def __init__(self, recipe: Recipe, pieces: Sequence[Piece], memory: Memory) -> None:
         self._pieces = pieces
@@ -41,18 +41,18 @@ class Columns:
 
     @property
     def nbytes(self) -> int:
-        """The memory of all fields."""
+        """The size of all fields."""
         return sum(flat.nbytes for flat, _ in self._flat.values())
 
     def rows(self, place: int) -> list[NDArray[Any]]:
-        """The row of each field, to be filled in place."""
+        """Return the arrays of a row, one per field, to be filled."""
         return [
             flat[starts[place] : starts[place + 1]].reshape(field.row_shape(*self._sizes[place]))
             for field, (flat, starts) in self._flat.items()
         ]
 
     def kept(self, places: Sequence[int]) -> Arrays:
-        """The columns of these rows only, as a format's writer wants them."""
+        """Return the columns of these rows, for the writer of a storage format."""
         columns: dict[str, NDArray[Any]] = {}
         for field, (flat, starts) in self._flat.items():
             moved = _closed_up(flat, starts, places)
@@ -67,7 +67,7 @@ class Columns:
         return columns
 
     def _starts(self, field: Field) -> list[int]:
-        """Where each row begins, and where the last one ends."""
+        """Return the start of each row, and the end of the last."""
         starts = [0]
         for size in self._sizes:
             starts.append(starts[-1] + math.prod(field.row_shape(*size)))
@@ -75,7 +75,7 @@ class Columns:
 
 
 def _cut(memory: Memory, kinds: Sequence[tuple[str, int]]) -> list[NDArray[Any]]:
-    """Arrays of these dtypes and lengths out of one piece of memory, each at a boundary of ALIGNED bytes."""
+    """Cut arrays of these dtypes and lengths from one piece of memory, each at a boundary of ALIGNED bytes."""
     sizes = [np.dtype(dtype).itemsize * count for dtype, count in kinds]
     begins = [0, *itertools.accumulate(-(-size // ALIGNED) * ALIGNED for size in sizes)]
     block = memory(begins[-1])
@@ -85,7 +85,7 @@ def _cut(memory: Memory, kinds: Sequence[tuple[str, int]]) -> list[NDArray[Any]]
 
 
 def _closed_up(flat: NDArray[Any], starts: Sequence[int], places: Sequence[int]) -> list[int]:
-    """Move the rows that are kept to the front, in place; where each begins now, and where the last one ends."""
+    """Move these rows to the front, in place. Return their starts, and the end of the last."""
     moved = [0]
     for place in places:
         count = starts[place + 1] - starts[place]

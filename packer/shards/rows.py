@@ -48,8 +48,8 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Slot:
-    """Where a piece's row goes: views of a shard's arrays."""
+class RowTarget:
+    """The views of a shard's arrays that the row of a piece is written to."""
 
     piece: Piece
     image: NDArray[Any]
@@ -67,23 +67,25 @@ class RowMaker:
         if recipe.image_dtype != "uint8":
             self._scaled = (np.arange(256, dtype=np.float32) / np.float32(255)).astype(recipe.image_dtype)
 
-    def fill(self, slots: Sequence[Slot]) -> list[Row]:
+    def fill(self, targets: Sequence[RowTarget]) -> list[Row]:
         """Pack the pieces of one pair. The digests are of the very bytes that were decoded."""
         digests: list[str] = []
-        first = slots[0].piece
+        first = targets[0].piece
         image_file, label_file = self._raw / first.image, self._raw / first.label
         states = (state_to_keep(image_file), state_to_keep(label_file))
         try:
             image_data = self._load(first.image, image_file, digests)
             label_data = self._load(first.label, label_file, digests)
             image, label = self._decode(first, image_data, label_data)
-            packed = [self._pack(slot, image, label) for slot in slots]  # all or none
+            packed = [self._pack(target, image, label) for target in targets]  # all or none
         except BadPair as bad:
             bad_row = Row(NOTHING, reject=str(bad), states=states)
-            return [replace(bad_row, source=Source(slot.piece.key, *(*digests, "", "")[:2])) for slot in slots]
+            return [replace(bad_row, source=Source(target.piece.key, *(*digests, "", "")[:2])) for target in targets]
         return [
-            replace(row, source=Source(slot.piece.key, *digests), states=states, size=(label.shape[0], label.shape[1]))
-            for slot, row in zip(slots, packed, strict=True)
+            replace(
+                row, source=Source(target.piece.key, *digests), states=states, size=(label.shape[0], label.shape[1])
+            )
+            for target, row in zip(targets, packed, strict=True)
         ]
 
     def _put(self, fitted: NDArray[Any], planes: NDArray[Any]) -> None:
@@ -116,22 +118,22 @@ class RowMaker:
             raise BadPair(f"{piece.image}: was another picture when the build was planned; build again")
         return image, label
 
-    def _pack(self, slot: Slot, image: NDArray[Any], label: Index) -> Row:
+    def _pack(self, target: RowTarget, image: NDArray[Any], label: Index) -> Row:
         geometry, classes = self._recipe.geometry, self._recipe.classes
-        fitted = geometry.image(image, slot.piece.origin)
-        self._put(fitted, slot.image)
-        stored = geometry.label(label, slot.piece.origin).astype(classes.index_dtype)
+        fitted = geometry.image(image, target.piece.origin)
+        self._put(fitted, target.image)
+        stored = geometry.label(label, target.piece.origin).astype(classes.index_dtype)
         if self._recipe.labels == "onehot":
-            expand(stored, len(classes), out=slot.label)
+            expand(stored, len(classes), out=target.label)
         else:
-            np.copyto(slot.label, stored)
+            np.copyto(target.label, stored)
         counts = _counted(stored, len(classes))
-        crc = crc32(slot.image.data)
+        crc = crc32(target.image.data)
         return Row(
             NOTHING,
-            crc32(slot.label.data, crc),
+            crc32(target.label.data, crc),
             image_hash(crc, fitted),
-            row_pixels(slot.image, counts, stored.size - sum(counts)),
+            row_pixels(target.image, counts, stored.size - sum(counts)),
         )
 
 

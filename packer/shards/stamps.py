@@ -1,7 +1,7 @@
-"""Stamps: how the raw files of a shard were when they were read; what is still so need not be read again.
+"""Stamps: size and times of the raw files of a shard when they were read. Unchanged files are not read again.
 
-They lie in OUT/stamps, one file per shard, and are no part of the pack: without them a build takes longer, no more.
-A file is a line of JSON and then a record per row; one that is damaged is as good as none.
+They are in OUT/stamps, one file per shard: a line of JSON, then a record per row. A damaged file is ignored. Stamps are
+not part of the pack: without them a build only takes longer.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from readers.contract.receipt import FINGERPRINT
 SUFFIX = ".stamps"
 RECORD = np.dtype([("row", "<u8", 2), ("files", "<u8", 2), ("state", "<i8", 6), ("size", "<u4", 2)])
 UNKNOWN = (0, -1, -1)
-"""The state of a file that could not be looked at: like that of no file."""
-SETTLED = 2_000_000_000
-"""A file that was changed less than so many nanoseconds before it was read could change again within one tick of its
-clock, and look the same; its time is not believed."""
+"""The state of a file that could not be read: no file has it."""
+MIN_FILE_AGE = 2_000_000_000
+"""The time of a file that was changed less than so many nanoseconds before it was read is not trusted: the file could
+change again within one tick of the clock, with the same time."""
 
 FileState = tuple[int, int, int]
-"""A file's size, and its mtime and ctime in nanoseconds: the latter tells a file that took another's name and mtime."""
+"""Size, mtime and ctime in nanoseconds. The ctime reveals a file that was given another one's name and mtime."""
 
 
 @dataclass(frozen=True)
 class RowStamp:
-    """One row: its pair, how both files were, and the upright size of its picture; (0, 0) if that is not known."""
+    """One row: its pair, the states of both files, and the upright size of its picture, (0, 0) if unknown."""
 
     key: str
     image: str
@@ -57,7 +57,7 @@ class ShardStamps:
 
 
 def state_of(path: Path | str) -> FileState:
-    """How a file is now."""
+    """Return the state of a file now."""
     try:
         status = os.stat(path)  # noqa: PTH116 - called for every file, and a Path takes twice as long
     except OSError:
@@ -66,13 +66,13 @@ def state_of(path: Path | str) -> FileState:
 
 
 def state_to_keep(path: Path | str) -> FileState:
-    """How a file is now that is about to be read, to be remembered."""
+    """Return the state to store for a file that is about to be read."""
     state = state_of(path)
-    return state if state[1] < time.time_ns() - SETTLED else (state[0], -1, -1)
+    return state if state[1] < time.time_ns() - MIN_FILE_AGE else (state[0], -1, -1)
 
 
 def write_stamps(out: Path, stem: str, recipe: str, judged: str, split: str, rows: Sequence[RowStamp]) -> None:
-    """Remember the rows of a shard. Where that fails, nothing is lost but time."""
+    """Write the stamps of a shard. If that fails, the next build only takes longer."""
     records = np.zeros(len(rows), RECORD)
     records["row"] = row_hashes(split, ((row.key, row.image, row.label) for row in rows))
     records["files"] = file_hashes((row.image, row.label) for row in rows)
@@ -92,7 +92,7 @@ def write_stamps(out: Path, stem: str, recipe: str, judged: str, split: str, row
 
 
 def load_stamps(out: Path) -> list[ShardStamps]:
-    """Every file of stamps that can be read, the newest last."""
+    """Return the stamps of all shards that can be read, the newest last."""
     try:
         paths = [path for path in (out / STAMPS).iterdir() if path.suffix == SUFFIX]
         paths.sort(key=lambda path: (path.stat().st_mtime_ns, path.name))
@@ -116,12 +116,12 @@ def _load(path: Path) -> ShardStamps | None:
 
 
 def row_hashes(split: str, rows: Iterable[tuple[str, str, str]]) -> NDArray[np.uint64]:
-    """(N,2) hashes of key, image and label of rows."""
+    """Return (N,2) hashes of key, image and label of rows."""
     return _hashes((split, *row) for row in rows)
 
 
 def file_hashes(pairs: Iterable[tuple[str, str]]) -> NDArray[np.uint64]:
-    """(N,2) hashes of images and labels."""
+    """Return (N,2) hashes of the paths of images and labels."""
     return _hashes(pairs)
 
 
