@@ -1,4 +1,4 @@
-"""From a pair of raw files to one stored row, or a plain word why not."""
+"""From a pair of raw files to a stored row, or the reason why it is bad."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOTHING = Source("", "", "")
 
 @dataclass(frozen=True)
 class Row:
-    """What packing one pair gave besides its pixels; `reject` is why it is not packed."""
+    """The result of packing a pair, without its pixels. `reject` is the reason why it is not packed."""
 
     source: Source
     crc32: int = 0
@@ -42,9 +42,9 @@ class Row:
     pixels: Pixels = NO_PIXELS
     reject: str | None = None
     states: tuple[FileState, FileState] = (UNKNOWN, UNKNOWN)
-    """How the files of the pair were just before they were read."""
+    """The states of both files just before they were read."""
     size: tuple[int, int] = (0, 0)
-    """Of the upright picture, where it is a good one."""
+    """The height and width of the upright picture, if it is good."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class RowMaker:
             self._scaled = (np.arange(256, dtype=np.float32) / np.float32(255)).astype(recipe.image_dtype)
 
     def fill(self, targets: Sequence[RowTarget]) -> list[Row]:
-        """Pack the pieces of one pair. The digests are of the very bytes that were decoded."""
+        """Pack the pieces of one pair. The digests are those of the bytes that were decoded."""
         digests: list[str] = []
         first = targets[0].piece
         image_file, label_file = self._raw / first.image, self._raw / first.label
@@ -96,7 +96,7 @@ class RowMaker:
             np.copyto(planes, self._as_stored(fitted.transpose(2, 0, 1)))
 
     def _as_stored(self, planes: NDArray[Any]) -> NDArray[Any]:
-        """Pixels in the stored type; what is scaled to 0..1 already may have been resized beyond it."""
+        """Convert pixels to the stored type. Resizing may have moved those of 0..1 out of this range."""
         if planes.dtype == np.uint8:
             return planes if self._scaled is None else self._scaled[planes]
         planes = np.clip(planes, 0, 1)
