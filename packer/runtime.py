@@ -13,9 +13,9 @@ THREADS = "OPENBLAS_NUM_THREADS"
 
 @contextmanager
 def no_blas_threads() -> Iterator[None]:
-    """Whoever loads OpenBLAS meanwhile gets one thread, and so does a process that is started meanwhile.
+    """Give OpenBLAS one thread if it is loaded inside, here or in a process that is started inside.
 
-    Its threads wait for work in a busy loop: a quarter of a second of the processors for every start of Python.
+    Its threads wait in a busy loop, which costs a quarter of a second of CPU for every start of Python.
     """
     if THREADS in os.environ:
         yield
@@ -29,7 +29,7 @@ def no_blas_threads() -> Iterator[None]:
 
 @contextmanager
 def no_collecting() -> Iterator[None]:
-    """Objects go when nothing refers to them, as ever; cycles of them stay until this is over."""
+    """Switch the garbage collector off inside. Only cycles of objects stay until the end."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -47,7 +47,7 @@ class Stages:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Count the time inside to the stage."""
+        """Add the time spent inside to a stage."""
         started = time.monotonic()
         try:
             yield

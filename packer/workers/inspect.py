@@ -1,4 +1,4 @@
-"""A glance at a pair before anything is packed: what its label holds and how its image looks, in counts."""
+"""Inspect a pair before anything is packed: count the values and colours of its label, fingerprint its image."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WHOLE_RANGE = (0.0, 65535.0)
 
 @dataclass(frozen=True)
 class InspectRequest:
-    """Which pair to glance at. With classes, whether they read the label is looked at too; without image, not that."""
+    """A pair to inspect. With `classes`, the label is also decoded by them. Without `image`, only the label is read."""
 
     label: str
     image: str | None = None
@@ -62,7 +62,7 @@ class InspectRequest:
 
 @dataclass(frozen=True)
 class LabelCounts:
-    """What was seen. `bad` is why the pair cannot be packed, as far as it was looked at."""
+    """The pixels of a label by value and colour. `bad` is the reason why the pair cannot be packed, as far as inspected."""
 
     values: dict[int, int] = field(default_factory=dict)
     """Pixels by number: of a gray label, or of a palette label by its index."""
@@ -84,7 +84,7 @@ class LabelCounts:
 
 
 def inspect_pair(request: InspectRequest, raw: Path) -> LabelCounts:
-    """Decode one pair, in the way that a shard will, and count what is there."""
+    """Decode a pair as a shard will, and count its pixels."""
     label, seen = request.label, LabelCounts()
     try:
         with naming(label):
@@ -118,7 +118,7 @@ def _label(data: bytes, request: InspectRequest) -> LabelCounts:
 
 
 def colour_parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """The red, green, blue and alpha of each code in a glance: (N,4)."""
+    """Return red, green, blue and alpha of each colour code: (N,4)."""
     return np.asarray((codes ^ OPAQUE)[:, None] >> np.array([0, 8, 16, 24], np.uint32) & 0xFF, np.uint8)
 
 
