@@ -62,7 +62,7 @@ class InspectRequest:
 
 @dataclass(frozen=True)
 class LabelCounts:
-    """The pixels of a label by value and colour. `bad` is the reason why the pair cannot be packed, as far as inspected."""
+    """The pixels of a label by value and colour. `bad` is the reason why the pair cannot be packed."""
 
     values: dict[int, int] = field(default_factory=dict)
     """Pixels by number: of a gray label, or of a palette label by its index."""
