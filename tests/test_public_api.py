@@ -204,3 +204,21 @@ def test_a_folder_without_a_pack_is_refused(tmp_path: Path) -> None:
         verify_pack(tmp_path)
     with pytest.raises(NoPackError):
         pack_stats(tmp_path)
+
+
+SCRIPT = """
+from packer import build_pack, probe_folder
+print("started")
+print(probe_folder({raw!r}, workers=2).files, build_pack({raw!r}, {out!r}, workers=2, shard_size="8KB").rows)
+"""
+
+
+@pytest.mark.parametrize("from_stdin", [False, True])
+def test_a_script_needs_no_main_guard(tmp_path: Path, raw_folder: RawFolder, from_stdin: bool) -> None:
+    """The workers do not run the script again."""
+    text = SCRIPT.format(raw=str(raw_folder.path), out=str(tmp_path / "out"))
+    (tmp_path / "script.py").write_text(text)
+    command = [sys.executable, "-" if from_stdin else str(tmp_path / "script.py")]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["started", "65", "32"]
+    assert not done.stderr

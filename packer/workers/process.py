@@ -5,10 +5,13 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import signal
+import sys
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
+from types import ModuleType
 from typing import Any
 
 from packer.publish.atomic import remove_partials
@@ -40,6 +43,20 @@ def start_fork_server() -> None:
         forkserver.ensure_running()
 
 
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the program's main module from `multiprocessing`, which would run it again in every worker.
+
+    So a script can call `build_pack` without `if __name__ == "__main__":`. The workers need nothing of it.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
 class WorkerCrashedError(Exception):
     """A worker process ended instead of sending an answer."""
 
@@ -59,7 +76,7 @@ class Worker:
         self.heartbeat = HeartbeatMonitor(cells, pulse)
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=work, args=(theirs, cells, pulse), daemon=True)
-        with theirs:
+        with theirs, _without_main():
             self._process.start()
 
     @property
