@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
@@ -25,7 +25,7 @@ from packer.plan.sample import LabelSampler
 from packer.publish.free_space import free_space
 from packer.publish.generation import current_manifest
 from packer.recipe.cut import cut
-from packer.recipe.piece import Piece, pieces
+from packer.recipe.piece import pieces
 from packer.recipe.recipe import Recipe
 from packer.recipe.shard_spec import ShardSpec
 from packer.runtime import Stages, no_collecting
@@ -46,10 +46,14 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), engine
 
     An engine that is given stays open. Without one, a new engine inspects the label sample.
     """
-    if engine is None:
-        with open_engine(request.workers, request.task_timeout) as engine:
-            return make_plan(request, distrusted, engine)
     _check_options(request)
+    if engine is not None:
+        return _plan(request, distrusted, engine)
+    with open_engine(request.workers, request.task_timeout) as new_engine:
+        return _plan(request, distrusted, new_engine)
+
+
+def _plan(request: Request, distrusted: frozenset[str], engine: Engine) -> Plan:
     stages = Stages()
     with stages.stage("find"):
         pairing = find_pairs(request.raw, request.pairing, leave_out=request.out)
@@ -64,34 +68,29 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), engine
     recipe = _recipe(request, pairing, classes, image_rules, rules, _geometry(request, sizes, verdicts))
     fingerprint = recipe.fingerprint()
     unchanged = previous.unchanged(pairing.pairs, fingerprint)
+    trusted = unchanged if request.trust == MTIME else [False] * len(unchanged)
     new = [
-        pair
-        for pair, size, same in zip(pairing.pairs, sizes, unchanged, strict=True)
-        if size is not None and not (same and request.trust == MTIME)
+        pair for pair, size, skip in zip(pairing.pairs, sizes, trusted, strict=True) if size is not None and not skip
     ]
     with stages.stage("audit"):
         verdicts += check_labels(sampler, new, classes, rules, request.label_codec, request.palettes_differ).values()
     with stages.stage("compare"):
-        specs = tuple(
-            ShardSpec(split, shard, recipe)
-            for split, members in groupby(zip(pairing.pairs, sizes, strict=True), key=lambda member: member[0].split)
-            for shard in cut(_pieces(members, recipe.geometry), recipe)
-        )
+        specs = tuple(_specs(pairing.pairs, sizes, recipe))
         found = (previous.receipt(spec, fingerprint, request.retry_bad) for spec in specs)
         reused = {index: receipt for index, receipt in enumerate(found) if receipt is not None}
     counts = Counter(size for size in sizes if size is not None)
     return Plan(
-        request,
-        recipe,
-        pairing,
-        specs,
-        reused,
-        tuple(unchanged),
-        counts,
-        tuple(verdicts),
-        free_space(request.out),
-        current_manifest(request.out),
-        stages.seconds,
+        request=request,
+        recipe=recipe,
+        pairing=pairing,
+        specs=specs,
+        reused=reused,
+        unchanged=tuple(unchanged),
+        sizes=counts,
+        rejects=tuple(verdicts),
+        free_bytes=free_space(request.out),
+        current=current_manifest(request.out),
+        seconds=stages.seconds,
     )
 
 
@@ -152,8 +151,11 @@ def _geometry(request: Request, sizes: Sequence[Size | None], rejects: Sequence[
     return Geometry(size, request.fit or "stretch", request.interpolation, request.overlap, request.edge)
 
 
-def _pieces(members: Iterable[tuple[Pair, Size | None]], geometry: Geometry) -> Iterator[Piece]:
-    return (piece for pair, size in members for piece in pieces(pair, size, geometry))
+def _specs(pairs: Sequence[Pair], sizes: Sequence[Size | None], recipe: Recipe) -> Iterator[ShardSpec]:
+    """The shards of each split."""
+    for split, members in groupby(zip(pairs, sizes, strict=True), key=lambda member: member[0].split):
+        of_split = (piece for pair, size in members for piece in pieces(pair, size, recipe.geometry))
+        yield from (ShardSpec(split, shard, recipe) for shard in cut(of_split, recipe))
 
 
 def _check_headers(
