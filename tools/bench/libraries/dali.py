@@ -37,7 +37,7 @@ def loaders(out: Path) -> Loaders:
 
 def reader(folder: Path) -> Any:
     """Return a reader. Both readers shuffle alike: `shuffle_after_epoch` depends only on the epoch."""
-    options = {"shuffle_after_epoch": True, "cache_header_information": True}
+    options: dict[str, Any] = {"shuffle_after_epoch": True, "cache_header_information": True}
     return fn.readers.numpy(file_root=str(folder), name=folder.name, **options)
 
 
