@@ -20,6 +20,7 @@ from packer.plan.request import Request
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.generation import commit
 from packer.publish.lock import locked
+from packer.publish.pin import check_pin
 from packer.publish.target import check_target, is_ours, make_target, prepare_target, tidy
 from packer.runtime import Stages
 from packer.workers import Engine, build_shards, open_engine
@@ -80,6 +81,7 @@ def build_from(
     request = Request.from_settings(settings)
     check_target(request.out)
     with lock_if_there(request.out), open_engine(request.workers, request.task_timeout) as engine:
+        check_pin(request.out)
         plan = make_plan(request, engine=engine)
         planned(plan)
         return build_plan(plan, settings, progress, engine)

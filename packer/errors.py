@@ -5,6 +5,7 @@ PackError                 exit code
 ├── UsageError            2   options that cannot be, or not together
 ├── TargetError           1   the place to pack to cannot be used
 ├── BusyError            75   somebody else is changing the pack
+├── PinnedError           5   the pack is pinned to its current generation
 ├── EngineError           1   a worker process died, or was told what makes no sense
 ├── RejectedError         1   pairs are bad and --on-bad is fail
 └── TooManyRejectsError   3   more pairs are bad than --max-bad allows
@@ -49,6 +50,12 @@ class BusyError(PackError):
     """Somebody else is changing the pack; try again later (EX_TEMPFAIL)."""
 
     exit_code = 75
+
+
+class PinnedError(PackError):
+    """The pack is pinned to its current generation, so no other one is published."""
+
+    exit_code = 5
 
 
 class EngineError(PackError):

@@ -14,12 +14,16 @@ from conftest import RawFolder, examples, make_raw, run
 from drills.histories import change
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scenes.pictures import LONG_AGO
 from scenes.tiny import age
 from test_reuse import built
 
+from packer import build_pack
 from packer.cli.log import LOG, publishing
-from packer.errors import InputError
+from packer.errors import InputError, PinnedError
 from packer.packs.generations import _SHARD, delete_garbage, find_garbage, list_generations, rollback_pack
+from packer.publish.generation import restore_manifest
+from packer.publish.history import HISTORY, History, read_history
 from packer.publish.lock import locked
 from readers import DamagedError, open_dataset
 from readers.contract.errors import NoPackError
@@ -135,10 +139,120 @@ def test_a_generation_that_was_current_a_moment_ago_is_kept(three: Path) -> None
     long_ago = time.time() - 7200
     for path in three.rglob("*"):
         os.utime(path, (long_ago, long_ago))
+    (three / HISTORY).unlink()  # as an older packer leaves it
     now = time.time() - 60
     os.utime(three / "generations/000003.json", (now, now))
     facts = json.loads(run("gc", "--keep", 1, "--grace", "1h", "--json", three).stdout)
     assert facts["kept"] == [2, 3], "2 was current until a minute ago"
+
+
+def test_the_grace_counts_from_when_a_generation_stopped_being_current(three: Path) -> None:
+    for path in three.rglob("*"):
+        os.utime(path, (LONG_AGO, LONG_AGO))
+    (three / HISTORY).write_text(History(3, {1: LONG_AGO, 2: LONG_AGO}).to_text())
+    assert json.loads(run("gc", "--keep", 1, "--grace", "1h", "--dry-run", "--json", three).stdout)["kept"] == [3]
+    for number in (1, 3):
+        assert run("rollback", three, number).exit_code == 0
+    facts = json.loads(run("gc", "--keep", 1, "--grace", "1h", "--json", three).stdout)
+    assert facts["kept"] == [1, 3], "1 was current a moment ago"
+    assert kept_whole(three) == [1, 3]
+    assert set(read_history(three).ended) == {1, 2}
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"current": 3, "ended": {"1": NaN}}', '{"current": 3, "ended": 1}'])
+def test_with_a_damaged_history_the_grace_counts_from_its_last_write(three: Path, damage: str) -> None:
+    for path in three.rglob("*"):
+        os.utime(path, (LONG_AGO, LONG_AGO))
+    (three / HISTORY).write_text(damage)
+    facts = json.loads(run("gc", "--keep", 1, "--grace", "1h", "--dry-run", "--json", three).stdout)
+    assert facts["kept"] == [1, 2, 3]
+    assert run("rollback", three, 1).exit_code == 0
+    assert set(read_history(three).ended) == {2, 3}
+
+
+def test_a_pin_keeps_a_rollback_until_it_is_removed(three: Path, tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    done = run("rollback", "--pin", three, 1)
+    assert done.exit_code == 0, done.stderr
+    assert f"pinned: builds publish nothing until packer unpin {three}" in done.stdout
+    assert run("log", three).stdout.splitlines()[-1].endswith("- pinned")
+    assert [entry["pinned"] for entry in listed(three)] == [False, False, True]
+    before = (three / "manifest.json").read_bytes()
+    for options in ((), ("--labels", "index")):
+        refused = run("build", "--quiet", *options, raw, three)
+        assert refused.exit_code == 5
+        assert f"packer unpin {three}" in refused.stderr
+    assert f"a build publishes nothing before packer unpin {three}" in run("build", "--dry-run", raw, three).stdout
+    with pytest.raises(PinnedError):
+        build_pack(raw, three)
+    assert (three / "manifest.json").read_bytes() == before
+    assert "pinned" in run("rollback", three, 2).stdout, "a pinned pack stays pinned"
+    assert run("build", "--quiet", raw, three).exit_code == 5
+    assert "the pin is removed" in run("unpin", three).stdout
+    assert "is not pinned" in run("unpin", three).stdout
+    assert run("build", "--quiet", "--labels", "index", raw, three).exit_code == 0
+
+
+def test_repair_of_a_pinned_pack_publishes_no_other_generation(three: Path, tmp_path: Path) -> None:
+    assert run("rollback", "--pin", three, 1).exit_code == 0
+    for stem in three.glob("shards/*.image.npy"):
+        stem.write_bytes(b"")
+    done = run("repair", "--quiet", three, tmp_path / "raw")
+    assert done.exit_code == 5, "RAW has other pictures now"
+    assert Manifest.load(three).generation == 1
+
+
+@pytest.mark.parametrize("damage", [b"{", None], ids=["torn", "missing"])
+def test_rollback_replaces_a_damaged_manifest(three: Path, damage: bytes | None) -> None:
+    (three / "manifest.json").unlink()
+    if damage is not None:
+        (three / "manifest.json").write_bytes(damage)
+    shown = run("log", three)
+    assert "3 " in shown.stdout
+    assert "*" not in shown.stdout
+    assert shown.exit_code != 0
+    assert "the kept generations are 3, 2, 1" in run("rollback", three, 9).stderr
+    assert run("gc", three).exit_code != 0
+    done = run("rollback", three, 2)
+    assert done.exit_code == 0, done.stderr
+    assert "generation 2 (16 rows) is current; the manifest was damaged" in done.stdout
+    assert run("verify", three).exit_code == 0
+
+
+@pytest.mark.parametrize("damage", [b"{", b"", None], ids=["torn", "empty", "missing"])
+@pytest.mark.parametrize("current", [1, 3])
+def test_repair_restores_a_damaged_manifest_from_its_copy(
+    three: Path, tmp_path: Path, damage: bytes | None, current: int
+) -> None:
+    assert run("rollback", three, current).exit_code == 0
+    before = {path: path.read_bytes() for path in three.rglob("*") if path.is_file() and path.name != ".lock"}
+    (three / "manifest.json").unlink()
+    if damage is not None:
+        (three / "manifest.json").write_bytes(damage)
+    done = run("repair", "--quiet", three, tmp_path / "raw")
+    assert done.exit_code == 0, done.stderr
+    assert "restored manifest.json from its copy" in done.stdout
+    assert before == {path: path.read_bytes() for path in before}
+    assert run("verify", three).exit_code == 0
+
+
+def test_repair_restores_no_copy_that_is_not_proven(three: Path) -> None:
+    (three / "manifest.json").write_text("{")
+    table = next(three.glob(f"generations/shards-{Manifest.load(three, 3).table[:32]}.npy"))
+    whole = table.read_bytes()
+    table.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert restore_manifest(three) is None
+    table.write_bytes(whole)
+    copy = three / "generations/000003.json"
+    text = copy.read_bytes()
+    copy.write_bytes((three / "generations/000002.json").read_bytes())
+    assert restore_manifest(three) is None, "this is another generation"
+    copy.write_text("{")
+    assert restore_manifest(three) is None, "the newest is damaged, and an older one is not the current one"
+    copy.write_bytes(text)
+    restored = restore_manifest(three)
+    assert restored is not None
+    assert restored.generation == 3
 
 
 def test_gc_refuses_to_run_if_a_kept_manifest_is_damaged(three: Path) -> None:

@@ -60,6 +60,7 @@ ERRORS = {
     "EngineError",
     "InputError",
     "PackError",
+    "PinnedError",
     "RejectedError",
     "TargetError",
     "TooManyRejectsError",

@@ -20,8 +20,8 @@ UNTIL_TOLD = """
 import os, signal, sys
 import packer.{module} as module
 publish = module.{name}
-def told(*arguments):
-    manifest = publish(*arguments)
+def told(*arguments, **options):
+    manifest = publish(*arguments, **options)
     os.kill(os.getpid(), signal.SIGTERM)
     return manifest
 module.{name} = told

@@ -11,7 +11,7 @@ from packer.cli.bench import bench_command
 from packer.cli.build import build_command
 from packer.cli.diagnose import diagnose_command
 from packer.cli.diff import diff_command
-from packer.cli.generations import gc_command, log_command, rollback_command
+from packer.cli.generations import gc_command, log_command, rollback_command, unpin_command
 from packer.cli.info import info_command
 from packer.cli.log import LOG, TEXT
 from packer.cli.presets import presets_command
@@ -91,6 +91,7 @@ def main() -> None:
     \b
     Exit codes:
       0 done   1 failed   2 wrong usage   3 more bad pairs than --max-bad   4 damaged data
+      5 OUT is pinned
       75 another process is changing OUT
       130 interrupted   143 terminated   129 hung up
     """
@@ -110,6 +111,7 @@ for command in (
     rollback_command,
     stage_command,
     stats_command,
+    unpin_command,
     verify_command,
 ):
     main.add_command(command)

@@ -11,6 +11,7 @@ from packer.cli.log import LOG
 from packer.cli.values import bytes_text, shape_text
 from packer.errors import first_of
 from packer.plan.plan import Plan
+from packer.publish.pin import is_pinned
 from packer.recipe.recipe import recipe_changes
 
 MOST_NAMED = 20
@@ -65,6 +66,10 @@ def plan_text(plan: Plan) -> str:
 def plan_notes(plan: Plan) -> list[str]:
     """Advice that helps before a build, not after it."""
     notes = [f"note      {note}" for note in plan.pairing.notes]
+    if is_pinned(plan.request.out):
+        notes.append(
+            f"note      the pack is pinned, so a build publishes nothing before packer unpin {plan.request.out}"
+        )
     old = plan.current
     if old is not None and old.recipe != plan.recipe.to_json():
         generation = f"generation {old.generation} ({old.storage}, {len(old.classes)} classes, {old.rows} rows)"

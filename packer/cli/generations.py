@@ -11,7 +11,16 @@ import click
 
 from packer.cli.log import publishing
 from packer.cli.values import TimeType, bytes_text
-from packer.packs.generations import DEFAULT_KEEP, Generation, delete_garbage, list_generations, rollback_pack
+from packer.packs.generations import (
+    DEFAULT_KEEP,
+    Generation,
+    delete_garbage,
+    list_generations,
+    rollback_pack,
+    unpin_pack,
+)
+from packer.publish.generation import current_manifest
+from packer.publish.pin import is_pinned
 from readers.contract.manifest import Manifest
 
 
@@ -21,32 +30,55 @@ from readers.contract.manifest import Manifest
 def log_command(out: Path, as_json: bool) -> None:
     """List the generations that OUT has kept, the newest first. A star marks the current one.
 
+    If the current manifest is damaged, none has a star, and the command exits 4.
+
     \b
     Example:
       packer log out/
     """
-    generations = list_generations(out)
+    generations, pinned = list_generations(out), is_pinned(out)
     if as_json:
-        click.echo(json.dumps([_facts(generation) for generation in generations], indent=1, ensure_ascii=False))
-        return
-    for generation in generations:
-        click.echo(" ".join(_words(generation)))
+        facts = [_facts(generation, pinned) for generation in generations]
+        click.echo(json.dumps(facts, indent=1, ensure_ascii=False))
+    else:
+        for generation in generations:
+            click.echo(" ".join(_words(generation, pinned)))
+    Manifest.load(out)  # if it is damaged: exit 4, after the list of what it can be replaced with
 
 
 @click.command("rollback", short_help="Make an older generation current.")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.argument("number", type=click.IntRange(1))
-def rollback_command(out: Path, number: int) -> None:
+@click.option("--pin", is_flag=True, help="Keep NUMBER current: builds exit 5 until packer unpin.")
+def rollback_command(out: Path, number: int, pin: bool) -> None:
     """Make generation NUMBER of OUT the current one again. Nothing is deleted. The next build continues from there.
+
+    The next build publishes what is in RAW then, so it may undo the rollback. With --pin it publishes nothing and
+    exits 5. A rollback of a pinned pack leaves it pinned, to NUMBER.
 
     \b
     Example:
       packer rollback out/ 41
+      packer rollback --pin out/ 41
     """
-    before = Manifest.load(out)
+    before = current_manifest(out)
     with publishing(out):
-        manifest = rollback_pack(out, number)
-    click.echo(f"{out}: generation {number} ({manifest.rows} rows) is current; it was {before.generation}")
+        manifest = rollback_pack(out, number, pinned=pin)
+    was = "the manifest was damaged" if before is None else f"it was {before.generation}"
+    pinned = f"; pinned: builds publish nothing until packer unpin {out}" if is_pinned(out) else ""
+    click.echo(f"{out}: generation {number} ({manifest.rows} rows) is current; {was}{pinned}")
+
+
+@click.command("unpin", short_help="Let builds publish again after rollback --pin.")
+@click.argument("out", type=click.Path(path_type=Path))
+def unpin_command(out: Path) -> None:
+    """Remove the pin of packer rollback --pin from OUT, so that the next build publishes a generation again.
+
+    \b
+    Example:
+      packer unpin out/
+    """
+    click.echo(f"{out}: the pin is removed" if unpin_pack(out) else f"{out}: is not pinned; nothing to do")
 
 
 @click.command("gc", short_help="Delete shards that only old generations use.")
@@ -91,9 +123,10 @@ def gc_command(out: Path, keep: int, grace: float, dry_run: bool, as_json: bool)
     )
 
 
-def _facts(generation: Generation) -> dict[str, Any]:
+def _facts(generation: Generation, pinned: bool) -> dict[str, Any]:
     manifest = generation.manifest
     facts: dict[str, Any] = {"generation": generation.number, "current": generation.current}
+    facts["pinned"] = pinned and generation.current
     if manifest is None:
         return {**facts, "damage": generation.damage}
     return {
@@ -109,7 +142,7 @@ def _facts(generation: Generation) -> dict[str, Any]:
     }
 
 
-def _words(generation: Generation) -> Iterator[str]:
+def _words(generation: Generation, pinned: bool) -> Iterator[str]:
     manifest = generation.manifest
     yield f"{'*' if generation.current else ' '} {generation.number:<5}"
     if manifest is None:
@@ -120,3 +153,5 @@ def _words(generation: Generation) -> Iterator[str]:
     yield f"{manifest.shards} shards, {bytes_text(manifest.bytes)}"
     if generation.changed:
         yield f"- {', '.join(generation.changed)} changed"
+    if pinned and generation.current:
+        yield "- pinned"

@@ -13,6 +13,7 @@ from packer.cli.log import publishing
 from packer.cli.progress import shown
 from packer.packs.repair import repair_pack
 from packer.packs.verify import Damage
+from readers.contract.manifest import MANIFEST
 
 
 @click.command("repair", short_help="Build damaged shards again.")
@@ -24,6 +25,8 @@ from packer.packs.verify import Damage
 def repair_command(out: Path, raw: Path, config: Path | None, workers: int | None, quiet: bool) -> None:
     """Check every byte of OUT, and build its damaged shards again from RAW. Whole shards are not touched.
 
+    A damaged manifest.json is restored from its copy in OUT/generations, if the copy is whole.
+
     If RAW is unchanged, the same files are written and the generation stays. Otherwise the next generation is built
     from RAW as it is now.
 
@@ -34,7 +37,8 @@ def repair_command(out: Path, raw: Path, config: Path | None, workers: int | Non
     with publishing(out):
         repair = repair_pack(out, raw, config=config, workers=workers, progress=shown(quiet), found=_print_damage)
     if repair.summary is None:
-        click.echo(f"{out}: whole; nothing to repair")
+        restored = f"restored {MANIFEST} from its copy" if repair.damage else "nothing to repair"
+        click.echo(f"{out}: whole; {restored}")
         return
     log_summary(repair.summary)
     click.echo(f"{summary_text(repair.summary, out)}; {out} is whole")

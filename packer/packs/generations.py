@@ -5,21 +5,24 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 
 from packer.errors import InputError
-from packer.publish.atomic import write_atomic
+from packer.publish.generation import current_manifest, make_current
+from packer.publish.history import kept_numbers, read_history
 from packer.publish.lock import locked
-from packer.publish.target import STAMPS, tidy
+from packer.publish.pin import pin, unpin
+from packer.publish.target import STAMPS, is_ours, tidy
 from packer.recipe.recipe import recipe_changes
 from packer.shards.build_shard import whole_shard
 from packer.shards.stamps import SUFFIX as STAMP
 from readers.contract.atomic import sync_folder
 from readers.contract.errors import DamagedError, ReadError
-from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest, generation_path
+from readers.contract.manifest import GENERATIONS, SHARDS, Manifest, generation_path
 from readers.contract.receipt import SUFFIX, shard_stem
 from readers.contract.shard_table import ShardTable, table_path
 
@@ -62,12 +65,14 @@ class Garbage:
 
 
 def list_generations(out: str | PathLike[str]) -> list[Generation]:
-    """Return every kept generation of the pack at `out`, the newest first.
+    """Return every kept generation of the pack at `out`, the newest first. None is current if its manifest is damaged.
 
-    Raises NoPackError if `out` is not a pack, DamagedError if its current manifest is damaged.
+    Raises NoPackError if `out` is not a pack.
     """
     out = Path(out)
-    current = Manifest.load(out).generation
+    check_pack(out)
+    manifest = current_manifest(out)
+    current = None if manifest is None else manifest.generation
     paths = [path for path in (out / GENERATIONS).iterdir() if _MANIFEST.fullmatch(path.name)]
     found: list[Generation] = []
     older = None
@@ -85,14 +90,24 @@ def list_generations(out: str | PathLike[str]) -> list[Generation]:
     return found[::-1]
 
 
-def rollback_pack(out: str | PathLike[str], number: int) -> Manifest:
+def check_pack(out: Path) -> None:
+    """Raise NoPackError if `out` is not a pack. A pack whose current manifest is damaged or missing is one, too."""
+    if not is_ours(out) or not kept_numbers(out):
+        with suppress(DamagedError):
+            Manifest.load(out)
+
+
+def rollback_pack(out: str | PathLike[str], number: int, *, pinned: bool = False) -> Manifest:
     """Make generation `number` of the pack at `out` the current one, by one rename, and return its manifest.
 
-    Nothing is deleted. Raises InputError if the generation is not kept, DamagedError if some of its shards are missing
-    or cut, BusyError if another process is changing the pack.
+    With `pinned`, builds publish no other generation until `unpin_pack`. A pack that is pinned already stays pinned.
+    A damaged current manifest is replaced. Nothing is deleted.
+
+    Raises InputError if the generation is not kept, DamagedError if some of its shards are missing or cut, BusyError if
+    another process is changing the pack.
     """
     out = Path(out)
-    Manifest.load(out)  # a folder that is not a pack gets no lock file
+    check_pack(out)  # a folder that is not a pack gets no lock file
     with locked(out):
         if not generation_path(out, number).is_file():
             kept = ", ".join(str(generation.number) for generation in list_generations(out))
@@ -103,8 +118,18 @@ def rollback_pack(out: str | PathLike[str], number: int) -> Manifest:
             summary = f"{out}: cannot roll back to generation {number}: {len(missing)} of its shards are missing or cut"
             raise DamagedError("\n".join([summary, *missing]))
         tidy(out)
-        write_atomic(out / MANIFEST, manifest.to_text())
+        if pinned:
+            pin(out)  # before the rename: a kill in between leaves a pin too many, not one too few
+        make_current(out, manifest)
         return manifest
+
+
+def unpin_pack(out: str | PathLike[str]) -> bool:
+    """Let builds publish again, and return whether the pack at `out` was pinned."""
+    out = Path(out)
+    check_pack(out)
+    with locked(out):
+        return unpin(out)
 
 
 def delete_garbage(
@@ -132,15 +157,17 @@ def delete_garbage(
 
 def find_garbage(out: Path, keep: int, grace: float, also: Container[int] = ()) -> Garbage:
     """Return the files that `delete_garbage` deletes. Only files with names that a build gives are garbage."""
+    Manifest.load(out)
     generations, now = list_generations(out), time.time()
-    superseded = {older.number: newer.published for newer, older in pairwise(generations)}
+    ended = {older.number: newer.published for newer, older in pairwise(generations)}  # older packs have no history
+    ended |= read_history(out).ended
     kept = [
         generation
         for index, generation in enumerate(generations)
         if index < keep
         or generation.current
         or generation.number in also
-        or now - superseded.get(generation.number, now) < grace
+        or now - ended.get(generation.number, now) < grace
     ]
     for generation in kept:
         if generation.manifest is None:

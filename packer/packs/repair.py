@@ -13,18 +13,19 @@ from packer.packs.verify import Damage, verify
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.progress import Progress, no_progress
+from packer.publish.generation import restore_manifest
 from packer.publish.target import is_ours, tidy
 from packer.workers import open_engine
 from readers.contract.atomic import sync_folder
-from readers.contract.errors import DamagedError
-from readers.contract.manifest import SHARDS, Manifest
+from readers.contract.errors import DamagedError, ReadError
+from readers.contract.manifest import MANIFEST, SHARDS, Manifest
 from readers.contract.receipt import SUFFIX
 from readers.machine import usable_cores
 
 
 @dataclass(frozen=True)
 class Repair:
-    """The damage that was found, and the build that repaired it; None if there was no damage."""
+    """The damage that was found, and the build that repaired it; None if nothing had to be built."""
 
     damage: tuple[Damage, ...]
     summary: Summary | None
@@ -46,12 +47,14 @@ def repair_pack(
     """
     out, raw = Path(out), Path(raw)
     with lock_if_there(out):
-        damage = _verify(out, workers, progress)
+        restored = _restore_manifest(out)
+        damage = [*restored, *_verify(out, workers, progress)]
         if is_ours(out):
             tidy(out)
-        if not damage:
-            return Repair((), None)
-        found(damage)
+        if damage:
+            found(damage)
+        if len(damage) == len(restored):
+            return Repair(tuple(damage), None)
         settings = last_settings(out, raw, None if config is None else Path(config))
         stems = frozenset(item.shard for item in damage if item.shard is not None)
         request = Request.from_settings(settings)
@@ -63,6 +66,20 @@ def repair_pack(
     if left:
         raise DamagedError("\n".join([f"{out}: {len(left)} problems are left", *map(str, left)]))
     return Repair(tuple(damage), summary)
+
+
+def _restore_manifest(out: Path) -> list[Damage]:
+    """Put the kept copy in the place of a damaged manifest. Return its damage; nothing if it is whole or has no copy.
+
+    A restored manifest is proven by what is on disk, so nothing needs to be built for it.
+    """
+    if not is_ours(out):
+        return []
+    try:
+        Manifest.load(out)
+    except ReadError as error:
+        return [Damage(str(error), file=out / MANIFEST)] if restore_manifest(out) else []
+    return []
 
 
 def _verify(out: Path, workers: int | None, progress: Progress) -> list[Damage]:

@@ -13,9 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.publish.atomic import write_atomic
+from packer.publish.history import kept_numbers, read_history, record_change
+from packer.publish.pin import check_pin
 from packer.recipe.recipe import Recipe
-from readers.contract.errors import DamagedError, NoPackError
-from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest, Split, generation_path
+from readers.contract.errors import DamagedError, NoPackError, ReadError
+from readers.contract.files import plain_file, sha256
+from readers.contract.manifest import MANIFEST, Manifest, Split, generation_path
 from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import Receipt
 from readers.contract.shard_table import RECORD, table_header, table_path
@@ -41,15 +44,24 @@ def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
     if current is not None and current.same_data(manifest):
         _keep(out, current)
         return current
-    publish(out, manifest)
+    check_pin(out)
+    make_current(out, manifest)
     return manifest
 
 
-def publish(out: Path, manifest: Manifest) -> None:
-    """Make a generation the current one, whose shards and table are there."""
+def make_current(out: Path, manifest: Manifest) -> None:
+    """Make a new or an older generation the current one, and record when the one before stopped being current."""
+    current = current_manifest(out)
+    publish(out, manifest, read_history(out).current if current is None else current.generation)
+
+
+def publish(out: Path, manifest: Manifest, old: int | None = None) -> None:
+    """Make a generation the current one, whose shards and table are there, and record that `old` is not any more."""
     text = manifest.to_text()
     Manifest.from_text(text, "the new manifest")  # what readers would refuse is not published
     _keep(out, manifest)
+    if old is not None and old != manifest.generation:
+        record_change(out, old, manifest.generation)
     write_atomic(out / MANIFEST, text)
 
 
@@ -103,5 +115,21 @@ def current_manifest(out: Path) -> Manifest | None:
 
 def _last_generation(out: Path) -> int:
     """The highest number ever given here, so that no generation is written over."""
-    numbers = [int(path.stem) for path in (out / GENERATIONS).glob("*.json") if path.stem.isdigit()]
-    return max(numbers, default=0)
+    return max(kept_numbers(out), default=0)
+
+
+def restore_manifest(out: Path) -> Manifest | None:
+    """Put the current generation's own copy in the place of a damaged manifest; None if no copy is proven whole.
+
+    A copy has a checksum of its own, and its table must have the SHA-256 that it names. The table has the SHA-256 of
+    each receipt, and a receipt that of each file, so `packer verify` finds everything else.
+    """
+    number = read_history(out).current or _last_generation(out)
+    try:
+        manifest = Manifest.load(out, number)
+        if manifest.generation != number or sha256(plain_file(out, table_path(out, manifest.table))) != manifest.table:
+            return None
+    except (ReadError, OSError):
+        return None
+    write_atomic(out / MANIFEST, manifest.to_text())
+    return manifest

@@ -2,8 +2,9 @@
 
     tools/run drills.soak [--nights 200]
 
-Each night changes a few pictures, builds, and deletes all but three generations. Exits 1 if a process has more open
-files or a tenth more memory than at the first report, or if a file is left that no kept generation needs.
+Each night changes a few pictures, builds, rolls back and forth, and deletes all but three generations: first with a
+grace, which must keep what was current a moment ago, although its manifest is old, then without. Exits 1 if a process
+has more open files or a tenth more memory than at the first report, or if a file is left that no kept generation needs.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from pathlib import Path
 
 from program import parser
 from scenes.noise import write_noise
+from scenes.pictures import LONG_AGO
 
 import readers
 from drills.damaged_packs import BROKEN, Worker
 from packer.cli import main as packer
+from packer.publish.history import HISTORY
 from packer.publish.target import STAMPS
-from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest
+from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest, generation_path
 from readers.contract.shard_table import table_path
 from readers.pack import Pack
 
@@ -89,6 +92,7 @@ def soak(folder: Path, nights: int, reports: tuple[int, ...]) -> Iterator[Report
             for step in range(CHANGED):
                 change(raw, (CHANGED * night + step) % PICTURES, night)
             command("build", "--classes", "4", "--shard-size", "6KB", "--workers", "2", "--quiet", raw, out)
+            check_grace(out)
             command("gc", "--keep", KEPT, "--grace", "0s", out)
             reader.ask(out)
             answer = reader.answer()
@@ -108,6 +112,18 @@ def change(raw: Path, number: int, night: int) -> None:
     write_noise(raw, f"{number:03}", (16, 16), 4, (number, night), labels="masks")
 
 
+def check_grace(out: Path) -> None:
+    """Roll back to an older generation and to the newest again: gc must keep the older one for its grace."""
+    numbers = sorted(int(path.stem) for path in (out / GENERATIONS).glob("*.json"))
+    for path in (out / GENERATIONS).iterdir():
+        os.utime(path, (LONG_AGO, LONG_AGO))
+    for number in (numbers[0], numbers[-1]):
+        command("rollback", out, number)
+    command("gc", "--keep", "1", "--grace", "1h", out)
+    if not generation_path(out, numbers[0]).is_file():
+        raise RuntimeError(f"gc deleted generation {numbers[0]}, which was current a moment ago")
+
+
 def command(*words: object) -> None:
     with redirect_stdout(io.StringIO()):
         packer.main([str(word) for word in words], standalone_mode=False)
@@ -115,7 +131,7 @@ def command(*words: object) -> None:
 
 def unneeded(out: Path) -> set[str]:
     """Return the files that no kept generation names and that the packer does not need itself."""
-    needed = {out / name for name in (".segpack", ".lock", "packer.toml", MANIFEST)}
+    needed = {out / name for name in (".segpack", ".lock", "packer.toml", HISTORY, MANIFEST)}
     kept = sorted((out / GENERATIONS).glob("*.json"))
     stems = set()
     for path in kept[-KEPT:]:
