@@ -1,10 +1,13 @@
 """Signals that end a command: the first one stops it in order, a second one ends the process at once.
 
+After the first one a command has LONGEST_END seconds, then its process ends at once, too: it may wait for a thread that
+reads from a file system without an answer. A build that ends at once is as safe as one that was killed.
 Signals that are ignored when the command starts stay ignored, as `nohup` wants it.
 """
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import threading
@@ -14,7 +17,10 @@ from types import FrameType
 from typing import Any
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LONGEST_END = 4.0
+"""Seconds from the first signal to the end of the process, if the command does not end before."""
 Handler = Callable[[int, FrameType | None], Any] | signal.Handlers
+_unhurried = threading.Lock()
 
 
 class StoppedError(KeyboardInterrupt):
@@ -42,8 +48,35 @@ def exit_at_once(number: int, frame: FrameType | None) -> None:
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
     """Raise KeyboardInterrupt or StoppedError inside, when a signal arrives."""
-    with _handled(_stop):
+    ended = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        handle_signals(exit_at_once)
+        _thread.start_new_thread(_end_later, (number, ended))  # a Thread takes locks that this thread may hold
+        raise KeyboardInterrupt if number == signal.SIGINT else StoppedError(number)
+
+    try:
+        with _handled(stop):
+            yield
+    finally:
+        ended.set()
+
+
+@contextmanager
+def no_hurry() -> Iterator[None]:
+    """Take more than LONGEST_END seconds to end inside, for another process that must end in order."""
+    with _unhurried:
         yield
+
+
+def _end_later(number: int, ended: threading.Event) -> None:
+    """End the process unless the command ends before."""
+    if not ended.wait(LONGEST_END):
+        with _unhurried:
+            pass
+        if not ended.wait(LONGEST_END / 8):
+            os.write(2, b"packer: ended without waiting for the rest\n")
+            os._exit(128 + number)
 
 
 @contextmanager
@@ -80,8 +113,3 @@ def _handled(handler: Handler) -> Iterator[None]:
     finally:
         for number, old in before.items():
             signal.signal(number, old)
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    handle_signals(exit_at_once)
-    raise KeyboardInterrupt if number == signal.SIGINT else StoppedError(number)

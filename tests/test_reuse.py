@@ -43,7 +43,7 @@ def test_the_same_files_are_not_opened_again(night: RawFolder, tmp_path: Path, m
     def nobody(*arguments: object) -> None:
         raise AssertionError(f"{arguments} is opened")
 
-    openers = ("decoding.raw_file.open_picture", "decoding.pair_headers.open_picture", "plan.reuse.sha256")
+    openers = ("raw_files.open_raw", "decoding.pair_headers.open_raw", "plan.reuse.digest_raw")
     for function in (*openers, "workers.supervisor.Worker"):
         monkeypatch.setattr(f"packer.{function}", nobody)
     again = built(night.path, tmp_path / "out")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from packer.errors import InputError
+from packer.raw_files import NotRegularError, open_raw
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -22,9 +23,11 @@ MOST_BYTES = 16 << 20
 def read_text(path: Path) -> str:
     """Read a file of at most MOST_BYTES as UTF-8."""
     try:
-        with path.open("rb") as file:
+        with open_raw(path) as file:
             data = file.read(MOST_BYTES + 1)
         text = data.decode("utf-8-sig")
+    except NotRegularError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:

@@ -11,6 +11,7 @@ import click
 
 from packer.diagnose import Watched
 from packer.errors import UsageError
+from packer.signals import no_hurry
 from readers.contract.errors import RequestError
 from readers.diagnosis.record import Record
 from readers.diagnosis.report import check_report, to_json, write_report
@@ -55,8 +56,9 @@ def diagnose_command(
         try:
             code = watched.wait(seconds)
         except KeyboardInterrupt:
-            watched.end()
-            _report(watched.records(), report, as_json)
+            with no_hurry():
+                watched.end()
+                _report(watched.records(), report, as_json)
             raise
         _report(watched.records(), report, as_json)
     ctx.exit(code)

@@ -7,9 +7,10 @@ from pathlib import Path
 from packer.decoding.decode import check_image, check_label
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
-from packer.decoding.raw_file import naming, open_picture
+from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
+from packer.raw_files import open_raw
 from readers.contract.tiles import Size
 
 
@@ -28,7 +29,7 @@ def read_pair_headers(raw: Path, image: str, label: str, max_pixels: int = MOST_
     """Read both headers. A BadPair names the file."""
     headers = []
     for path in (image, label):
-        with naming(path), open_picture(raw / path) as file:
+        with naming(path), open_raw(raw / path) as file:
             headers.append(read_header(file, max_pixels))
     return headers[0], headers[1]
 

@@ -1,27 +1,12 @@
-"""Open raw files, and name them in front of the reason why a pair is bad."""
+"""Name a raw file in front of the reason why its pair is bad."""
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import BinaryIO
 
 from packer.errors import BadPair
-
-
-def load_picture(path: Path) -> bytes:
-    """Return the bytes of a regular file."""
-    with open_picture(path) as file:
-        return file.read()
-
-
-def open_picture(path: Path) -> BinaryIO:
-    """Open a regular file. Opening a pipe would wait for ever."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise BadPair("is not a regular file")
-    return path.open("rb")
+from packer.raw_files import NotRegularError
 
 
 @contextmanager
@@ -31,5 +16,7 @@ def naming(path: str) -> Iterator[None]:
         yield
     except BadPair as bad:
         raise BadPair(f"{path}: {bad}") from None
+    except NotRegularError as error:
+        raise BadPair(f"{path}: {error.strerror}") from None
     except OSError as error:
         raise BadPair(f"{path}: cannot be read ({error.strerror})") from error

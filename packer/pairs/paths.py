@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from packer.pairs.template import OTHER_PICTURES, PICTURES, composed
+from packer.raw_files import open_raw
 
 MOST_BYTES = 256 << 20
 """The largest list or table of pairs that is read."""
@@ -63,9 +64,9 @@ def is_picture(path: str) -> bool:
 
 def read_list_text(path: Path) -> str:
     """Read a list or table. Anything larger, such as a picture of many gigabytes, is not read into memory."""
-    with path.open("rb") as file:
+    with open_raw(path) as file:
         size = os.fstat(file.fileno()).st_size
         data = file.read(MOST_BYTES + 1) if size <= MOST_BYTES else b""
-    if max(size, len(data)) > MOST_BYTES:  # a pipe has size 0 until it is read
+    if max(size, len(data)) > MOST_BYTES:  # a file may grow
         raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
     return data.decode("utf-8-sig")

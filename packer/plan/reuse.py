@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from packer.config.options import DIGEST, MTIME
 from packer.pairs.pair import Pair
+from packer.raw_files import digest_raw
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.build_shard import whole_shard
 from packer.shards.stamps import (
@@ -29,7 +30,6 @@ from packer.shards.stamps import (
     state_to_keep,
     write_stamps,
 )
-from readers.contract.files import sha256
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.tiles import Size
@@ -166,6 +166,6 @@ class PreviousBuild:
 
     def _digest(self, path: str) -> str | None:
         try:
-            return sha256(self._raw / path)
+            return digest_raw(self._raw / path)
         except OSError:
             return None

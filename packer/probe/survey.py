@@ -11,13 +11,12 @@ from pathlib import Path
 from packer.data_checks import HashedImage, LikelyMistakes, find_mistakes
 from packer.decoding.header import Header
 from packer.decoding.pair_headers import check_same_size, read_pair_headers
-from packer.decoding.raw_file import open_picture
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler
+from packer.raw_files import digest_raw, open_raw
 from packer.workers.inspect import MOST_COUNTS, LabelCounts
-from readers.contract.files import sha256
 from readers.contract.tiles import Size
 
 THREADS = 16
@@ -117,13 +116,13 @@ def _headers(pair: Pair, raw: Path) -> tuple[Header, Header] | str:
 def _copies(pairs: Sequence[Pair], raw: Path) -> Iterator[tuple[str, ...]]:
     """Find equal files. Only files of equal length are read, so this is cheap if there are no copies."""
     for same_length in _groups(pairs, lambda pair: _length(raw / pair.image)):
-        for group in _groups(same_length, lambda pair: sha256(raw / pair.image)):
+        for group in _groups(same_length, lambda pair: digest_raw(raw / pair.image)):
             yield tuple(f"{pair.split}/{pair.key}" for pair in group)
 
 
 def _length(path: Path) -> int:
     """Return the length of a regular file; others, such as pipes, are refused because reading them may never end."""
-    with open_picture(path) as file:
+    with open_raw(path) as file:
         return file.seek(0, 2)
 
 

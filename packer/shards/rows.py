@@ -16,11 +16,12 @@ from zlib_ng.zlib_ng import crc32
 
 from packer.decoding.decode import decode_image
 from packer.decoding.pair_headers import check_same_size
-from packer.decoding.raw_file import load_picture, naming
+from packer.decoding.raw_file import naming
 from packer.errors import BadPair
 from packer.pixels.class_lookup import Index
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.row_statistics import image_hash, row_pixels
+from packer.raw_files import read_raw
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.shards.stamps import UNKNOWN, FileState, state_to_keep
@@ -104,7 +105,7 @@ class RowMaker:
 
     def _load(self, path: str, file: Path, digests: list[str]) -> bytes:
         with naming(path):
-            data = load_picture(file)
+            data = read_raw(file)
         digests.append(hashlib.sha256(data).hexdigest())
         return data
 

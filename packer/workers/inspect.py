@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from packer.decoding.decode import decode_image, decode_label, decode_palette
 from packer.decoding.file_types import read_header
-from packer.decoding.raw_file import load_picture, naming, open_picture
+from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
 from packer.pixels.class_lookup import colour_codes
 from packer.pixels.label_codec import AS_THE_TABLE_SAYS, LabelCodec, LabelRules
 from packer.pixels.row_statistics import image_hash
+from packer.raw_files import open_raw, read_raw
 from readers.contract.classes import ClassTable
 from readers.contract.json_entry import Entry
 
@@ -88,7 +89,7 @@ def inspect_pair(request: InspectRequest, raw: Path) -> LabelCounts:
     label, seen = request.label, LabelCounts()
     try:
         with naming(label):
-            data = load_picture(raw / label)
+            data = read_raw(raw / label)
             seen = _label(data, request)
             if request.classes is not None:
                 _codec(request.classes, request.rules, request.max_pixels).decode(data)
@@ -123,10 +124,10 @@ def colour_parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
 
 
 def _image(path: Path, max_pixels: int) -> str:
-    with open_picture(path) as file:
+    with open_raw(path) as file:
         header = read_header(file, max_pixels)
     deep = header.depth > 8 or header.is_float
-    pixels = decode_image(load_picture(path), ImageRules(WHOLE_RANGE if deep else None, "drop", max_pixels))
+    pixels = decode_image(read_raw(path), ImageRules(WHOLE_RANGE if deep else None, "drop", max_pixels))
     return image_hash(zlib.crc32(np.ascontiguousarray(pixels).data), pixels)
 
 

@@ -13,10 +13,10 @@ from scenes.street import CLASSES, Pixels
 
 from packer.classes.load import numbered_classes
 from packer.decoding.decode import decode_image
-from packer.decoding.raw_file import load_picture
 from packer.decoding.rules import ImageRules
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.resize import Geometry
+from packer.raw_files import read_raw
 from packer.workers.memory import keep_memory
 from readers.contract.classes import ClassTable
 
@@ -36,8 +36,8 @@ class DecodedPairs:
 
     def __getitem__(self, row: int) -> tuple[Pixels, Pixels]:
         codec, geometry = _codec(), Geometry((self.side, self.side))
-        image = decode_image(load_picture(image_path(self.raw, row)), RULES)
-        label = codec.decode(load_picture(label_path(self.raw, row)))
+        image = decode_image(read_raw(image_path(self.raw, row)), RULES)
+        label = codec.decode(read_raw(label_path(self.raw, row)))
         return geometry.image(image).astype(np.uint8, copy=False), geometry.label(label).astype(np.uint8)
 
 

@@ -2,7 +2,8 @@
 
     tools/run drills.histories [--count 300] [--seed N]
 
-A day adds, changes, removes, renames and touches pairs, and edits the class table. Format and --trust are random, too.
+A day adds, changes, removes, renames and touches pairs, replaces files by pipes and devices, and edits the class table.
+Format and --trust are random, too. Bad pairs are skipped.
 Every byte of shards, receipts and table is compared, and the manifest except for its number and time.
 """
 
@@ -30,7 +31,7 @@ from packer.config.options import TRUSTS
 from readers.contract.manifest import STORAGES
 
 PAIRS = 9
-DEEDS = ("add", "change", "remove", "rename", "touch", "mask", "class")
+DEEDS = ("add", "change", "remove", "rename", "touch", "mask", "class", "pipe", "device")
 Day: TypeAlias = Sequence[tuple[str, int]]
 """The changes of a day, each with the number of a pair."""
 
@@ -54,7 +55,7 @@ def differing_night(history: History, root: Path) -> int | None:
     """Run a history below `root`, and return the first night whose pack differs from that of a fresh build."""
     raw, out = root / "raw", root / "out"
     make_tiny(raw, {"train": PAIRS})
-    options = ("--quiet", "--workers", "1", "--format", history.storage, *SHARDS)
+    options = ("--quiet", "--workers", "1", "--format", history.storage, "--on-bad", "skip", *SHARDS)
     must("build", *options, raw, out)
     for night, day in enumerate(history.days):
         for what, which in day:
@@ -73,13 +74,20 @@ def change(raw: Path, what: str, which: int, number: int) -> None:
     mask = raw / "train/masks" / image.name
     pixels, colours = tiny_scene(number + 500)
     if what == "add":
-        add_pair(raw, "train", f"street_{which:02}x", number + 500)
+        name = f"street_{which:02}x"
+        for folder in ("images", "masks"):
+            (raw / "train" / folder / f"{name}.png").unlink(missing_ok=True)
+        add_pair(raw, "train", name, number + 500)
     elif what == "change":
+        image.unlink()
         write_picture(image, pixels)
     elif what == "mask":
+        mask.unlink()
         write_picture(mask, colours)
     elif what == "touch":
-        os.utime(image)
+        os.utime(image, follow_symlinks=False)
+    elif what in ("pipe", "device"):
+        spoil(mask if which % 2 else image, what, images)
     elif what == "class":
         edit_classes(raw, which)
     elif len(images) > 2:
@@ -88,6 +96,19 @@ def change(raw: Path, what: str, which: int, number: int) -> None:
                 path.unlink()
             else:
                 path.rename(path.with_name(f"renamed_{which:02}.png"))
+
+
+def spoil(path: Path, what: str, images: Sequence[Path]) -> None:
+    """Replace a file of a pair by a pipe or a device, if other good pairs remain."""
+    masks = Path(images[0].parent.parent / "masks")
+    good = [image for image in images if image.is_file() and (masks / image.name).is_file()]
+    if len(good) <= 2:
+        return
+    path.unlink()
+    if what == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
 
 
 def edit_classes(raw: Path, which: int) -> None:

@@ -1,0 +1,53 @@
+"""Open files that the user names or that lie in the raw folder. Nothing else in the packer opens them.
+
+Since a folder was listed, a file may have become a pipe, which blocks whoever opens it, or a link to a device without
+an end. So the file is opened without blocking, and then the open file itself must be a regular one.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+NOT_REGULAR = "is not a regular file"
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class NotRegularError(OSError):
+    """The path names a folder, a pipe, a socket or a device."""
+
+
+def open_raw(path: Path | str) -> BinaryIO:
+    """Open a regular file for reading. Never wait for another process."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except OSError as error:
+        if error.errno in (errno.ENXIO, errno.ENODEV):  # a socket, or a device without a driver
+            raise NotRegularError(error.errno, NOT_REGULAR, str(path)) from None
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise NotRegularError(errno.EINVAL, NOT_REGULAR, str(path))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_raw(path: Path | str) -> bytes:
+    """Return the bytes of a regular file."""
+    with open_raw(path) as file:
+        return file.read()
+
+
+def digest_raw(path: Path | str) -> str:
+    """Return the SHA-256 of a regular file."""
+    with open_raw(path) as file:
+        digest, buffer = hashlib.sha256(), memoryview(bytearray(1 << 18))
+        while count := file.readinto(buffer):  # type: ignore[attr-defined]  # BinaryIO lacks it
+            digest.update(buffer[:count])
+    return digest.hexdigest()
