@@ -1,9 +1,7 @@
-"""`Header` and `Stored`: the facts of a picture before and after it is decoded; its orientation."""
+"""`Header` and `Stored`: the facts of a picture before and after it is decoded."""
 
 from __future__ import annotations
 
-import re
-import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Pixels = NDArray[Any]
-
-EXIF = b"Exif\0\0"
-_WHOLE_NUMBERS = {3: "H", 4: "I"}
-_XMP_ORIENTATION = re.compile(rb"tiff:Orientation\s*(?:=\s*[\"']|>)\s*([1-8])\s*[\"'<]")
 
 
 @dataclass(frozen=True)
@@ -55,26 +49,3 @@ class Stored:
 def alpha_if_used(alpha: Pixels) -> Pixels | None:
     """Return alpha, or None if every pixel is opaque."""
     return alpha if alpha.min() < np.iinfo(alpha.dtype).max else None
-
-
-def exif_orientation(tiff: bytes) -> int | None:
-    """Return the orientation in an EXIF block: None if it has none, 1 if it is not from 1 to 8."""
-    tiff = tiff.removeprefix(EXIF)
-    try:
-        order = {b"II": "<", b"MM": ">"}[tiff[:2]]
-        (directory,) = struct.unpack_from(order + "I", tiff, 4)
-        (count,) = struct.unpack_from(order + "H", tiff, directory)
-        for entry in range(directory + 2, directory + 2 + 12 * count, 12):
-            tag, kind, _ = struct.unpack_from(order + "HHI", tiff, entry)
-            if tag == 0x0112 and kind in _WHOLE_NUMBERS:
-                (value,) = struct.unpack_from(order + _WHOLE_NUMBERS[kind], tiff, entry + 8)
-                return int(value) if 1 <= value <= 8 else 1
-    except (KeyError, struct.error):
-        pass
-    return None
-
-
-def xmp_orientation(packet: bytes) -> int | None:
-    """Return the orientation in an XMP packet. It counts only if EXIF has none."""
-    found = _XMP_ORIENTATION.search(packet)
-    return int(found[1]) if found else None

@@ -9,11 +9,15 @@ from typing import BinaryIO
 import numpy as np
 import simplejpeg
 
-from packer.decoding.header import EXIF, Header, Stored, exif_orientation, xmp_orientation
+from packer.decoding.header import Header, Stored
+from packer.decoding.orientation import EXIF, Orientation
 from packer.errors import BadPair
 
 SIGNATURE = b"\xff\xd8"
 _XMP = b"http://ns.adobe.com/xap/1.0/\0"
+_MORE_XMP = b"http://ns.adobe.com/xmp/extension/\0"
+_MORE_XMP_HEADER = len(_MORE_XMP) + 32 + 4 + 4
+"""The parts of a long XMP packet begin with its identifier, its length and the offset of the part."""
 _FRAMES = (0xC0, 0xC1, 0xC2, 0xC9, 0xCA)
 """Baseline, extended and progressive, with either entropy coding. The others are lossless or hierarchical."""
 
@@ -21,8 +25,7 @@ _FRAMES = (0xC0, 0xC1, 0xC2, 0xC9, 0xCA)
 def read(file: BinaryIO) -> Header:
     """Follow the markers up to the first scan. Frame header and orientation come before it."""
     frame: tuple[int, ...] | None = None
-    exif: int | None = None
-    xmp: int | None = None
+    orientation, more_xmp = Orientation(), b""
     file.seek(2)
     while (marker := _marker(file)) not in (0xD9, 0xDA):
         (length,) = struct.unpack(">H", file.read(2))
@@ -35,10 +38,13 @@ def read(file: BinaryIO) -> Header:
                     f"is a JPEG of a rare kind (frame {marker:#x}: lossless or hierarchical); convert it to PNG"
                 )
             frame = struct.unpack_from(">BHHB", content)
-        elif marker == 0xE1 and content.startswith(EXIF):
-            exif = exif or exif_orientation(content)
+        elif marker == 0xE1 and content.startswith(EXIF[:5]):
+            orientation.add_exif(content)
         elif marker == 0xE1 and content.startswith(_XMP):
-            xmp = xmp or xmp_orientation(content)
+            orientation.add_xmp(content)
+        elif marker == 0xE1 and content.startswith(_MORE_XMP):
+            more_xmp += content[_MORE_XMP_HEADER:]
+    orientation.add_xmp(more_xmp)
     if frame is None:
         raise BadPair("has no frame header")
     depth, height, width, components = frame
@@ -46,7 +52,7 @@ def read(file: BinaryIO) -> Header:
         raise BadPair(f"has {components} colour components (CMYK?); convert it to RGB")
     if depth != 8:
         raise BadPair(f"is a JPEG with {depth} bits per channel; convert it to PNG")
-    return Header("JPEG", width, height, depth, components, is_lossy=True, orientation=exif or xmp or 1)
+    return Header("JPEG", width, height, depth, components, is_lossy=True, orientation=orientation.number)
 
 
 def decode(data: bytes, header: Header) -> Stored:

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding import opencv
-from packer.decoding.header import Header, Pixels, Stored, alpha_if_used, exif_orientation, xmp_orientation
+from packer.decoding.header import Header, Pixels, Stored, alpha_if_used
+from packer.decoding.orientation import Orientation, read_metadata
+from packer.decoding.png_text import MOST_KEYWORD, TEXTS, add_text, may_turn
 from packer.errors import BadPair
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -20,33 +22,39 @@ GRAY, RGB, PALETTE, GRAY_ALPHA, RGB_ALPHA = 0, 2, 3, 4, 6
 _CHANNELS = {GRAY: 1, RGB: 3, PALETTE: 1, GRAY_ALPHA: 2, RGB_ALPHA: 4}
 _DEPTHS = {GRAY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), GRAY_ALPHA: (8, 16), RGB_ALPHA: (8, 16)}
 _CRITICAL = (b"IHDR", b"PLTE", b"IDAT", b"IEND")
-_XMP = b"XML:com.adobe.xmp\0\0\0"
+_STARTS = {b"IHDR": 13, b"orNT": 1, b"eXIf": 0, **dict.fromkeys(TEXTS, MOST_KEYWORD + 1)}
+"""Bytes to read of a chunk, before it is known whether the rest matters."""
 
 
 def read(file: BinaryIO) -> Header:
     """Read the headers of all chunks: the orientation may come after the pixels."""
     facts: tuple[int, ...] | None = None
-    exif: int | None = None
-    xmp: int | None = None
+    exif, texts, own_turn = Orientation(), Orientation(), 1
     file.seek(len(SIGNATURE))
     while True:
         length, kind = struct.unpack(">I4s", file.read(8))
         _check_kind(kind, first=facts is None)
         if kind == b"IEND":
             break
-        content = file.read(length) if kind in (b"IHDR", b"eXIf", b"iTXt") and length < 1 << 16 else b""
-        file.seek(length - len(content) + 4, 1)
+        behind = file.tell() + length + 4
+        content = file.read(min(length, _STARTS.get(kind, 0)))
         if kind == b"IHDR":
             facts = struct.unpack(">IIBBBBB", content)
         elif kind == b"eXIf":
-            exif = exif_orientation(content)
-        elif content.startswith(_XMP):
-            xmp = xmp_orientation(content)
+            exif.add_exif(read_metadata(file, length))
+        elif kind in TEXTS and may_turn(content):
+            add_text(kind, content + read_metadata(file, length - len(content)), texts)
+        elif kind == b"orNT" and length == 1:
+            own_turn = content[0]
+        file.seek(behind)
     assert facts is not None
     width, height, depth, colour, *_ = facts
     if depth not in _DEPTHS.get(colour, ()):
         raise BadPair(f"is not a valid PNG: colour type {colour} with {depth} bits")
-    return Header("PNG", width, height, depth, _CHANNELS[colour], orientation=exif or xmp or 1, has_palette=colour == 3)
+    if 2 <= own_turn <= 8 and not (exif.is_known or texts.is_known):
+        raise BadPair("is turned by ImageMagick's chunk orNT alone, which other programs ignore; save it upright")
+    turned = exif.exif or texts.number
+    return Header("PNG", width, height, depth, _CHANNELS[colour], orientation=turned, has_palette=colour == PALETTE)
 
 
 def decode(data: bytes, header: Header) -> Stored:

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from packer.decoding.header import Header, Pixels, Stored, alpha_if_used
 from packer.decoding.lzw import unpack_lzw
+from packer.decoding.orientation import MOST_METADATA, too_much_metadata, xmp_orientation
 from packer.errors import BadPair
 
 SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC, FILL_ORDER = 256, 257, 258, 259, 262, 266
 STRIP_OFFSETS, ORIENTATION, SAMPLES, STRIP_ROWS, STRIP_BYTES, PLANAR = 273, 274, 277, 278, 279, 284
 PREDICTOR, PALETTE, TILE_WIDTH, TILE_HEIGHT, TILE_OFFSETS, TILE_BYTES = 317, 320, 322, 323, 324, 325
-EXTRA_SAMPLES, SAMPLE_FORMAT = 338, 339
+EXTRA_SAMPLES, SAMPLE_FORMAT, XMP = 338, 339, 700
 
 _DEFAULTS = {
     BITS: 1,
@@ -57,6 +58,7 @@ class _Tiff:
 
     order: str
     tags: dict[int, tuple[int, ...]]
+    xmp: bytes
 
     def one(self, tag: int) -> int:
         """Return the number of a tag. A number per channel is fine if all are equal."""
@@ -85,6 +87,12 @@ class _Tiff:
         return min(self.one(STRIP_ROWS), self.one(HEIGHT)), self.one(WIDTH)
 
     @property
+    def orientation(self) -> int:
+        """The tag's number, or that of XMP if there is no tag."""
+        turned = self.one(ORIENTATION) if ORIENTATION in self.tags else xmp_orientation(self.xmp) or 1
+        return turned if 1 <= turned <= 8 else 1
+
+    @property
     def has_alpha(self) -> bool:
         return self.one(SAMPLES) in (2, 4)
 
@@ -103,10 +111,8 @@ def read(file: BinaryIO) -> Header:
         )
     if tiff.one(FILL_ORDER) != 1 or (samples > 1 and tiff.one(PLANAR) != 1):
         raise BadPair("is a TIFF with PlanarConfiguration 2 or FillOrder 2; save it with 1")
-    turned = tiff.one(ORIENTATION)
-    turned = turned if 1 <= turned <= 8 else 1
     palette = tiff.one(PHOTOMETRIC) == _INDEXED
-    return Header("TIFF", width, height, tiff.one(BITS), samples, is_float, False, turned, palette)
+    return Header("TIFF", width, height, tiff.one(BITS), samples, is_float, False, tiff.orientation, palette)
 
 
 def decode(data: bytes, header: Header) -> Stored:
@@ -135,14 +141,16 @@ def _read(file: BinaryIO) -> _Tiff:
     directory = file.read(12 * count + 4)
     if struct.unpack_from(order + "I", directory, 12 * count)[0] != 0:
         raise BadPair("is a TIFF with several pages; save one page alone")
-    tags = {}
+    tags, xmp = {}, b""
     for entry in range(0, 12 * count, 12):
         tag, kind, numbers = struct.unpack_from(order + "HHI", directory, entry)
         if kind in _TYPES and (tag in _DEFAULTS or tag in _WANTED):
             tags[tag] = _numbers(
                 file, f"{order}{_count(tag, numbers)}{_TYPES[kind]}", directory[entry + 8 : entry + 12]
             )
-    return _Tiff(order, tags)
+        elif tag == XMP:
+            xmp = _xmp(file, order, numbers, directory[entry + 8 : entry + 12])
+    return _Tiff(order, tags, xmp)
 
 
 _WANTED = (
@@ -164,6 +172,16 @@ def _numbers(file: BinaryIO, layout: str, inline: bytes) -> tuple[int, ...]:
         file.seek(struct.unpack(layout[0] + "I", inline)[0])
         inline = file.read(size)
     return struct.unpack_from(layout, inline)
+
+
+def _xmp(file: BinaryIO, order: str, size: int, inline: bytes) -> bytes:
+    """Return the packet of an entry, whose type is bytes of some kind."""
+    if size > MOST_METADATA:
+        raise too_much_metadata()
+    if size <= 4:
+        return b""
+    file.seek(struct.unpack(order + "I", inline)[0])
+    return file.read(size)
 
 
 def _check_colours(tiff: _Tiff, samples: int) -> None:

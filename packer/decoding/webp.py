@@ -9,27 +9,30 @@ from typing import BinaryIO
 import cv2
 
 from packer.decoding import opencv
-from packer.decoding.header import Header, Stored, alpha_if_used, exif_orientation
+from packer.decoding.header import Header, Stored, alpha_if_used
+from packer.decoding.orientation import Orientation, read_metadata
 from packer.errors import BadPair
 
 _ANIMATED = 0x02
 
 
 def read(file: BinaryIO) -> Header:
-    """Read the size from the start of the pixels, and the orientation from the chunk EXIF."""
-    orientation: int | None = None
+    """Read the size from the start of the pixels, and the orientation from the chunks EXIF and XMP."""
+    orientation = Orientation()
     facts: tuple[int, int, bool] | None = None
     for kind, length in _chunks(file):
         if (kind == b"VP8X" and file.read(1)[0] & _ANIMATED) or kind in (b"ANIM", b"ANMF"):
             raise BadPair("is an animated WebP; save one frame as a PNG")
         if kind in (b"VP8 ", b"VP8L") and facts is None:
             facts = (*_size(kind, file.read(10)), kind == b"VP8 ")
-        elif kind == b"EXIF" and length < 1 << 16:
-            orientation = exif_orientation(file.read(length))
+        elif kind == b"EXIF":
+            orientation.add_exif(read_metadata(file, length))
+        elif kind == b"XMP ":
+            orientation.add_xmp(read_metadata(file, length))
     if facts is None:
         raise BadPair("is a WebP without pixels")
     width, height, lossy = facts
-    return Header("WebP", width, height, 8, 4, is_lossy=lossy, orientation=orientation or 1)
+    return Header("WebP", width, height, 8, 4, is_lossy=lossy, orientation=orientation.number)
 
 
 def decode(data: bytes, header: Header) -> Stored:
