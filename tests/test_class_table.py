@@ -6,10 +6,11 @@ import json
 import time
 from contextlib import suppress
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import pack, write_png
+from conftest import make_raw, pack, run, write_png
 from test_labels import rgba
 
 from packer.classes.load import load_class_table, read_table
@@ -432,3 +433,30 @@ def test_of_several_name_columns_the_plainest_wins(tmp_path: Path) -> None:
     assert [(entry.name, entry.values) for entry in table.classes] == [("road", (10,)), ("car", (20,))]
     (tmp_path / "classes.json").write_text('[{"label": "7", "name": "road", "id": 1}, {"name": "car", "id": 2}]')
     assert read_table(tmp_path / "classes.json").names == ("road", "car")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("65535", "--classes 65535: 65535 classes; a pack can have 1 to 65534"),
+        ("0-65535", "65536 classes; a pack can have 1 to 65534"),
+        ("0", "0 classes; a pack can have"),
+        ("3,0-7", "lists a value twice"),
+        ("9-5", "expected a number of classes, or values from 0 to 65535"),
+    ],
+)
+def test_a_number_or_list_of_classes_that_cannot_be_says_why(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        load_class_table(tmp_path, text)
+
+
+def test_classes_that_the_manifest_cannot_hold_are_refused_before_anything_is_decoded(tmp_path: Path) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 1}).path
+    table = tmp_path / "long_names.json"
+    names = [f"{number:03d}{'x' * 9_000}" for number in range(1000)]
+    table.write_text(json.dumps([{"name": name, "values": [value]} for value, name in enumerate(names)]))
+    with mock.patch("packer.plan.make_plan.check_labels", side_effect=AssertionError("decoded")):
+        done = run("build", "--classes", table, "--labels", "index", raw, tmp_path / "out")
+    assert done.exit_code == 1
+    assert "1000 classes would need up to 17 MiB in the manifest, which may have 16" in done.stderr
+    assert not (tmp_path / "out" / "shards").exists()

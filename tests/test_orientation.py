@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from io import BytesIO
+from typing import Any
 
 import cv2
 import numpy as np
@@ -141,13 +142,14 @@ def test_a_webp_is_turned_by_the_chunks_exif_and_xmp_of_any_length() -> None:
 
 
 def test_a_tiff_is_turned_by_xmp_if_it_has_no_tag_of_its_own() -> None:
-    for packet, tags, expected in (
-        (XMP, {}, 6),
-        (LONG + XMP, {}, 6),
-        (XMP, {"t274": (3,)}, 3),
-        (XMP, {"t274": (1,)}, 1),
+    for packet, tag, expected in (
+        (XMP, None, 6),
+        (LONG + XMP, None, 6),
+        (XMP, 3, 3),
+        (XMP, 1, 1),
     ):
-        data = bytearray(tiff(INDEX, t700=(0x5A5A5A5A,) * len(packet), **tags))
+        tags: dict[str, Any] = {"t700": (0x5A5A5A5A,) * len(packet), **({"t274": (tag,)} if tag else {})}
+        data = bytearray(tiff(INDEX, **tags))
         at = data.index(b"Z" * 4 * len(packet))
         data[at : at + len(packet)] = packet
         entry = data.index(struct.pack("<HHI", 700, 4, len(packet)))

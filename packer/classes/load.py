@@ -52,8 +52,14 @@ def _table_of_values(text: str) -> ClassTable:
     """Return one class per value: `12` means 0 to 11, `1-150` and `0,255` list the values."""
     ranges = (range(int(text)),) if text.isdigit() else parse_values(text) or ()
     values = [value for numbers in ranges for value in numbers]
-    if not 1 <= len(set(values)) == len(values) <= MOST_CLASSES:
-        raise UsageError(f"--classes {text}: expected a number of classes, or different values such as 1-150 or 0,255")
+    if not values and not text.isdigit():
+        raise UsageError(
+            f"--classes {text}: expected a number of classes, or values from 0 to 65535 such as 1-150 or 0,255"
+        )
+    if not 1 <= len(values) <= MOST_CLASSES:
+        raise UsageError(f"--classes {text}: {len(values)} classes; a pack can have 1 to {MOST_CLASSES}")
+    if len(set(values)) < len(values):
+        raise UsageError(f"--classes {text}: lists a value twice")
     return ClassTable(numbered_classes(values))
 
 

@@ -24,6 +24,7 @@ from packer.plan.reuse import PreviousBuild
 from packer.plan.sample import LabelSampler
 from packer.publish.free_space import free_space
 from packer.publish.generation import current_manifest
+from packer.publish.manifest_size import check_manifest_size
 from packer.recipe.cut import cut
 from packer.recipe.piece import pieces
 from packer.recipe.recipe import Recipe
@@ -66,6 +67,7 @@ def _plan(request: Request, distrusted: frozenset[str], engine: Engine) -> Plan:
     with stages.stage("check"):
         sizes, verdicts = _check_headers(request, pairing.pairs, previous, image_rules, rules)
     recipe = _recipe(request, pairing, classes, image_rules, rules, _geometry(request, sizes, verdicts))
+    check_manifest_size(recipe, (pair.split for pair in pairing.pairs))
     fingerprint = recipe.fingerprint()
     unchanged = previous.unchanged(pairing.pairs, fingerprint)
     trusted = unchanged if request.trust == MTIME else [False] * len(unchanged)

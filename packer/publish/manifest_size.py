@@ -1,0 +1,37 @@
+"""Check before any work that the manifest will be small enough for readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from packer.errors import InputError
+from packer.recipe.recipe import Recipe
+from readers.contract.manifest import MOST_BYTES, Manifest, Split
+from readers.contract.pixel_sums import Pixels
+
+_LARGE = 10**12 - 1
+"""The room for each number: a count of pixels in a very large data set."""
+
+
+def check_manifest_size(recipe: Recipe, splits: Iterable[str]) -> None:
+    """Refuse classes whose names, values and counts would not fit in the manifest."""
+    classes = len(recipe.classes)
+    counts, sums = (_LARGE,) * classes, (10**24,) * 3
+    pixels = Pixels(counts, counts, counts, _LARGE, sums, sums)
+    manifest = Manifest(
+        generation=_LARGE,
+        created="0000-00-00T00:00:00Z",
+        storage=recipe.storage,
+        fields=recipe.fields,
+        classes=recipe.classes,
+        splits=tuple(Split(name, _LARGE, _LARGE, _LARGE, pixels) for name in sorted(set(splits))),
+        bytes=_LARGE,
+        table="0" * 64,
+        recipe=recipe.to_json(),
+    )
+    size = len(manifest.to_text().encode())
+    if size > MOST_BYTES:
+        raise InputError(
+            f"{classes} classes would need up to {size / 2**20:.0f} MiB in the manifest, which may have "
+            f"{MOST_BYTES >> 20}; use fewer classes, or shorter names and lists of values"
+        )
