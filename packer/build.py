@@ -93,7 +93,7 @@ def build_plan(plan: Plan, settings: Settings, progress: Progress, engine: Engin
         summary = build(plan, advance, engine)
     try:
         keep_settings(plan.request.out, settings)
-    except TargetError as error:
+    except (TargetError, OSError) as error:
         raise TargetError(f"{error}; generation {summary.manifest.generation} was published") from error
     return summary
 

@@ -50,7 +50,7 @@ def test_a_pack_is_in_the_state_before_or_after(options: tuple[str, ...], struck
 @pytest.mark.parametrize(
     "options",
     [
-        ("kills", "--random", "0", "--every", "3", "--sabotage", "in-place"),
+        ("kills", "--random", "0", "--every", "1", "--sabotage", "in-place"),
         pytest.param(("powerloss", "--states", "500", "--sabotage", "files"), marks=pytest.mark.long),
     ],
     ids=["in-place", "files"],

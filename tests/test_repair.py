@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from scenes.tiny import SHARDS as SMALL
 from scenes.tiny import age
 from test_reuse import built
 
+from packer.signals import StoppedError
+from readers.contract.errors import DamagedError
 from readers.contract.manifest import STORAGES
 
 
@@ -150,10 +154,96 @@ def test_metrics_keep_the_last_success_through_a_failure(night: RawFolder, tmp_p
     (night.path / "train/masks/street_000.png").write_bytes(b"")
     assert run("build", "--metrics-file", metrics, *SMALL, night.path, tmp_path / "out").exit_code == 1
     bad = values(metrics)
-    assert (bad["packer_rows"], bad["packer_exit_code"]) == (18, 1)
+    assert (bad["packer_generation"], bad["packer_exit_code"]) == (1, 1)
+    assert bad["packer_rejects"] == 1, "of this night"
+    assert not {"packer_rows", "packer_pairs", "packer_reused_rows"} & set(bad), "they describe another night"
     assert bad["packer_last_success_timestamp_seconds"] == good["packer_last_success_timestamp_seconds"]
     assert bad["packer_last_run_timestamp_seconds"] > good["packer_last_run_timestamp_seconds"]
     assert not list(tmp_path.glob(".partial*"))
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KeyboardInterrupt(), 130),
+        (StoppedError(15), 143),
+        (StoppedError(1), 129),
+        (DamagedError("x"), 4),
+        (OSError(), 1),
+    ],
+    ids=str,
+)
+def test_the_exit_code_in_the_metrics_is_that_of_the_process(
+    night: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise error
+
+    monkeypatch.setattr("packer.cli.build.build_from", fail)
+    metrics = tmp_path / "packer.prom"
+    assert run("build", "--quiet", "--metrics-file", metrics, night.path, tmp_path / "out").exit_code == code
+    assert values(metrics)["packer_exit_code"] == code
+
+
+def test_a_failure_after_publishing_says_so_and_is_in_the_metrics(
+    night: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(summary: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("packer.cli.build.log_summary", fail)
+    metrics, out = tmp_path / "packer.prom", tmp_path / "out"
+    done = run("build", "--quiet", "--metrics-file", metrics, night.path, out)
+    assert done.exit_code == 1
+    assert done.stderr == "packer: input/output: No space left on device; everything was published before\n"
+    found = values(metrics)
+    assert (found["packer_exit_code"], found["packer_rows"], found["packer_generation"]) == (1, 18, 1)
+    assert "packer_last_success_timestamp_seconds" not in found
+    monkeypatch.undo()
+    monkeypatch.setattr("packer.cli.build.log_summary", lambda summary: shutil.rmtree(tmp_path / "metrics"))
+    (tmp_path / "metrics").mkdir()
+    done = run("build", "--quiet", "--metrics-file", tmp_path / "metrics/packer.prom", night.path, out)
+    assert done.exit_code == 1
+    assert done.stderr.endswith(
+        "packer.prom: cannot be written (No such file or directory); everything was published before\n"
+    )
+
+
+@pytest.mark.parametrize("line", ["packer_bytes 1.2.3", "packer_bytes e", "packer_generation --", "packer_bytes nan"])
+def test_a_broken_line_of_earlier_metrics_is_left_out(night: RawFolder, tmp_path: Path, line: str) -> None:
+    metrics = tmp_path / "packer.prom"
+    metrics.write_text(f"{line}\npacker_last_success_timestamp_seconds 5\n")
+    (night.path / "train/masks/street_000.png").write_bytes(b"")
+    assert run("build", "--metrics-file", metrics, *SMALL, night.path, tmp_path / "out").exit_code == 1
+    found = values(metrics)
+    assert found["packer_last_success_timestamp_seconds"] == 5
+    assert not {"packer_bytes", "packer_generation"} & set(found)
+
+
+def test_a_metrics_file_that_cannot_be_written_is_refused_before_the_build(night: RawFolder, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("missing/x.prom", "folder", "pipe"):
+        done = run("build", "--metrics-file", tmp_path / name, night.path, tmp_path / "out")
+        assert done.exit_code == 1
+        assert f"packer: {tmp_path / name}: cannot be written (" in done.stderr
+        assert not (tmp_path / "out").exists()
+
+
+def test_paths_that_cannot_be_kept_in_the_pack_are_refused_before_the_build(
+    night: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / os.fsdecode(b"odd\xff")
+    night.path.rename(odd)
+    for raw, out, name in ((odd, tmp_path / "out", "RAW"), (tmp_path, odd, "OUT")):
+        done = run("build", "--quiet", raw, out)
+        assert done.exit_code == 2
+        assert f"packer: {name}: '{tmp_path}/odd\\udcff' is not valid UTF-8" in done.stderr
+    monkeypatch.chdir(odd)
+    assert run("build", "--quiet", ".", tmp_path / "out").exit_code == 2, "the absolute path is kept"
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "link").symlink_to(odd)
+    assert run("build", "--quiet", tmp_path / "link", tmp_path / "out").exit_code == 0
 
 
 def test_the_environment_counts_more_than_the_configuration_and_less_than_the_command_line(

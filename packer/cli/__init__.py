@@ -11,6 +11,7 @@ from packer.cli.bench import bench_command
 from packer.cli.build import build_command
 from packer.cli.diagnose import diagnose_command
 from packer.cli.diff import diff_command
+from packer.cli.exit_code import exit_code
 from packer.cli.generations import gc_command, log_command, rollback_command, unpin_command
 from packer.cli.info import info_command
 from packer.cli.log import LOG, TEXT
@@ -23,9 +24,8 @@ from packer.cli.verify import verify_command
 from packer.errors import PackError
 from packer.signals import StoppedError, ended_by_signals
 from readers.contract import VERSION
-from readers.contract.errors import DamagedError, ReadError
+from readers.contract.errors import ReadError
 
-DAMAGED = 4
 PUBLISHING = ("build", "repair", "rollback", "stage")
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
 MOST_LINES = 20
@@ -41,23 +41,29 @@ class Commands(click.Group):
             with ended_by_signals():
                 return super().invoke(ctx)
         except (PackError, ReadError) as error:
-            LOG.say("error", f"packer: {error}", exit_code=_exit_code(error))
+            LOG.say("error", f"packer: {error}{_published_before(ctx, error)}", exit_code=exit_code(error))
             if str(error).count("\n") > MOST_LINES and LOG.form == TEXT:
                 click.echo(f"packer: {str(error).splitlines()[0]} (listed above)", err=True)
-            ctx.exit(_exit_code(error))
+            ctx.exit(exit_code(error))
         except KeyboardInterrupt as stop:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything has stopped, so another Ctrl-C changes nothing
             number = stop.number if isinstance(stop, StoppedError) else signal.SIGINT
-            LOG.say("stopped", f"packer: {STOPPED[number]}{_left_behind(ctx)}", exit_code=128 + number)
-            ctx.exit(128 + number)
+            LOG.say("stopped", f"packer: {STOPPED[number]}{_left_behind(ctx)}", exit_code=exit_code(stop))
+            ctx.exit(exit_code(stop))
         except MemoryError as error:
-            click.echo(f"packer: out of memory ({error}); try fewer --workers or a smaller --shard-size", err=True)
+            advice = "try fewer --workers or a smaller --shard-size"
+            click.echo(f"packer: out of memory ({error}); {advice}{_published_before(ctx, error)}", err=True)
             ctx.exit(1)
         except BrokenPipeError:  # click handles a closed stdout
             raise
         except OSError as error:  # an error without a message of ours: a name too long, a folder without permission
-            click.echo(f"packer: {error.filename or 'input/output'}: {error.strerror or error}", err=True)
+            message = f"{error.filename or 'input/output'}: {error.strerror or error}{_published_before(ctx, error)}"
+            click.echo(f"packer: {message}", err=True)
             ctx.exit(1)
+        except Exception as error:  # a mistake of ours: the traceback follows
+            if LOG.published:
+                click.echo(f"packer: {type(error).__name__}{_published_before(ctx, error)}", err=True)
+            raise
 
 
 def _left_behind(ctx: click.Context) -> str:
@@ -67,10 +73,10 @@ def _left_behind(ctx: click.Context) -> str:
     return "; everything was published before" if LOG.published else "; nothing was published"
 
 
-def _exit_code(error: Exception) -> int:
-    if isinstance(error, PackError):
-        return error.exit_code
-    return DAMAGED if isinstance(error, DamagedError) else 1
+def _published_before(ctx: click.Context, error: Exception) -> str:
+    """Return a remark if the command failed after it had published, unless the error says so itself."""
+    said = not LOG.published or "was published" in str(error)
+    return "" if said or ctx.invoked_subcommand not in PUBLISHING else "; everything was published before"
 
 
 @click.group(

@@ -55,11 +55,12 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
         click.echo(json.dumps(plan_json(plan), indent=1) if settings["json"] else plan_text(plan))
         return
     quiet = bool(settings["quiet"])
-    with measured(None if metrics_file is None else Path(str(metrics_file))) as measure, publishing(out):
-        summary = build_from(settings, shown(quiet), planned=lambda plan: None if quiet else _log_notes(plan))
-        measure(summary)
-    log_summary(summary)
-    click.echo(json.dumps(summary_json(summary), indent=1) if settings["json"] else summary_text(summary, out))
+    with measured(None if metrics_file is None else Path(str(metrics_file))) as measure:
+        with publishing(out):
+            summary = build_from(settings, shown(quiet), planned=lambda plan: None if quiet else _log_notes(plan))
+            measure(summary)
+        log_summary(summary)
+        click.echo(json.dumps(summary_json(summary), indent=1) if settings["json"] else summary_text(summary, out))
 
 
 def _log_notes(plan: Plan) -> None:

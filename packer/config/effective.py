@@ -77,6 +77,18 @@ def _check(settings: Settings) -> None:
                 value_of(OPTIONS[name], setting)
             except ValueError as error:
                 raise UsageError(f"--{name}: {error}") from error
+            _check_text(name, setting)
+
+
+def _check_text(name: str, setting: Setting) -> None:
+    """Refuse a text that `keep_settings` could not write into the pack after the build, such as a path of odd bytes."""
+    absolute = _absolute(setting, OPTIONS[name])
+    for text in absolute if isinstance(absolute, list) else [absolute]:
+        try:
+            str(text).encode()
+        except UnicodeEncodeError as error:
+            option = name.upper() if OPTIONS[name] in ARGUMENTS else f"--{name}"
+            raise UsageError(f"{option}: {str(text)!r} is not valid UTF-8; rename it, or use a link to it") from error
 
 
 def _flag(option: Option, value: str) -> bool:

@@ -28,9 +28,10 @@ from unittest import mock
 
 from tables import line
 
-import packer.packs.generations
 import packer.publish.atomic
 import packer.publish.generation
+import packer.publish.history
+import packer.publish.pin
 from drills.crash_cases import CrashCase, case_parser, chosen_cases, leftovers
 from drills.interpose import KILLED, Action, interposed, run
 from readers.contract.manifest import MANIFEST
@@ -124,7 +125,7 @@ def sabotaged(how: str | None) -> Iterator[None]:
 
     write_atomic = {"in-place": in_place, "manifest-first": then}.get(str(how), real)
     with ExitStack() as patches:
-        for module in (packer.publish.generation, packer.packs.generations):
+        for module in (packer.publish.generation, packer.publish.history, packer.publish.pin):
             patches.enter_context(mock.patch.object(module, "write_atomic", write_atomic))
         if how == "manifest-first":
             patches.enter_context(mock.patch.object(packer.publish.generation, "_write_table", later))
