@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import resource
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from drills.damaged_packs import Worker
 from drills.fuzz_targets import HEADROOM, Target, make_targets, mutated
+from drills.structures import CHANGES as KNOWING
+from drills.structures import changed, hdf5_blocks, lookup3
 
-CHANGES = 250
+CHANGES = 500
 TARGETS = (
     *("arrow", "hdf5", "lmdb", "npy"),
     *("manifest", "table", "receipt"),
@@ -62,3 +66,21 @@ def test_whole_files_are_taken(name: str, targets: dict[str, Target]) -> None:
 def test_changed_files_are_refused_in_our_words_or_harmless(name: str, folder: Path, child: Worker) -> None:
     child.ask(folder / name)
     assert child.answer() == ""
+
+
+def test_some_changes_know_the_format(targets: dict[str, Target]) -> None:
+    assert set(KNOWING) == {"arrow", "hdf5", "lmdb"}
+    for name in KNOWING:
+        seed, dice = targets[name].seeds[0], random.Random(0)
+        found = [changed(name, seed, dice) for _ in range(100)]
+        assert sum(data != seed for data in found) > 80
+        assert {len(data) for data in found} == {len(seed)}
+
+
+def test_checksums_of_changed_hdf5_fit(targets: dict[str, Target]) -> None:
+    whole = targets["hdf5"].seeds[0][1:]
+    data = changed("hdf5", targets["hdf5"].seeds[0], random.Random(0))[1:]
+    for file in (whole, data):
+        blocks = hdf5_blocks(whole)
+        assert len(blocks) == 5
+        assert all(struct.unpack_from("<I", file, end)[0] == lookup3(file[start:end]) for start, end in blocks)

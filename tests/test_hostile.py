@@ -29,6 +29,7 @@ from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, STORAGES, Manifest
 from readers.contract.receipt import SUFFIX
 from readers.contract.shard_table import RECORD, table_header, table_path
+from readers.formats.flatbuffer import Table
 from readers.pack import Pack
 
 Change = Callable[[Path], object]
@@ -289,6 +290,23 @@ def huge_counts(data: bytearray) -> None:
     data[:] = bytes(data).replace(rows, struct.pack("<q", 2**40))
 
 
+def node_and_validity(column: str, level: int, length: int, null_count: int, validity: int) -> Change:
+    """Change a field node of the first batch, and the length of its validity buffer. 0 keeps the number of values."""
+
+    def change(data: bytearray) -> None:
+        (footer,) = struct.unpack_from("<i", data, len(data) - 10)
+        table = Table.root(memoryview(bytes(data))[len(data) - 10 - footer : len(data) - 10])
+        (start, metadata, _), *_ = table.structs(3, struct.Struct("<qi4xq"))
+        batch = Table.root(memoryview(bytes(data))[start + 8 : start + metadata]).table(2)
+        node, buffer = {"image": (0, 0), "label": (2, 3)}[column]
+        node_at = start + 8 + batch.span(1, 16)[0] + 16 * (node + level)
+        (old,) = struct.unpack_from("<q", data, node_at)
+        struct.pack_into("<qq", data, node_at, length or old, null_count)
+        struct.pack_into("<q", data, start + 8 + batch.span(2, 16)[0] + 16 * (buffer + level) + 8, validity)
+
+    return patched(".arrow", change)
+
+
 def last_bytes(new: bytes) -> Change:
     """Replace the length of the footer and the magic."""
     return patched(".arrow", lambda data: data.__setitem__(slice(-10, None), new))
@@ -492,6 +510,11 @@ HOSTILE: dict[str, tuple[str, Change]] = {
     "a footer of less than nothing": ("arrow", last_bytes(struct.pack("<i", -1) + b"ARROW1")),
     "no footer": ("arrow", patched(".arrow", lambda data: data.__delitem__(slice(-200, None)))),
     "huge counts": ("arrow", patched(".arrow", huge_counts)),
+    "2^45 values with nulls": ("arrow", node_and_validity("image", 1, 2**45, -1, 8)),
+    "nulls to be counted": ("arrow", node_and_validity("label", 1, 0, -1, 8)),
+    "lists with nulls": ("arrow", node_and_validity("image", 0, 0, 1, 8)),
+    "nulls without validity": ("arrow", node_and_validity("image", 1, 0, 2, 0)),
+    "a validity without nulls": ("arrow", node_and_validity("image", 1, 0, 0, 8)),
     # LMDB
     "a root beyond the file": ("lmdb", tree("<Q", 40, 10**6)),
     "a root of 2^64 - 1": ("lmdb", tree("<Q", 40, 2**64 - 1)),

@@ -452,7 +452,7 @@ def test_a_batch_without_rows_is_refused(tmp_path: Path) -> None:
     with pa.ipc.new_file(f"{tmp_path}/shard.arrow", batch.schema) as file:
         file.write_batch(batch.slice(0, 0))
         file.write_batch(batch)
-    with pytest.raises(DamagedError, match=r"shard.*found"):
+    with pytest.raises(DamagedError, match="a record batch has 0 rows"):
         opened("arrow", tmp_path / "shard")
 
 

@@ -1,24 +1,31 @@
-"""Arrow: one uncompressed IPC file. pyarrow reports where its buffers lie, and is closed before data is read."""
+"""Arrow: one uncompressed IPC file. Its metadata is read by `arrow_metadata`, not by pyarrow, and then it is mapped."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
+from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, SIZE, Field
-from readers.formats.column import Column, ShardFacts, damage_at
+from readers.formats.arrow_metadata import (
+    TEXTS,
+    ArrowColumn,
+    Batch,
+    fixed_size_list,
+    large_list,
+    numbers,
+    read_batches,
+)
+from readers.formats.column import Column, ShardFacts, damage_at, map_file
 from readers.formats.shard import Keys, Shard
-from readers.formats.varying_size import RowSizes, native_column
+from readers.formats.varying_size import SIZE_DTYPE, RowSizes, native_column
 
 SUFFIX = ".arrow"
-SIZE_KIND = pa.list_(pa.uint32(), 2)
-_RAISED = pa.ArrowException, LookupError, ValueError, TypeError, OverflowError
-_DTYPES = {"uint8": "|u1", "uint16": "<u2", "halffloat": "<f2", "float": "<f4"}
+_RAISED = LookupError, ValueError, TypeError, OverflowError, RecursionError
 
 
 def paths(stem: Path, facts: ShardFacts) -> list[Path]:
@@ -29,24 +36,25 @@ def paths(stem: Path, facts: ShardFacts) -> list[Path]:
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """Open the shard whose file begins with `stem`."""
     (path,) = paths(stem, facts)
-    with damage_at(path, *_RAISED), pa.memory_map(str(path)) as source:
-        base = source.read_buffer(source.size()).address
-        file = pa.ipc.open_file(source)
-        if not file.schema.equals(_schema(facts)) or file.num_record_batches > facts.rows:
-            found = f"{file.num_record_batches} batches of {_schema_text(file.schema)}"
-            raise DamagedError(f"{path}: found {found}, expected {_schema_text(_schema(facts))}")
-        batches = [file.get_batch(number) for number in range(file.num_record_batches)]
-        rows = [batch.num_rows for batch in batches]
-        if sum(rows) != facts.rows or 0 in rows or not (facts.native or _equal(rows)):
-            raise DamagedError(f"{path}: expected {facts.rows} rows in equal batches, found {rows}")
+    with damage_at(path, *_RAISED):
+        data = map_file(path)
+        batches = _batches(path, data, facts)
         if facts.native:
-            sizes = _sizes(path, facts, batches)
-            columns = {field.name: _native_column(path, field, batches, base, sizes) for field in facts.fields}
+            sizes = _sizes(path, data, facts, batches)
+            columns = {field.name: _native_column(path, data, field, batches, sizes) for field in facts.fields}
         else:
             sizes = RowSizes.fixed(facts)
-            columns = {field.name: _column(path, field, batches, base) for field in facts.fields}
-        del batches, file
-    return Shard(path, facts, columns, sizes, keys=lambda: _keys(path))
+            columns = {field.name: _column(path, field, batches) for field in facts.fields}
+    return Shard(path, facts, columns, sizes, keys=lambda: _keys(path, facts))
+
+
+def _batches(path: Path, data: NDArray[np.uint8], facts: ShardFacts) -> list[Batch]:
+    """Return the record batches, whose buffers all lie within the file and have the expected number of values."""
+    batches = read_batches(data.data, _columns(facts), facts.rows)
+    rows = [batch.rows for batch in batches]
+    if sum(rows) != facts.rows or not (facts.native or _equal(rows)):
+        raise DamagedError(f"{path}: expected {facts.rows} rows in equal batches, found {sum(rows)} in {len(rows)}")
+    return batches
 
 
 def _equal(rows: Sequence[int]) -> bool:
@@ -54,82 +62,68 @@ def _equal(rows: Sequence[int]) -> bool:
     return len(set(rows[:-1])) <= 1 and rows[-1] <= rows[0]
 
 
-def _column(path: Path, field: Field, batches: Sequence[Any], base: int) -> Column:
-    kind = batches[0].schema.field(field.name).type
-    if not isinstance(kind, pa.FixedShapeTensorType) or kind.permutation is not None:
-        raise DamagedError(f"{path}: {field.name!r} is {kind}, expected a plain fixed_shape_tensor")
-    starts = []
-    for batch in batches:
-        values = batch.column(field.name).storage.values
-        if values.null_count or values.offset:
-            raise DamagedError(f"{path}: {field.name!r} has nulls or an offset")
-        starts.append(_address(path, values) - base)
-    return Column(path, _dtype(kind.value_type), tuple(kind.shape), np.array(starts, np.int64), batches[0].num_rows)
+def _columns(facts: ShardFacts) -> list[ArrowColumn]:
+    """Return the columns that the shard must have."""
+    size = ArrowColumn(SIZE, fixed_size_list(numbers(SIZE_DTYPE), 2))
+    return [*map(_field_column, facts.fields), *([size] if facts.native else []), ArrowColumn(KEY, TEXTS)]
 
 
-def _sizes(path: Path, facts: ShardFacts, batches: Sequence[Any]) -> RowSizes:
+def _field_column(field: Field) -> ArrowColumn:
+    if field.native:
+        return ArrowColumn(field.name, large_list(numbers(field.dtype)))
+    shape = tuple(side for side in field.shape if side is not None)
+    return ArrowColumn(field.name, fixed_size_list(numbers(field.dtype), math.prod(shape)), shape)
+
+
+def _column(path: Path, field: Field, batches: Sequence[Batch]) -> Column:
+    starts = [batch.columns[field.name][0].start for batch in batches]
+    return Column(path, np.dtype(field.dtype), field.shape, np.array(starts, np.int64), batches[0].rows)
+
+
+def _sizes(path: Path, data: NDArray[np.uint8], facts: ShardFacts, batches: Sequence[Batch]) -> RowSizes:
     """Return the sizes of native rows, in memory of their own."""
-    parts = [_plain(path, SIZE, batch, SIZE_KIND) for batch in batches]
-    return RowSizes.checked(path, np.concatenate([part.flatten().to_numpy() for part in parts]).reshape(-1, 2), facts)
+    parts = [_read(data, batch.columns[SIZE][0].start, 2 * batch.rows, SIZE_DTYPE) for batch in batches]
+    return RowSizes.checked(path, np.concatenate(parts).reshape(-1, 2), facts)
 
 
-def _native_column(path: Path, field: Field, batches: Sequence[Any], base: int, sizes: RowSizes) -> Column:
+def _native_column(
+    path: Path, data: NDArray[np.uint8], field: Field, batches: Sequence[Batch], sizes: RowSizes
+) -> Column:
     """Return the column of a native field. The length of each list must follow from the row's size."""
-    kind = batches[0].schema.field(field.name).type
-    if not isinstance(kind, pa.LargeListType) or _dtype(kind.value_type) != np.dtype(field.dtype):
-        raise DamagedError(f"{path}: {field.name!r} is {kind}, expected a large_list of {field.dtype}")
     starts, lengths = [], []
     for batch in batches:
-        rows = _plain(path, field.name, batch, kind)
-        ends = rows.offsets.to_numpy() * np.dtype(field.dtype).itemsize
-        starts.append(_address(path, rows.values) - base + ends[:-1])
+        offsets, values = batch.columns[field.name]
+        ends = _ends(data, offsets.start, batch.rows, "<i8", values.values) * np.dtype(field.dtype).itemsize
+        starts.append(values.start + ends[:-1])
         lengths.append(np.diff(ends))
     if not np.array_equal(np.concatenate(lengths), sizes.bytes(field)):
         raise DamagedError(f"{path}: the rows of {field.name!r} do not have the lengths that follow from their sizes")
     return native_column(path, field, np.concatenate(starts), sizes)
 
 
-def _plain(path: Path, name: str, batch: Any, kind: pa.DataType) -> Any:
-    """Return a column of lists, if it lies within its buffers and has no nulls and no offset."""
-    column = batch.column(name)
-    column.validate(full=True)
-    if column.type != kind or column.null_count or column.offset or column.values.null_count or column.values.offset:
-        raise DamagedError(f"{path}: {name!r} is {column.type}, expected {kind} without nulls or an offset")
-    return column
-
-
-def _address(path: Path, values: Any) -> int:
-    """Return the address of an array's numbers. `Column` checks that it lies within the file."""
-    buffer = values.buffers()[1]
-    if buffer is None:
-        raise DamagedError(f"{path}: a column has no buffer")
-    return int(buffer.address)
-
-
-def _schema(facts: ShardFacts) -> pa.Schema:
-    """Return the schema that the shard must have. Others are refused before a batch or a dictionary is read."""
-    fields = [(field.name, _kind(field)) for field in facts.fields]
-    return pa.schema([*fields, *([(SIZE, SIZE_KIND)] if facts.native else []), (KEY, pa.string())])
-
-
-def _kind(field: Field) -> pa.DataType:
-    numbers = pa.from_numpy_dtype(np.dtype(field.dtype))
-    return pa.large_list(numbers) if field.native else pa.fixed_shape_tensor(numbers, field.shape)
-
-
-def _schema_text(schema: pa.Schema) -> str:
-    return ", ".join(f"{column.name}: {column.type}" for column in schema)[:300]
-
-
-def _dtype(kind: pa.DataType) -> np.dtype[Any]:
-    return np.dtype(_DTYPES.get(str(kind), "V1"))
-
-
-def _keys(path: Path) -> Keys:
+def _keys(path: Path, facts: ShardFacts) -> Keys:
     """Read the keys: in Arrow they are strings of any length, which cannot be mapped as rows."""
-    with damage_at(path, *_RAISED), pa.memory_map(str(path)) as source:
-        column = pa.ipc.open_file(source).read_all().column(KEY)
-        column.validate(full=True)
-        if column.type != pa.string() or column.null_count:
-            raise DamagedError(f"{path}: the keys are {column.type}, expected strings")
-        return [key.encode() for key in column.to_pylist()]
+    keys: list[bytes] = []
+    with damage_at(path, *_RAISED):
+        data = map_file(path)
+        for batch in _batches(path, data, facts):
+            offsets, texts = batch.columns[KEY]
+            ends = _ends(data, offsets.start, batch.rows, "<i4", texts.length)
+            whole = data[texts.start : texts.start + int(ends[-1])].tobytes()
+            whole.decode()
+            keys += [whole[start:stop] for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
+    return keys
+
+
+def _ends(data: NDArray[np.uint8], start: int, rows: int, dtype: str, most: int) -> NDArray[np.int64]:
+    """Return where each list of a batch begins and, last, where the lists end: rising, from 0 to at most `most`."""
+    ends = _read(data, start, rows + 1, dtype).astype(np.int64)
+    if ends[0] < 0 or ends[-1] > most or (ends[1:] < ends[:-1]).any():
+        raise ValueError("the lists of a record batch end before they begin, or beyond their values")
+    return ends
+
+
+def _read(data: NDArray[np.uint8], start: int, count: int, dtype: str) -> NDArray[np.int64]:
+    """Return numbers of the file, in memory of their own."""
+    stop = start + count * np.dtype(dtype).itemsize
+    return np.frombuffer(data[start:stop].tobytes(), dtype)

@@ -20,6 +20,7 @@ import numpy as np
 
 import packer.config
 from drills.damaged_packs import make_pack
+from drills.structures import CHANGES, changed
 from packer.classes.load import read_table
 from packer.config.last_build import last_settings
 from packer.decoding.decode import decode_image, decode_label, decode_palette
@@ -110,10 +111,13 @@ def make_targets(folder: Path) -> dict[str, Target]:
 
 
 def mutated(target: Target, count: int) -> Iterable[bytes]:
-    """Yield seeds with a few random changes, the same ones in every run."""
+    """Yield seeds with a few random changes, the same ones in every run. Every second one knows the format, if any."""
     dice = random.Random(target.name)
-    for _ in range(count):
+    for number in range(count):
         data = bytearray(dice.choice(target.seeds))
+        if number % 2 and target.name in CHANGES:
+            yield changed(target.name, bytes(data), dice)
+            continue
         for _ in range(dice.choice((1, 1, 2, 5))):
             _change(data, dice, target)
         yield bytes(data)

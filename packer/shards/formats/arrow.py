@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from packer.publish.direct_file import DirectFile
 from packer.shards.formats import Arrays
 from readers.contract.fields import KEY, SIZE, START, Field
-from readers.formats.arrow import SIZE_KIND, SUFFIX
+from readers.formats.arrow import SUFFIX
 
+SIZE_KIND = pa.list_(pa.uint32(), 2)
 BATCH_BYTES = 16 << 20
 """What a foreign reader needs in memory at a time: a batch is about this large, or one row."""
 
