@@ -55,7 +55,13 @@ def test_only_the_files_of_a_format_import_its_library() -> None:
 def test_every_format_has_both_sides() -> None:
     for folder in (REPO / "packer/shards/formats", REPO / "readers/formats"):
         names = {path.stem for path in folder.glob("*.py")}
-        assert names - {"__init__", "shard", "column", "varying_size", "page_cache"} == set(STORAGES)
+        helpers = {"__init__", "shard", "column", "varying_size", "page_cache", "arrow_metadata", "flatbuffer"}
+        assert names - helpers == set(STORAGES)
+
+
+def test_readers_do_not_pass_files_to_pyarrow_or_liblmdb() -> None:
+    for path in (REPO / "readers").rglob("*.py"):
+        assert not re.search(r"\b(import|from) (pyarrow|lmdb)\b", path.read_text()), path
 
 
 def commands() -> list[tuple[str, click.Command]]:
