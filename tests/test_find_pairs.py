@@ -11,12 +11,13 @@ from conftest import write_png
 
 from packer.decoding.pair_headers import check_pair
 from packer.decoding.rules import ImageRules
-from packer.errors import BadPair, InputError, UsageError
+from packer.errors import BadPair, InputError, TargetError, UsageError
 from packer.pairs.find import PairingRules, find_pairs
 from packer.pairs.template import Template
 from packer.plan.sample import LabelSampler
 from packer.probe.survey import survey_pairs
 from packer.workers import InProcess
+from readers.contract.manifest import MARK
 
 GRAY = np.zeros((2, 2), np.uint8)
 
@@ -196,6 +197,51 @@ def test_linked_folders_are_followed_and_loops_end(tmp_path: Path) -> None:
 def test_a_target_inside_the_raw_folder_is_skipped(tmp_path: Path) -> None:
     touch(tmp_path, "images/a.png", "labels/a.png", "out/images/a.png", "out/labels/b.png")
     assert len(find_pairs(tmp_path, leave_out=tmp_path / "out").pairs) == 1
+
+
+def test_packed_data_sets_inside_the_raw_folder_are_passed_over_and_named_once(tmp_path: Path) -> None:
+    touch(tmp_path, "images/a.png", "labels/a.png", "old/one/images/b.png", "images/packed/shards/b.png")
+    for folder in ("", "old/one", "images/packed"):
+        (tmp_path / folder / MARK).touch()
+    found = find_pairs(tmp_path)
+    assert [pair.key for pair in found.pairs] == ["a"]
+    assert found.notes == ("passed over packed data sets: images/packed, old/one",)
+
+
+@pytest.mark.parametrize(
+    ("out", "templates"),
+    [
+        ("images/out", (None, None)),
+        ("labels/train/out", (None, None)),
+        ("out", ("{key}.jpg", "{key}_mask.png")),
+        (".", ("{key}.jpg", "{key}_mask.png")),
+        ("s/train/out", ("s/{split:train|val}/{key}_i*", "t/{split}/{key}")),
+    ],
+)
+def test_a_target_where_pictures_are_looked_for_is_refused(
+    tmp_path: Path, out: str, templates: tuple[str | None, str | None]
+) -> None:
+    touch(tmp_path, "images/a.png", "labels/a.png", "x.jpg", "x_mask.png", "s/train/a_img.png", "t/train/a.png")
+    (tmp_path / "link").symlink_to(tmp_path)
+    for raw, target in ((tmp_path, tmp_path / out), (tmp_path / "link", tmp_path / out)):
+        with pytest.raises(TargetError, match="name a folder outside"):
+            find_pairs(raw, PairingRules(*templates), leave_out=target)
+
+
+@pytest.mark.parametrize("out", ["out", "packs/train", "imagesx", "../out", "s/train_out"])
+def test_a_target_inside_the_raw_folder_but_outside_of_the_layout_is_fine(tmp_path: Path, out: str) -> None:
+    touch(tmp_path, "images/a.png", "labels/a.png")
+    assert len(find_pairs(tmp_path, leave_out=tmp_path / out).pairs) == 1
+
+
+def test_links_that_lead_nowhere_stop_no_build(tmp_path: Path) -> None:
+    touch(tmp_path, "images/a.png", "labels/a.png", "images/b.png")
+    for name, target in (("images/self", "self"), ("labels/b.png", "b.png"), ("images/c", "a.png/x"), ("gone", "no")):
+        (tmp_path / name).symlink_to(target)
+    pairs = find_pairs(tmp_path).pairs
+    assert [pair.key for pair in pairs] == ["a", "b"]
+    with pytest.raises(BadPair, match=r"labels/b\.png: cannot be read \(Too many levels of symbolic links\)"):
+        check_pair(tmp_path, pairs[1].image, pairs[1].label, ImageRules())
 
 
 def test_a_trainval_list_with_names_of_its_own_is_a_split(tmp_path: Path) -> None:

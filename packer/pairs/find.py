@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from packer.errors import InputError, UsageError
-from packer.pairs.candidates import Candidate, Candidates
+from packer.errors import InputError, TargetError, UsageError, first_of
+from packer.pairs.candidates import MOST_NAMED, Candidate, Candidates
 from packer.pairs.files import list_files
 from packer.pairs.hints import no_common_key_hint, unknown_layout_hints
 from packer.pairs.layouts import Layout, find_layouts
@@ -61,8 +62,13 @@ class Pairing:
 def find_pairs(raw: Path, rules: PairingRules | None = None, leave_out: Path | None = None) -> Pairing:
     """Find the pairs below `raw` by the rules, or by the one known layout that fits. Skip the folder `leave_out`."""
     rules = rules or PairingRules()
-    files = list_files(raw, leave_out)
+    packs: list[str] = []
+    files = list_files(raw, leave_out, packs)
     layout, found = _search(raw, files, rules)
+    if layout and leave_out:
+        _check_target(raw, leave_out, layout)
+    if packs:
+        found.notes.append(f"passed over packed data sets: {', '.join(first_of(packs, MOST_NAMED))}")
     if rules.split:
         found.pairs = list(_draw_splits(found.pairs, rules.split, rules.split_by, layout))
     found.problems += _bad_splits({pair.split for pair in found.pairs})
@@ -80,6 +86,18 @@ def find_pairs(raw: Path, rules: PairingRules | None = None, leave_out: Path | N
         tuple(found.missing),
         tuple(found.notes),
     )
+
+
+def _check_target(raw: Path, out: Path, layout: Layout) -> None:
+    """Refuse a target that lies where the layout looks for images or labels."""
+    inside = os.path.relpath(os.path.realpath(out), os.path.realpath(raw))
+    if inside.split("/")[0] == "..":
+        return
+    for template in (layout.image, layout.label):
+        if inside == "." or template.fits_below(inside):
+            raise TargetError(
+                f"{out}: lies where {template.text} looks for pictures in {raw}; name a folder outside of {raw}"
+            )
 
 
 def _search(raw: Path, files: list[str], rules: PairingRules) -> tuple[Layout | None, Candidates]:

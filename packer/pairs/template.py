@@ -60,6 +60,13 @@ class Template:
         """Match a path; return None if it does not fit."""
         return self.pattern.fullmatch(composed(path))
 
+    def fits_below(self, folder: str) -> bool:
+        """Return whether files in a folder, or in a folder in it, could match. The template gives them their names."""
+        last = _PART.finditer(self._plain.rpartition("/")[2])
+        name = "".join(part["text"] or (part["choices"] or "x").partition("|")[0] for part in last)
+        prefixes = (folder, f"{folder}/x")
+        return any(self.match(f"{prefix}/{name}{suffix}") for prefix in prefixes for suffix in ("", ".png"))
+
     @property
     def _plain(self) -> str:
         return composed(self.text.removeprefix("./"))

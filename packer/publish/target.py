@@ -8,12 +8,11 @@ from packer.errors import TargetError, first_of
 from packer.publish.atomic import make_folder, sweep, write_atomic
 from packer.publish.lock import NAME as LOCK
 from readers.contract.atomic import PARTIAL
-from readers.contract.manifest import GENERATIONS, SHARDS
+from readers.contract.manifest import GENERATIONS, MARK, SHARDS
 from readers.pack import is_pack
 
 STAMPS = "stamps"
 """The folder that remembers how raw files were when they were read; see packer/shards/stamps.py."""
-MARK = ".segpack"
 MARK_TEXT = "This folder belongs to segpack's packer: it adds, replaces and removes files here.\n"
 
 

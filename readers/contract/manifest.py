@@ -24,6 +24,8 @@ FORMAT_VERSION = 1
 STORAGES = ("arrow", "hdf5", "lmdb", "npy")
 MANIFEST = "manifest.json"
 GENERATIONS = "generations"
+MARK = ".segpack"
+"""A file in every folder that the packer made. Readers do not need it."""
 SHARDS = "shards"
 ALL = "all"
 """The split of a data set without splits, and the name for every row of one with splits."""
