@@ -46,8 +46,8 @@ class Batches:
     size: int
     drop_last: bool
     crop: CropAndFlip | None
-    mean_std: MeanStd
-    """Mean and standard deviation of the split's images."""
+    mean_std: MeanStd | None
+    """Mean and standard deviation of the training split's images; None if it is not clear which split that is."""
 
     def __post_init__(self) -> None:
         if self.size < 1:

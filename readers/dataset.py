@@ -27,7 +27,7 @@ from readers.order import Order, Shuffle
 from readers.pack import Pack
 from readers.row_reader import Arrays, LabelForm, RowReader, label_form
 from readers.staged_copies import open_pack, reopen
-from readers.statistics import Weighting, class_weights, deviation, mean
+from readers.statistics import Weighting, class_weights, deviation, mean, training_pixels
 from readers.windows import Size
 
 Verify = Literal["digest"]
@@ -204,7 +204,9 @@ class SegDataset(Dataset[Any]):
             len(self), shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, drop_last=drop_last, pad=pad
         )
         window = CropAndFlip.of(crop, flip)
-        batches = Batches(reader, self._rows.start, batch_size, drop_last, window, mean_std=(self.mean, self.std))
+        training = training_pixels(self.manifest)
+        mean_std = None if training is None else (mean(training), deviation(training))
+        batches = Batches(reader, self._rows.start, batch_size, drop_last, window, mean_std)
         return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory)
 
     def key(self, index: int) -> str:

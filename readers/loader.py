@@ -94,16 +94,26 @@ class Loader:
     ) -> DeviceBatches:
         """Return the same batches on a device; the options are those of `to_device`.
 
-        `normalize=True`: by the mean and deviation of the split. One-hot labels travel as indices if they are stored as
-        indices. Random numbers that `augment` draws with PyTorch follow from seed, epoch and rank.
+        `normalize=True`: by the mean and deviation of the training split, whichever split this is: a model must see
+        the same numbers in training and after it. `normalize=(means, deviations)`: by these. One-hot labels travel as
+        indices if they are stored as indices. Random numbers that `augment` draws with PyTorch follow from seed, epoch
+        and rank.
         """
         classes, batches = None, self._batches
         if batches.reader.expands:
             classes, batches = batches.reader.label.numbers, replace(batches, reader=batches.reader.as_stored())
-        mean_std = self._batches.mean_std if normalize is True else normalize or None
+        mean_std = self._mean_std() if normalize is True else normalize or None
         finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment)
         source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory)
         return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)
+
+    def _mean_std(self) -> MeanStd:
+        if self._batches.mean_std is None:
+            raise RequestError(
+                'normalize=True: the pack has no split "train", nor just one whose name begins with "train"; '
+                "say which split to normalise by, such as normalize=(train.mean, train.std)"
+            )
+        return self._batches.mean_std
 
     def _batch_seed(self) -> int:
         """Return a number that no other batch has."""

@@ -7,10 +7,25 @@ import statistics
 from typing import Literal
 
 from readers.contract.errors import RequestError
+from readers.contract.manifest import Manifest
 from readers.contract.pixel_sums import Pixels
 
 Weighting = Literal["inverse", "median", "enet"]
 WEIGHTINGS: tuple[Weighting, ...] = ("inverse", "median", "enet")
+
+
+def training_pixels(manifest: Manifest) -> Pixels | None:
+    """Return the sums of the training split, which images of every split are normalised by; None if it is not clear
+    which split that is.
+
+    It is the only split, or else the one named "train", or else the only one whose name begins with "train".
+    """
+    if len(manifest.splits) == 1:
+        return manifest.splits[0].pixels
+    named = [split for split in manifest.splits if split.name.lower().startswith("train")]
+    exact = [split for split in named if split.name.lower() == "train"]
+    chosen = exact or named
+    return chosen[0].pixels if len(chosen) == 1 else None
 
 
 def mean(pixels: Pixels) -> tuple[float, ...]:

@@ -122,6 +122,30 @@ def test_every_recipe_is_listed_tested_and_short() -> None:
         assert len(lines) < LINES, f"{name}: {len(lines)} lines of code"
 
 
+def opened_splits(tree: ast.AST) -> dict[str, str]:
+    """Return the split that each name of a program is opened with."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and "open_dataset" in ast.unparse(node.value):
+            targets = [target for given in node.targets for target in getattr(given, "elts", [given])]
+            known = re.findall(r"'(train|val)'", ast.unparse(node.value))
+            found.update(zip((ast.unparse(target).rpartition(".")[2] for target in targets), known, strict=False))
+    return found
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_a_recipe_normalises_by_the_training_split(name: str) -> None:
+    tree = ast.parse((RECIPES / f"{name}.py").read_text())
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    taken = [
+        ast.unparse(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in ("mean", "std") and id(node) not in called
+    ]
+    opened = opened_splits(tree)
+    assert [opened.get(data.rpartition(".")[2]) for data in taken] == ["train"] * len(taken), taken
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["albumentations_transform", "dali", "jax_numpy", "kornia_augment", "tv_tensors"])
 def test_a_model_learns(name: str, streets: Path, tmp_path: Path) -> None:

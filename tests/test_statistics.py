@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +21,10 @@ from numpy.typing import NDArray
 from packer.pixels.row_statistics import row_pixels
 from packer.shards.rows import _counted
 from readers import RequestError, SegDataset, open_dataset
-from readers.contract.manifest import Manifest
+from readers.contract.classes import ClassTable
+from readers.contract.manifest import Manifest, Split
 from readers.contract.pixel_sums import Pixels
-from readers.statistics import WEIGHTINGS, class_weights
+from readers.statistics import WEIGHTINGS, class_weights, training_pixels
 
 SMALL = Pixels((6, 2, 0), (2, 1, 0), (12, 4, 0), 4, (0, 0, 0), (0, 0, 0))
 """Two rows of 2x2 and 2x4 pixels: the first class is in both, the second in the smaller, the third in none."""
@@ -131,7 +134,49 @@ def test_the_command_counts_native_sizes(native: Path) -> None:
         assert facts["sizes"] == sizes
 
 
-def test_batches_are_normalised_by_their_split(raw_folder: RawFolder, tmp_path: Path) -> None:
+@pytest.mark.parametrize("split", ["train", "val", "all"])
+def test_batches_of_every_split_are_normalised_by_the_training_split(
+    split: str, raw_folder: RawFolder, tmp_path: Path
+) -> None:
+    out = pack(raw_folder.path, tmp_path / "out")
+    train, dataset = open_dataset(out, "train"), open_dataset(out, split)
+    (expected,) = dataset.loader(100).to("cpu", normalize=(train.mean, train.std))
+    (found,) = dataset.loader(100).to("cpu", normalize=True)
+    assert torch.equal(found[0], expected[0])
+    assert open_dataset(out, "val").mean != train.mean
+    (own,) = dataset.loader(100).to("cpu", normalize=(dataset.mean, dataset.std))
+    assert torch.equal(own[0], expected[0]) == (split == "train")
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (("all",), 0),
+        (("fold",), 0),
+        (("val", "train"), 1),
+        (("Train", "trainval", "val"), 0),
+        (("val", "training"), 1),
+        (("train2017", "val2017"), 0),
+        (("a", "b"), None),
+        (("train_1", "train_2"), None),
+    ],
+)
+def test_the_training_split_is_found_by_its_name(names: tuple[str, ...], chosen: int | None) -> None:
+    splits = tuple(Split(name, 1, 1, 0, replace(SMALL, ignored=n)) for n, name in enumerate(names))
+    found = training_pixels(Manifest(1, "", "npy", (), ClassTable(()), splits, 0, ""))
+    assert found == (None if chosen is None else splits[chosen].pixels)
+
+
+def test_without_a_training_split_normalize_must_be_said(raw_folder: RawFolder, tmp_path: Path) -> None:
+    raw = Path(shutil.copytree(raw_folder.path, tmp_path / "raw"))
+    (raw / "train").rename(raw / "test")
+    dataset = open_dataset(pack(raw, tmp_path / "out"), "val")
+    with pytest.raises(RequestError, match=r"no split \"train\".*normalize=\(train.mean, train.std\)"):
+        dataset.loader(2).to("cpu", normalize=True)
+    dataset.loader(2).to("cpu", normalize=(dataset.mean, dataset.std))
+
+
+def test_batches_of_the_training_split_are_centred(raw_folder: RawFolder, tmp_path: Path) -> None:
     dataset = open_dataset(pack(raw_folder.path, tmp_path / "out"), "train")
     images = torch.cat([images for images, _ in dataset.loader(8).to("cpu", normalize=True)]).double()
     assert images.mean((0, 2, 3)).tolist() == pytest.approx([0, 0, 0], abs=1e-5)

@@ -22,7 +22,7 @@ def confusion(model: torch.nn.Module, pack: str, device: str) -> torch.Tensor:
     classes = len(val.classes)
     counts = torch.zeros(classes**2, dtype=torch.long, device=device)
     loader = val.loader(4, rank=RANK, world_size=WORLD)  # neither drop_last nor pad: each row comes once
-    for images, labels in loader.to(device, normalize=(val.mean, val.std), label_dtype=torch.long):
+    for images, labels in loader.to(device, normalize=True, label_dtype=torch.long):
         found = model.eval()(images).argmax(1)
         known = labels < classes  # ignored pixels have a number above all classes
         counts += torch.bincount(labels[known] * classes + found[known], minlength=classes**2)

@@ -26,8 +26,7 @@ class PackData(LightningDataModule):
 
     def val_dataloader(self) -> DeviceBatches:
         loader = self.val.loader(3, rank=self.trainer.global_rank, world_size=self.trainer.world_size)  # each row once
-        mean_std = self.train.mean, self.train.std
-        return loader.to(self.trainer.strategy.root_device, normalize=mean_std, label_dtype=torch.long)
+        return loader.to(self.trainer.strategy.root_device, normalize=True, label_dtype=torch.long)  # as in training
 
 
 class Model(LightningModule):
