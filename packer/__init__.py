@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from packer.errors import (
     BusyError,
     EngineError,
+    FindingsError,
     InputError,
     PackError,
     PinnedError,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BusyError",
     "EngineError",
+    "FindingsError",
     "InputError",
     "PackError",
     "PinnedError",

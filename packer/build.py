@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from packer.config.config import Settings
 from packer.config.effective import effective, from_python
 from packer.config.last_build import keep_settings
-from packer.data_checks import HashedImage, LikelyMistakes, find_mistakes
+from packer.data_checks import NEAR_LEAKAGE, VOID_CLASS, Findings, HashedImage, LabelCounts, find_mistakes
 from packer.errors import PackError, RejectedError, TargetError, TooManyRejectsError
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
@@ -25,6 +25,7 @@ from packer.publish.target import check_target, is_ours, make_target, prepare_ta
 from packer.runtime import Stages
 from packer.workers import Engine, build_shards, open_engine
 from readers.contract.manifest import Manifest
+from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import Receipt
 from readers.contract.tiles import picture_of
 
@@ -49,7 +50,7 @@ class Summary:
     """Files without a partner that were skipped."""
     rejects: tuple[tuple[str, str, str], ...]
     """Split, key and reason of each rejected pair."""
-    findings: LikelyMistakes
+    findings: Findings
     stages: Mapping[str, float]
     """Seconds of each step, planning included."""
 
@@ -120,10 +121,11 @@ def build(plan: Plan, advance: Advance, engine: Engine) -> Summary:
         with stages.stage("build"):
             receipts = _build_shards(plan, advance, engine)
         rows, rejects = _judge(plan, receipts)
+        with stages.stage("look back"):
+            findings = _find(plan, receipts)
+            findings.check(plan.request.fail_on)
         with stages.stage("publish"):
             manifest = commit(out, plan.recipe, receipts)
-    with stages.stage("look back"):
-        findings = _find(plan, manifest, receipts)
     return Summary(
         manifest=manifest,
         pairs=plan.pairs,
@@ -166,15 +168,21 @@ def _judge(plan: Plan, receipts: Sequence[Receipt]) -> tuple[int, tuple[tuple[st
     return rows, rejects
 
 
-def _find(plan: Plan, manifest: Manifest, receipts: Sequence[Receipt]) -> LikelyMistakes:
+def _find(plan: Plan, receipts: Sequence[Receipt]) -> Findings:
     """Likely mistakes in the data, from the fingerprints and counts in the receipts."""
-    counts = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
+    request, classes = plan.request, plan.recipe.classes
+    pixels: dict[str, Pixels] = {}
+    for receipt in receipts:
+        pixels[receipt.split] = pixels.get(receipt.split, Pixels.none(len(classes))) + receipt.pixels
+    known = plan.current is not None and plan.current.classes == classes and VOID_CLASS not in request.fail_on
+    labels = LabelCounts(classes.names, pixels, known)
     rows = [
         HashedImage(receipt.split, key, look)
         for receipt in receipts
         for key, look in zip(receipt.keys, receipt.looks, strict=True)
     ]
-    return find_mistakes(rows, plan.sizes, counts, manifest.pixels.ignored, plan.request.near_duplicates)
+    near = request.near_duplicates or NEAR_LEAKAGE in request.fail_on
+    return find_mistakes(rows, plan.sizes, labels, near, request.accept)
 
 
 def _bad_pairs(receipts: Sequence[Receipt]) -> tuple[tuple[str, str, str], ...]:

@@ -4,15 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.errors import first_of
+from packer.errors import FindingsError, first_of
 from packer.pixels.row_statistics import FLAT
+from readers.contract.pixel_sums import Pixels
 from readers.contract.tiles import Size
+
+LEAKAGE, NEAR_LEAKAGE, DUPLICATES = "leakage", "near-leakage", "duplicates"
+ONE_COLOUR, EXTREME_SHAPE_KIND, IGNORED_PIXELS = "one-colour", "extreme-shape", "ignored-pixels"
+ABSENT_CLASS, ABSENT_IN_SPLIT, VOID_CLASS = "absent-class", "absent-in-split", "void-class"
+KINDS = {
+    LEAKAGE: "the same image in more than one split",
+    NEAR_LEAKAGE: "nearly the same image in two splits",
+    DUPLICATES: "the same image more than once in a split",
+    ONE_COLOUR: "images of one colour",
+    EXTREME_SHAPE_KIND: "extreme shapes",
+    ABSENT_CLASS: "classes that never occur",
+    ABSENT_IN_SPLIT: "classes that a split lacks",
+    VOID_CLASS: "stored as classes of their own, which --ignore NAME would leave out",
+    IGNORED_PIXELS: "many label pixels are ignored",
+}
+"""The kinds of findings, the worst first, and what they are in words."""
+VOID_NAMES = frozenset(("void", "unlabeled", "unlabelled", "ignore", "ignored", "undefined", "unannotated"))
+BACKGROUND = "background"
+"""A background next to a single class is needed; next to several classes it may be meant to be ignored."""
+MOST_FAILING = 20
 
 EXTREME_SHAPE = 4
 """A picture at least this many times as wide as high, or as high as wide, is reported."""
@@ -38,77 +58,134 @@ class HashedImage:
 
 
 @dataclass(frozen=True)
-class LikelyMistakes:
-    """Names of images, such as `train/street_01`; a group holds images that are the same."""
+class Finding:
+    """A likely mistake. `pairs` are names such as `train/street_01`."""
 
-    across_splits: tuple[tuple[str, ...], ...]
-    within_split: tuple[tuple[str, ...], ...]
-    near: tuple[tuple[str, str], ...]
-    one_colour: tuple[str, ...]
-    extreme_shapes: tuple[str, ...]
-    absent_classes: tuple[str, ...]
-    ignored_share: float
+    kind: str
+    name: str
+    """The name for the option --accept: pairs joined by =, a class, or split/class."""
+    pairs: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "duplicates_across_splits": [list(group) for group in self.across_splits],
-            "duplicates_within_a_split": [list(group) for group in self.within_split],
-            "near_duplicates_across_splits": [list(two) for two in self.near],
-            "one_colour_images": list(self.one_colour),
-            "extreme_shapes": list(self.extreme_shapes),
-            "classes_that_never_occur": list(self.absent_classes),
-            "ignored_share": round(self.ignored_share, 6),
-        }
+    @property
+    def accept(self) -> str:
+        """The text that accepts this finding and no other."""
+        return f"{self.kind}:{self.name}" if self.name else self.kind
+
+    def text(self, most: int) -> str:
+        """Return a short text: of a long group only the first names."""
+        if self.kind == ABSENT_IN_SPLIT:
+            return f"{self.classes[0]} in {self.splits[0]}"
+        separator = " ~ " if self.kind == NEAR_LEAKAGE else " = "
+        return separator.join(first_of(self.pairs, most)) or self.name
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All likely mistakes of a data set, and what the user has accepted: kinds, or single findings as KIND:NAME."""
+
+    found: tuple[Finding, ...]
+    ignored_share: float = 0.0
+    accepted: frozenset[str] = frozenset()
+
+    def is_accepted(self, finding: Finding) -> bool:
+        return not self.accepted.isdisjoint((finding.kind, finding.accept))
+
+    def of(self, kind: str) -> list[Finding]:
+        """Return the findings of a kind that are not accepted."""
+        return [finding for finding in self.found if finding.kind == kind and not self.is_accepted(finding)]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "kind": finding.kind,
+                "pairs": list(finding.pairs),
+                "splits": list(finding.splits),
+                "classes": list(finding.classes),
+                "accept": finding.accept,
+                "accepted": self.is_accepted(finding),
+            }
+            for finding in self.found
+        ]
 
     def lines(self, most: int = 5) -> Iterator[str]:
-        """Yield a line for each kind of mistake that was found, the worst first."""
-        groups = [_joined(group, most) for group in self.across_splits]
-        yield from _line("the same image in more than one split", groups, most)
-        yield from _line("nearly the same image in two splits", [f"{a} ~ {b}" for a, b in self.near], most)
-        groups = [_joined(group, most) for group in self.within_split]
-        yield from _line("the same image more than once in a split", groups, most)
-        yield from _line("images of one colour", self.one_colour, most)
-        yield from _line("extreme shapes", self.extreme_shapes, most)
-        yield from _line("classes that never occur", self.absent_classes, most)
-        if self.ignored_share > MOST_IGNORED:
-            yield f"{100 * self.ignored_share:.1f} % of the label pixels are ignored"
+        """Yield a line for each kind of mistake that was found and not accepted, the worst first."""
+        for kind, what in KINDS.items():
+            found = self.of(kind)
+            if kind == IGNORED_PIXELS and found:
+                yield f"{100 * self.ignored_share:.1f} % of the label pixels are ignored"
+            elif found:
+                yield f"{what} ({len(found)}): {', '.join(first_of(found, most, show=lambda item: item.text(most)))}"
+
+    def check(self, kinds: Sequence[str]) -> None:
+        """Raise FindingsError if there is a finding of these kinds that is not accepted."""
+        failing = [finding.accept for kind in kinds for finding in self.of(kind)]
+        if failing:
+            raise FindingsError(
+                f"{len(failing)} findings of --fail-on {','.join(kinds)} (nothing was published); fix the data, or "
+                "accept them with --accept, or in the configuration: accept = [...]",
+                first_of(failing, MOST_FAILING),
+            )
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """The label pixels of each class in each split. `known`: an earlier generation has the same classes."""
+
+    names: tuple[str, ...]
+    splits: Mapping[str, Pixels]
+    known: bool = False
 
 
 def find_mistakes(
     images: Sequence[HashedImage],
     sizes: Iterable[Size],
-    classes: Mapping[str, int] = MappingProxyType({}),
-    ignored: int = 0,
+    labels: LabelCounts | None = None,
     near: bool = False,
-) -> LikelyMistakes:
-    """Check all images of a data set together. `classes` holds the label pixels of each class, if they were counted."""
-    flat = tuple(image.name for image in images if image.hash.endswith(FLAT))
+    accepted: Iterable[str] = (),
+) -> Findings:
+    """Check all images of a data set together, and its labels, if they were counted."""
     textured = [image for image in images if not image.hash.endswith(FLAT)]
-    groups = list(_same(textured))
-    total = sum(classes.values()) + ignored
-    return LikelyMistakes(
-        across_splits=tuple(_names(group) for group in groups if len({image.split for image in group}) > 1),
-        within_split=tuple(_names(group) for group in groups if len({image.split for image in group}) == 1),
-        near=tuple(_near(textured)) if near else (),
-        one_colour=flat,
-        extreme_shapes=tuple(f"{h}x{w}" for h, w in sorted(sizes) if max(h, w) >= EXTREME_SHAPE * min(h, w)),
-        absent_classes=tuple(name for name, count in classes.items() if not count and total),
-        ignored_share=ignored / total if total else 0.0,
-    )
+    shapes = [f"{h}x{w}" for h, w in sorted(sizes) if max(h, w) >= EXTREME_SHAPE * min(h, w)]
+    ignored, total = _ignored(labels)
+    found = [
+        *(
+            _of_images(LEAKAGE if len({image.split for image in group}) > 1 else DUPLICATES, group)
+            for group in _same(textured)
+        ),
+        *(_of_images(NEAR_LEAKAGE, pair) for pair in (_near(textured) if near else ())),
+        *(_of_images(ONE_COLOUR, [image]) for image in images if image.hash.endswith(FLAT)),
+        *(Finding(EXTREME_SHAPE_KIND, shape) for shape in shapes),
+        *(_of_labels(labels) if labels and total else ()),
+        *([Finding(IGNORED_PIXELS, "")] if total and ignored / total > MOST_IGNORED else []),
+    ]
+    return Findings(tuple(found), ignored / total if total else 0.0, frozenset(accepted))
 
 
-def _line(what: str, names: Sequence[str], most: int) -> Iterator[str]:
-    if names:
-        yield f"{what} ({len(names)}): {', '.join(first_of(names, most))}"
+def _of_images(kind: str, group: Sequence[HashedImage]) -> Finding:
+    names = tuple(image.name for image in group)
+    return Finding(kind, "=".join(names), names, tuple(dict.fromkeys(image.split for image in group)))
 
 
-def _joined(group: Sequence[str], most: int) -> str:
-    """Return `train/a = val/b`; of a long group only the first names."""
-    return " = ".join(first_of(group, most))
+def _ignored(labels: LabelCounts | None) -> tuple[int, int]:
+    """Return the number of ignored label pixels, and of all of them."""
+    splits = labels.splits.values() if labels else ()
+    return sum(pixels.ignored for pixels in splits), sum(pixels.count for pixels in splits)
 
 
-def _names(group: Iterable[HashedImage]) -> tuple[str, ...]:
-    return tuple(image.name for image in group)
+def _of_labels(labels: LabelCounts) -> Iterator[Finding]:
+    """Yield the classes that do not occur, everywhere or in one split, and those that are likely not to be learnt."""
+    for index, name in enumerate(labels.names):
+        lacking = [split for split, pixels in labels.splits.items() if pixels.count and not pixels.classes[index]]
+        if not any(pixels.classes[index] for pixels in labels.splits.values()):
+            yield Finding(ABSENT_CLASS, name, splits=tuple(labels.splits), classes=(name,))
+        else:
+            for split in lacking:
+                yield Finding(ABSENT_IN_SPLIT, f"{split}/{name}", splits=(split,), classes=(name,))
+        word = name.strip().lower()
+        if not labels.known and (word in VOID_NAMES or (word == BACKGROUND and len(labels.names) > 2)):
+            yield Finding(VOID_CLASS, name, classes=(name,))
 
 
 def _same(images: Sequence[HashedImage]) -> Iterator[list[HashedImage]]:
@@ -121,7 +198,7 @@ def _same(images: Sequence[HashedImage]) -> Iterator[list[HashedImage]]:
             yield [images[index] for index in group]
 
 
-def _near(images: Sequence[HashedImage]) -> list[tuple[str, str]]:
+def _near(images: Sequence[HashedImage]) -> list[tuple[HashedImage, HashedImage]]:
     """Return pairs across splits whose hashes differ in few bits. One of the four parts of 16 bits is then equal."""
     hashes = np.array([int(image.hash[8:], 16) for image in images], np.uint64)
     found: set[tuple[int, int]] = set()
@@ -133,7 +210,7 @@ def _near(images: Sequence[HashedImage]) -> list[tuple[str, str]]:
             if 1 < len(group) <= MOST_TOGETHER:
                 found |= _close(hashes, group)
     return [
-        (images[a].name, images[b].name)
+        (images[a], images[b])
         for a, b in sorted(found)
         if images[a].split != images[b].split and images[a].hash != images[b].hash
     ]

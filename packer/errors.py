@@ -7,6 +7,7 @@ PackError                 exit code
 ├── BusyError            75   somebody else is changing the pack
 ├── PinnedError           5   the pack is pinned to its current generation
 ├── EngineError           1   a worker process died, or was told what makes no sense
+├── FindingsError         6   the data has likely mistakes of --fail-on
 ├── RejectedError         1   pairs are bad and --on-bad is fail
 └── TooManyRejectsError   3   more pairs are bad than --max-bad allows
 
@@ -64,6 +65,12 @@ class EngineError(PackError):
 
 class RejectedError(InputError):
     """Pairs are bad and --on-bad is fail."""
+
+
+class FindingsError(InputError):
+    """The data has likely mistakes of a kind that --fail-on names."""
+
+    exit_code = 6
 
 
 class TooManyRejectsError(InputError):

@@ -9,24 +9,31 @@ from typing import Any
 
 import cv2
 import numpy as np
+import pytest
 from conftest import COLOURS, RawFolder, make_raw, run, scene, write_png
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packer.data_checks import NEAR_BITS, HashedImage, find_mistakes
+from packer import FindingsError, build_pack
+from packer.data_checks import NEAR_BITS, HashedImage, LabelCounts, find_mistakes
 from packer.pixels.row_statistics import image_hash
+from readers.contract.pixel_sums import Pixels
 
 
-def built(raw: RawFolder, out: Path, *options: str) -> tuple[dict[str, Any], str]:
+def built(raw: RawFolder, out: Path, *options: str) -> tuple[list[dict[str, Any]], str]:
     result = run("build", "--json", "--quiet", *options, raw.path, out)
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)["findings"], result.stderr
 
 
+def pairs_of(findings: list[dict[str, Any]], kind: str) -> list[list[str]]:
+    return [finding["pairs"] for finding in findings if finding["kind"] == kind]
+
+
 def test_a_clean_folder_has_no_findings(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 6, "val": 3})
     findings, words = built(raw, tmp_path / "out", "--near-duplicates")
-    assert not any(findings.values())
+    assert findings == []
     assert "finding" not in words
 
 
@@ -39,8 +46,15 @@ def test_the_same_pixels_in_two_splits_are_found_though_the_files_differ(tmp_pat
     assert source.read_bytes() != copy.read_bytes()
     shutil.copy(raw.path / "train/images/street_000.png", raw.path / "train/images/street_005.png")
     findings, words = built(raw, tmp_path / "out")
-    assert findings["duplicates_across_splits"] == [["train/street_002", "val/street_001"]]
-    assert findings["duplicates_within_a_split"] == [["train/street_000", "train/street_005"]]
+    assert pairs_of(findings, "duplicates") == [["train/street_000", "train/street_005"]]
+    assert findings[0] == {
+        "kind": "leakage",
+        "pairs": ["train/street_002", "val/street_001"],
+        "splits": ["train", "val"],
+        "classes": [],
+        "accept": "leakage:train/street_002=val/street_001",
+        "accepted": False,
+    }
     assert "finding   the same image in more than one split (1): train/street_002 = val/street_001" in words
 
 
@@ -50,8 +64,10 @@ def test_nearly_the_same_is_found_when_asked(tmp_path: Path) -> None:
     write_png(raw.path / "train/images/street_004.png", pixels)
     write_png(raw.path / "val/images/street_000.png", np.asarray(np.clip(pixels.astype(int) + 2, 0, 255), np.uint8))
     findings, _ = built(raw, tmp_path / "out", "--near-duplicates")
-    assert findings["near_duplicates_across_splits"] == [["train/street_004", "val/street_000"]]
-    assert built(raw, tmp_path / "out")[0]["near_duplicates_across_splits"] == []
+    assert pairs_of(findings, "near-leakage") == [["train/street_004", "val/street_000"]]
+    assert pairs_of(built(raw, tmp_path / "out")[0], "near-leakage") == []
+    failed = run("build", "--quiet", "--fail-on", "near-leakage", raw.path, tmp_path / "out")
+    assert failed.exit_code == 6, "--fail-on near-leakage searches for them"
 
 
 def test_one_colour_absent_classes_and_many_ignored_pixels_are_reported(tmp_path: Path) -> None:
@@ -62,10 +78,9 @@ def test_one_colour_absent_classes_and_many_ignored_pixels_are_reported(tmp_path
         label[0, 0] = COLOURS[2]
         write_png(raw.path / f"train/masks/street_{number:03d}.png", label)
     findings, words = built(raw, tmp_path / "out", "--ignore", "sky")
-    assert findings["one_colour_images"] == ["train/street_001"]
-    assert findings["classes_that_never_occur"] == ["road", "person"]
-    assert findings["extreme_shapes"] == ["10x60"]
-    assert findings["ignored_share"] == round(599 / 600, 6)
+    assert pairs_of(findings, "one-colour") == [["train/street_001"]]
+    accept = ["absent-class:road", "absent-class:person", "extreme-shape:10x60", "ignored-pixels"]
+    assert set(accept) < {finding["accept"] for finding in findings}
     assert "99.8 % of the label pixels are ignored" in words
 
 
@@ -82,7 +97,7 @@ def test_near_duplicates_differ_in_few_bits_by_brute_force(hashes: list[int], da
         for b in range(a + 1, len(images))
         if a % 2 != b % 2 and (hashes[a] ^ hashes[b]).bit_count() <= NEAR_BITS
     }
-    assert set(find_mistakes(images, [], near=True).near) == wanted
+    assert {finding.pairs for finding in find_mistakes(images, [], near=True).of("near-leakage")} == wanted
 
 
 def test_the_hash_marks_images_of_one_colour() -> None:
@@ -90,4 +105,64 @@ def test_the_hash_marks_images_of_one_colour() -> None:
     assert image_hash(255, flat) == "000000ffflat"
     flat[4, 4, 1] = 4
     assert len(image_hash(255, flat)) == 24
-    assert find_mistakes([], [], near=True).to_json()["near_duplicates_across_splits"] == []
+    assert find_mistakes([], [], near=True).to_json() == []
+
+
+@pytest.fixture
+def leaking(tmp_path: Path) -> RawFolder:
+    """The same image in two splits, and a class that occurs in train only."""
+    raw = make_raw(tmp_path / "raw", {"train": 6, "val": 2})
+    shutil.copy(raw.path / "train/images/street_002.png", raw.path / "val/images/street_001.png")
+    for number in range(2):
+        label = cv2.imread(str(raw.path / f"val/masks/street_00{number}.png"))
+        assert label is not None
+        label[(label == COLOURS[3][::-1]).all(axis=2)] = COLOURS[0][::-1]
+        cv2.imwrite(str(raw.path / f"val/masks/street_00{number}.png"), label)
+    return raw
+
+
+def test_a_class_that_one_split_lacks_is_reported(leaking: RawFolder, tmp_path: Path) -> None:
+    findings, words = built(leaking, tmp_path / "out")
+    lacking = [finding for finding in findings if finding["kind"] == "absent-in-split"]
+    assert [(finding["accept"], finding["splits"], finding["classes"]) for finding in lacking] == [
+        ("absent-in-split:val/person", ["val"], ["person"])
+    ]
+    assert "finding   classes that a split lacks (1): person in val" in words
+
+
+def test_findings_fail_a_night_until_they_are_accepted(leaking: RawFolder, tmp_path: Path) -> None:
+    out, config, metrics = tmp_path / "out", tmp_path / "night.toml", tmp_path / "packer.prom"
+    leak = "leakage:train/street_002=val/street_001"
+    options = ("--fail-on", "leakage,absent-in-split")
+    failed = run("build", "--quiet", "--metrics-file", metrics, *options, leaking.path, out)
+    assert failed.exit_code == 6
+    assert "2 findings of --fail-on leakage,absent-in-split (nothing was published)" in failed.stderr
+    assert f"  {leak}\n  absent-in-split:val/person\n" in failed.stderr
+    assert "packer_exit_code 6\n" in metrics.read_text()
+    assert not (out / "manifest.json").exists()
+    config.write_text(f'fail-on = "leakage,absent-in-split"\naccept = ["{leak}"]\n')
+    assert run("build", "--quiet", "--config", config, leaking.path, out).exit_code == 6
+    findings, words = built(leaking, out, "--config", str(config), "--accept", leak, "--accept", "absent-in-split")
+    assert [finding["accepted"] for finding in findings] == [True, True]
+    assert "finding" not in words
+    assert run("repair", "--quiet", out, leaking.path).exit_code == 0
+    with pytest.raises(FindingsError) as error:
+        build_pack(leaking.path, tmp_path / "other", fail_on=["leakage"], accept=["leakage:train/street_002"])
+    assert error.value.problems == (leak,)
+    assert run("build", "--fail-on", "leek", leaking.path, out).exit_code == 2
+    assert run("build", "--accept", "leek:x", leaking.path, out).exit_code == 2
+
+
+def test_a_class_called_void_is_pointed_out_once(tmp_path: Path) -> None:
+    raw, out = make_raw(tmp_path / "raw", {"train": 3}), tmp_path / "out"
+    table = raw.path / "class_dict.csv"
+    table.write_text(table.read_text().replace("sky", "Unlabeled").replace("road", "background"))
+    _, words = built(raw, out)
+    assert "(2): Unlabeled, background" in words
+    assert "Unlabeled" not in built(raw, out)[1], "the classes are those of the generation before"
+    assert run("build", "--quiet", "--fail-on", "void-class", raw.path, out).exit_code == 6
+    assert "Unlabeled" not in built(raw, out, "--ignore", "Unlabeled")[1]
+    table.write_text(table.read_text().replace("car", "vehicle"))
+    assert "Unlabeled, background" in built(raw, out)[1], "the classes have changed"
+    two = LabelCounts(("background", "crack"), {"all": Pixels((1, 1), (1, 1), (1, 1), 0, (0, 0, 0), (0, 0, 0))})
+    assert find_mistakes([], [], two).to_json() == [], "a background is needed next to a single class"

@@ -58,6 +58,7 @@ NOT_GIVEN: Any = {"unknown": None, "ignore": None}
 ERRORS = {
     "BusyError",
     "EngineError",
+    "FindingsError",
     "InputError",
     "PackError",
     "PinnedError",

@@ -97,7 +97,7 @@ def main() -> None:
     \b
     Exit codes:
       0 done   1 failed   2 wrong usage   3 more bad pairs than --max-bad   4 damaged data
-      5 OUT is pinned
+      5 OUT is pinned   6 findings of --fail-on
       75 another process is changing OUT
       130 interrupted   143 terminated   129 hung up
     """

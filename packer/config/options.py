@@ -7,7 +7,24 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, TypedDict
 
-from packer.config.values import BYTES, CLASSES, FILE, FLAG, LIMIT, PATH, RANGE, SHARES, SIZE, Kind, choice, text, whole
+from packer.config.values import (
+    ACCEPTED,
+    BYTES,
+    CLASSES,
+    FILE,
+    FINDING_KINDS,
+    FLAG,
+    LIMIT,
+    PATH,
+    RANGE,
+    SHARES,
+    SIZE,
+    Kind,
+    choice,
+    text,
+    whole,
+)
+from packer.data_checks import KINDS
 from packer.decoding.rules import ALPHAS, MOST_PIXELS
 from packer.pixels.label_codec import AUTO, CODECS, DIVISORS, UNKNOWNS
 from packer.pixels.resize import EDGES, FITS, INTERPOLATIONS
@@ -176,6 +193,17 @@ BAD_PAIRS = (
     Option("on-bad", choice(("fail", "skip")), "What to do with a pair that cannot be packed.", "fail"),
     Option("max-bad", LIMIT, "With --on-bad skip: publish nothing if more pairs are bad (exit 3). Default: no limit."),
     Option("near-duplicates", FLAG, "Also search for images that are nearly the same in different splits."),
+    Option(
+        "fail-on",
+        FINDING_KINDS,
+        "Publish nothing if there are findings of these kinds (exit 6): " + ", ".join(KINDS) + ".",
+    ),
+    Option(
+        "accept",
+        ACCEPTED,
+        "Findings to accept: a kind, or one finding as --json and --fail-on print it. Repeatable.",
+        several=True,
+    ),
 )
 
 RUNNING = (
@@ -253,6 +281,8 @@ class BuildOptions(TypedDict, total=False):
     on_bad: str
     max_bad: int | float | str
     near_duplicates: bool
+    fail_on: str | Sequence[str]
+    accept: Sequence[str]
     workers: int
     task_timeout: int
     trust: str

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from packer.data_checks import KINDS
 from packer.errors import UsageError
 from packer.pairs.split_by_hash import Shares
 from packer.pixels.resize import NATIVE
@@ -136,6 +137,29 @@ def parse_classes(value: object) -> str | ClassTable:
     return value if isinstance(value, ClassTable) else str(value)
 
 
+def parse_kinds(value: object) -> tuple[str, ...]:
+    """`leakage,absent-class` are kinds of findings."""
+    kinds = tuple(word.strip() for word in format_kinds(value).split(","))
+    for kind in kinds:
+        _check_kind(kind)
+    return kinds
+
+
+def format_kinds(value: Any) -> str:
+    return value if isinstance(value, str) else ",".join(value)
+
+
+def parse_accept(value: object) -> str:
+    """`leakage:train/a=val/b` is one finding; `leakage` is every finding of this kind."""
+    _check_kind(str(value).partition(":")[0])
+    return str(value)
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise ValueError(f"{kind!r}: expected a kind of finding: {', '.join(KINDS)}")
+
+
 SIZE = Kind("HxW|native", parse_size, format_size)
 RANGE = Kind("LOW,HIGH", parse_range, format_range)
 BYTES = Kind("BYTES", parse_bytes)
@@ -144,4 +168,6 @@ SHARES = Kind("PERCENTS", parse_shares, format_shares)
 CLASSES = Kind("FILE|N|A-B|A,B", parse_classes, is_path=True)
 PATH = Kind("PATH", Path, os.fspath, is_path=True)
 FILE = Kind("FILE", Path, os.fspath, is_path=True)
+FINDING_KINDS = Kind("KIND,KIND", parse_kinds, format_kinds)
+ACCEPTED = Kind("KIND:NAME", parse_accept)
 FLAG = Kind("", parse_flag)

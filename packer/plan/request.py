@@ -64,6 +64,8 @@ class Request:
     palettes_differ: bool = False
     limits: Limits = Limits()
     near_duplicates: bool = False
+    fail_on: tuple[str, ...] = ()
+    accept: tuple[str, ...] = ()
     workers: int = 1
     task_timeout: int = TASK_TIMEOUT
     trust: str = MTIME

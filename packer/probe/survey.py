@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from packer.data_checks import HashedImage, LikelyMistakes, find_mistakes
+from packer.data_checks import Findings, HashedImage, find_mistakes
 from packer.decoding.header import Header
 from packer.decoding.pair_headers import check_same_size, read_pair_headers
 from packer.errors import BadPair
@@ -60,7 +60,7 @@ class Survey:
     bad: tuple[str, ...]
     copies: tuple[tuple[str, ...], ...]
     """Groups of images whose files have the same bytes, as `split/key`."""
-    findings: LikelyMistakes
+    findings: Findings
     """Likely mistakes among the images of the sample."""
 
 
