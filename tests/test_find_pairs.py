@@ -234,6 +234,27 @@ def test_a_target_inside_the_raw_folder_but_outside_of_the_layout_is_fine(tmp_pa
     assert len(find_pairs(tmp_path, leave_out=tmp_path / out).pairs) == 1
 
 
+@pytest.mark.parametrize("suffix", [".*", ".p*", ".*g", "*"])
+def test_a_star_may_stand_for_the_suffix(tmp_path: Path, suffix: str) -> None:
+    touch(tmp_path, "i/a.png", "i/b.c.PNG", "l/a.png", "l/b.c.png")
+    (tmp_path / "i/notes.pg").touch()
+    rows = keys(tmp_path, image="i/{key}" + suffix, label="l/{key}.*")
+    assert [row[1:] for row in rows] == [("a", "i/a.png", "l/a.png"), ("b.c", "i/b.c.PNG", "l/b.c.png")]
+
+
+@pytest.mark.parametrize(
+    "templates", [(None, None), ("images/{key}.*", "labels/{key}.png"), ("images/{key}.jpg", "labels/{key}*")]
+)
+def test_a_partner_that_cannot_be_packed_is_named(tmp_path: Path, templates: tuple[str | None, str | None]) -> None:
+    touch(tmp_path, "images/a.png", "labels/a.png", "images/c.jpg", "labels/b.png")
+    for name in ("images/b.gif", "labels/c.GIF", "images/c.gif"):
+        (tmp_path / name).touch()
+    with pytest.raises(InputError) as refused:
+        find_pairs(tmp_path, PairingRules(*templates))
+    assert "labels/b.png: its image images/b.gif is of a file type that cannot be packed" in str(refused.value)
+    assert "images/c.jpg: its label labels/c.GIF is of a file type that cannot be packed" in str(refused.value)
+
+
 def test_links_that_lead_nowhere_stop_no_build(tmp_path: Path) -> None:
     touch(tmp_path, "images/a.png", "labels/a.png", "images/b.png")
     for name, target in (("images/self", "self"), ("labels/b.png", "b.png"), ("images/c", "a.png/x"), ("gone", "no")):

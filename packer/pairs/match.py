@@ -19,6 +19,8 @@ class Matches:
     images: dict[SplitKey, list[str]] = field(default_factory=dict)
     labels: dict[SplitKey, list[str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    unpackable: dict[tuple[str, SplitKey], str] = field(default_factory=dict)
+    """Pictures of types that cannot be packed, by `image` or `label` and the key that they would have."""
     others: int = 0
     """The number of pictures outside the folders of both templates."""
 
@@ -48,9 +50,16 @@ class Matches:
 
     def _orphans(self) -> Iterator[str]:
         for key in sorted(self.images.keys() - self.labels.keys()):
-            yield f"{self.images[key][0]}: has no label"
+            yield f"{self.images[key][0]}: {self._lack('label', key)}"
         for key in sorted(self.labels.keys() - self.images.keys()):
-            yield f"{self.labels[key][0]}: has no image"
+            yield f"{self.labels[key][0]}: {self._lack('image', key)}"
+
+    def _lack(self, what: str, key: SplitKey) -> str:
+        """Describe the missing partner of a file."""
+        path = self.unpackable.get((what, key))
+        if path is None:
+            return f"has no {what}"
+        return f"its {what} {path} is of a file type that cannot be packed; convert it to PNG"
 
 
 def match_files(files: Iterable[str], layout: Layout) -> Matches:
@@ -77,6 +86,10 @@ def match_files(files: Iterable[str], layout: Layout) -> Matches:
 def _match_neither(path: str, matches: Matches) -> None:
     """Report a picture in the folders of an exclusive layout; count all others."""
     layout, suffix = matches.layout, "." + path.rpartition(".")[2].lower()
+    if suffix in OTHER_PICTURES:
+        for what, template, number in (("image", layout.image, 0), ("label", layout.label, 1)):
+            if key := layout.keys(path[: -len(suffix)] + (template.suffix or ".png"))[number]:
+                matches.unpackable.setdefault((what, key), path)
     inside = layout.exclusive and composed(path).startswith((*layout.image.folders, *layout.label.folders))
     if inside and suffix in OTHER_PICTURES:
         matches.problems.append(f"{path}: this file type cannot be packed; convert it to PNG")

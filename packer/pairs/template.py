@@ -16,6 +16,7 @@ OTHER_PICTURES = (".gif", ".jp2", ".ppm", ".pgm", ".exr", ".heic", ".avif", ".jx
 
 SPLIT, KEY = "split", "key"
 _PART = re.compile(r"\{(?P<name>[A-Za-z_]\w*)(?::(?P<choices>[^{}]+))?\}|(?P<star>\*)|(?P<text>[^{}*]+|[{}])", re.ASCII)
+_STAR_IN_SUFFIX = re.compile(r"\.[^./{}]*\*[^./{}]*$")
 _ANY_PICTURE = "(?:" + "|".join(re.escape(suffix) for suffix in PICTURES) + ")"
 
 
@@ -25,7 +26,7 @@ class Template:
 
     `{key}` may contain slashes, `{split}` and all others may not. `{split:train|val}` is one of the choices. `*` is any
     text within a name. Captures take as much as they can, `*` as little. A template without the suffix of a picture
-    fits all of them. Capitals in the suffix and the form of accents do not matter.
+    fits all of them, and so does `.*`. Capitals in the suffix and the form of accents do not matter.
     """
 
     text: str
@@ -52,6 +53,12 @@ class Template:
         return tuple(start[: start.rfind("/") + 1] for start in starts)
 
     @property
+    def suffix(self) -> str:
+        """The suffix of a picture at the end of the template; empty if it fits several."""
+        text = self._plain
+        return next((text[-len(end) :] for end in (*PICTURES, *OTHER_PICTURES) if text.lower().endswith(end)), "")
+
+    @property
     def literal(self) -> int:
         """The number of fixed characters: the more there are, the more specific the template."""
         return sum(len(part["text"]) for part in _PART.finditer(self.text) if part["text"])
@@ -74,16 +81,25 @@ class Template:
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """The regular expression for composed paths."""
-        text = self._plain
-        suffix = next((end for end in (*PICTURES, *OTHER_PICTURES) if text.lower().endswith(end)), "")
-        pattern = "".join(_regex(part) for part in _PART.finditer(text[: len(text) - len(suffix)]))
-        pattern += f"(?i:{re.escape(suffix) or _ANY_PICTURE})"
+        text, starred = self._plain, _STAR_IN_SUFFIX.search(self._plain)
+        if starred:  # as in {key}.*
+            suffix = starred[0]
+            end = f"(?i:(?=[^/]*{_ANY_PICTURE}\\Z){_regex_of(suffix)})"
+        else:
+            suffix = self.suffix
+            end = f"(?i:{re.escape(suffix) or _ANY_PICTURE})"
+        pattern = _regex_of(text[: len(text) - len(suffix)]) + end
         return re.compile(pattern, re.DOTALL)  # a name may even contain a line break
 
 
 def composed(name: str) -> str:
     """Write each accented letter as one character (NFC). Archives made on a Mac have two for some."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+def _regex_of(text: str) -> str:
+    """Return the regular expression of a text with captures and stars."""
+    return "".join(map(_regex, _PART.finditer(text)))
 
 
 def _regex(part: re.Match[str]) -> str:
