@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import sys
 import threading
 from contextlib import suppress
 from functools import partial
@@ -39,6 +40,7 @@ def work(pipe: Connection, cells: Cells, pulse: Pulse) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
     faulthandler.disable()  # the parent reports a decoder's crash, in one line and without a core file
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    _mute_libraries()
     keep_memory()
     tasks = TaskRunner(heartbeat.at, lambda index: os._exit(OUT_OF_MEMORY), partial(pipe.send_bytes, WRITING.encode()))
     with suppress(EOFError, OSError):  # only the pipe raises these: the parent does not need this worker any more
@@ -46,6 +48,17 @@ def work(pipe: Connection, cells: Cells, pulse: Pulse) -> None:
         while True:
             text = pipe.recv_bytes().decode()
             pipe.send_bytes(tasks.run(text).encode())
+
+
+def _mute_libraries() -> None:
+    """Let only Python write to stderr. libpng and OpenCV print warnings there that name no file."""
+    with suppress(OSError):  # stderr is closed
+        sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for output in (1, 2):
+        os.dup2(nowhere, output)
+    if nowhere > 2:  # it is one of the two where these were closed
+        os.close(nowhere)
 
 
 def _live_with_parent(heartbeat: Heartbeat) -> None:
