@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import json
+import multiprocessing
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +23,11 @@ from drills.worker_crashes import drill
 from packer.errors import EngineError
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
-from packer.workers import build_shards, open_engine
+from packer.workers import build_shards, inspect_pairs, open_engine, process
 from packer.workers.heartbeat import Heartbeat, HeartbeatMonitor
 from packer.workers.inspect import InspectRequest
 from packer.workers.jobs import MOST_FAILURES, InspectJob, ShardJob
-from packer.workers.process import Worker
+from packer.workers.process import Worker, start_fork_server
 from packer.workers.supervisor import Supervisor
 from readers import open_dataset
 from readers.contract.manifest import SHARDS
@@ -328,13 +330,73 @@ def test_a_watch_counts_the_time_without_a_sign_of_life() -> None:
     assert [watch.silent(4), watch.silent(1)] == [0, 1]
 
 
+def kill_fork_server() -> None:
+    server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    os.kill(server, signal.SIGKILL)
+    os.waitid(os.P_PID, server, os.WEXITED | os.WNOWAIT)
+
+
+def test_the_fork_server_dies_while_a_worker_is_idle(raw: RawFolder, tmp_path: Path) -> None:
+    """The workers go on, also the idle one, and they are ended at the end although nobody reports their end."""
+
+    def hang(number: int, frame: object) -> None:
+        raise AssertionError("the engine waits for a worker that has nothing to say")
+
+    requests = [InspectRequest(f"train/masks/street_{number:03d}.png") for number in range(3)]
+    before = signal.signal(signal.SIGALRM, hang)
+    signal.setitimer(signal.ITIMER_REAL, HANG)
+    try:
+        with open_engine(workers=2, task_timeout=300) as engine:
+            assert isinstance(engine, Supervisor)
+            counts = inspect_pairs(requests, raw.path, engine)
+            engine._assign(2, 2)
+            while not all(worker.ready for worker in engine._pool):
+                for worker in engine._with_news():
+                    engine._attend(worker)
+            pool = list(engine._pool)
+            kill_fork_server()
+            multiprocessing.active_children()  # multiprocessing now believes that all workers have ended
+            assert inspect_pairs(requests[:1], raw.path, engine) == counts[:1]
+            assert engine._pool == pool
+            ended = [worker._process.pid for worker in pool]
+            assert inspect_pairs(requests, raw.path, engine) == counts
+        assert not any(Path(f"/proc/{number}/exe").exists() for number in ended)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_the_fork_server_dies_while_it_starts_a_worker(
+    raw: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, deaths = start_fork_server, ["once"]
+
+    def dies() -> None:
+        real()
+        if deaths:
+            deaths.pop()
+            kill_fork_server()
+            monkeypatch.setattr(forkserver, "ensure_running", lambda: None)
+            monkeypatch.setattr(forkserver._forkserver, "ensure_running", lambda: None)
+        else:
+            monkeypatch.undo()
+            real()
+
+    with open_engine(workers=1, task_timeout=300) as engine:
+        monkeypatch.setattr(process, "start_fork_server", dies)
+        request = InspectRequest("train/masks/street_000.png")
+        assert len(inspect_pairs([request], raw.path, engine)) == 1
+    assert not deaths
+
+
 @pytest.mark.parametrize(
-    ("kills", "hangs", "ooms", "pairs"), [(1, 1, 0, 12), pytest.param(8, 4, 4, 30, marks=pytest.mark.long)]
+    ("kills", "hangs", "ooms", "servers", "pairs"),
+    [(1, 1, 0, 1, 12), pytest.param(8, 4, 4, 8, 30, marks=pytest.mark.long)],
 )
 def test_workers_that_are_killed_or_stopped_at_any_time_cost_nothing_but_time(
-    kills: int, hangs: int, ooms: int, pairs: int
+    kills: int, hangs: int, ooms: int, servers: int, pairs: int
 ) -> None:
-    tallies = drill(kills, hangs, ooms, pairs, random.Random(5))
+    tallies = drill(kills, hangs, ooms, servers, pairs, random.Random(5))
     assert [line for tally in tallies.values() for line in tally.broken] == []
 
 

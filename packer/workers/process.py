@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import multiprocessing
+import os
 import signal
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
-from multiprocessing.connection import Connection
 from types import ModuleType
 from typing import Any
 
@@ -74,28 +74,31 @@ class Worker:
         self.job: Job[Any] | None = None
         self.ready = self.writing = False
         self.heartbeat = HeartbeatMonitor(cells, pulse)
-        self._pipe, theirs = context.Pipe()
+        self.pipe, theirs = context.Pipe()
+        """Has a message, or the end of the file when the process has ended. The sentinel of multiprocessing would also
+        be ready when the fork server has ended, while the worker lives on."""
+        self._ended = False
         self._process = context.Process(target=work, args=(theirs, cells, pulse), daemon=True)
-        with theirs, _without_main():
-            self._process.start()
-
-    @property
-    def wait_for(self) -> tuple[Connection, int]:
-        """What to wait on: a message, or the end of the process."""
-        return self._pipe, self._process.sentinel
+        try:
+            with theirs, _without_main():
+                self._process.start()
+        except (EOFError, ConnectionError) as error:  # the fork server has just ended
+            self.pipe.close()
+            raise WorkerCrashedError from error
 
     def give(self, job: Job[Any]) -> None:
         """Send the next task of a job."""
         self.job, self.ready = job, False
         self.heartbeat.restart()
         with suppress(OSError):  # a worker that crashed while idle: `receive` will report it
-            self._pipe.send_bytes(job.task().encode())
+            self.pipe.send_bytes(job.task().encode())
 
     def receive(self) -> str:
         """Return the worker's message: an answer, READY, or WRITING."""
         try:
-            text = self._pipe.recv_bytes().decode()
+            text = self.pipe.recv_bytes().decode()
         except (EOFError, OSError) as error:
+            self._ended = isinstance(error, (EOFError, ConnectionError))  # else it sent what is not a message
             raise WorkerCrashedError from error
         if text == NOT_PRELOADED:
             if _fork_server["started here"]:
@@ -106,16 +109,27 @@ class Worker:
         return text
 
     def kill(self) -> None:
-        self._process.kill()
+        """Send SIGKILL, also after the end of the fork server, when `Process.kill` takes the worker for ended."""
+        if not self._ended and self._process.pid is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(self._process.pid, signal.SIGKILL)
 
     def end(self) -> None:
         """Kill the process, whatever it does: published files are complete, and unpublished ones are removed."""
         self.kill()
+        self._wait_for_end()
         self._process.join()
-        self._pipe.close()
+        self.pipe.close()
         if self.job is not None and self.job.out is not None and self._process.pid is not None:
             for folder in (SHARDS, STAMPS):
                 remove_partials(self.job.out / folder, self._process.pid)
+
+    def _wait_for_end(self) -> None:
+        """Drop all messages until the process has closed its end of the pipe: it writes no more files."""
+        with suppress(ConnectionError):
+            while not self._ended:
+                self._ended = not os.read(self.pipe.fileno(), 1 << 16)
+        self._ended = True
 
     def cause(self) -> str:
         """Describe the crash, without details that differ between crashes of the same kind."""

@@ -68,14 +68,17 @@ class Supervisor:
         busy = sum(worker.job is not None for worker in self._pool)
         wanted = min(at_once - decoding, len(self._waiting))
         while len(self._pool) < min(busy + wanted, most):
-            with blocked_signals():
-                self._pool.append(Worker(self.workers))
+            try:
+                with blocked_signals():
+                    self._pool.append(Worker(self.workers))
+            except WorkerCrashedError:
+                self._failed_at_start()
         return busy > 0 or bool(self._waiting)
 
     def _with_news(self) -> list[Worker]:
         """Wait for a tick; return the workers that sent a message or ended."""
-        signs = wait([sign for worker in self._pool for sign in worker.wait_for], TICK)
-        return [worker for worker in self._pool if any(sign in signs for sign in worker.wait_for)]
+        ready = wait([worker.pipe for worker in self._pool], TICK)
+        return [worker for worker in self._pool if worker.pipe in ready]
 
     def _attend(self, worker: Worker) -> tuple[int, Any] | None:
         """Read a worker's message; return what `run` yields for it, if anything."""
@@ -115,11 +118,12 @@ class Supervisor:
             worker.job.crashed(indices, cause or worker.cause())
             self._waiting.appendleft(worker.job)
         elif not worker.ready:
-            self._crashed_at_start += 1
-            if self._crashed_at_start > MOST_FAILURES:
-                raise EngineError(
-                    "worker processes end as they start, perhaps because memory ran out; try fewer --workers"
-                )
+            self._failed_at_start()
+
+    def _failed_at_start(self) -> None:
+        self._crashed_at_start += 1
+        if self._crashed_at_start > MOST_FAILURES:
+            raise EngineError("worker processes end as they start, perhaps because memory ran out; try fewer --workers")
 
     def _end(self, workers: Sequence[Worker]) -> None:
         """End these workers, even if a first signal arrives now. At a second one they see that their parent is gone."""

@@ -66,8 +66,17 @@ def _read(path: Path) -> Process | None:
 def workers(build: subprocess.Popen[str]) -> list[int]:
     """Return the worker processes of a build. They are children of the fork server, a child of the build."""
     processes = session(build.pid)
-    servers = {process.number for process in processes if process.parent == build.pid}
-    return [process.number for process in processes if process.parent in servers and "forkserver" in process.command]
+    children = {process.number for process in processes if process.parent == build.pid}
+    return [process.number for process in processes if process.parent in children and "forkserver" in process.command]
+
+
+def servers(build: subprocess.Popen[str]) -> list[int]:
+    """Return the fork server of a build."""
+    return [
+        process.number
+        for process in session(build.pid)
+        if process.parent == build.pid and "forkserver" in process.command
+    ]
 
 
 def orphans(number: int, seconds: float) -> list[Process]:

@@ -1,8 +1,9 @@
 """Kill or stop worker processes of a build, and let them run out of memory.
 
-    tools/run drills.worker_crashes [--kills 100] [--hangs 30] [--ooms 30] [--seed N]
+    tools/run drills.worker_crashes [--kills 100] [--hangs 30] [--ooms 30] [--servers 100] [--seed N]
 
-A build continues and gives the bytes of an undisturbed one when workers are killed (SIGKILL) or stopped (SIGSTOP). A
+A build continues and gives the bytes of an undisturbed one when workers are killed (SIGKILL) or stopped (SIGSTOP), and
+when the fork server is killed. A
 picture that needs more memory than there is becomes a reject with its name, and all other pictures are packed. A worker
 that hangs between two pictures is given up after 300 s; here after the timeout of a picture.
 """
@@ -27,7 +28,7 @@ from scenes.pictures import write_picture
 from scenes.tiny import COLOURS, HEIGHT, SHARDS, WIDTH, make_tiny
 
 from drills.commands import must
-from drills.processes import orphans, start, workers
+from drills.processes import orphans, servers, start, workers
 from drills.published import same, temporary
 from drills.tally import Tally, finish
 from readers import open_dataset
@@ -42,20 +43,27 @@ main()
 """
 SIGNALS, OOMS = 1, 3
 """Kills and large pictures in one build. There is one kill, because a pair at which two workers die is rejected."""
+KILLS_OF_SERVER = 3
+"""Kills of the server in one build. No pair is to blame for them."""
 SIDE = 20_000
 """The side of a picture that needs more than MEMORY when it is decoded."""
 MEMORY = 1_500_000_000
 MOST = 120.0
 """Seconds after which a build counts as hanging."""
 
+Victims = Callable[[subprocess.Popen[str]], list[int]]
+"""The processes of a build that may get the signal."""
 
-def disturb(root: Path, storage: str, what: signal.Signals, times: int, dice: random.Random) -> Tally:
-    """Build, send a signal to workers at random times, and compare with an undisturbed build."""
+
+def disturb(
+    root: Path, storage: str, what: signal.Signals, times: int, dice: random.Random, victims: Victims = workers
+) -> Tally:
+    """Build, send a signal to workers or to the fork server at random times, and compare with an undisturbed build."""
     tally, out = Tally(), root / "out"
     options = ("build", "--quiet", "--workers", "2", "--task-timeout", TIMEOUT, "--format", storage, *SHARDS)
     build = start((*options, root / "raw", out), ("-c", IMPATIENT))
     for _ in range(times):
-        tally.counts[what.name] += _send(build, what, dice)
+        tally.counts[what.name] += _send(build, what, dice, victims)
     try:
         _, errors = build.communicate(timeout=MOST)
     except subprocess.TimeoutExpired:
@@ -73,12 +81,12 @@ def disturb(root: Path, storage: str, what: signal.Signals, times: int, dice: ra
     return tally
 
 
-def _send(build: subprocess.Popen[str], what: signal.Signals, dice: random.Random) -> bool:
-    """Wait for a worker, then for a random time, and send a signal to one of the workers."""
+def _send(build: subprocess.Popen[str], what: signal.Signals, dice: random.Random, victims: Victims) -> bool:
+    """Wait for a worker, then for a random time, and send a signal to one of the victims."""
     while build.poll() is None and not workers(build):
         time.sleep(0.005)
     time.sleep(dice.uniform(0, 0.3))
-    running = workers(build)
+    running = victims(build)
     if not running:
         return False
     with suppress(ProcessLookupError):
@@ -133,9 +141,9 @@ def make_folders(root: Path, pairs: int, large: bool) -> None:
         write_picture(root / "large_masks.png", np.broadcast_to(COLOURS[1], (SIDE, SIDE, 3)))
 
 
-def drill(kills: int, hangs: int, ooms: int, pairs: int, dice: random.Random) -> dict[str, Tally]:
+def drill(kills: int, hangs: int, ooms: int, kills_of_server: int, pairs: int, dice: random.Random) -> dict[str, Tally]:
     """Run so many cases of each, with one format after the other."""
-    tallies = {"kills": Tally(), "hangs": Tally(), "ooms": Tally()}
+    tallies = {"kills": Tally(), "hangs": Tally(), "ooms": Tally(), "servers": Tally()}
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         make_folders(root, pairs, large=ooms > 0)
@@ -147,6 +155,12 @@ def drill(kills: int, hangs: int, ooms: int, pairs: int, dice: random.Random) ->
 
         until("kills", "SIGKILL", kills, lambda storage: disturb(root, storage, signal.SIGKILL, SIGNALS, dice))
         until("hangs", "SIGSTOP", hangs, lambda storage: disturb(root, storage, signal.SIGSTOP, SIGNALS, dice))
+        until(
+            "servers",
+            "SIGKILL",
+            kills_of_server,
+            lambda storage: disturb(root, storage, signal.SIGKILL, KILLS_OF_SERVER, dice, servers),
+        )
         until("ooms", "out of memory", ooms, lambda storage: starve(root, storage, OOMS, dice))
     return tallies
 
@@ -156,8 +170,10 @@ def main() -> None:
     options.add_argument("--kills", type=int, default=100, help="workers to kill")
     options.add_argument("--hangs", type=int, default=30, help="workers to stop")
     options.add_argument("--ooms", type=int, default=30, help="pictures that are too large for memory")
+    options.add_argument("--servers", type=int, default=100, help="fork servers to kill")
     options.add_argument("--pairs", type=int, default=60, help="pairs in the raw folder")
     options.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="seed of workers and times")
     chosen = options.parse_args()
     print(f"seed {chosen.seed}", flush=True)
-    finish(drill(chosen.kills, chosen.hangs, chosen.ooms, chosen.pairs, random.Random(chosen.seed)))
+    dice = random.Random(chosen.seed)
+    finish(drill(chosen.kills, chosen.hangs, chosen.ooms, chosen.servers, chosen.pairs, dice))
