@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import sys
 
 from packer.runtime import no_blas_threads
 from packer.signals import exit_at_once, handle_signals
+
+NO_MEMORY = ("failed to map segment", "annot allocate memory", "Unable to allocate")
+"""Words of the dynamic loader and of numpy."""
+NO_THREAD = "can't start new thread"
 
 
 def main() -> None:
@@ -19,18 +24,38 @@ def main() -> None:
 
 
 def _command() -> None:
-    """Import the commands here, to give advice instead of a traceback where OpenCV cannot be loaded."""
+    """Import the commands here, to give advice instead of a traceback where a library cannot be loaded."""
     try:
         with no_blas_threads():
             from packer.cli import main as command
     except ImportError as error:
         if ".so" not in str(error):
             raise
-        sys.exit(
-            f"packer: OpenCV does not load here ({error}); on a machine without a screen install the headless build:\n"
-            "  pip uninstall opencv-python && pip install opencv-python-headless"
-        )
-    command()
+        sys.exit(f"packer: {_why_not_loaded(str(error))}")
+    try:
+        command()
+    except RuntimeError as error:
+        if NO_THREAD not in str(error):
+            raise
+        sys.exit(f"packer: no more threads can be started here; {_memory_advice('or of processes (ulimit -u)')}")
+
+
+def _why_not_loaded(error: str) -> str:
+    """Return what to do about a shared library that does not load."""
+    if any(words in error for words in NO_MEMORY):
+        return f"too little memory to load the libraries ({error}); {_memory_advice()}"
+    return (
+        f"OpenCV does not load here ({error}); on a machine without a screen install the headless build:\n"
+        "  pip uninstall opencv-python && pip install opencv-python-headless"
+    )
+
+
+def _memory_advice(other: str = "") -> str:
+    """Name the limit of this shell, if it has one: `ulimit -v` counts addresses, of which libraries reserve many."""
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if most != resource.RLIM_INFINITY:
+        return f"the limit of addresses (ulimit -v) is {most >> 20} MiB: raise it to 2 GiB or more, or remove it"
+    return " ".join(f"raise the limit of memory {other}".split())
 
 
 if __name__ == "__main__":

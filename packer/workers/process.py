@@ -7,13 +7,16 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
+from multiprocessing.util import get_temp_dir
 from types import ModuleType
 from typing import Any
 
+from packer.errors import EngineError
 from packer.publish.atomic import remove_partials
 from packer.publish.target import STAMPS
 from packer.runtime import no_blas_threads
@@ -27,6 +30,10 @@ from readers.contract.manifest import SHARDS
 PRELOAD = work.__module__
 
 
+MOST_FOLDER = 103 - len("/pymp-12345678/listener-12345678")
+"""The longest name of a folder, in bytes, in which `multiprocessing` can make its socket."""
+SHORT_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
+
 _fork_server = {"started here": False}
 
 
@@ -36,11 +43,28 @@ def start_fork_server() -> None:
     It has no threads, but this process may have some of OpenCV or pyarrow: a fork of this one could hang. A server that
     the program has started for itself is used as it is.
     """
-    _fork_server["started here"] |= forkserver._forkserver._forkserver_pid is None  # type: ignore[attr-defined]
+    is_first = forkserver._forkserver._forkserver_pid is None  # type: ignore[attr-defined]
+    _fork_server["started here"] |= is_first
     multiprocessing.set_forkserver_preload([PRELOAD])
     resource_tracker.ensure_running()  # its start unblocks signals, and the server would receive them
+    if is_first:
+        _choose_short_folder()
     with blocked_signals(), no_blas_threads():
         forkserver.ensure_running()
+
+
+def _choose_short_folder() -> None:
+    """Have the server's socket in a folder with a short name if that of TMPDIR is too long."""
+    if len(os.fsencode(tempfile.gettempdir())) <= MOST_FOLDER:
+        return
+    before = tempfile.tempdir
+    try:
+        tempfile.tempdir = next((folder for folder in SHORT_FOLDERS if os.access(folder, os.W_OK | os.X_OK)), before)
+        chosen = get_temp_dir()  # multiprocessing stays with it
+    finally:
+        tempfile.tempdir = before
+    if len(os.fsencode(chosen)) > MOST_FOLDER + len("/pymp-12345678"):
+        raise EngineError(f"TMPDIR {before} is too long for the socket of the workers; set it to a shorter folder")
 
 
 @contextmanager
