@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from packer.config.config import Settings
 from packer.config.effective import effective, from_python
 from packer.config.last_build import keep_settings
-from packer.data_checks import NEAR_LEAKAGE, VOID_CLASS, Findings, HashedImage, LabelCounts, find_mistakes
+from packer.data_checks import NEAR_LEAKAGE, VOID_CLASS, ClassCounts, Findings, HashedImage, find_mistakes
 from packer.errors import PackError, RejectedError, TargetError, TooManyRejectsError
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
@@ -175,7 +175,7 @@ def _find(plan: Plan, receipts: Sequence[Receipt]) -> Findings:
     for receipt in receipts:
         pixels[receipt.split] = pixels.get(receipt.split, Pixels.none(len(classes))) + receipt.pixels
     known = plan.current is not None and plan.current.classes == classes and VOID_CLASS not in request.fail_on
-    labels = LabelCounts(classes.names, pixels, known)
+    labels = ClassCounts(classes.names, pixels, known)
     rows = [
         HashedImage(receipt.split, key, look)
         for receipt in receipts

@@ -130,7 +130,7 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class LabelCounts:
+class ClassCounts:
     """The label pixels of each class in each split. `known`: an earlier generation has the same classes."""
 
     names: tuple[str, ...]
@@ -141,7 +141,7 @@ class LabelCounts:
 def find_mistakes(
     images: Sequence[HashedImage],
     sizes: Iterable[Size],
-    labels: LabelCounts | None = None,
+    labels: ClassCounts | None = None,
     near: bool = False,
     accepted: Iterable[str] = (),
 ) -> Findings:
@@ -168,13 +168,13 @@ def _of_images(kind: str, group: Sequence[HashedImage]) -> Finding:
     return Finding(kind, "=".join(names), names, tuple(dict.fromkeys(image.split for image in group)))
 
 
-def _ignored(labels: LabelCounts | None) -> tuple[int, int]:
+def _ignored(labels: ClassCounts | None) -> tuple[int, int]:
     """Return the number of ignored label pixels, and of all of them."""
     splits = labels.splits.values() if labels else ()
     return sum(pixels.ignored for pixels in splits), sum(pixels.count for pixels in splits)
 
 
-def _of_labels(labels: LabelCounts) -> Iterator[Finding]:
+def _of_labels(labels: ClassCounts) -> Iterator[Finding]:
     """Yield the classes that do not occur, everywhere or in one split, and those that are likely not to be learnt."""
     for index, name in enumerate(labels.names):
         lacking = [split for split, pixels in labels.splits.items() if pixels.count and not pixels.classes[index]]

@@ -96,6 +96,12 @@ PAIRS = (
         "With --split: keep all pairs with the same capture of --image, such as {patient}, in one split.",
     ),
     Option(
+        "split-exact",
+        FLAG,
+        "With --split: draw splits of exact sizes, with every class in its share. Reads all labels first. Another pair "
+        "may move others to another split.",
+    ),
+    Option(
         "missing",
         choice(("error", "skip")),
         "What to do with images without labels, labels without images, and listed names without files.",
@@ -258,6 +264,7 @@ class BuildOptions(TypedDict, total=False):
     pairs: str | PathLike[str]
     split: str | dict[str, float]
     split_by: str
+    split_exact: bool
     missing: str
     classes: str | int | PathLike[str] | ClassTable
     ignore: Sequence[str | int]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +18,13 @@ from packer.pairs.match import match_files
 from packer.pairs.pair import Pair
 from packer.pairs.pairs_csv import PairsCsv
 from packer.pairs.split_by_hash import Shares
+from packer.pairs.split_exact import CountPixels, draw_exact
 from packer.pairs.split_lists import ListLine, SplitLists, given_lists, usual_lists, without_unions
 from packer.pairs.template import Template, composed
 from readers.contract.manifest import ALL, NAME
 
+FEW_PAIRS, FEW_PERCENT = 5, 1
+"""A drawn split with fewer pairs, or with a smaller part of all pairs, is reported."""
 TEMPLATES_EXAMPLE = "--image 'photos/{split}/{key}.jpg' --label 'truth/{split}/{key}_mask.png'"
 
 
@@ -34,6 +38,7 @@ class PairingRules:
     pairs: Path | None = None
     split: Shares | None = None
     split_by: str | None = None
+    split_exact: bool = False
     missing: str = "error"
 
     def __post_init__(self) -> None:
@@ -45,6 +50,8 @@ class PairingRules:
             raise UsageError("--split and --lists both set the splits: give only one of them")
         if self.split_by and not self.split:
             raise UsageError("--split-by: needs --split, such as --split 80/10/10")
+        if self.split_exact and not self.split:
+            raise UsageError("--split-exact: needs --split, such as --split 80/10/10")
 
 
 @dataclass(frozen=True)
@@ -59,8 +66,16 @@ class Pairing:
     notes: tuple[str, ...] = ()
 
 
-def find_pairs(raw: Path, rules: PairingRules | None = None, leave_out: Path | None = None) -> Pairing:
-    """Find the pairs below `raw` by the rules, or by the one known layout that fits. Skip the folder `leave_out`."""
+def find_pairs(
+    raw: Path,
+    rules: PairingRules | None = None,
+    leave_out: Path | None = None,
+    count_pixels: CountPixels = lambda labels: [{}] * len(labels),
+) -> Pairing:
+    """Find the pairs below `raw` by the rules, or by the one known layout that fits. Skip the folder `leave_out`.
+
+    `count_pixels` is called if the splits are to have every class in its share.
+    """
     rules = rules or PairingRules()
     packs: list[str] = []
     files = list_files(raw, leave_out, packs)
@@ -70,7 +85,13 @@ def find_pairs(raw: Path, rules: PairingRules | None = None, leave_out: Path | N
     if packs:
         found.notes.append(f"passed over packed data sets: {', '.join(first_of(packs, MOST_NAMED))}")
     if rules.split:
-        found.pairs = list(_draw_splits(found.pairs, rules.split, rules.split_by, layout))
+        groups = [_group(pair, rules.split_by, layout) for pair in found.pairs]
+        exact = {}
+        if rules.split_exact:
+            exact = draw_exact(rules.split, groups, count_pixels([pair.label for pair in found.pairs]))
+        drawn = [exact.get(group) or rules.split.split_of(group) for group in groups]
+        found.pairs = [pair._replace(split=split) for pair, split in zip(found.pairs, drawn, strict=True)]
+        found.notes += _small_splits(rules, Counter(drawn))
     found.problems += _bad_splits({pair.split for pair in found.pairs})
     name = layout.name if layout else "given by " + ("--pairs" if rules.pairs else "--lists")
     if found.problems or not found.pairs or (found.missing and rules.missing == "error"):
@@ -164,24 +185,31 @@ def _only(raw: Path, lists: list[SplitLists]) -> SplitLists:
     return lists[0]
 
 
-def _draw_splits(
-    pairs: Iterable[Candidate], shares: Shares, split_by: str | None, layout: Layout | None
-) -> Iterator[Candidate]:
-    """Draw the split of each pair by its key, or by the capture or column `split_by`."""
-    for pair in pairs:
-        if pair.split not in ("", ALL):
-            raise InputError(
-                f"--split: there are splits already, such as {pair.split!r} of {pair.image}; leave --split out, "
-                "or give --image and --label without {split} to ignore these splits and any split lists"
-            )
-        group = pair.key
-        if split_by:
-            captures = dict(pair.captures) or (layout.captures(pair.image, pair.label) if layout else {})
-            if split_by not in captures:
-                known = ", ".join(captures) or "none"
-                raise UsageError(f"--split-by {split_by}: no capture or column has this name; there are only {known}")
-            group = captures[split_by]
-        yield pair._replace(split=shares.split_of(composed(group)))
+def _group(pair: Candidate, split_by: str | None, layout: Layout | None) -> str:
+    """Return what decides the split of a pair: its key, or the capture or column `split_by`."""
+    if pair.split not in ("", ALL):
+        raise InputError(
+            f"--split: there are splits already, such as {pair.split!r} of {pair.image}; leave --split out, "
+            "or give --image and --label without {split} to ignore these splits and any split lists"
+        )
+    group = pair.key
+    if split_by:
+        captures = dict(pair.captures) or (layout.captures(pair.image, pair.label) if layout else {})
+        if split_by not in captures:
+            known = ", ".join(captures) or "none"
+            raise UsageError(f"--split-by {split_by}: no capture or column has this name; there are only {known}")
+        group = captures[split_by]
+    return composed(group)
+
+
+def _small_splits(rules: PairingRules, counts: Mapping[str, int]) -> Iterator[str]:
+    """Warn about drawn splits that are too small to measure anything on."""
+    total = sum(counts.values())
+    advice = "" if rules.split_exact else "; --split-exact draws splits of exact sizes"
+    for name, share in rules.split.parts if rules.split else ():
+        if counts.get(name, 0) < max(FEW_PAIRS, FEW_PERCENT * total / 100):
+            drawn = f"the split {name} gets {counts.get(name, 0)} of {total} pairs"
+            yield f"{drawn}, for a share of {float(100 * share):g} %{advice}"
 
 
 def _bad_splits(splits: set[str]) -> Iterator[str]:

@@ -37,7 +37,7 @@ class Shares:
 
     def split_of(self, group: str) -> str:
         """Return the split of all keys of a group. Other groups do not change it."""
-        position = Fraction(_hash(group), 1 << 64)
+        position = Fraction(group_hash(group), 1 << 64)
         for name, share in self.parts:
             position -= share
             if position < 0:
@@ -53,6 +53,6 @@ def _percent(text: str, percent: str) -> Fraction:
     return share
 
 
-def _hash(group: str) -> int:
+def group_hash(group: str) -> int:
     """Hash differently from the cutting of shards: otherwise a split would hold only keys that never end a shard."""
     return int.from_bytes(blake2b(group.encode(), digest_size=8, person=b"segpack split").digest(), "big")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import groupby
 
 from packer.classes.load import load_class_table
@@ -15,7 +16,7 @@ from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair, InputError, UsageError, first_of
 from packer.pairs.find import Pairing, find_pairs
 from packer.pairs.pair import Pair
-from packer.pixels.label_codec import BINARY, BINARY_CLASSES, LabelRules, resolve
+from packer.pixels.label_codec import BINARY, BINARY_CLASSES, INSTANCE, LabelRules, resolve
 from packer.pixels.resize import NATIVE, TILE, Geometry
 from packer.plan.check_labels import check_labels, no_classes
 from packer.plan.plan import Plan
@@ -57,8 +58,9 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), engine
 def _plan(request: Request, distrusted: frozenset[str], engine: Engine) -> Plan:
     stages = Stages()
     with stages.stage("find"):
-        pairing = find_pairs(request.raw, request.pairing, leave_out=request.out)
-    sampler = LabelSampler(request.raw, engine, request.max_pixels)
+        sampler = LabelSampler(request.raw, engine, request.max_pixels)
+        count = partial(sampler.pixels, divisor=request.divisor if request.label_codec == INSTANCE else 1)
+        pairing = find_pairs(request.raw, request.pairing, leave_out=request.out, count_pixels=count)
     classes = _classes(request, sampler, pairing)
     rules = resolve(LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor), classes)
     image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,22 @@ class LabelSampler:
         ]
         answers = inspect_pairs(requests, self.raw, self.engine)
         return dict(zip(indices, answers, strict=True))
+
+    def pixels(self, labels: Sequence[str], divisor: int = 1) -> list[Counter[int]]:
+        """Count the pixels of every label by value // divisor, or by colour. A label that cannot be read has none."""
+        pairs = [Pair("", "", "", label) for label in labels]
+        return [
+            Counter[int](seen.colours) if seen.colours and not seen.values else _merged(seen.values, divisor)
+            for seen in self.inspect(pairs, len(pairs)).values()
+        ]
+
+
+def _merged(values: dict[int, int], divisor: int) -> Counter[int]:
+    """Add up the pixels of values that are the same class."""
+    counts: Counter[int] = Counter()
+    for value, count in values.items():
+        counts[value // divisor] += count
+    return counts
 
 
 def spread_indices(count: int, most: int) -> list[int]:
