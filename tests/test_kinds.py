@@ -241,6 +241,30 @@ def test_a_tiled_tiff_gives_its_pixels() -> None:
     assert np.array_equal(decode_image(tiff(tiles, **tags), RULES), IMAGE)
 
 
+@pytest.mark.parametrize("bits", [1, 2, 4])
+@pytest.mark.parametrize("compression", [1, 8, 32773])
+def test_a_gray_tiff_of_few_bits_gives_the_numbers_in_the_file(bits: int, compression: int) -> None:
+    numbers = INDEX % 2**bits
+    spread = np.unpackbits(numbers[..., None], axis=-1)[..., 8 - bits :].reshape(33, -1)
+    packed = np.packbits(spread, axis=-1)
+    pack: Any = {1: bytes, 8: zlib.compress, 32773: lambda rows: b"".join(b"\0%c" % byte for byte in rows)}[compression]
+    strips = [pack(packed[top : top + 10].tobytes()) for top in range(0, 33, 10)]
+    data = bytearray(b"".join(strips))
+    starts = np.cumsum([8, *map(len, strips)]).tolist()[:-1]
+    tags: dict[str, Any] = {"t256": (47,), "t257": (33,), "t258": (bits,), "t259": (compression,), "t278": (10,)}
+    strip_tags: dict[str, Any] = {"t273": tuple(starts), "t279": tuple(map(len, strips))}
+    file = tiff(np.frombuffer(data, np.uint8)[None], **tags, **strip_tags)
+    assert np.array_equal(decode_label(file, as_index=True), numbers)
+    assert np.array_equal(decode_image(file, RULES)[..., 0], numbers * (255 // (2**bits - 1)))
+    if compression == 8:
+        with pytest.raises(BadPair, match="is damaged"):
+            decode_label(file.replace(strips[2][-4:], b"\0\0\0\0"), as_index=True)
+        with pytest.raises(BadPair, match="cut short"):
+            decode_label(
+                tiff(np.frombuffer(data, np.uint8)[None], **{**tags, "t256": (99,)}, **strip_tags), as_index=True
+            )
+
+
 @pytest.mark.parametrize("scale", [257, 256, 1])
 def test_a_palette_tiff_gives_indices_or_colours(scale: int) -> None:
     """TIFF palettes have 16 bits per colour; like libtiff, accept files whose writer stored 8."""
@@ -272,6 +296,8 @@ REFUSED_TIFFS: list[tuple[str, bytes, str]] = [
     ("5 channels", tiff(np.zeros((4, 4, 5), np.uint8)), "5 channels, not 3"),
     ("4 bands", tiff(with_alpha(IMAGE, 1), t338=(0,)), "4 channels, not 3"),
     ("planes", tiff(IMAGE, t284=(2,)), "PlanarConfiguration 2 or FillOrder 2"),
+    ("1 bit of three", tiff(IMAGE, t258=(1, 1, 1)), "a TIFF with 1 bits that is not gray"),
+    ("predictor of 1 bit", tiff(INDEX, t258=(1,), t317=(2,)), "predictor 2"),
     ("signed", tiff(INDEX.astype(np.int16)), "signed numbers with 16 bits"),
     ("doubles", tiff(INDEX.astype(np.float64)), "floating-point numbers with 64 bits"),
     ("predictor", tiff(INDEX.astype(np.float32), t317=(2,)), "predictor 2"),

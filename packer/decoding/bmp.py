@@ -10,6 +10,7 @@ from typing import BinaryIO
 import cv2
 import numpy as np
 
+from packer.decoding.bits import unpack_bits
 from packer.decoding.header import Header, Pixels, Stored, alpha_if_used
 from packer.errors import BadPair
 
@@ -55,7 +56,7 @@ def decode(data: bytes, header: Header) -> Stored:
     if not bmp.is_top_down:
         rows = rows[::-1]
     if bmp.bits <= 8:
-        return Stored(_indices(rows, bmp), palette=_palette(data, bmp))
+        return Stored(unpack_bits(rows, bmp.bits, bmp.width), palette=_palette(data, bmp))
     pixels = rows[:, : bmp.width * bmp.bits // 8].reshape(bmp.height, bmp.width, -1)
     colours = cv2.cvtColor(np.ascontiguousarray(pixels[..., :3]), cv2.COLOR_BGR2RGB)
     return Stored(colours, alpha_if_used(pixels[..., 3]) if bmp.has_alpha else None)
@@ -89,15 +90,6 @@ def _read(file: BinaryIO) -> _Bmp:
     if rows_at < 14 + length + entries * palette_width:
         raise BadPair("is damaged: its header or palette overlaps its pixels")
     return _Bmp(width, abs(height), bits, height < 0, bool(alpha_mask), rows_at, 14 + length, entries, palette_width)
-
-
-def _indices(rows: Pixels, bmp: _Bmp) -> Pixels:
-    """Return one number per pixel. Of pixels with less than 8 bits, the first is in the highest bits."""
-    if bmp.bits == 8:
-        return np.ascontiguousarray(rows[:, : bmp.width])
-    shifts = np.arange(8 - bmp.bits, -1, -bmp.bits, dtype=np.uint8)
-    numbers = rows[..., None] >> shifts & (2**bmp.bits - 1)
-    return np.ascontiguousarray(numbers.reshape(bmp.height, -1)[:, : bmp.width])
 
 
 def _palette(data: bytes, bmp: _Bmp) -> Pixels:

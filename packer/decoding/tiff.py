@@ -13,6 +13,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.bits import unpack_bits
 from packer.decoding.header import Header, Pixels, Stored, alpha_if_used
 from packer.decoding.lzw import unpack_lzw
 from packer.decoding.orientation import MOST_METADATA, too_much_metadata, xmp_orientation
@@ -37,7 +38,7 @@ _DEFAULTS = {
 }
 _TYPES = {1: "B", 3: "H", 4: "I"}
 _MOST_ENTRIES = 1 << 22
-_NUMBERS = {(8, 1): "u1", (16, 1): "u2", (32, 3): "f4"}
+_NUMBERS = {(1, 1): "u1", (2, 1): "u1", (4, 1): "u1", (8, 1): "u1", (16, 1): "u2", (32, 3): "f4"}
 _GRAY, _RGB, _INDEXED = 1, 2, 3
 _PHOTOMETRICS = {
     0: "white is zero",
@@ -72,7 +73,9 @@ class _Tiff:
         bits, kind = self.one(BITS), self.one(SAMPLE_FORMAT)
         if (bits, kind) not in _NUMBERS:
             words = {1: "", 2: "signed ", 3: "floating-point "}.get(kind, "unknown ")
-            raise BadPair(f"is a TIFF of {words}numbers with {bits} bits; only 8, 16 and float32 can be packed")
+            raise BadPair(
+                f"is a TIFF of {words}numbers with {bits} bits; only 1, 2, 4, 8, 16 and float32 can be packed"
+            )
         return _NUMBERS[bits, kind]
 
     @property
@@ -105,7 +108,8 @@ def read(file: BinaryIO) -> Header:
     _check_colours(tiff, samples)
     if (compression := tiff.one(COMPRESSION)) not in _UNPACK:
         raise BadPair(f"is a TIFF compressed by {_COMPRESSIONS.get(compression, compression)}; convert it to PNG")
-    if tiff.one(PREDICTOR) not in (_NO_PREDICTOR, _PLANES if is_float else _DIFFERENCES):
+    fitting = _NO_PREDICTOR if tiff.one(BITS) < 8 else _PLANES if is_float else _DIFFERENCES
+    if tiff.one(PREDICTOR) not in (_NO_PREDICTOR, fitting):
         raise BadPair(
             f"is a TIFF with the predictor {tiff.one(PREDICTOR)}, which does not fit its numbers; save it with 1"
         )
@@ -190,6 +194,8 @@ def _check_colours(tiff: _Tiff, samples: int) -> None:
     colours = {_GRAY: 1, _RGB: 3, _INDEXED: 1}.get(photometric)
     if colours is None:
         raise BadPair(f"is a TIFF of {_PHOTOMETRICS.get(photometric, photometric)}; convert it to gray or RGB")
+    if tiff.one(BITS) < 8 and (photometric, samples) != (_GRAY, 1):
+        raise BadPair(f"is a TIFF with {tiff.one(BITS)} bits that is not gray; convert it to PNG")
     if photometric == _INDEXED and (samples, tiff.dtype) != (1, "u1"):
         raise BadPair("is a TIFF with a palette, but not with 8 bits; convert it to PNG")
     if samples == colours + 1 and len(extra) == 1 and extra[0] in (1, 2) and tiff.dtype != "f4":
@@ -212,12 +218,17 @@ def _blocks(tiff: _Tiff, data: bytes, samples: int) -> Iterator[tuple[int, int, 
     unpack, stored = _UNPACK[tiff.one(COMPRESSION)], np.dtype(tiff.order + tiff.dtype)
     for (top, left), offset, count in zip(corners, offsets, counts, strict=True):
         rows = tall if tiff.is_tiled else min(tall, height - top)
-        size = rows * wide * samples * stored.itemsize
+        row_bytes = -(-wide * samples * tiff.one(BITS) // 8)
+        size = rows * row_bytes
         raw = unpack(data[offset : offset + count], size) if offset + count <= len(data) else b""
         if len(raw) < size:
             raise BadPair(f"is damaged: the block at row {top}, column {left} is cut short")
         if tiff.one(PREDICTOR) == _PLANES:
             yield top, left, _from_planes(raw[:size], rows, wide, samples)
+            continue
+        if tiff.one(BITS) < 8:
+            packed = np.frombuffer(raw, np.uint8, size).reshape(rows, row_bytes)
+            yield top, left, unpack_bits(packed, tiff.one(BITS), wide)[..., None]
             continue
         block = np.frombuffer(raw, stored, size // stored.itemsize).reshape(rows, wide, samples)
         if tiff.one(PREDICTOR) == _DIFFERENCES:
