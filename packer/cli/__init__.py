@@ -15,6 +15,7 @@ from packer.cli.exit_code import exit_code
 from packer.cli.generations import gc_command, log_command, rollback_command, unpin_command
 from packer.cli.info import info_command
 from packer.cli.log import LOG, TEXT
+from packer.cli.output import show
 from packer.cli.presets import presets_command
 from packer.cli.probe import probe_command
 from packer.cli.repair import repair_command
@@ -43,7 +44,7 @@ class Commands(click.Group):
         except (PackError, ReadError) as error:
             LOG.say("error", f"packer: {error}{_published_before(ctx, error)}", exit_code=exit_code(error))
             if str(error).count("\n") > MOST_LINES and LOG.form == TEXT:
-                click.echo(f"packer: {str(error).splitlines()[0]} (listed above)", err=True)
+                show(f"packer: {str(error).splitlines()[0]} (listed above)", err=True)
             ctx.exit(exit_code(error))
         except KeyboardInterrupt as stop:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything has stopped, so another Ctrl-C changes nothing
@@ -52,17 +53,17 @@ class Commands(click.Group):
             ctx.exit(exit_code(stop))
         except MemoryError as error:
             advice = "try fewer --workers or a smaller --shard-size"
-            click.echo(f"packer: out of memory ({error}); {advice}{_published_before(ctx, error)}", err=True)
+            show(f"packer: out of memory ({error}); {advice}{_published_before(ctx, error)}", err=True)
             ctx.exit(1)
         except BrokenPipeError:  # click handles a closed stdout
             raise
         except OSError as error:  # an error without a message of ours: a name too long, a folder without permission
             message = f"{error.filename or 'input/output'}: {error.strerror or error}{_published_before(ctx, error)}"
-            click.echo(f"packer: {message}", err=True)
+            show(f"packer: {message}", err=True)
             ctx.exit(1)
         except Exception as error:  # a mistake of ours: the traceback follows
             if LOG.published:
-                click.echo(f"packer: {type(error).__name__}{_published_before(ctx, error)}", err=True)
+                show(f"packer: {type(error).__name__}{_published_before(ctx, error)}", err=True)
             raise
 
 

@@ -13,6 +13,7 @@ from packer.bench.recommend import cheapest
 from packer.bench.request import BenchRequest
 from packer.bench.trial_plan import TrialPlan
 from packer.cli.log import LOG
+from packer.cli.output import show
 from packer.cli.progress import shown
 from packer.cli.values import CropType, NumbersType
 from packer.errors import InputError, TargetError, UsageError
@@ -83,7 +84,7 @@ def bench_command(
     if not result.loaders:
         raise InputError(f"{out}: there was no loader to try", skipped_lines(result))
     best = cheapest(result.loaders, target)
-    click.echo(json.dumps(facts(result, best, target), indent=1) if as_json else text(result, best, target))
+    show(json.dumps(facts(result, best, target), indent=1) if as_json else text(result, best, target))
     if report is not None:
         write_atomic(report.absolute(), (svg if report.suffix == ".svg" else html)(result, best, target))
 

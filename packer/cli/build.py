@@ -13,6 +13,7 @@ from packer.cli.build_text import plan_json, plan_notes, plan_text, summary_json
 from packer.cli.configured import SETTINGS, ConfiguredCommand
 from packer.cli.log import LOG, publishing
 from packer.cli.metrics import measured
+from packer.cli.output import show
 from packer.cli.progress import shown
 from packer.config.config import Settings
 from packer.plan.make_plan import make_plan
@@ -52,7 +53,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
         request = Request.from_settings(settings)
         check_target(request.out)
         plan = make_plan(request)
-        click.echo(json.dumps(plan_json(plan), indent=1) if settings["json"] else plan_text(plan))
+        show(json.dumps(plan_json(plan), indent=1) if settings["json"] else plan_text(plan))
         return
     quiet = bool(settings["quiet"])
     with measured(None if metrics_file is None else Path(str(metrics_file))) as measure:
@@ -60,7 +61,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
             summary = build_from(settings, shown(quiet), planned=lambda plan: None if quiet else _log_notes(plan))
             measure(summary)
         log_summary(summary)
-        click.echo(json.dumps(summary_json(summary), indent=1) if settings["json"] else summary_text(summary, out))
+        show(json.dumps(summary_json(summary), indent=1) if settings["json"] else summary_text(summary, out))
 
 
 def _log_notes(plan: Plan) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from packer.build import Summary
 from packer.cli.log import LOG
+from packer.cli.output import join_lines
 from packer.cli.values import bytes_text, shape_text
 from packer.errors import first_of
 from packer.plan.plan import Plan
@@ -60,7 +61,7 @@ def plan_text(plan: Plan) -> str:
         f"bytes     {bytes_text(plan.bytes)} in {plan.rows} rows",
         f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else ""),
     ]
-    return "\n".join([*lines, *plan_notes(plan)])
+    return join_lines([*lines, *plan_notes(plan)])
 
 
 def plan_notes(plan: Plan) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from packer.cli.output import show
 from packer.config.config import Settings, to_toml
 from packer.config.effective import effective, from_environment, portable
 from packer.config.options import ARGUMENTS, CONFIGURATION, GROUPS, OPTIONS, Option
@@ -38,7 +39,7 @@ class ConfiguredCommand(click.Command):
         if not ctx.resilient_parsing and not (help_option and given.get(str(help_option.name))):
             settings = effective({**from_environment(os.environ), **_settings(given)})
             if given.get(_parameter(PRINT)):
-                click.echo(to_toml(portable(settings)), nl=False)
+                show(to_toml(portable(settings)), nl=False)
                 ctx.exit()
             ctx.meta[SETTINGS] = settings
             ctx.default_map = {_parameter(name): setting for name, setting in settings.items()}

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from packer.cli.output import show
 from packer.diagnose import Watched
 from packer.errors import UsageError
 from packer.signals import no_hurry
@@ -66,17 +67,17 @@ def diagnose_command(
 
 def _report(records: list[Record], report: Path | None, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(to_json(records), indent=1))
+        show(json.dumps(to_json(records), indent=1))
     if not records:
-        click.echo(
+        show(
             "packer diagnose: no training step was recorded: the command did not iterate a DataLoader or a loader of "
             "this package; in your own loop, use readers.watch",
             err=True,
         )
         return
-    click.echo(f"\n{verdict(records[0])}", err=True)
+    show(f"\n{verdict(records[0])}", err=True)
     if len(records) > 1:
-        click.echo(f"  ({len(records) - 1} other loaders delivered batches; this one took most of the time)", err=True)
+        show(f"  ({len(records) - 1} other loaders delivered batches; this one took most of the time)", err=True)
     if report is not None:
         write_report(report, records)
-        click.echo(f"{report}: written", err=True)
+        show(f"{report}: written", err=True)

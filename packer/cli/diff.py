@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from packer.cli.output import join_lines, show
 from packer.errors import first_of
 from packer.packs.diff import Difference, diff_pack
 
@@ -31,7 +32,7 @@ def diff_command(ctx: click.Context, out: Path, raw: Path, config: Path | None, 
       packer diff out/ raw/ || packer build raw/ out/
     """
     found = diff_pack(out, raw, config=config)
-    click.echo(json.dumps(found.to_json(), indent=1, ensure_ascii=False) if as_json else "\n".join(_text(found)))
+    show(json.dumps(found.to_json(), indent=1, ensure_ascii=False) if as_json else join_lines(_text(found)))
     if not found.is_empty:
         ctx.exit(DIFFERENT)
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from packer.cli.log import publishing
+from packer.cli.output import join_lines, show
 from packer.cli.values import TimeType, bytes_text
 from packer.packs.generations import (
     DEFAULT_KEEP,
@@ -39,10 +40,10 @@ def log_command(out: Path, as_json: bool) -> None:
     generations, pinned = list_generations(out), is_pinned(out)
     if as_json:
         facts = [_facts(generation, pinned) for generation in generations]
-        click.echo(json.dumps(facts, indent=1, ensure_ascii=False))
+        show(json.dumps(facts, indent=1, ensure_ascii=False))
     else:
         for generation in generations:
-            click.echo(" ".join(_words(generation, pinned)))
+            show(join_lines([" ".join(_words(generation, pinned))]))
     Manifest.load(out)  # if it is damaged: exit 4, after the list of what it can be replaced with
 
 
@@ -66,7 +67,7 @@ def rollback_command(out: Path, number: int, pin: bool) -> None:
         manifest = rollback_pack(out, number, pinned=pin)
     was = "the manifest was damaged" if before is None else f"it was {before.generation}"
     pinned = f"; pinned: builds publish nothing until packer unpin {out}" if is_pinned(out) else ""
-    click.echo(f"{out}: generation {number} ({manifest.rows} rows) is current; {was}{pinned}")
+    show(f"{out}: generation {number} ({manifest.rows} rows) is current; {was}{pinned}")
 
 
 @click.command("unpin", short_help="Let builds publish again after rollback --pin.")
@@ -78,7 +79,7 @@ def unpin_command(out: Path) -> None:
     Example:
       packer unpin out/
     """
-    click.echo(f"{out}: the pin is removed" if unpin_pack(out) else f"{out}: is not pinned; nothing to do")
+    show(f"{out}: the pin is removed" if unpin_pack(out) else f"{out}: is not pinned; nothing to do")
 
 
 @click.command("gc", short_help="Delete shards that only old generations use.")
@@ -115,7 +116,7 @@ def gc_command(out: Path, keep: int, grace: float, dry_run: bool, as_json: bool)
     }
     deleted = "would be deleted" if dry_run else "deleted"
     kept = ", ".join(map(str, garbage.kept))
-    click.echo(
+    show(
         json.dumps(facts, indent=1)
         if as_json
         else f"{out}: {len(garbage.manifests)} generations and {len(garbage.paths)} files, "

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from packer.cli.output import join_lines, show
 from packer.cli.values import bytes_text, shape_text
 from readers.contract.manifest import Manifest
 
@@ -23,7 +24,7 @@ def info_command(out: Path, as_json: bool) -> None:
       packer info --json out/ | jq .splits
     """
     manifest = Manifest.load(out)
-    click.echo(json.dumps(manifest.to_json(), indent=1, ensure_ascii=False) if as_json else _text(manifest))
+    show(json.dumps(manifest.to_json(), indent=1, ensure_ascii=False) if as_json else _text(manifest))
 
 
 def _text(manifest: Manifest) -> str:
@@ -45,7 +46,7 @@ def _text(manifest: Manifest) -> str:
         "recipe",
         *(f"  {key:<16}{_value_text(key, value)}" for key, value in recipe.items() if key != "classes"),
     ]
-    return "\n".join(lines)
+    return join_lines(lines)
 
 
 def _split_line(name: str, rows: int, shards: int, rejects: int) -> str:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
-import click
-
+from packer.cli.output import show
 from packer.publish.generation import current_manifest
 
 TEXT, JSON = "text", "json"
@@ -30,11 +29,11 @@ class Log:
     def say(self, event: str, text: str, **facts: object) -> None:
         """Write a line. People see `text`; JSON also has `event`, the kind of line, and `facts`."""
         if self.form == TEXT:
-            click.echo(text, err=True)
+            show(text, err=True)
             return
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         line = {"time": now, "run": self.run, "event": event, "message": text.strip(), **facts}
-        click.echo(json.dumps(line, ensure_ascii=False), err=True)
+        show(json.dumps(line, ensure_ascii=False), err=True)
 
 
 LOG = Log()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from packer.cli.output import show
 from packer.config.preset import find_preset, preset_classes, presets
 
 
@@ -22,7 +23,7 @@ def presets_command(ctx: click.Context) -> None:
         return
     for preset in presets():
         classes = preset_classes(preset.settings())
-        click.echo(f"{preset.name:<16}{len(classes) if classes else '-':>5}  {preset.about}")
+        show(f"{preset.name:<16}{len(classes) if classes else '-':>5}  {preset.about}")
 
 
 @presets_command.command("show", short_help="Print a preset's file.")
@@ -34,4 +35,4 @@ def show_command(name: str) -> None:
     Example:
       packer presets show voc
     """
-    click.echo(find_preset(name).text, nl=False)
+    show(find_preset(name).text, nl=False)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from packer.cli.configured import build_option
+from packer.cli.output import join_lines, show
 from packer.cli.probe_text import probe_json, probe_text, probe_toml
 from packer.cli.values import CountType
 from packer.errors import InputError
@@ -48,10 +49,12 @@ def probe_command(raw: Path, as_json: bool, write: Path | None, **options: Any) 
     if write is not None and write.exists():
         raise InputError(f"{write}: exists already; name another file, or remove it")
     found = probe_folder(raw, **options)
-    text = json.dumps(probe_json(found), indent=1, ensure_ascii=False) if as_json else "\n".join(probe_text(raw, found))
-    click.echo(text)
+    text = (
+        json.dumps(probe_json(found), indent=1, ensure_ascii=False) if as_json else join_lines(probe_text(raw, found))
+    )
+    show(text)
     if found.pairing is None:
         raise InputError(found.why_not or f"{raw}: no image and label form a pair")
     if write is not None:
         write_atomic(write, probe_toml(found))
-        click.echo(f"wrote {write}; next: packer build --config {write} {raw} out/", err=True)
+        show(f"wrote {write}; next: packer build --config {write} {raw} out/", err=True)

@@ -10,6 +10,7 @@ import click
 from packer.cli.build import log_summary
 from packer.cli.build_text import summary_text
 from packer.cli.log import publishing
+from packer.cli.output import show
 from packer.cli.progress import shown
 from packer.packs.repair import repair_pack
 from packer.packs.verify import Damage
@@ -38,12 +39,12 @@ def repair_command(out: Path, raw: Path, config: Path | None, workers: int | Non
         repair = repair_pack(out, raw, config=config, workers=workers, progress=shown(quiet), found=_print_damage)
     if repair.summary is None:
         restored = f"restored {MANIFEST} from its copy" if repair.damage else "nothing to repair"
-        click.echo(f"{out}: whole; {restored}")
+        show(f"{out}: whole; {restored}")
         return
     log_summary(repair.summary)
-    click.echo(f"{summary_text(repair.summary, out)}; {out} is whole")
+    show(f"{summary_text(repair.summary, out)}; {out} is whole")
 
 
 def _print_damage(damage: Sequence[Damage]) -> None:
     for item in damage:
-        click.echo(f"damaged   {item}", err=True)
+        show(f"damaged   {item}", err=True)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from packer.cli.log import LOG, publishing
+from packer.cli.output import show
 from packer.cli.progress import shown
 from packer.cli.values import bytes_text
 from packer.errors import UsageError
@@ -91,7 +92,7 @@ def _print_staged(out: Path, staged: Staged, as_json: bool) -> None:
         "copied_shards": staged.shards,
         "copied_bytes": staged.bytes,
     }
-    click.echo(
+    show(
         json.dumps(facts, indent=1)
         if as_json
         else f"{out}: generation {manifest.generation} is staged at {staged.path}; {staged.shards} of "
@@ -110,10 +111,10 @@ def _print_copies(copies: Sequence[StagedCopy], as_json: bool, action: str) -> N
         for copy in copies
     ]
     if as_json:
-        click.echo(json.dumps(facts, indent=1))
+        show(json.dumps(facts, indent=1))
         return
     if not facts:
-        click.echo(f"nothing is {action} on this machine")
+        show(f"nothing is {action} on this machine")
     for copy in facts:
         generation = "unfinished" if copy["generation"] is None else f"generation {copy['generation']}"
-        click.echo(f"{copy['source']}: {generation}, {bytes_text(copy['bytes'])}, {action} at {copy['path']}")
+        show(f"{copy['source']}: {generation}, {bytes_text(copy['bytes'])}, {action} at {copy['path']}")

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from packer.cli.output import join_lines, show
 from packer.cli.text_table import text_table
 from packer.errors import first_of
 from packer.packs.stats import SplitStats, pack_stats
@@ -33,9 +34,9 @@ def stats_command(out: Path, as_json: bool) -> None:
     """
     stats = pack_stats(out)
     if as_json:
-        click.echo(json.dumps(list(map(_json, stats)), indent=1, ensure_ascii=False))
+        show(json.dumps(list(map(_json, stats)), indent=1, ensure_ascii=False))
     else:
-        click.echo("\n\n".join(map(_text, stats)))
+        show("\n\n".join(map(_text, stats)))
 
 
 def _json(stats: SplitStats) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def _text(stats: SplitStats) -> str:
         + [f"{item.weights[weighting]:.4g}" for weighting in WEIGHTINGS]
         for index, item in enumerate(stats.classes)
     ]
-    return "\n".join(
+    return join_lines(
         [
             f"{stats.split}: {stats.rows} rows ({', '.join(first_of(sizes, MOST_SIZES, 'sizes'))}), "
             f"{ignored:.3f} % ignored",

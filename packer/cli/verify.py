@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from packer.cli.output import join_lines, show
 from packer.cli.progress import shown
 from packer.cli.values import bytes_text
 from packer.packs.verify import verify_pack
@@ -34,10 +35,10 @@ def verify_command(out: Path, deep: bool, workers: int | None, as_json: bool, qu
     damage = verify_pack(out, deep=deep, workers=workers, progress=shown(quiet))
     messages = list(map(str, damage))
     if as_json:
-        click.echo(json.dumps({"bytes": manifest.bytes, "shards": manifest.shards, "damage": messages}, indent=1))
+        show(json.dumps({"bytes": manifest.bytes, "shards": manifest.shards, "damage": messages}, indent=1))
     elif damage:
-        click.echo("\n".join(messages))
+        show(join_lines(messages))
     else:
-        click.echo(f"{out}: whole; {manifest.shards} shards, {manifest.rows} rows, {bytes_text(manifest.bytes)}")
+        show(f"{out}: whole; {manifest.shards} shards, {manifest.rows} rows, {bytes_text(manifest.bytes)}")
     if damage:
         raise DamagedError(f"{out}: {len(damage)} problems; packer repair OUT RAW builds damaged shards again")
