@@ -293,3 +293,31 @@ def test_an_ignored_value_wins_over_a_gray_colour() -> None:
     )
     index = LabelCodec(grays).decode(png((INDEX % 2 * 255).astype(np.uint8), 8, 0))
     assert np.array_equal(index == IGNORE, INDEX % 2 == 1)
+
+
+SMOOTH_JPEG = encoded(".jpg", cv2.GaussianBlur(IMAGE, (0, 0), 3))
+
+
+@pytest.mark.parametrize("parts", [b"\3\1", b"\0\0", b"\1\2"], ids=["part 3 of 1", "part 0 of 0", "part 2 missing"])
+def test_a_jpeg_with_a_broken_colour_profile_has_its_pixels(parts: bytes) -> None:
+    profile = b"ICC_PROFILE\0" + parts + bytes(50)
+    segment = b"\xff\xe2" + struct.pack(">H", len(profile) + 2) + profile
+    data = SMOOTH_JPEG[:2] + segment + SMOOTH_JPEG[2:]
+    assert np.array_equal(decode_image(data), decode_image(SMOOTH_JPEG))
+    for length in range(len(data) - len(SMOOTH_JPEG) + 2, len(data) - 1, 29):
+        with pytest.raises(BadPair):
+            decode_image(data[:length])
+
+
+@pytest.mark.parametrize(
+    ("sampling", "message"),
+    [
+        (0x33, "is a JPEG with a rare chroma subsampling; convert it to PNG"),
+        (0x12, "is damaged, or just has bytes that belong to no pixel .*; look at it"),
+    ],
+)
+def test_a_jpeg_that_may_be_whole_gets_words_that_say_so(sampling: int, message: str) -> None:
+    data = bytearray(SMOOTH_JPEG)
+    data[data.index(b"\xff\xc0") + 11] = sampling
+    with pytest.raises(BadPair, match=message):
+        decode_image(bytes(data))

@@ -15,6 +15,8 @@ from packer.errors import BadPair
 
 SIGNATURE = b"\xff\xd8"
 _XMP = b"http://ns.adobe.com/xap/1.0/\0"
+_PROFILE = b"ICC_PROFILE\0"
+_BAD_PROFILE = "bad ICC marker"
 _MORE_XMP = b"http://ns.adobe.com/xmp/extension/\0"
 _MORE_XMP_HEADER = len(_MORE_XMP) + 32 + 4 + 4
 """The parts of a long XMP packet begin with its identifier, its length and the offset of the part."""
@@ -57,10 +59,16 @@ def read(file: BinaryIO) -> Header:
 
 def decode(data: bytes, header: Header) -> Stored:
     """Return the numbers of a gray JPEG, or the colours of any other."""
+    colours = "GRAY" if header.channels == 1 else "RGB"
     try:
-        pixels = simplejpeg.decode_jpeg(data, "GRAY" if header.channels == 1 else "RGB", strict=True)
+        try:
+            pixels = simplejpeg.decode_jpeg(data, colours, strict=True)
+        except ValueError as error:
+            if _BAD_PROFILE not in str(error):
+                raise
+            pixels = simplejpeg.decode_jpeg(_without_profile(data), colours, strict=True)
     except ValueError as error:
-        raise BadPair(f"is damaged ({error})") from error
+        raise BadPair(_reason(str(error))) from error
     _check_scans(data, header.channels)
     numbers = np.asarray(pixels, np.uint8)
     return Stored(numbers[..., 0] if header.channels == 1 else numbers)
@@ -68,6 +76,31 @@ def decode(data: bytes, header: Header) -> Stored:
 
 def identity() -> str:
     return f"simplejpeg {simplejpeg.__version__}"
+
+
+def _reason(error: str) -> str:
+    """Return the reason of a refusal. Some are not damage for certain, and a person can decide."""
+    if "subsampling" in error:
+        return "is a JPEG with a rare chroma subsampling; convert it to PNG"
+    if "extraneous bytes" in error:
+        return (
+            f"is damaged, or just has bytes that belong to no pixel ({error}); "
+            "look at it, and convert it to PNG if it is whole"
+        )
+    return f"is damaged ({error})"
+
+
+def _without_profile(data: bytes) -> bytes:
+    """Leave out the colour profile, which decides no pixel: libjpeg warns if its parts are not complete."""
+    file, kept, start = BytesIO(data), [data[:2]], 2
+    file.seek(start)
+    while (marker := _marker(file)) != 0xDA:
+        (length,) = struct.unpack(">H", file.read(2))
+        content = file.read(length - 2)
+        if not (marker == 0xE2 and content.startswith(_PROFILE)):
+            kept.append(data[start : file.tell()])
+        start = file.tell()
+    return b"".join([*kept, data[start:]])
 
 
 def _check_scans(data: bytes, channels: int) -> None:
