@@ -243,6 +243,144 @@ def test_a_broken_link_is_a_bad_pair(tmp_path: Path) -> None:
     assert probed(raw)["bad"] == ["labels/1.png: cannot be read (No such file or directory)"]
 
 
+def table_of_colours(path: Path) -> None:
+    rows = [f"c{n},{r},{g},{b}" for n, (r, g, b) in enumerate(COLOURS.tolist())]
+    path.write_text("\n".join(["name,r,g,b", *rows]))
+
+
+def refused(raw: Path, tmp_path: Path) -> str:
+    """Return the error of a build with the proposed configuration."""
+    (tmp_path / "packer.toml").write_text(probed(raw)["config"])
+    built = run("build", "--quiet", "--config", tmp_path / "packer.toml", raw, tmp_path / "out")
+    assert built.exit_code == 1
+    return built.stderr
+
+
+def test_a_proposal_that_a_build_refuses_is_a_question(tmp_path: Path) -> None:
+    """JPEG labels cannot be read by a table of colours, so every pair would fail."""
+    truth = encoded((TRUTH > 1) * np.uint8(255), ".jpg")
+    raw = folder(tmp_path / "raw", truth, truth, label="masks/{}.jpg")
+    (raw / "class_dict.csv").write_text("name,r,g,b\nback,0,0,0\nfront,255,255,255\n")
+    assert "a build refuses this proposal: every pair is bad" in probed(raw)["to_decide"][0]
+    wrote = run("probe", "--write", tmp_path / "packer.toml", raw)
+    assert "next: decide what it asks" in wrote.stderr
+
+
+def test_every_reject_of_a_build_is_found_by_the_probe(tmp_path: Path) -> None:
+    stray = COLOURS[TRUTH].copy()
+    stray[3, 3] = 9
+    see_through = cv2.imencode(".png", np.dstack([COLOURS[TRUTH][..., ::-1], TRUTH]))[1].tobytes()
+    deep, lossy = encoded(TRUTH.astype(np.uint16)), encoded(COLOURS[TRUTH], ".jpg")
+    raw = folder(tmp_path / "raw", COLOURS[TRUTH], deep, lossy, stray, see_through, COLOURS[TRUTH])
+    (raw / "images/5.png").write_bytes(cv2.imencode(".png", np.dstack([picture(5), TRUTH]))[1].tobytes())
+    table_of_colours(raw / "class_dict.csv")
+    answer = probed(raw)
+    names = sorted(reason.split(":")[0] for reason in answer["bad"])
+    assert names == ["images/5.png", *(f"labels/{number}.png" for number in (1, 2, 3, 4))]
+    assert '5 bad pairs were found: fix them, or leave them out with on-bad = "skip"' in answer["to_decide"]
+    (tmp_path / "packer.toml").write_text(answer["config"])
+    options = ("--config", tmp_path / "packer.toml", "--on-bad", "skip")
+    assert run("build", "--quiet", *options, raw, tmp_path / "out").exit_code == 0
+    assert len(open_dataset(tmp_path / "out", split="all")) == 1
+
+
+def test_labels_that_were_not_decoded_do_not_count_and_empty_files_are_no_copies(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", TRUTH, TRUTH, TRUTH, b"")
+    for number in range(2):
+        (raw / f"images/{number}.png").write_bytes(b"")
+    assert probed(raw)["copies"] == []
+    assert probed(raw)["labels"]["decoded"] == 3
+    assert "3 of 4 were decoded" in run("probe", raw).stdout
+
+
+def test_a_rare_file_type_is_decoded_although_the_sample_is_small(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", TRUTH, COLOURS[TRUTH], TRUTH)
+    assert probed(raw, "--sample", 1)["labels"]["decoded"] == 2
+
+
+def test_labels_that_are_rgb_and_palettes_are_read_by_colour(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", COLOURS[TRUTH], palette_png((3 - TRUTH).astype(np.uint8), COLOURS[::-1]))
+    answer = probed(raw)
+    assert answer["reading"]["codec"] == "colour"
+    assert any("labels are RGB, palette" in doubt for doubt in answer["to_decide"])
+    first, second = packed_by_proposal(raw, tmp_path)
+    assert np.array_equal(first, second)
+
+
+def test_classes_that_would_be_renumbered_stop_the_build(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", np.array([0, 7, 41, 120], np.uint8)[TRUTH])
+    doubts = probed(raw)["to_decide"]
+    assert "value 7 becomes class 1; to keep the values as they are, use --classes 121 or a preset" in doubts[0]
+    assert any("know all these values" in doubt and "ade20k" in doubt for doubt in doubts)
+    assert "to decide: classes are renumbered" in refused(raw, tmp_path)
+
+
+def test_rival_labels_stop_the_build(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", TRUTH, TRUTH, image="{}.png", label="{}_1stHO.png")
+    for number in range(2):
+        write_png(raw / f"{number}_2ndHO.png", TRUTH)
+    assert "label = '{key}_1stHO', label = '{key}_2ndHO'?" in probed(raw)["to_decide"][0]
+    assert "to decide: which files are the labels" in refused(raw, tmp_path)
+
+
+def test_a_decoy_with_a_usual_name_stops_the_build(tmp_path: Path) -> None:
+    names = {"image": "images/{}_training.png", "label": "mask/{}_training_mask.png"}
+    raw = folder(tmp_path / "drive", TRUTH, TRUTH, **names)
+    for number in range(2):
+        write_png(raw / f"1st_manual/{number}_manual1.png", TRUTH)
+    assert "label = '1st_manual/{key}_manual1'?" in refused(raw, tmp_path)
+    raw = folder(tmp_path / "predicted", TRUTH, TRUTH, image="{}.png", label="label{}.png")
+    for number in range(2):
+        write_png(raw / f"out{number}.png", picture(number))
+    assert "which files are the images" in refused(raw, tmp_path)
+
+
+def test_predictions_beside_labels_are_no_rivals(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", TRUTH, TRUTH)
+    for number in range(2):
+        write_png(raw / f"predictions/{number}.png", TRUTH)
+    assert "decide =" not in probed(raw)["config"]
+
+
+def test_a_usual_palette_does_not_name_the_classes(tmp_path: Path) -> None:
+    colours = np.array([[0, 0, 0], [128, 0, 0], [0, 128, 0]], np.uint8)
+    answer = probed(folder(tmp_path / "raw", palette_png(np.minimum(TRUTH, 2), colours)))
+    assert "aeroplane" not in answer["config"]
+    assert any("know all these values" in doubt and "voc" in doubt for doubt in answer["to_decide"])
+
+
+def test_class_tables_that_do_not_fit_are_named(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", COLOURS[TRUTH])
+    (raw / "class.csv").write_text("name,r,g,b\nroad,0,0,0\nsky,1,2,3\n")
+    assert "the class table class.csv knows only 25.00 % of the label pixels" in probed(raw)["to_decide"]
+    (raw / "class.csv").write_text("name,r,g,b\nroad,0,0\n")
+    assert any(doubt.startswith("class.csv cannot be read as a class table") for doubt in probed(raw)["to_decide"])
+    table_of_colours(raw / "class.csv")
+    assert "4 of 4 colours are in class.csv" in " ".join(probed(raw)["reading"]["why"])
+
+
+def test_the_share_of_an_unknown_colour_is_of_all_pixels(tmp_path: Path) -> None:
+    stray = COLOURS[TRUTH].copy()
+    stray[0, 0] = 9
+    raw = folder(tmp_path / "raw", stray)
+    table_of_colours(raw / "class_dict.csv")
+    assert any("in no class: #090909 (1.56 %)" in doubt for doubt in probed(raw)["to_decide"])
+
+
+def test_an_image_and_a_label_without_a_key_are_explained(tmp_path: Path) -> None:
+    write_png(tmp_path / "raw/image.png", picture(0))
+    write_png(tmp_path / "raw/labels.png", TRUTH)
+    assert "image.png and labels.png share no key in their names" in run("probe", tmp_path / "raw").stderr
+
+
+def test_a_pack_is_not_a_raw_folder(raw_folder: RawFolder, tmp_path: Path) -> None:
+    built = run("build", "--quiet", raw_folder.path, tmp_path / "out")
+    assert built.exit_code == 0, built.stderr
+    answer = run("probe", tmp_path / "out")
+    assert answer.exit_code == 1
+    assert "is a packed data set, not a raw folder; packer info" in answer.stderr
+
+
 @pytest.mark.shared
 @pytest.mark.parametrize(
     ("path", "pairs", "line"),
@@ -264,4 +402,6 @@ def test_public_sets_are_understood(
     (tmp_path / "packer.toml").write_text(answer["config"])
     options = ("--quiet", "--config", tmp_path / "packer.toml", "--label-codec", answer["reading"]["codec"])
     built = run("build", *options, shared_data / path, tmp_path / "out")
-    assert built.exit_code == 0, built.stderr
+    asked = path == "ade20k_sample/sampleData"
+    assert ("decide =" in answer["config"]) == asked
+    assert built.exit_code == asked, built.stderr

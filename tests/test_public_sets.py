@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import REPO
+from conftest import REPO, run
 from public_sets import SETS, Set, build, compare
 
 pytestmark = pytest.mark.shared
@@ -26,6 +27,23 @@ def test_a_public_set_packs_right_or_is_refused_with_a_reason(shared_data: Path,
     verdict = compare(raw, out, entry, json.loads((shared_data / "EXPECT.json").read_text()))
     assert "differ" not in verdict
     assert verdict.count("=") == 1 + bool(entry.expect)
+
+
+@pytest.mark.parametrize("entry", {entry.folder: entry for entry in SETS}.values(), ids=lambda entry: entry.folder)
+def test_the_proposal_of_a_probe_builds_right_or_asks(shared_data: Path, tmp_path: Path, entry: Set) -> None:
+    raw, out, config = shared_data / entry.folder, tmp_path / "out", tmp_path / "packer.toml"
+    probe = run("probe", "--json", raw)
+    found = json.loads(probe.stdout)
+    if found["error"]:
+        assert probe.exit_code == 1
+        return
+    config.write_text(found["config"])
+    built = run("build", "--quiet", "--config", config, raw, out)
+    assert built.exit_code == 0 or found["to_decide"], built.stderr
+    if built.exit_code:
+        assert built.stderr.startswith("packer: ")
+    else:
+        assert "differ" not in compare(raw, out, replace(entry, expect=()), {})
 
 
 def test_the_page_of_public_sets_names_them_all() -> None:

@@ -57,4 +57,5 @@ def probe_command(raw: Path, as_json: bool, write: Path | None, **options: Any) 
         raise InputError(found.why_not or f"{raw}: no image and label form a pair")
     if write is not None:
         write_atomic(write, probe_toml(found))
-        show(f"wrote {write}; next: packer build --config {write} {raw} out/", err=True)
+        first = f"decide what it asks ({len(found.doubts)} lines), then " if found.doubts else ""
+        show(f"wrote {write}; next: {first}packer build --config {write} {raw} out/", err=True)

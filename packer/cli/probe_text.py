@@ -71,7 +71,7 @@ def _survey_lines(survey: Survey) -> Iterator[str]:
     sizes = [f"{height}x{width} ({count})" for (height, width), count in survey.sizes.most_common()]
     yield f"sizes     {', '.join(first_of(sizes, MOST_NAMED, 'sizes'))} (height x width)"
     yield "labels    " + "; ".join(f"{kind} ({count})" for kind, count in labels.kinds.most_common())
-    yield f"          {labels.decoded} of {labels.kinds.total()} were decoded"
+    yield f"          {labels.decoded} of {labels.total} were decoded"
     if labels.values:
         what = "palette indices" if labels.palettes.indices else "gray values"
         yield f"          {what}: {shown_counts(labels.values, False)}"

@@ -19,6 +19,9 @@ Setting = str | bool | list[str] | ClassTable
 Settings = Mapping[str, Setting]
 """Settings by the names of the options."""
 
+DECIDE = "decide"
+"""The key of questions that `packer probe` left open. A configuration that has it is refused."""
+
 
 def read_config(path: Path, more: Iterable[Option] = ()) -> Settings:
     """Read a configuration file. Relative paths in it start at its folder. Every problem is reported at once.
@@ -31,6 +34,10 @@ def read_config(path: Path, more: Iterable[Option] = ()) -> Settings:
     settings: dict[str, Setting] = {}
     for name, value in document.items():
         if name == CLASS:
+            continue
+        if name == DECIDE:
+            problems += [f"{path}: to decide: {question}" for question in _questions(value)]
+            problems.append(f"{path}: {DECIDE}: answer each question in this file, then delete the line {DECIDE}")
             continue
         if name not in options:
             problems.append(f"{path}: {name}: {unknown_key(name, [*options, CLASS])}")
@@ -53,6 +60,10 @@ def to_toml(settings: Settings) -> str:
         if isinstance(value, ClassTable):
             lines += [line for seg_class in value.classes for line in _class_lines(seg_class)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _questions(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
 
 
 def _classes(path: Path, document: Mapping[str, object], problems: list[str]) -> ClassTable:

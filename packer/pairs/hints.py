@@ -9,14 +9,14 @@ from packer.errors import first_of
 from packer.pairs.candidates import UNWRITABLE
 from packer.pairs.split_lists import usual_lists
 from packer.pairs.suggest import suggest_templates
-from packer.pairs.template import OTHER_PICTURES
+from packer.pairs.template import OTHER_PICTURES, PICTURES
 
 MOST_FOLDERS = 20
 
 
 def unknown_layout_hints(files: list[str]) -> list[str]:
     """Return options that may fit a folder without a known layout, then its contents."""
-    return [*_templates(files, 2), *_lists(files), *_unpackable(files), "Found:", *_contents(files)]
+    return [*_templates(files, 2), *_lone_pair(files), *_lists(files), *_unpackable(files), "Found:", *_contents(files)]
 
 
 def no_common_key_hint(files: list[str]) -> str:
@@ -27,6 +27,16 @@ def no_common_key_hint(files: list[str]) -> str:
 
 def _templates(files: list[str], most: int) -> list[str]:
     return [f"perhaps {suggestion}" for suggestion in suggest_templates(files)[:most]]
+
+
+def _lone_pair(files: list[str]) -> Iterator[str]:
+    """Explain why an image and a label whose names share nothing are not a pair."""
+    pictures = [path for path in files if path.lower().endswith(PICTURES)]
+    if len(pictures) == 2 and not suggest_templates(files):
+        yield (
+            f"{' and '.join(pictures)} share no key in their names: rename them, such as images/1.png and "
+            "labels/1.png, or list them in a table for --pairs"
+        )
 
 
 def _lists(files: list[str]) -> list[str]:

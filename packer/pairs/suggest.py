@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -90,6 +91,11 @@ def _likelihood(difference: Difference) -> float:
     power = 2 * _any(label, _LABEL_WORDS) - 3 * _any(label, _OTHER_WORDS) - 2 * _any(label, _IMAGE_WORDS)
     power += _any(image, _IMAGE_WORDS) - 4 * _any(image, (*_LABEL_WORDS, *_OTHER_WORDS))
     return float(2**power)
+
+
+def speaks_against_labels(template: str) -> bool:
+    """Return True if a template has a word of other pictures, such as depth maps or predictions."""
+    return _any(re.findall("[a-z]+", template.casefold()), _OTHER_WORDS)
 
 
 def _any(words: list[str], known: tuple[str, ...]) -> bool:

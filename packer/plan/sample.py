@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from packer.decoding.rules import MOST_PIXELS
+from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.pairs.pair import Pair
 from packer.pixels.label_codec import AS_THE_TABLE_SAYS, LabelRules
 from packer.workers import Engine, inspect_pairs
@@ -30,11 +30,15 @@ class LabelSampler:
         classes: ClassTable | None = None,
         rules: LabelRules = AS_THE_TABLE_SAYS,
         images: bool = False,
+        image_rules: ImageRules | None = None,
     ) -> dict[int, LabelCounts]:
-        """Inspect the labels of about `most` pairs, with their images if wanted. Keys are indices into `pairs`."""
+        """Inspect the labels of about `most` pairs, with their images if wanted. Keys are indices into `pairs`.
+
+        With `image_rules` an image that a shard would refuse makes its pair bad.
+        """
         indices = spread_indices(len(pairs), most)
         requests = [
-            InspectRequest(pair.label, pair.image if images else None, classes, rules, self.max_pixels)
+            InspectRequest(pair.label, pair.image if images else None, classes, rules, self.max_pixels, image_rules)
             for pair in (pairs[index] for index in indices)
         ]
         answers = inspect_pairs(requests, self.raw, self.engine)

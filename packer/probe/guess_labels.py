@@ -44,6 +44,8 @@ class LabelReading:
     classes: ClassTable | None
     why: tuple[str, ...]
     doubts: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+    """Doubts about what the classes are. A build with the proposal stops until the user has decided them."""
 
 
 def read_by_table(
@@ -63,10 +65,12 @@ def read_by_table(
         why.append(f"{len(known)} of {len(counts)} {what} are in {source} ({share:.2f} % of the pixels)")
     unknown = counts - known
     if unknown:
-        shown = shown_counts(unknown, by_colour)
+        shown = shown_counts(unknown, by_colour, counts.total())
         doubts.append(f"in no class: {shown}; add these to {source}, or use --ignore or --unknown ignore")
     if rules.codec == INDEX:
         doubts += _palette_doubts(labels)
+        if labels.rgb:
+            doubts.append(f"{labels.rgb} labels of the sample are RGB, and {source} has values only: add the colours")
     return LabelReading(rules, table, tuple(why), tuple(doubts))
 
 
@@ -77,26 +81,40 @@ def read_without_table(labels: LabelSurvey) -> LabelReading:
         return LabelReading(LabelRules(BINARY, threshold=128), BINARY_CLASSES, (why,))
     if not labels.values and not labels.colours:
         return LabelReading(LabelRules(), None, (), ("no label could be decoded",))
-    reading = _guess_by_values(labels) if labels.values else _guess_by_colours(labels)
-    return replace(reading, doubts=(*reading.doubts, *_rare_class_doubts(labels, reading)))
+    reading = _guess_by_colours(labels) if labels.rgb else _guess_by_values(labels)
+    doubts = (*reading.doubts, *_mixture_doubts(labels, reading), *_rare_class_doubts(labels, reading))
+    return replace(reading, doubts=doubts)
+
+
+def _mixture_doubts(labels: LabelSurvey, reading: LabelReading) -> Iterator[str]:
+    """Warn that labels of several file types are read in one way."""
+    kinds = {name for kind in labels.kinds for name in ("palette", "gray", "RGB") if f" {name}" in kind}
+    if len(kinds) > 1 and reading.rules.codec == COLOUR:
+        yield f"labels are {', '.join(sorted(kinds))}: all are read by their colour, gray value 7 as #070707"
 
 
 def _rare_class_doubts(labels: LabelSurvey, reading: LabelReading) -> Iterator[str]:
     """Warn that classes guessed from a sample may be incomplete: a build would refuse the other values."""
-    if reading.classes not in (None, BINARY_CLASSES) and labels.decoded < labels.kinds.total():
+    if reading.classes not in (None, BINARY_CLASSES) and labels.sampled < labels.total:
         yield (
-            f"only {labels.decoded} of {labels.kinds.total()} labels were decoded, so rare classes may be missing: "
+            f"only {labels.sampled} of {labels.total} labels were decoded, so rare classes may be missing: "
             "--sample all finds them"
         )
 
 
 def _guess_by_colours(labels: LabelSurvey) -> LabelReading:
-    """Guess the reading of RGB labels."""
-    colours = labels.colours
+    """Guess the reading of labels if some of them are RGB. Gray labels and palettes then count by their colours."""
+    colours, _ = pixel_counts(labels, LabelRules(COLOUR))
     if _is_ade20k(colours):
         why = f"red is a multiple of 10 in all {len(colours)} colours and blue varies, as in the full ADE20K"
         values = sorted({ade20k_class(code) for code in colours})
-        return LabelReading(LabelRules(ADE20K), _table_of_values(values), (why,), ("choose and name the classes",))
+        return LabelReading(
+            LabelRules(ADE20K),
+            _table_of_values(values),
+            (why,),
+            ("choose and name the classes",),
+            (_renumbered(values),) if _moves(values) else (),
+        )
     if labels.too_many or len(colours) > MOST_CLASSES_GUESSED:
         doubts = (
             f"too many colours for classes ({len(colours)} or more), perhaps because of blurred edges; the most "
@@ -136,8 +154,19 @@ def _guess_classes(labels: LabelSurvey) -> LabelReading:
     why += ["palette labels are read by their index"] if labels.palettes.indices else []
     why += ["255 is ignored, because it is usually not a class"] if ignored else []
     doubts = [*_palette_doubts(labels), "name the classes"]
-    table = numbered_classes(range(max(classes) + 1) if max(classes) < 2 * len(classes) + 8 else classes)
-    return LabelReading(LabelRules(INDEX), ClassTable(table, ignored), tuple(why), tuple(doubts))
+    dense = max(classes) < 2 * len(classes) + 8
+    table = ClassTable(numbered_classes(range(max(classes) + 1) if dense else classes), ignored)
+    questions = () if dense else (_renumbered(classes),)
+    return LabelReading(LabelRules(INDEX), table, tuple(why), tuple(doubts), questions)
+
+
+def _renumbered(values: list[int]) -> str:
+    """Return the question whether the values that a sample happens to show are all classes."""
+    moved = next(index for index, value in enumerate(values) if index != value)
+    return (
+        f"classes are renumbered: only the {len(values)} values of the sample are classes, so value {values[moved]} "
+        f"becomes class {moved}; to keep the values as they are, use --classes {max(values) + 1} or a preset"
+    )
 
 
 def _guess_instances(values: Counter[int]) -> LabelReading:
@@ -153,7 +182,12 @@ def _guess_instances(values: Counter[int]) -> LabelReading:
             'check divisor (1000 or 256); if the values are classes, use label-codec = "index"',
             "name the classes",
         ),
+        (_renumbered(classes),) if _moves(classes) else (),
     )
+
+
+def _moves(values: list[int]) -> bool:
+    return values != list(range(len(values)))
 
 
 def _is_ade20k(colours: Counter[int]) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from packer.errors import UsageError, first_of
 from packer.pixels.class_lookup import UNKNOWN, Lookup
-from packer.pixels.label_codec import ADE20K, AUTO, BINARY, COLOUR, DIVISORS, INSTANCE, LabelRules, resolve
+from packer.pixels.label_codec import ADE20K, AUTO, BINARY, COLOUR, DIVISORS, INDEX, INSTANCE, LabelRules, resolve
 from packer.plan.palettes import colour_name
 from packer.probe.survey import LabelSurvey
 from packer.workers.inspect import colour_parts
@@ -27,8 +27,8 @@ def pixel_counts(labels: LabelSurvey, rules: LabelRules) -> tuple[Counter[int], 
     if rules.codec == BINARY and rules.threshold is not None:
         return Counter({0: labels.values.total()}), False
     if rules.codec == COLOUR or (rules.codec == AUTO and labels.colours):
-        grays = Counter({value * 0x10101: count for value, count in labels.values.items() if value < 256})
-        return labels.colours + (Counter() if labels.palettes.indices else grays), True
+        grays = Counter({value * 0x10101: count for value, count in labels.grays.items() if value < 256})
+        return labels.colours + grays, True
     return labels.values, False
 
 
@@ -59,15 +59,18 @@ def known_pixels(counts: Counter[int], table: ClassTable, by_colour: bool) -> Co
 def known_share(labels: LabelSurvey, table: ClassTable, rules: LabelRules) -> float:
     """Return the share of the sampled pixels that are in a table, read by these rules: 0 to 1."""
     try:
-        counts, by_colour = pixel_counts(labels, resolve(rules, table))
+        rules = resolve(rules, table)
+        counts, by_colour = pixel_counts(labels, rules)
     except UsageError:
         return 0.0
+    if labels.rgb and rules.codec in (INDEX, INSTANCE, BINARY):
+        return 0.0  # no value can be read from an RGB label
     return known_pixels(counts, table, by_colour).total() / max(1, counts.total())
 
 
-def shown_counts(counts: Counter[int], as_colours: bool) -> str:
-    """Show the most common values or colours with their share of the pixels. Values are sorted."""
-    total = counts.total()
+def shown_counts(counts: Counter[int], as_colours: bool, total: int | None = None) -> str:
+    """Show the most common values or colours with their share of `total` pixels, or of these. Values are sorted."""
+    total = total or counts.total()
     codes = [code for code, _ in counts.most_common()]
     if not as_colours:
         codes[:MOST_SHOWN] = sorted(codes[:MOST_SHOWN])

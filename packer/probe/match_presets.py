@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packer.config.config import Settings
 from packer.config.preset import preset_classes, presets
 from packer.errors import PackError
 from packer.pairs.find import PairingRules, find_pairs
-from packer.pixels.label_codec import AUTO, LabelRules
+from packer.pixels.label_codec import AUTO, INDEX, LabelRules
 from packer.plan.palettes import colour_name
 from packer.probe.label_pixels import known_share
 from packer.probe.survey import LabelSurvey
@@ -55,6 +55,19 @@ def matching_presets(raw: Path, labels: LabelSurvey) -> Iterator[PresetMatch]:
         )
         if match.share > 0 and (match.pairs or match.same_colours):
             yield match
+
+
+def presets_with_values(labels: LabelSurvey) -> list[str]:
+    """Return the presets for gray labels or palettes that know every value of the sample, the smallest first."""
+    found = []
+    for preset in presets():
+        settings = preset.settings()
+        classes, rules = preset_classes(settings), _label_rules(settings)
+        if classes is None or rules.codec not in (AUTO, INDEX) or not any(known.values for known in classes.classes):
+            continue
+        if known_share(labels, classes, replace(rules, codec=INDEX)) == 1:
+            found.append((len(classes), preset.name))
+    return [name for _, name in sorted(found)]
 
 
 def _pairs_by(raw: Path, settings: Settings) -> int:

@@ -9,25 +9,29 @@ from pathlib import Path
 
 from packer.classes.load import load_class_table, read_table
 from packer.classes.values import is_values
-from packer.config.config import Setting, Settings
+from packer.config.config import DECIDE, Setting, Settings
 from packer.config.options import TASK_TIMEOUT
-from packer.errors import InputError
+from packer.errors import InputError, first_of
 from packer.pairs.files import list_files
 from packer.pairs.find import Pairing, PairingRules, find_pairs
 from packer.pairs.suggest import Suggestion, suggest_templates
-from packer.pixels.label_codec import AS_THE_TABLE_SAYS, BINARY, INSTANCE, LabelRules
+from packer.pixels.label_codec import AS_THE_TABLE_SAYS, BINARY, INDEX, INSTANCE, LabelRules
 from packer.plan.sample import LabelSampler
 from packer.probe.guess_labels import LabelReading, read_by_table, read_without_table
 from packer.probe.label_pixels import known_share
-from packer.probe.match_presets import PresetMatch, matching_presets
+from packer.probe.match_presets import PresetMatch, matching_presets, presets_with_values
+from packer.probe.rivals import rival_questions
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
+from packer.probe.trial import Trial, try_settings
+from packer.publish.target import MARK
 from packer.workers import open_engine
 from readers.contract.classes import ClassTable
-from readers.contract.manifest import ALL
+from readers.contract.manifest import ALL, MANIFEST
 from readers.machine import usable_cores
 
 TABLE_SUFFIXES = (".csv", ".txt", ".toml", ".json")
 TABLE_WORDS = ("class", "label", "colo", "palette", "categor", "objectinfo")
+MOST_CANDIDATES = 6
 MOST_PLANES = 3
 """With more classes than this, one plane per class would be most of the pack; labels=index is smaller."""
 LEAST_TO_SPLIT = 10
@@ -90,6 +94,11 @@ def probe_folder(
 
 
 def _probe(request: ProbeRequest) -> ProbeResult:
+    if (request.raw / MARK).exists() or (request.raw / MANIFEST).exists():
+        raise InputError(
+            f"{request.raw}: is a packed data set, not a raw folder; packer info {request.raw} shows what it holds, "
+            f"packer verify {request.raw} checks it"
+        )
     files = list_files(request.raw)
     proposals = tuple(suggest_templates(files))
     pairing, rules, why_not = _pairing(request, proposals)
@@ -98,10 +107,26 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     with open_engine(request.workers, request.task_timeout) as engine:
         sampler = LabelSampler(request.raw, engine)
         survey = survey_pairs(pairing.pairs, sampler, request.sample, request.near_duplicates)
-    matches = tuple(matching_presets(request.raw, survey.labels))
-    reading, settings = _reading(request, files, survey.labels, matches)
-    settings, doubts = _propose(rules, pairing, survey, reading, settings)
+        matches = tuple(matching_presets(request.raw, survey.labels))
+        reading, settings = _reading(request, files, survey.labels, matches)
+        settings, doubts = _propose(rules, pairing, survey, reading, settings)
+        trial = try_settings(request.raw, settings, survey.sample, engine, request.task_timeout)
+    survey = replace(survey, bad=tuple(dict.fromkeys([*survey.bad, *trial.bad])))
+    questions = [*reading.questions, *rival_questions(files, request.pairing, pairing)]
+    doubts = [*questions, *_trial_doubts(trial, survey), *doubts]
+    if questions:
+        settings = {DECIDE: questions, **settings}
     return ProbeResult(len(files), pairing, None, proposals, survey, reading, matches, settings, tuple(doubts))
+
+
+def _trial_doubts(trial: Trial, survey: Survey) -> Iterator[str]:
+    """Report what a build with the proposal would refuse."""
+    if trial.refusal is not None:
+        yield f"a build refuses this proposal: {trial.refusal}"
+    if trial.all_fail:
+        yield f"no pair of the sample can be packed with this proposal, the first because {trial.bad[0]}"
+    elif survey.bad:
+        yield f'{len(survey.bad)} bad pairs were found: fix them, or leave them out with on-bad = "skip"'
 
 
 def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pairing | None, PairingRules, str | None]:
@@ -129,14 +154,21 @@ def _reading(
     if given is not None:
         source = "--classes" if request.classes is not None else "the class table of the folder"
         return read_by_table(labels, given, source), _given_class_settings(request)
-    exact = [match for match in matches if match.exact]
+    exact = [match for match in matches if match.exact and not _is_usual_palette(labels, match)]
     if len(exact) == 1 and exact[0].pairs:
         return _by_preset(labels, exact[0]), {"preset": exact[0].name}
+    passed_over: list[str] = []
     for path, table in _tables(raw, files):
-        if known_share(labels, table, AS_THE_TABLE_SAYS) == 1:
+        share = 0.0 if isinstance(table, str) else known_share(labels, table, AS_THE_TABLE_SAYS)
+        if isinstance(table, str):
+            passed_over.append(f"{path} cannot be read as a class table ({table})")
+        elif share == 1:
             reading = read_by_table(labels, table, path)
             return reading, {**_rule_settings(reading.rules), "classes": str((raw / path).absolute())}
-    reading = _by_preset(labels, exact[0]) if exact else read_without_table(labels)
+        elif share > 0:
+            passed_over.append(f"the class table {path} knows only {100 * share:.2f} % of the label pixels")
+    reading = _by_preset(labels, exact[0]) if exact else _with_candidates(labels, read_without_table(labels))
+    reading = replace(reading, doubts=(*reading.doubts, *passed_over))
     return reading, {**_rule_settings(reading.rules), **_class_settings(reading)}
 
 
@@ -144,15 +176,32 @@ def _by_preset(labels: LabelSurvey, match: PresetMatch) -> LabelReading:
     return read_by_table(labels, match.classes, f"preset {match.name}", match.rules)
 
 
-def _tables(raw: Path, files: Sequence[str]) -> Iterator[tuple[str, ClassTable]]:
-    """Yield the files that are class tables, judged by name and content."""
+def _with_candidates(labels: LabelSurvey, reading: LabelReading) -> LabelReading:
+    """Name the presets that know all values, where the classes are only guessed from the values."""
+    if reading.rules.codec != INDEX or not (names := presets_with_values(labels)):
+        return reading
+    ask = f"presets that know all these values: {', '.join(first_of(names, MOST_CANDIDATES))}; some ignore 0"
+    return replace(reading, doubts=(*reading.doubts, ask))
+
+
+def _is_usual_palette(labels: LabelSurvey, match: PresetMatch) -> bool:
+    """Return True if only few classes of a palette are used. Many tools give VOC's palette to any classes."""
+    if match.pairs or not labels.palettes.indices:
+        return False
+    used = [value for value in labels.values if value not in match.classes.ignored_values]
+    return 2 * max(used, default=0) < len(match.classes)
+
+
+def _tables(raw: Path, files: Sequence[str]) -> Iterator[tuple[str, ClassTable | str]]:
+    """Yield the files that are class tables by name and content. If the name is sure, yield why one is not valid."""
     for path in files:
         name = path.rpartition("/")[2].casefold()
         if name.endswith(TABLE_SUFFIXES) and any(word in name for word in TABLE_WORDS):
             try:
                 yield path, read_table(raw / path)
-            except InputError:
-                continue
+            except InputError as error:
+                if "class" in name and not name.endswith(".txt"):
+                    yield path, str(error).splitlines()[-1].strip()
 
 
 def _propose(

@@ -14,13 +14,15 @@ from packer.decoding.pair_headers import check_same_size, read_pair_headers
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.plan.palettes import Palettes
-from packer.plan.sample import LabelSampler
+from packer.plan.sample import LabelSampler, spread_indices
 from packer.raw_files import digest_raw, open_raw
 from packer.workers.inspect import MOST_COUNTS, LabelCounts
 from readers.contract.tiles import Size
 
 THREADS = 16
 """Reading headers waits for the disk more than for the processor."""
+MOST_RARE = 32
+"""Pairs of rare file types that are decoded in addition to the sample."""
 CHANNELS = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGB with alpha"}
 
 
@@ -28,12 +30,20 @@ CHANNELS = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGB with alpha"}
 class LabelSurvey:
     """The file types of all labels, and the values and colours of those in the sample."""
 
+    total: int = 0
+    """All labels of the folder."""
+    sampled: int = 0
     decoded: int = 0
+    """Labels of the sample that could be decoded."""
+    rgb: int = 0
+    """Decoded labels that have colours only, so that no value can be read from them."""
     kinds: Counter[str] = field(default_factory=Counter)
     lossy: bool = False
     """True if any label has lossy compression, such as JPEG."""
     values: Counter[int] = field(default_factory=Counter)
     """Pixels by value in gray labels, and by index in palette labels."""
+    grays: Counter[int] = field(default_factory=Counter)
+    """Pixels by value in gray labels only."""
     colours: Counter[int] = field(default_factory=Counter)
     """Pixels by colour code, in RGB labels and in palette labels."""
     palettes: Palettes = field(default_factory=Palettes)
@@ -41,8 +51,11 @@ class LabelSurvey:
     """True if a label has more values or colours than are counted."""
 
     def add(self, path: str, counts: LabelCounts) -> None:
-        self.decoded += 1
+        self.sampled += 1
+        self.decoded += bool(counts.values or counts.colours)
+        self.rgb += bool(counts.colours and not counts.values)
         self.values.update(counts.values)
+        self.grays.update({} if counts.colours else counts.values)
         self.colours.update(counts.colours)
         self.too_many |= max(len(counts.values), len(counts.colours)) >= MOST_COUNTS
         self.palettes.add(path, counts)
@@ -62,6 +75,8 @@ class Survey:
     """Groups of images whose files have the same bytes, as `split/key`."""
     findings: Findings
     """Likely mistakes among the images of the sample."""
+    sample: tuple[Pair, ...] = ()
+    """The pairs that were decoded."""
 
 
 def survey_pairs(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: bool) -> Survey:
@@ -71,9 +86,13 @@ def survey_pairs(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: 
     headers = [result for result in results if not isinstance(result, str)]
     sizes = Counter(image.size for image, _ in headers)
     depths = [0 if image.is_float else image.depth for image, _ in headers]
-    sample = sampler.inspect(pairs, most, images=True)
+    chosen = _sample(results, most)
+    sampled = [pairs[index] for index in chosen]
+    sample = dict(zip(chosen, sampler.inspect(sampled, len(sampled), images=True).values(), strict=True))
     labels = LabelSurvey(
-        kinds=Counter(_kind(label) for _, label in headers), lossy=any(label.is_lossy for _, label in headers)
+        len(pairs),
+        kinds=Counter(_kind(label) for _, label in headers),
+        lossy=any(label.is_lossy for _, label in headers),
     )
     for index, counts in sample.items():
         labels.add(pairs[index].label, counts)
@@ -92,7 +111,17 @@ def survey_pairs(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: 
         tuple(dict.fromkeys(bad)),
         tuple(_copies(pairs, sampler.raw)),
         find_mistakes(images, sizes, near=near),
+        tuple(sampled),
     )
+
+
+def _sample(headers: Sequence[tuple[Header, Header] | str], most: int) -> list[int]:
+    """Choose about `most` pairs, evenly spread, and the first pairs of every file type that these do not show."""
+    chosen = spread_indices(len(headers), most)
+    kinds = [None if isinstance(found, str) else (_kind(found[0]), _kind(found[1])) for found in headers]
+    rare = {kind for kind in kinds if kind is not None} - {kinds[index] for index in chosen}
+    firsts = [kinds.index(kind) for kind in rare]
+    return sorted({*chosen, *sorted(firsts)[:MOST_RARE]})
 
 
 def _kind(header: Header) -> str:
@@ -121,9 +150,12 @@ def _copies(pairs: Sequence[Pair], raw: Path) -> Iterator[tuple[str, ...]]:
 
 
 def _length(path: Path) -> int:
-    """Return the length of a regular file; others, such as pipes, are refused because reading them may never end."""
+    """Return the length of a regular file. Pipes and empty files are refused: they are bad pairs, not copies."""
     with open_raw(path) as file:
-        return file.seek(0, 2)
+        length = file.seek(0, 2)
+    if length == 0:
+        raise BadPair("is empty")
+    return length
 
 
 def _groups(pairs: Iterable[Pair], fact: Callable[[Pair], object]) -> Iterator[list[Pair]]:

@@ -40,6 +40,8 @@ class InspectRequest:
     classes: ClassTable | None = None
     rules: LabelRules = AS_THE_TABLE_SAYS
     max_pixels: int = MOST_PIXELS
+    image_rules: ImageRules | None = None
+    """Decode the image by these rules, as a shard does. Without them everything that can be decoded is accepted."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -48,6 +50,7 @@ class InspectRequest:
             "classes": None if self.classes is None else self.classes.to_json(),
             "rules": self.rules.to_json(),
             "max_pixels": self.max_pixels,
+            "image_rules": None if self.image_rules is None else self.image_rules.to_json(),
         }
 
     @classmethod
@@ -58,6 +61,7 @@ class InspectRequest:
             entry.maybe("classes", lambda key: ClassTable.from_json(entry.entry(key))),
             LabelRules.from_json(entry.entry("rules")),
             entry.whole("max_pixels"),
+            entry.maybe("image_rules", lambda key: ImageRules.from_json(entry.entry(key))),
         )
 
 
@@ -95,7 +99,7 @@ def inspect_pair(request: InspectRequest, raw: Path) -> LabelCounts:
                 _codec(request.classes, request.rules, request.max_pixels).decode(data)
         if request.image is not None:
             with naming(request.image):
-                how = _image(raw / request.image, request.max_pixels)
+                how = _image(raw / request.image, request.image_rules, request.max_pixels)
             seen = LabelCounts(seen.values, seen.colours, seen.palette, how)
     except BadPair as bad:
         return LabelCounts(seen.values, seen.colours, seen.palette, bad=str(bad))
@@ -123,11 +127,12 @@ def colour_parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
     return np.asarray((codes ^ OPAQUE)[:, None] >> np.array([0, 8, 16, 24], np.uint32) & 0xFF, np.uint8)
 
 
-def _image(path: Path, max_pixels: int) -> str:
-    with open_raw(path) as file:
-        header = read_header(file, max_pixels)
-    deep = header.depth > 8 or header.is_float
-    pixels = decode_image(read_raw(path), ImageRules(WHOLE_RANGE if deep else None, "drop", max_pixels))
+def _image(path: Path, rules: ImageRules | None, max_pixels: int) -> str:
+    if rules is None:
+        with open_raw(path) as file:
+            header = read_header(file, max_pixels)
+        rules = ImageRules(WHOLE_RANGE if header.depth > 8 or header.is_float else None, "drop", max_pixels)
+    pixels = decode_image(read_raw(path), rules)
     return image_hash(zlib.crc32(np.ascontiguousarray(pixels).data), pixels)
 
 
