@@ -500,3 +500,22 @@ def test_a_table_elsewhere_is_named(raw: RawFolder, tmp_path: Path) -> None:
     (raw.path / "class_dict.csv").unlink()
     write_table(tmp_path / "city.csv")
     assert len(open_dataset(pack(raw.path, tmp_path / "out", "--classes", tmp_path / "city.csv"), "train")) == 6
+
+
+def test_the_note_about_bytes_comes_once_after_success_and_not_under_quiet(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    for number in range(2):
+        write_png(raw / f"images/{number}.png", np.full((8, 8, 3), number, np.uint8))
+        write_png(raw / f"labels/{number}.png", np.full((8, 8), number, np.uint8))
+    note, options = "label planes are most of this pack", ("--classes", 9, raw, tmp_path / "out")
+    assert note in run("build", "--dry-run", *options).stdout
+    quiet = run("build", "--quiet", "--classes", 9, raw, tmp_path / "quiet")
+    assert quiet.exit_code == 0
+    assert note not in quiet.stderr + quiet.stdout
+    (raw / "labels/1.png").write_bytes(b"")
+    failed = run("build", *options)
+    assert failed.exit_code == 1
+    assert note not in failed.stderr
+    write_png(raw / "labels/1.png", np.full((8, 8), 1, np.uint8))
+    assert run("build", *options).stderr.count(note) == 1
+    assert note not in run("build", *options).stderr

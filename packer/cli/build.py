@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from packer.build import Summary, build_from
-from packer.cli.build_text import plan_json, plan_notes, plan_text, summary_json, summary_text
+from packer.cli.build_text import plan_json, plan_notes, plan_text, size_notes, summary_json, summary_text
 from packer.cli.configured import SETTINGS, ConfiguredCommand
 from packer.cli.log import LOG, publishing
 from packer.cli.metrics import measured
@@ -56,16 +56,24 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
         show(json.dumps(plan_json(plan), indent=1) if settings["json"] else plan_text(plan))
         return
     quiet = bool(settings["quiet"])
+    after: list[str] = []
+
+    def planned(plan: Plan) -> None:
+        if not quiet:
+            _log_notes(plan_notes(plan))
+            after.extend(size_notes(plan))
+
     with measured(None if metrics_file is None else Path(str(metrics_file))) as measure:
         with publishing(out):
-            summary = build_from(settings, shown(quiet), planned=lambda plan: None if quiet else _log_notes(plan))
+            summary = build_from(settings, shown(quiet), planned=planned)
             measure(summary)
         log_summary(summary)
+        _log_notes(after)
         show(json.dumps(summary_json(summary), indent=1) if settings["json"] else summary_text(summary, out))
 
 
-def _log_notes(plan: Plan) -> None:
-    for note in plan_notes(plan):
+def _log_notes(notes: list[str]) -> None:
+    for note in notes:
         LOG.say("note", note)
 
 

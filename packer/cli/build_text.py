@@ -61,7 +61,7 @@ def plan_text(plan: Plan) -> str:
         f"bytes     {bytes_text(plan.bytes)} in {plan.rows} rows",
         f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else ""),
     ]
-    return join_lines([*lines, *plan_notes(plan)])
+    return join_lines([*lines, *plan_notes(plan), *size_notes(plan)])
 
 
 def plan_notes(plan: Plan) -> list[str]:
@@ -76,12 +76,17 @@ def plan_notes(plan: Plan) -> list[str]:
         generation = f"generation {old.generation} ({old.storage}, {len(old.classes)} classes, {old.rows} rows)"
         keys = ", ".join(key for key, _, _ in recipe_changes(old.recipe, plan.recipe.to_json()))
         notes.append(f"note      the recipe differs from that of {generation}, which is kept: {keys} changed")
-    if plan.index_bytes is not None:
-        notes.append(
-            f"note      label planes are most of this pack: --labels index needs {bytes_text(plan.index_bytes)} "
-            f"instead of {bytes_text(plan.bytes)}, and readers still return one-hot"
-        )
     return notes
+
+
+def size_notes(plan: Plan) -> list[str]:
+    """Advice on the bytes of a new recipe. A build that repeats the recipe of the pack does not repeat the advice."""
+    if plan.index_bytes is None or (plan.current is not None and plan.current.recipe == plan.recipe.to_json()):
+        return []
+    return [
+        f"note      label planes are most of this pack: --labels index needs {bytes_text(plan.index_bytes)} "
+        f"instead of {bytes_text(plan.bytes)}, and readers still return one-hot"
+    ]
 
 
 def summary_json(summary: Summary) -> dict[str, Any]:

@@ -9,5 +9,8 @@ decodes a sample in workers. The labels are then read in the first of these ways
 4. a preset whose colours fit
 5. a guess from the pixels (`guess_labels`, with the counts of `label_pixels`)
 
-The result is a configuration for `packer build`, and the questions that only the user can decide.
+The result is a configuration for `packer build`, and the questions that only the user can decide. `trial` plans a build
+with the configuration and decodes the sample by it, so that the refusals of a build are known. `rivals` finds other
+files that could be the labels or the images. Questions about the meaning of labels are written as `decide` into the
+configuration, and a build refuses it until they are answered.
 """

@@ -23,10 +23,9 @@ from packer.probe.match_presets import PresetMatch, matching_presets, presets_wi
 from packer.probe.rivals import rival_questions
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
 from packer.probe.trial import Trial, try_settings
-from packer.publish.target import MARK
 from packer.workers import open_engine
 from readers.contract.classes import ClassTable
-from readers.contract.manifest import ALL, MANIFEST
+from readers.contract.manifest import ALL, MANIFEST, MARK
 from readers.machine import usable_cores
 
 TABLE_SUFFIXES = (".csv", ".txt", ".toml", ".json")

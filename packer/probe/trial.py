@@ -26,7 +26,7 @@ class Trial:
 
     refusal: str | None = None
     bad: tuple[str, ...] = ()
-    """Why pairs are bad, each reason with its file."""
+    """The reasons of bad pairs, each with its file."""
     all_fail: bool = False
     """True if no pair of the sample can be packed."""
 
