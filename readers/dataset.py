@@ -221,7 +221,8 @@ class SegDataset(Dataset[Any]):
 
     def __repr__(self) -> str:
         return (
-            f"{type(self).__name__}({str(self.root)!r}, split={self.split!r}, label={self.label!r}, rows={len(self)})"
+            f"{type(self).__name__}({str(self.root)!r}, split={self.split!r}, label={self.label!r}: {len(self)} rows, "
+            f"{len(self.classes)} classes, generation {self.manifest.generation})"
         )
 
     def __getstate__(self) -> dict[str, Any]:

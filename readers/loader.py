@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from readers.batch_memory import BatchMemory, Lease
 from readers.batches import Batches, ReadAhead
 from readers.contract.errors import ReadError, RequestError
+from readers.contract.fields import Field
 from readers.device import DeviceBatches
 from readers.epoch import Epoch
 from readers.finish import Augment, Finish, MeanStd
@@ -58,6 +59,14 @@ class Loader:
 
     def __len__(self) -> int:
         return self._batches.count(self.order.whole())
+
+    def __repr__(self) -> str:
+        order = self.order
+        rank = f", rank {order.rank} of {order.world_size}" if order.world_size > 1 else ""
+        return (
+            f"Loader({len(self)} batches of {self.batch_size}, images {_text(self._batches.reader.image)}, "
+            f"labels {_text(self._batches.reader.label)}, shuffle={order.shuffle!r}, epoch {order.epoch}{rank})"
+        )
 
     @property
     def threads(self) -> int:
@@ -185,6 +194,12 @@ class Loader:
         if self._output == "numpy":
             return images, labels
         return as_tensor(images), as_tensor(labels)
+
+
+def _text(field: Field) -> str:
+    """Return dtype and shape of a row, such as `uint8 (3, 512, 1024)`."""
+    shape = ", ".join("?" if side is None else str(side) for side in field.shape)
+    return f"{np.dtype(field.dtype).name} ({shape})"
 
 
 def as_tensor(array: NDArray[Any]) -> torch.Tensor:

@@ -13,11 +13,11 @@ from pathlib import Path
 from readers.checksums import check_files, read_receipt
 from readers.contract.errors import DamagedError, RequestError
 from readers.contract.files import plain_file, sha256
-from readers.contract.manifest import ALL, MANIFEST, SHARDS, Manifest, Split
+from readers.contract.manifest import ALL, MANIFEST, SHARDS, Manifest, Split, generation_path
 from readers.contract.receipt import shard_stem
 from readers.contract.shard_table import ShardTable, table_path
 from readers.formats import opener, shard_paths
-from readers.formats.column import ShardFacts, damage_at
+from readers.formats.column import MissingError, ShardFacts, damage_at
 from readers.formats.shard import Shard
 
 MOST_OPEN_SHARDS = 4096 if sys.version_info >= (3, 13) else 128
@@ -92,6 +92,26 @@ class Pack:
             return shard
 
     def _open(self, number: int) -> Shard:
+        try:
+            with damage_at(self.stem(number), ValueError, OverflowError, LookupError):
+                shard = self._opened(number)
+        except MissingError as missing:
+            raise self._explained(missing) from missing
+        shard.explain = self._explained
+        return shard
+
+    def _explained(self, missing: MissingError) -> DamagedError:
+        """Return the error to raise for a missing file: `packer gc` deletes the files of old generations."""
+        generation = self.manifest.generation
+        if generation_path(self.root, generation).exists():
+            return DamagedError(f"{missing}; find out what else is damaged with: packer verify {self.root}")
+        return DamagedError(
+            f"{self.root}: packer gc has deleted generation {generation}, which was opened here; "
+            "open the data set again to read the current one. "
+            "A longer gc --grace, or a higher --keep, leaves time to finish"
+        )
+
+    def _opened(self, number: int) -> Shard:
         stem = self.stem(number)
         facts = ShardFacts(self.table.rows(number), self.manifest.fields)
         for path in shard_paths(self.manifest.storage)(stem, facts):

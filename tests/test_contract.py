@@ -136,6 +136,29 @@ def test_a_huge_or_garbled_file_is_not_read_as_a_manifest(tmp_path: Path) -> Non
         Manifest.load(tmp_path)
 
 
+def test_a_folder_that_is_not_a_pack_is_named_with_the_command_that_fits(packed: Path, tmp_path: Path) -> None:
+    raw, empty, begun, above = (tmp_path / name for name in ("raw", "empty", "begun", "above"))
+    (raw / "train" / "images").mkdir(parents=True)
+    (raw / "train" / "images" / "a.JPG").write_bytes(b"")
+    empty.mkdir()
+    begun.mkdir()
+    (begun / ".segpack").touch()
+    shutil.copytree(packed, above / "out")
+    (tmp_path / "file").touch()
+    expected = {
+        raw: f"raw pictures.*packer probe {raw}.*packer build {raw} OUT",
+        empty: f"no packed data set here .*packer build RAW {empty}",
+        begun: f"has published nothing.*packer build RAW {begun}",
+        above: f"there is one in {above}/out",
+        above / "out" / "shards": f"a part of the packed data set {above}/out",
+        tmp_path / "file": "is a file",
+        tmp_path / "none": "no such folder.*packer build RAW",
+    }
+    for folder, message in expected.items():
+        with pytest.raises(NoPackError, match=message):
+            Manifest.load(folder)
+
+
 def test_a_missing_generation_is_named(packed: Path) -> None:
     with pytest.raises(NoPackError, match=r"000007\.json is missing"):
         Manifest.load(packed, generation=7)

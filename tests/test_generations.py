@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import time
 from pathlib import Path
@@ -27,7 +28,7 @@ from packer.publish.history import HISTORY, History, read_history
 from packer.publish.lock import locked
 from readers import DamagedError, open_dataset
 from readers.contract.errors import NoPackError
-from readers.contract.manifest import Manifest
+from readers.contract.manifest import STORAGES, Manifest
 
 
 @pytest.fixture
@@ -365,3 +366,35 @@ def test_names_of_shards_are_recognised(raw_folder: RawFolder, three: Path) -> N
     names = [path.name for folder in ("shards", "stamps") for path in (three / folder).iterdir()]
     assert all(_SHARD.fullmatch(name) for name in names)
     assert not _SHARD.fullmatch("notes.txt")
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_reader_says_that_gc_deleted_its_generation(storage: str, tmp_path: Path) -> None:
+    raw, out = make_raw(tmp_path / "raw", {"train": 4}), tmp_path / "out"
+    age(raw.path)
+    built(raw.path, out, "--format", storage)
+    unread, opened, pickled = (open_dataset(out) for _ in range(3))
+    opened.size(0)  # opens the shard, and maps nothing
+    state = pickle.dumps(pickled)
+    built(raw.path, out, "--format", storage, "--labels", "index")
+    assert run("gc", "--keep", 1, "--grace", "0s", out).exit_code == 0
+    for dataset in (unread, opened):
+        with pytest.raises(DamagedError, match=r"gc has deleted generation 1.*open the data set again") as caught:
+            dataset[0]
+        assert "No such file" not in str(caught.value)
+        with pytest.raises(DamagedError, match="gc has deleted generation 1"):
+            dataset.key(0)
+    with pytest.raises(NoPackError, match=r"generation 1 is not kept here.*packer gc"):
+        pickle.loads(state)  # noqa: S301 - our own
+    assert len(open_dataset(out)) == 4
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_reader_does_not_blame_gc_for_other_missing_files(storage: str, tmp_path: Path) -> None:
+    raw, out = make_raw(tmp_path / "raw", {"train": 4}), tmp_path / "out"
+    built(raw.path, out, "--format", storage)
+    dataset = open_dataset(out)
+    for path in (out / "shards").iterdir():
+        path.unlink()
+    with pytest.raises(DamagedError, match=r"is missing; find out.*packer verify"):
+        dataset[0]

@@ -9,6 +9,7 @@ import pickle
 import resource
 import shutil
 import struct
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ import pyarrow as pa
 import pytest
 from conftest import pack, run
 from drills.damaged_packs import BROKEN, DAMAGES, MISSED, Worker, drill, make_pack, workers
+from hypothesis import given
+from hypothesis import strategies as st
 
 from packer.packs.verify import verify
 from readers import DamagedError, RequestError, open_dataset
@@ -211,6 +214,36 @@ def npy_header(change: Callable[[str], str], name: str = ".image.npy") -> Change
 
 def shape(new: str) -> Change:
     return npy_header(lambda head: head[: head.index("'shape'")] + f"'shape': ({new}), }}")
+
+
+def all_rows(rows: int) -> Change:
+    """Claim the same number of rows in the table, the manifest and the header of the images of the first shard."""
+
+    def apply(out: Path) -> None:
+        table(lambda records: records["end"].__setitem__(slice(None), rows))(out)
+        for _ in range(len(list((out / "shards").glob("*.image.npy")))):
+            npy_header(lambda head: head[: head.index("'shape'")] + f"'shape': ({rows}, 3, 6, 7), }}")(out)
+
+    return apply
+
+
+def sparse(size: int) -> Change:
+    """Make every column of the images a file with a hole of this size, and claim the rows that fit in."""
+    rows = size // (3 * 6 * 7)
+
+    def apply(out: Path) -> None:
+        rows_of(rows)(out)
+        for path in (out / "shards").glob("*.npy"):
+            data = path.read_bytes()
+            length = struct.unpack_from("<H", data, 8)[0]
+            head = data[10 : 10 + length].decode().rstrip()
+            many = head[head.index("'shape': (") + 10 :].partition(",")[2]
+            new = f"{head[: head.index('(') + 1]}{rows},{many}".encode()
+            new += b" " * (-(len(new) + 11) % 64) + b"\n"
+            path.write_bytes(data[:8] + struct.pack("<H", len(new)) + new)
+            os.truncate(path, 10 + len(new) + size)
+
+    return apply
 
 
 CODE = "{'descr': __import__('os').system('touch hacked'), 'fortran_order': False, 'shape': (6, 3, 6, 7), }"
@@ -453,6 +486,9 @@ HOSTILE: dict[str, tuple[str, Change]] = {
     "a fingerprint that leads out": ("npy", escape),
     "a fingerprint with a zero byte": ("npy", table(lambda r: r["fingerprint"].fill(b"a\0b"))),
     "a pickled table": ("npy", lambda out: np.save(the_table(out), np.array([Evil()], object), allow_pickle=True)),
+    "2^62 rows": ("npy", all_rows(2**62)),
+    "2^60 rows": ("npy", all_rows(2**60)),
+    "a sparse shard of 4 TiB": ("npy", sparse(2**42)),
     # npy
     "a pickle": ("npy", npy(pickle.dumps(Evil()))),
     "a pickle in .npy": ("npy", lambda out: np.save(shard_file(out, ".image.npy"), np.array([Evil()]))),
@@ -552,6 +588,68 @@ def test_a_hostile_pack_is_refused(name: str, intact: dict[str, Path], child: Wo
     assert answer.startswith("refused: "), answer
     assert not answer.endswith("; verified: []"), answer
     assert not Path("hacked").exists()
+
+
+EDGES = st.sampled_from(
+    [0, 1, 2, 3, 7, 255, 2**16, 2**31, 2**32, 2**40, 2**53, 2**60, 2**62, 2**63 - 1, 2**63, 2**64 - 1]
+)
+
+
+def numbers_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of every number in a document."""
+    if isinstance(value, bool):
+        return
+    if isinstance(value, int):
+        yield path
+    elif isinstance(value, dict):
+        for key, below in value.items():
+            yield from numbers_in(below, (*path, key))
+    elif isinstance(value, list):
+        for index, below in enumerate(value):
+            yield from numbers_in(below, (*path, index))
+
+
+def with_number(draw: st.DrawFn, document: Any) -> Callable[[dict[str, Any]], object]:
+    """Return a change of one or two numbers of a document."""
+    places = st.sampled_from(list(numbers_in(document)))
+    changes = [(draw(places), draw(EDGES)) for _ in range(draw(st.integers(1, 2)))]
+
+    def change(found: dict[str, Any]) -> None:
+        for path, number in changes:
+            value: Any = found
+            for key in path[:-1]:
+                value = value[key]
+            value[path[-1]] = number
+
+    return change
+
+
+@st.composite
+def changed_numbers(draw: st.DrawFn, out: Path) -> Change:
+    """Return a change of numbers in the manifest, the shard table or a receipt, after which all checksums fit."""
+    which = draw(st.sampled_from(["manifest", "table", "receipt"]))
+    if which == "manifest":
+        return manifest(with_number(draw, json.loads((out / MANIFEST).read_text())))
+    if which == "receipt":
+        change = with_number(draw, json.loads(shard_file(out, SUFFIX).read_text()))
+        return lambda copy: lie(copy, change)
+    column, number = draw(st.sampled_from(["end", "bytes"])), draw(EDGES.filter(lambda number: number < 2**63))
+    shard = draw(st.integers(-1, 3))
+    return table(
+        lambda records: records[column].__setitem__(slice(None) if shard < 0 else shard % len(records), number)
+    )
+
+
+@given(st.data())
+def test_any_number_of_a_pack_is_taken_or_refused(intact: dict[str, Path], child: Worker, data: st.DataObject) -> None:
+    which = data.draw(st.sampled_from(sorted(intact)))
+    change = data.draw(changed_numbers(intact[which]))
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(shutil.copytree(intact[which], Path(folder) / "out"))
+        change(out)
+        child.ask(out)
+        answer = child.answer()
+    assert not answer.startswith(BROKEN), answer
 
 
 def test_there_are_many_hostile_packs_and_undamaged_ones_are_read(intact: dict[str, Path], child: Worker) -> None:

@@ -39,6 +39,7 @@ from readers import (
 from readers import batch_memory as memory_module
 from readers import loader as loader_module
 from readers.batch_memory import BatchMemory
+from readers.contract.classes import ClassTable, SegClass
 from readers.crop import CropAndFlip
 from readers.crop import crop as crop_tensor
 from readers.formats import page_cache, shard
@@ -563,3 +564,19 @@ def test_batches_are_pinned_on_a_machine_with_a_gpu(packed: Path) -> None:
         assert all(pinned for pinned, _, _ in batches)
         got = torch.cat([images.cpu() for _, images, _ in batches]), torch.cat([labels.cpu() for *_, labels in batches])
         assert equal(got, wanted)
+
+
+def test_reprs_are_short_and_say_what_is_delivered(packed_index: Path) -> None:
+    dataset = open_dataset(packed_index, "train")
+    rows, classes = len(dataset), len(dataset.classes)
+    assert repr(dataset).endswith(f"split='train', label='index': {rows} rows, {classes} classes, generation 1)")
+    height, width = dataset.size(0)
+    loader = dataset.loader(2, shuffle=True, labels="onehot", rank=1, world_size=2)
+    assert repr(loader) == (
+        f"Loader({len(loader)} batches of 2, images uint8 (3, {height}, {width}), "
+        f"labels uint8 ({classes}, {height}, {width}), shuffle=True, epoch 0, rank 1 of 2)"
+    )
+    many = ClassTable(tuple(SegClass(f"class\x1b{number}") for number in range(300)))
+    names = ", ".join(rf"'class\x1b{number}'" for number in range(6))
+    assert repr(many) == f"ClassTable(300 classes: {names}, … 294 more; ignore_index=65535)"
+    assert repr(ClassTable((SegClass("sky"),))) == "ClassTable(1 class: 'sky'; ignore_index=255)"

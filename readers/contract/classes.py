@@ -16,6 +16,10 @@ MOST_CLASSES = 65_534
 """An index label needs one number for each class and one for ignored pixels, within 16 bits."""
 
 
+MOST_SHOWN = 6
+"""`repr` of a table shows so many names."""
+
+
 @dataclass(frozen=True)
 class SegClass:
     """One class: its name, the colour to draw it in, and its values and colours in source labels."""
@@ -26,7 +30,7 @@ class SegClass:
     colours: tuple[Colour, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClassTable:
     """The classes in order of their index, and the source values and colours to ignore."""
 
@@ -36,6 +40,12 @@ class ClassTable:
 
     def __len__(self) -> int:
         return len(self.classes)
+
+    def __repr__(self) -> str:
+        shown = [repr(known.name) for known in self.classes[:MOST_SHOWN]]
+        more = [f"… {len(self) - MOST_SHOWN} more"] if len(self) > MOST_SHOWN else []
+        classes = "class" if len(self) == 1 else "classes"
+        return f"ClassTable({len(self)} {classes}: {', '.join([*shown, *more])}; ignore_index={self.ignore_index})"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from readers.contract.errors import ManifestError, NoPackError
 from readers.contract.fields import Field
 from readers.contract.files import plain_file
 from readers.contract.json_entry import Entry, Problem, fingerprint
+from readers.contract.no_pack import why_no_pack
 from readers.contract.pixel_sums import Pixels
 
 FORMAT = "segpack"
@@ -171,9 +172,7 @@ class Manifest:
             with plain_file(root, path).open("rb") as file:
                 data = file.read(MOST_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise NoPackError(
-                f"{root}: no packed data set here ({path.name} is missing); make one with: packer build RAW {root}"
-            ) from error
+            raise NoPackError(why_no_pack(root, path)) from error
         if len(data) > MOST_BYTES:
             raise _error(path, [Problem("", f"is over the limit of {MOST_BYTES} bytes")])
         try:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readers.contract.errors import DamagedError
+from readers.contract.errors import DamagedError, ReadError
 from readers.contract.fields import Field
 
 _PLAIN = re.compile(r"[|<][ufS][1-9][0-9]{0,8}")
@@ -140,8 +140,17 @@ def load_texts(column: Column, rows: int) -> list[bytes]:
     return texts
 
 
+class MissingError(DamagedError):
+    """A file of the pack is missing. `Pack` knows why."""
+
+
 def map_file(path: Path) -> NDArray[np.uint8]:
     """Map the bytes of a file read-only; the map exists as long as the array."""
+    with damage_at(path, ValueError, OverflowError):
+        return _mapped(path)
+
+
+def _mapped(path: Path) -> NDArray[np.uint8]:
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(file).st_size
@@ -159,8 +168,12 @@ def map_file(path: Path) -> NDArray[np.uint8]:
 @contextmanager
 def damage_at(path: Path, *kinds: type[Exception]) -> Iterator[None]:
     """Raise DamagedError for errors that a format's library raises about a broken file."""
-    caught: tuple[type[Exception], ...] = (OSError, *kinds)
+    caught: tuple[type[Exception], ...] = (OSError, MemoryError, *kinds)
     try:
         yield
+    except ReadError:
+        raise
+    except FileNotFoundError as error:
+        raise MissingError(f"{path}: is missing") from error
     except caught as error:
         raise DamagedError(f"{path}: cannot be opened ({error})") from error

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, Field
-from readers.formats.column import Column, ShardFacts, damage_at, load_texts, map_file
+from readers.formats.column import Column, MissingError, ShardFacts, damage_at, load_texts, map_file
 from readers.formats.page_cache import absent, drop, prefetch, resident
 from readers.formats.varying_size import RowSizes
 
@@ -39,6 +39,8 @@ class Shard:
         self._load_keys = keys
         self._keys: Keys | None = None
         self._maps: dict[Path, NDArray[np.uint8]] = {}
+        self.explain: Callable[[MissingError], DamagedError] = lambda missing: missing
+        """Returns the error to raise where a file of the shard has been deleted since it was opened."""
         for field in facts.fields:
             self._check(field)
         for file in {column.path for column in columns.values()}:
@@ -106,7 +108,10 @@ class Shard:
     def key(self, row: int) -> str:
         """Return the key of a row."""
         if self._keys is None:
-            keys = self._load_keys() if self._load_keys else load_texts(self._columns[KEY], self.facts.rows)
+            try:
+                keys = self._load_keys() if self._load_keys else load_texts(self._columns[KEY], self.facts.rows)
+            except MissingError as missing:
+                raise self.explain(missing) from missing
             if len(keys) != self.facts.rows:
                 raise DamagedError(f"{self.path}: {len(keys)} keys for {self.facts.rows} rows")
             self._keys = keys
@@ -124,7 +129,10 @@ class Shard:
 
     def _map(self, path: Path) -> NDArray[np.uint8]:
         if path not in self._maps:
-            data = map_file(path)
+            try:
+                data = map_file(path)
+            except MissingError as missing:
+                raise self.explain(missing) from missing
             self._check_bounds(path, len(data))
             self._maps[path] = data
         return self._maps[path]

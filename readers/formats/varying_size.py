@@ -24,11 +24,13 @@ class RowSizes:
     """Height and width of every row of a shard: at least 1x1, and small enough that no sum of bytes overflows."""
 
     values: NDArray[Any]
+    equal: bool = False
+    """True if all rows have the first size: an array of 2**62 equal sizes is impossible, also without memory."""
 
     @classmethod
     def fixed(cls, facts: ShardFacts) -> RowSizes:
         """Return the sizes of rows that are not native: all equal, in the memory of one."""
-        return cls(np.broadcast_to(np.array(facts.fields[0].size, np.int64), (facts.rows, 2)))
+        return cls(np.array([facts.fields[0].size], np.int64), equal=True)
 
     @classmethod
     def checked(cls, path: Path, values: NDArray[Any], facts: ShardFacts) -> RowSizes:
@@ -41,7 +43,7 @@ class RowSizes:
         return cls(values)
 
     def __getitem__(self, row: int) -> tuple[int, int]:
-        height, width = self.values[row].tolist()
+        height, width = self.values[0 if self.equal else row].tolist()
         return height, width
 
     def bytes(self, field: Field) -> NDArray[np.int64]:
