@@ -19,7 +19,8 @@ from readers import DamagedError, ManifestError, NoPackError, open_dataset
 from readers.contract.json_entry import Entry, Problem, fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.contract.onehot import collapse, expand
-from readers.contract.receipt import SUFFIX, Receipt
+from readers.contract.pixel_sums import Pixels
+from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile, Source
 from readers.contract.shard_table import table_path
 from readers.pack import Pack
 
@@ -162,6 +163,18 @@ def test_a_folder_that_is_not_a_pack_is_named_with_the_command_that_fits(packed:
 def test_a_missing_generation_is_named(packed: Path) -> None:
     with pytest.raises(NoPackError, match=r"000007\.json is missing"):
         Manifest.load(packed, generation=7)
+
+
+@given(st.lists(st.lists(st.text(), min_size=3, max_size=3), max_size=3), st.lists(st.text(), max_size=3))
+def test_the_text_of_a_receipt_is_json_without_indentation(sources: list[list[str]], looks: list[str]) -> None:
+    files = (ShardFile(".image.npy", 7, "0" * 64),)
+    rejects = tuple(Reject(*source[:2]) for source in sources)
+    rows = tuple(Source(*source) for source in sources)
+    pixels = Pixels.none(2)
+    receipt = Receipt("train", "0" * 32, "npy", "1" * 32, rows, rejects, files, (1, 2), tuple(looks), pixels)
+    text = receipt.to_text()
+    assert text == json.dumps(json.loads(text), indent=0, ensure_ascii=False) + "\n"
+    assert json.loads(text)["sources"] == sources
 
 
 def test_a_receipt_is_read_unchanged_and_counts_every_pair(packed: Path) -> None:

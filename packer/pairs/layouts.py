@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 
 from packer.errors import UsageError
 from packer.pairs.template import KEY, OTHER_PICTURES, PICTURES, SPLIT, Template, composed
@@ -33,6 +33,9 @@ VOC_LABELS = ("SegmentationClass", "SegmentationClassPNG")
 
 SplitKey = tuple[str, str]
 """A split ("" unless both templates capture it) and a key: an image and its label have the same."""
+KeyReader = Callable[[str], SplitKey | None]
+FIRST_FILES = 1000
+"""The images and labels that are compared first. If any have the same key, no other file is compared."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,13 @@ class Layout:
     def keys(self, path: str) -> tuple[SplitKey | None, SplitKey | None]:
         """Return the key of a path as an image, and its key as a label."""
         path = composed(path)
-        return self._key(self.image.pattern.fullmatch(path)), self._key(self.label.pattern.fullmatch(path))
+        return self._image_key(path), self._label_key(path)
 
     def image_key(self, path: str) -> SplitKey | None:
-        return self._key(self.image.match(path))
+        return self._image_key(composed(path))
 
     def label_key(self, path: str) -> SplitKey | None:
-        return self._key(self.label.match(path))
+        return self._label_key(composed(path))
 
     def captures(self, image: str, label: str) -> dict[str, str]:
         """Return all captures of the paths of a pair."""
@@ -90,12 +93,29 @@ class Layout:
         """The names of the captures that make the key."""
         return tuple(name for name in self.image.captures if name in self.label.captures and name != SPLIT)
 
-    def _key(self, match: re.Match[str] | None) -> SplitKey | None:
-        """Join the shared captures in the order of the image's template."""
-        if match is None:
-            return None
-        key = match[KEY] if len(self._parts) == 1 else "/".join(map(match.__getitem__, self._parts))
-        return match[SPLIT] if self._both_have_split else "", key
+    @cached_property
+    def _image_key(self) -> KeyReader:
+        return self._key_reader(self.image)
+
+    @cached_property
+    def _label_key(self) -> KeyReader:
+        return self._key_reader(self.label)
+
+    def _key_reader(self, template: Template) -> KeyReader:
+        """Return the function from a composed path to its key. It is called for every file, so most are left early."""
+        folders, fullmatch = template.folders, template.pattern.fullmatch
+        parts, both = self._parts, self._both_have_split
+
+        def joined(path: str) -> SplitKey | None:
+            """Join the shared captures in the order of the image's template."""
+            match = fullmatch(path) if path.startswith(folders) else None
+            return match and (match[SPLIT] if both else "", "/".join(map(match.__getitem__, parts)))
+
+        def alone(path: str) -> SplitKey | None:
+            match = fullmatch(path) if path.startswith(folders) else None
+            return match and ("", match[KEY])
+
+        return alone if parts == (KEY,) and not both else joined
 
 
 def find_layouts(files: Iterable[str]) -> list[Layout]:
@@ -165,6 +185,11 @@ def _layout(name: str, image: str, label: str) -> Layout:
 
 def _with_suffixes(layout: Layout, files: list[str]) -> Layout:
     """If no image and label share a key, try the usual suffixes of file names, such as `a.png` + `a_L.png`."""
+    first_images, first_labels = (
+        set(islice(filter(None, map(read, files)), FIRST_FILES)) for read in (layout.image_key, layout.label_key)
+    )
+    if first_images & first_labels:
+        return layout
     images = {key for path in files if (key := layout.image_key(path))}
     labels = set()
     for path in files:

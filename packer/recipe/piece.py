@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from packer.pairs.pair import Pair
-from packer.pixels.resize import Geometry
+from packer.pixels.resize import TILE, Geometry
 from readers.contract.tiles import Origin, Size, Tile
 
 
@@ -35,12 +34,14 @@ class Piece(NamedTuple):
         return cls(key, image, label, source, (numbers[2], numbers[3]) if len(numbers) == 4 else None)
 
 
-def pieces(pair: Pair, size: Size | None, geometry: Geometry) -> Iterator[Piece]:
-    """Yield the pieces of a pair whose picture has this size. A pair with bad headers (None) is one piece, a reject."""
+def pieces(pair: Pair, size: Size | None, geometry: Geometry) -> list[Piece]:
+    """Return the pieces of a pair whose picture has this size. One with bad headers (None) is one piece, a reject."""
     if size is None:
-        yield Piece(pair.key, pair.image, pair.label)
-        return
+        return [Piece(pair.key, pair.image, pair.label)]
     source = size if geometry.depends_on_source else None
-    for origin in geometry.origins(size):
-        key = pair.key if origin is None else Tile(pair.key, origin, size).key
-        yield Piece(key, pair.image, pair.label, source, origin)
+    if geometry.fit != TILE:
+        return [Piece(pair.key, pair.image, pair.label, source)]
+    return [
+        Piece(pair.key if origin is None else Tile(pair.key, origin, size).key, pair.image, pair.label, source, origin)
+        for origin in geometry.origins(size)
+    ]

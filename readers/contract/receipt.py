@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ class Receipt:
             "looks": list(self.looks),
             "pixels": self.pixels.to_json(),
         }
-        return json.dumps(document, indent=0, ensure_ascii=False) + "\n"
+        return _as_lines(document) + "\n"
 
     @classmethod
     def from_text(cls, text: str, path: object) -> Receipt:
@@ -132,6 +133,26 @@ class Receipt:
         except (OSError, UnicodeDecodeError) as error:
             raise DamagedError(f"{path}: the receipt cannot be read ({error})") from error
         return cls.from_text(text, path)
+
+
+def _as_lines(value: Any) -> str:
+    """Return `json.dumps(value, indent=0, ensure_ascii=False)` of a receipt. Python's fast encoder cannot indent."""
+    if isinstance(value, dict):
+        return _indented("{", [f"{_scalars(name)}: {_as_lines(member)}" for name, member in value.items()], "}")
+    if not isinstance(value, list):
+        return _scalars(value)
+    if not value or not isinstance(value[0], (list, dict)):
+        return _indented("[", [_scalars(value)[1:-1]] if value else [], "]")
+    if isinstance(value[0], list):
+        return _indented("[", [_indented("[", list(map(encode_basestring, texts)), "]") for texts in value], "]")
+    return _indented("[", list(map(_as_lines, value)), "]")
+
+
+def _indented(start: str, lines: list[str], end: str) -> str:
+    return "\n".join([start, ",\n".join(lines), end]) if lines else start + end
+
+
+_scalars = json.JSONEncoder(ensure_ascii=False, separators=(",\n", ": ")).encode
 
 
 def shard_stem(split: str, fingerprint: str) -> str:
