@@ -7,7 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
+from itertools import accumulate
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from conftest import REPO, RawFolder, run
@@ -25,7 +29,7 @@ def blocks(kind: str) -> list[str]:
 def packer_commands() -> list[list[str]]:
     """Return the arguments of every packer command on the page."""
     text = "\n".join(text for _, text in BLOCKS)
-    found = re.findall(r"packer ((?:build|verify) [^\n\">]*)", text)
+    found = re.findall(r"packer ((?:build|verify|gc) [^\n\">;&]*)", text)
     return [words.split() for words in found]
 
 
@@ -61,22 +65,90 @@ def test_the_configuration_packs_and_the_alerts_use_existing_metrics(config: Pat
     assert all(re.search(rf"^{name} \d", metrics, re.MULTILINE) for name in names)
 
 
-def test_the_scripts_run(config: Path, tmp_path: Path) -> None:
-    program = tmp_path / "bin" / "packer"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m packer "$@"\n')
-    program.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "SLURM_CPUS_PER_TASK": "2"}
-    environment["PYTHONPATH"] = str(REPO)
+def write_program(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """The environment of a job, with `packer` and a stub of `scontrol` in its PATH."""
+    write_program(tmp_path / "bin/packer", f'#!/bin/sh\nexec "{sys.executable}" -m packer "$@"\n')
+    write_program(tmp_path / "bin/scontrol", f'#!/bin/sh\necho "$@" >> {tmp_path}/scontrol.log\n')
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(REPO), "SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_ID": "7"}
+
+
+def here(script: str, root: Path) -> str:
+    """Return the script with the folders of the test."""
+    for folder, ours in (
+        ("/etc/segpack", ""),
+        ("/var/log", ""),
+        ("/data/packed", "/out"),
+        ("/opt/segpack/bin", "/bin"),
+    ):
+        script = script.replace(folder, f"{root}{ours}")
+    return script
+
+
+def test_the_scripts_run(config: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     (slurm,) = blocks("bash")
     (cron,) = blocks("cron")
-    command = re.sub(r"^(\S+\s+){5}", "", cron.strip()).replace("/opt/segpack/bin/", "")
-    for script in (slurm, command):
-        for folder in ("/etc/segpack", "/var/log"):
-            script = script.replace(folder, str(tmp_path))
-        done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-    assert "generation 1" in (tmp_path / "segpack.log").read_text()
+    (line,) = cron.splitlines()
+    fields = re.fullmatch(r"((?:[\d*/,-]+\s+){5})([^%]+)", line)
+    assert fields is not None, "a cron line has five fields, and % would be a line feed"
+    for script in (slurm, fields[2]):
+        done = subprocess.run(
+            ["sh" if script == fields[2] else "bash", "-c", here(script, tmp_path)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr + (tmp_path / "segpack.log").read_text()
+    log = (tmp_path / "segpack.log").read_text()
+    assert "generation 1" in log
+    assert "deleted; kept 1" in log
+    assert not (tmp_path / "scontrol.log").exists()
+
+
+@pytest.mark.parametrize(("number", "code", "requeued"), [("USR1", 0, True), ("TERM", 143, False)])
+def test_slurm_requeues_a_job_at_its_time_limit(
+    tmp_path: Path, environment: dict[str, str], number: str, code: int, requeued: bool
+) -> None:
+    (slurm,) = blocks("bash")
+    build = (
+        f"trap 'echo ended > {tmp_path}/ended; exit 143' TERM; until [ -e waiting ]; do sleep 0.05; done; "
+        f"kill -{number} $PPID; while :; do sleep 0.05; done"
+    )
+    write_program(tmp_path / "bin/packer", f"#!/bin/bash\n{build}\n")
+    script = slurm.replace('wait "$build"\npacker', 'touch waiting\nwait "$build"\npacker')
+    assert script != slurm
+    done = subprocess.run(["bash", "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    assert (tmp_path / "ended").exists()
+    assert (tmp_path / "scontrol.log").exists() == requeued
+    if requeued:
+        assert (tmp_path / "scontrol.log").read_text() == "requeue 7\n"
+
+
+def test_slurm_reads_its_options() -> None:
+    (slurm,) = blocks("bash")
+    head = slurm[: slurm.index("set -euo")].splitlines()
+    assert head[0] == "#!/bin/bash"
+    assert all(re.fullmatch(r"#SBATCH --[a-z-]+(=\S+)?", line) for line in head[1:])
+    assert "#SBATCH" not in slurm[slurm.index("set -euo") :]
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+def test_the_filter_of_jq_reads_every_line_of_the_journal() -> None:
+    (command,) = blocks("sh")
+    lines = '{"event": "finding", "message": "finding   a"}\n/data/packed: generation 1, 32 rows\n7\n'
+    done = subprocess.run(
+        ["sh", "-c", command.partition("| ")[2]], input=lines, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "finding   a\n/data/packed: generation 1, 32 rows\n7\n"), done.stderr
 
 
 def test_every_command_on_the_page_exists() -> None:
@@ -87,9 +159,42 @@ def test_every_command_on_the_page_exists() -> None:
         assert {word for word in words if word.startswith("--")} <= known, words
 
 
-def test_the_airflow_task_compiles() -> None:
+class StubTask:
+    """A BashOperator that remembers its arguments and what follows it."""
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+        self.after: list[StubTask] = []
+
+    def __rshift__(self, other: StubTask) -> StubTask:
+        self.after.append(other)
+        return other
+
+
+def test_airflow_builds_then_checks_then_cleans(monkeypatch: pytest.MonkeyPatch) -> None:
     (code,) = blocks("python")
-    compile(code, "nights.md", "exec")
+    names = (
+        "airflow",
+        "airflow.sdk",
+        *accumulate(("airflow", "providers", "standard", "operators", "bash"), "{}.{}".format),
+    )
+    for name in names:
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setattr(sys.modules["airflow.sdk"], "DAG", lambda *args, **options: nullcontext(), raising=False)
+    monkeypatch.setattr(sys.modules[names[-1]], "BashOperator", StubTask, raising=False)
+    variables: dict[str, Any] = {}
+    exec(code, variables)  # noqa: S102 - the code of our own page
+    pack, check, clean = (variables[name] for name in ("pack", "check", "clean"))
+    assert (pack.after, check.after, clean.after) == ([check], [clean], [])
+    assert [task.options["bash_command"].split()[1] for task in (pack, check, clean)] == ["build", "verify", "gc"]
+
+
+def test_airflow_reads_the_dag() -> None:
+    pytest.importorskip("airflow.sdk", reason="Airflow 3 is not installed")
+    (code,) = blocks("python")
+    variables: dict[str, Any] = {}
+    exec(code, variables)  # noqa: S102 - the code of our own page
+    assert [task.task_id for task in variables["dag"].topological_sort()] == ["pack", "check", "clean"]
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
