@@ -35,12 +35,14 @@ NOT_RAW = {
     "packer.publish.direct_file": "a file that it makes",
     "packer.publish.free_space": "the mounts of the machine",
     "packer.publish.generation": "manifests in OUT",
+    "packer.publish.history": "the history in OUT",
     "packer.publish.lock": "the lock of OUT",
     "packer.raw_files": "raw files: the one place",
     "packer.shards.formats.hdf5": "a file that it makes",
     "packer.shards.formats.lmdb": "a file that it makes",
     "packer.shards.rows": "bytes in memory",
     "packer.shards.stamps": "stamps in OUT",
+    "packer.workers.worker": "stderr and /dev/null",
 }
 """Each module with a call that may open a file, and what this opens."""
 
