@@ -73,6 +73,7 @@ class Supervisor:
                     self._pool.append(Worker(self.workers))
             except WorkerCrashedError:
                 self._failed_at_start()
+                break  # a killed server may still count as alive: try again after the next tick
         return busy > 0 or bool(self._waiting)
 
     def _with_news(self) -> list[Worker]:
