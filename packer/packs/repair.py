@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from packer.build import Summary, build_plan, lock_if_there
+from packer.build import Summary, build, lock_if_there
 from packer.config.last_build import last_settings
 from packer.packs.verify import Damage, verify
 from packer.plan.make_plan import make_plan
@@ -61,7 +61,8 @@ def repair_pack(
         with open_engine(request.workers, request.task_timeout) as engine:
             plan = make_plan(request, stems, engine)
             _forget(out, stems)
-            summary = build_plan(plan, settings, progress, engine)
+            with progress("packing", plan.pieces, "rows") as advance:
+                summary = build(plan, advance, engine)
         left = _verify(out, workers, progress)
     if left:
         raise DamagedError("\n".join([f"{out}: {len(left)} problems are left", *map(str, left)]))

@@ -57,7 +57,7 @@ def session(number: int) -> list[Process]:
 def _read(path: Path) -> Process | None:
     try:
         state, parent, _, number = (path / "stat").read_text().rpartition(")")[2].split()[:4]
-        command = (path / "cmdline").read_text()
+        command = (path / "cmdline").read_text(errors="replace")
     except OSError:  # it has ended
         return None
     return None if state in "ZX" else Process(int(path.name), int(parent), int(number), command)
