@@ -15,8 +15,8 @@ from checks.house import module_of, sources
 from conftest import HANG, make_raw
 from drills.processes import start
 
-from packer.raw_files import NotRegularError, digest_raw, open_raw, read_raw
 from readers.contract.files import sha256
+from readers.contract.regular_files import NotRegularError, digest_raw, open_raw, read_raw
 
 OPENING = {"open", "fdopen", "sha256", "file_digest", "fromfile", "imread", "memmap", "loadtxt", "genfromtxt"}
 READING = {"read_bytes", "read_text"}
@@ -37,7 +37,6 @@ NOT_RAW = {
     "packer.publish.generation": "manifests in OUT",
     "packer.publish.history": "the history in OUT",
     "packer.publish.lock": "the lock of OUT",
-    "packer.raw_files": "raw files: the one place",
     "packer.shards.formats.hdf5": "a file that it makes",
     "packer.shards.formats.lmdb": "a file that it makes",
     "packer.shards.rows": "bytes in memory",

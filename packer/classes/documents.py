@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from packer.errors import InputError
-from packer.raw_files import NotRegularError, open_raw
+from readers.contract.regular_files import NotRegularError, open_raw
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -18,7 +18,6 @@ from packer.cli.progress import shown
 from packer.cli.values import CropType, NumbersType
 from packer.errors import InputError, TargetError, UsageError
 from packer.publish.atomic import write_atomic
-from packer.recipe.recipe import LABEL_FORMS
 from readers.contract.manifest import Manifest
 from readers.machine import Machine
 
@@ -43,7 +42,9 @@ REPORTS = (".html", ".svg")
     multiple=True,
     help="Worker processes of DataLoaders, at all batch sizes. Default: 0 and up to 4 at one batch size, to compare.",
 )
-@click.option("--labels", type=click.Choice(LABEL_FORMS), help="The form of the labels. Default: as stored.")
+@click.option(
+    "--labels", type=click.Choice(BUILD["labels"].kind.choices), help="The form of the labels. Default: as stored."
+)
 @click.option("--crop", type=CropType(), help="Crop each image to height x width; native packs need it.")
 @click.option("--seconds", type=click.FloatRange(1), default=30, show_default=True, help="Total time to measure.")
 @click.option("--target", type=click.FloatRange(0, min_open=True), help="Samples per second that the model needs.")

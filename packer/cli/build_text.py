@@ -13,7 +13,6 @@ from packer.cli.values import bytes_text, shape_text
 from packer.errors import first_of
 from packer.plan.plan import Plan
 from packer.publish.pin import is_pinned
-from packer.recipe.recipe import recipe_changes
 
 MOST_NAMED = 20
 
@@ -74,7 +73,7 @@ def plan_notes(plan: Plan) -> list[str]:
     old = plan.current
     if old is not None and old.recipe != plan.recipe.to_json():
         generation = f"generation {old.generation} ({old.storage}, {len(old.classes)} classes, {old.rows} rows)"
-        keys = ", ".join(key for key, _, _ in recipe_changes(old.recipe, plan.recipe.to_json()))
+        keys = ", ".join(key for key, _, _ in plan.recipe_changes)
         notes.append(f"note      the recipe differs from that of {generation}, which is kept: {keys} changed")
     return notes
 

@@ -10,7 +10,7 @@ from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
-from packer.raw_files import open_raw
+from readers.contract.regular_files import open_raw
 from readers.contract.tiles import Size
 
 

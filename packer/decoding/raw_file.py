@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from packer.errors import BadPair
-from packer.raw_files import NotRegularError
+from readers.contract.regular_files import NotRegularError
 
 
 @contextmanager

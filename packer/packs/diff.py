@@ -14,7 +14,6 @@ from packer.packs.generations import receipt_paths
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
 from packer.plan.request import Request
-from packer.recipe.recipe import recipe_changes
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
@@ -77,7 +76,7 @@ def difference(plan: Plan) -> Difference:
         added=_names(now - before),
         changed=_names((rebuilt & before) - unchanged),
         removed=_names(before - now),
-        recipe=() if plan.current is None else recipe_changes(plan.current.recipe, plan.recipe.to_json()),
+        recipe=plan.recipe_changes,
         rebuilt_shards=len(plan.new_specs),
         reused_shards=len(plan.reused),
         dropped_shards=len([one for one in receipts if one.stem not in reused]),

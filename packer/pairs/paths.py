@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from packer.pairs.template import OTHER_PICTURES, PICTURES, composed
-from packer.raw_files import open_raw
+from readers.contract.regular_files import open_raw
 
 MOST_BYTES = 256 << 20
 """The largest list or table of pairs that is read."""

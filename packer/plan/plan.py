@@ -10,7 +10,7 @@ from packer.errors import TargetError
 from packer.pairs.find import Pairing
 from packer.pixels.resize import NATIVE
 from packer.plan.request import Request
-from packer.recipe.recipe import Recipe
+from packer.recipe.recipe import Recipe, recipe_changes
 from packer.recipe.shard_spec import ShardSpec
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
@@ -86,6 +86,11 @@ class Plan:
         """The bytes that must be free on the disk."""
         pieces = sum(len(spec.pieces) for spec in self.new_specs.values())
         return self.bytes * pieces // max(1, self.pieces) + len(self.new_specs) * SHARD_SLACK
+
+    @property
+    def recipe_changes(self) -> tuple[tuple[str, object, object], ...]:
+        """Changed options that decide the bytes: key, before, now. Nothing if there is no pack yet."""
+        return () if self.current is None else tuple(recipe_changes(self.current.recipe, self.recipe.to_json()))
 
     def check_disk(self) -> None:
         """Raise TargetError if the disk has too little free space."""

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from packer.config.options import DIGEST, MTIME
 from packer.pairs.pair import Pair
-from packer.raw_files import digest_raw
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.build_shard import whole_shard
 from packer.shards.stamps import (
@@ -32,6 +31,7 @@ from packer.shards.stamps import (
 )
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
+from readers.contract.regular_files import digest_raw
 from readers.contract.tiles import Size
 
 THREADS, CHUNK = 16, 256

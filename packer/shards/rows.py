@@ -21,13 +21,13 @@ from packer.errors import BadPair
 from packer.pixels.class_lookup import Index
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.row_statistics import image_hash, row_pixels
-from packer.raw_files import read_raw
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.shards.stamps import UNKNOWN, FileState, state_to_keep
 from readers.contract.onehot import expand
 from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import Source
+from readers.contract.regular_files import read_raw
 
 NO_PIXELS = Pixels.none(0)
 NOTHING = Source("", "", "")

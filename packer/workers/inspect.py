@@ -20,9 +20,9 @@ from packer.errors import BadPair
 from packer.pixels.class_lookup import colour_codes
 from packer.pixels.label_codec import AS_THE_TABLE_SAYS, LabelCodec, LabelRules
 from packer.pixels.row_statistics import image_hash
-from packer.raw_files import open_raw, read_raw
 from readers.contract.classes import ClassTable
 from readers.contract.json_entry import Entry
+from readers.contract.regular_files import open_raw, read_raw
 
 MOST_COUNTS = 4096
 """Of the commonest values and colours of a label; one that has more is no class map but a photograph, or blurred."""

@@ -16,9 +16,9 @@ from packer.decoding.decode import decode_image
 from packer.decoding.rules import ImageRules
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.resize import Geometry
-from packer.raw_files import read_raw
 from packer.workers.memory import keep_memory
 from readers.contract.classes import ClassTable
+from readers.contract.regular_files import read_raw
 
 RULES = ImageRules()
 

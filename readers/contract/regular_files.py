@@ -1,4 +1,4 @@
-"""Open files that the user names or that lie in the raw folder. Nothing else in the packer opens them.
+"""Open files that somebody else may have put there. The packer opens raw files, lists and tables in no other way.
 
 Since a folder was listed, a file may have become a pipe, which blocks whoever opens it, or a link to a device without
 an end. So the file is opened without blocking, and then the open file itself must be a regular one.
