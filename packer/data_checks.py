@@ -97,9 +97,9 @@ def find_mistakes(
     )
 
 
-def _line(what: str, names: Sequence[str], most: int) -> Iterator[str]:
+def _line(warning: str, names: Sequence[str], most: int) -> Iterator[str]:
     if names:
-        yield f"{what} ({len(names)}): {', '.join(first_of(names, most))}"
+        yield f"{warning} ({len(names)}): {', '.join(first_of(names, most))}"
 
 
 def _joined(group: Sequence[str], most: int) -> str:

@@ -301,7 +301,7 @@ def test_deaths_that_nobody_is_to_blame_for_end_the_build(job: ShardJob, places:
         job.crashed(places, "crashed")
         while job.next_task().indices is not None:
             job.passed()
-    with pytest.raises(EngineError, match="died 4 times at the shard of train/street_000 to street_029"):
+    with pytest.raises(EngineError, match="crashed 4 times at the shard of train/street_000 to street_029"):
         job.crashed(places, "crashed")
 
 
@@ -354,5 +354,5 @@ def test_a_glance_is_not_blamed_for_the_death_of_a_worker_that_had_not_begun_it(
     for _ in range(MOST_FAILURES):
         job.crashed((), "was killed")
         assert json.loads(job.task())["crashed"] is None
-    with pytest.raises(EngineError, match=r"died 4 times at train/masks/a\.png"):
+    with pytest.raises(EngineError, match=r"crashed 4 times at train/masks/a\.png"):
         job.crashed((), "was killed")

@@ -1,4 +1,4 @@
-"""`Worker`: a worker process as its parent sees it."""
+"""`Worker`: the parent's side of a worker process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def start_fork_server() -> None:
     """Start the process that workers are forked from, so that it imports while this one does something else.
 
     It has no threads, but this process may have some of OpenCV or pyarrow: a fork of this one could hang. A server that
-    the program has started for itself is used as it is.
+    the program has already started is used unchanged.
     """
     _fork_server["started here"] |= forkserver._forkserver._forkserver_pid is None  # type: ignore[attr-defined]
     multiprocessing.set_forkserver_preload([PRELOAD])
@@ -47,7 +47,7 @@ def start_fork_server() -> None:
 def _without_main() -> Iterator[None]:
     """Hide the program's main module from `multiprocessing`, which would run it again in every worker.
 
-    So a script can call `build_pack` without `if __name__ == "__main__":`. The workers need nothing of it.
+    So a script can call `build_pack` without `if __name__ == "__main__":`. The workers do not need that module.
     """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
@@ -81,7 +81,7 @@ class Worker:
 
     @property
     def wait_for(self) -> tuple[Connection, int]:
-        """What to wait on: a message, or the end of the process."""
+        """The objects to wait on for a message or the end of the process."""
         return self._pipe, self._process.sentinel
 
     def give(self, job: Job[Any]) -> None:
@@ -109,7 +109,7 @@ class Worker:
         self._process.kill()
 
     def end(self) -> None:
-        """Kill the process, whatever it does: published files are complete, and unpublished ones are removed."""
+        """Kill the process and remove its unfinished files. Published files are complete."""
         self.kill()
         self._process.join()
         self._pipe.close()

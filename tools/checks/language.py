@@ -24,10 +24,6 @@ ALLOWED = ("tools/checks/language.py", "tests/test_language.py", "docs/measured/
 """Files that are not read: this check, which lists the phrases; its tests; a page that `public_sets` writes."""
 NOT_DONE = frozenset(
     {
-        "packer",
-        "packer/publish",
-        "packer/shards",
-        "packer/workers",
         "tests",
     }
 )
