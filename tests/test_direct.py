@@ -90,7 +90,7 @@ def test_a_file_system_that_refuses_to_open_so_is_opened_as_ever(
     assert (tmp_path / "file").read_bytes() == b"abc"
 
 
-def test_what_the_disk_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_disk_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int, data: bytes) -> int:
         raise OSError(28, "No space left on device")
 

@@ -49,31 +49,31 @@ MOST = 120.0
 """Seconds after which a build counts as hanging."""
 
 
-def disturb(root: Path, storage: str, what: signal.Signals, times: int, dice: random.Random) -> Tally:
+def disturb(root: Path, storage: str, number: signal.Signals, times: int, dice: random.Random) -> Tally:
     """Build, send a signal to workers at random times, and compare with an undisturbed build."""
     tally, out = Tally(), root / "out"
     options = ("build", "--quiet", "--workers", "2", "--task-timeout", TIMEOUT, "--format", storage, *SHARDS)
     build = start((*options, root / "raw", out), ("-c", IMPATIENT))
     for _ in range(times):
-        tally.counts[what.name] += _send(build, what, dice)
+        tally.counts[number.name] += _send(build, number, dice)
     try:
         _, errors = build.communicate(timeout=MOST)
     except subprocess.TimeoutExpired:
         os.killpg(build.pid, signal.SIGKILL)
         _, errors = build.communicate()
-        tally.broken.append(f"{storage}, {what.name}: a build hangs")
-    tally.demand(build.returncode == 0, f"{storage}, {what.name}: exit code {build.returncode}: {errors}")
+        tally.broken.append(f"{storage}, {number.name}: a build hangs")
+    tally.demand(build.returncode == 0, f"{storage}, {number.name}: exit code {build.returncode}: {errors}")
     if build.returncode == 0:
-        tally.demand(same(out, root / storage), f"{storage}, {what.name}: differs from an undisturbed build")
-        tally.demand(not temporary(out), f"{storage}, {what.name}: left over: {temporary(out)}")
+        tally.demand(same(out, root / storage), f"{storage}, {number.name}: differs from an undisturbed build")
+        tally.demand(not temporary(out), f"{storage}, {number.name}: left over: {temporary(out)}")
     left = orphans(build.pid, MOST)
-    tally.demand(not left, f"{storage}, {what.name}: orphans {left}")
+    tally.demand(not left, f"{storage}, {number.name}: orphans {left}")
     tally.counts["builds"] += 1
     shutil.rmtree(out, ignore_errors=True)
     return tally
 
 
-def _send(build: subprocess.Popen[str], what: signal.Signals, dice: random.Random) -> bool:
+def _send(build: subprocess.Popen[str], number: signal.Signals, dice: random.Random) -> bool:
     """Wait for a worker, then for a random time, and send a signal to one of the workers."""
     while build.poll() is None and not workers(build):
         time.sleep(0.005)
@@ -82,7 +82,7 @@ def _send(build: subprocess.Popen[str], what: signal.Signals, dice: random.Rando
     if not running:
         return False
     with suppress(ProcessLookupError):
-        os.kill(dice.choice(running), what)
+        os.kill(dice.choice(running), number)
         return True
     return False
 
@@ -140,9 +140,9 @@ def drill(kills: int, hangs: int, ooms: int, pairs: int, dice: random.Random) ->
         root = Path(folder)
         make_folders(root, pairs, large=ooms > 0)
 
-        def until(name: str, what: str, wanted: int, act: Callable[[str], Tally]) -> None:
+        def until(name: str, count: str, wanted: int, act: Callable[[str], Tally]) -> None:
             tally = tallies[name]
-            while tally.counts[what] < wanted and not tally.broken:
+            while tally.counts[count] < wanted and not tally.broken:
                 tally.add(act(STORAGES[tally.counts["builds"] % len(STORAGES)]))
 
         until("kills", "SIGKILL", kills, lambda storage: disturb(root, storage, signal.SIGKILL, SIGNALS, dice))
