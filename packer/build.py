@@ -22,7 +22,7 @@ from packer.publish.generation import commit
 from packer.publish.lock import locked
 from packer.publish.pin import check_pin
 from packer.publish.target import check_target, is_ours, make_target, prepare_target, tidy
-from packer.runtime import Stages
+from packer.runtime import Timer
 from packer.workers import Engine, build_shards, open_engine
 from readers.contract.manifest import Manifest
 from readers.contract.pixel_sums import Pixels
@@ -109,7 +109,7 @@ def build(plan: Plan, advance: Advance, engine: Engine) -> Summary:
 
     The engine is closed when the shards are built: its workers and their memory are not needed any more.
     """
-    stages = Stages()
+    timer = Timer()
     if plan.rejects and not plan.request.limits.allows(len(plan.rejects), plan.pairs):
         raise _too_many(plan.rejects, plan, "by their headers and a sample of the labels; the rest is checked later")
     plan.check_disk()
@@ -118,13 +118,13 @@ def build(plan: Plan, advance: Advance, engine: Engine) -> Summary:
     with locked(out):
         prepare_target(out)
         tidy(out)
-        with stages.stage("build"):
+        with timer.step("build"):
             receipts = _build_shards(plan, advance, engine)
         rows, rejects = _judge(plan, receipts)
-        with stages.stage("look back"):
+        with timer.step("look back"):
             findings = _find(plan, receipts)
             findings.check(plan.request.fail_on)
-        with stages.stage("publish"):
+        with timer.step("publish"):
             manifest = commit(out, plan.recipe, receipts)
     return Summary(
         manifest=manifest,
@@ -135,7 +135,7 @@ def build(plan: Plan, advance: Advance, engine: Engine) -> Summary:
         missing=plan.pairing.missing,
         rejects=rejects,
         findings=findings,
-        stages={**plan.seconds, **stages.seconds},
+        stages={**plan.seconds, **timer.seconds},
     )
 
 

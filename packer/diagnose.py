@@ -58,7 +58,7 @@ class Watched:
                 return
 
     def records(self) -> list[Record]:
-        """Return the records of all loaders, the one that took most of the time first."""
+        """Return the records of all loaders, the slowest first."""
         found = [record for path in sorted(self.folder.glob("*.json")) for record in _records(path)]
         return sorted((record for record in found if record.totals.steps), key=lambda record: -record.seconds)
 

@@ -4,14 +4,14 @@ PackError                 exit code
 ├── InputError            1   the raw folder or the class table is not usable; carries every problem
 ├── UsageError            2   options that cannot be, or not together
 ├── TargetError           1   the place to pack to cannot be used
-├── BusyError            75   somebody else is changing the pack
+├── BusyError            75   another process is changing the pack
 ├── PinnedError           5   the pack is pinned to its current generation
-├── EngineError           1   a worker process died, or was told what makes no sense
+├── EngineError           1   worker processes crash, or their answer is not valid
 ├── FindingsError         6   the data has likely mistakes of --fail-on
 ├── RejectedError         1   pairs are bad and --on-bad is fail
 └── TooManyRejectsError   3   more pairs are bad than --max-bad allows
 
-BadPair is not in the tree: it never leaves a shard, where it turns one pair into a reject.
+BadPair is not in the tree: the shard catches it and makes the pair a reject.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PackError(Exception):
 
 
 class InputError(PackError):
-    """The raw folder or the class table is not usable; `problems` are all that was found, one line each."""
+    """The raw folder or the class table cannot be used; `problems` has one line for each problem."""
 
     def __init__(self, summary: str, problems: Sequence[str] = ()) -> None:
         self.problems = tuple(problems)
@@ -38,17 +38,17 @@ class InputError(PackError):
 
 
 class UsageError(PackError):
-    """Options that cannot be, or not together."""
+    """Options are not valid, alone or together."""
 
     exit_code = 2
 
 
 class TargetError(PackError):
-    """The place to pack to cannot be used."""
+    """The output folder cannot be used."""
 
 
 class BusyError(PackError):
-    """Somebody else is changing the pack; try again later (EX_TEMPFAIL)."""
+    """Another process is changing the pack; try again later (EX_TEMPFAIL)."""
 
     exit_code = 75
 
@@ -60,7 +60,7 @@ class PinnedError(PackError):
 
 
 class EngineError(PackError):
-    """A worker process died."""
+    """Worker processes crash, or their answer is not valid."""
 
 
 class RejectedError(InputError):
@@ -80,10 +80,10 @@ class TooManyRejectsError(InputError):
 
 
 class BadPair(Exception):  # noqa: N818 - a verdict on one pair, not an error of the program
-    """This pair cannot be packed; the message says why."""
+    """This pair cannot be packed; the message is the reason."""
 
 
-def first_of(items: Collection[T], most: int, what: str = "", show: Callable[[T], str] = str) -> list[str]:
+def first_of(items: Collection[T], most: int, noun: str = "", show: Callable[[T], str] = str) -> list[str]:
     """The first `most` items as texts. If there are more, a last text counts the rest: `… and 3 more sizes`."""
     rest = len(items) - most
-    return [*map(show, islice(items, most)), *([f"… and {rest} more {what}".rstrip()] if rest > 0 else [])]
+    return [*map(show, islice(items, most)), *([f"… and {rest} more {noun}".rstrip()] if rest > 0 else [])]

@@ -1,4 +1,4 @@
-"""Progress of long work: functions that hear how much was done."""
+"""Progress of long work: a bar on stderr, or nothing."""
 
 from __future__ import annotations
 

@@ -39,15 +39,15 @@ def no_collecting() -> Iterator[None]:
             gc.enable()
 
 
-class Stages:
-    """Seconds by the name of the stage, in the order in which they began."""
+class Timer:
+    """The seconds that each step of a command took, in the order in which the steps began."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Add the time spent inside to a stage."""
+    def step(self, name: str) -> Iterator[None]:
+        """Add the time spent inside to a step."""
         started = time.monotonic()
         try:
             yield

@@ -98,7 +98,7 @@ def test_json_is_the_whole_of_stdout(raw: RawFolder, tmp_path: Path) -> None:
     assert facts["rejects_by_reason"] == {}
 
 
-def test_a_dry_run_tells_the_plan_and_leaves_nothing(raw: RawFolder, tmp_path: Path) -> None:
+def test_a_dry_run_prints_the_plan_and_leaves_nothing(raw: RawFolder, tmp_path: Path) -> None:
     text = run("build", "--dry-run", raw.path, tmp_path / "out").stdout
     for fact in (
         "train 6, val 2",
@@ -123,7 +123,7 @@ def test_the_plan_is_what_the_build_then_takes(raw: RawFolder, tmp_path: Path) -
         assert 0 <= manifest.bytes - facts["bytes"] < 1500 * manifest.shards
 
 
-def test_index_labels_without_a_table_are_told_what_to_type(raw: RawFolder, tmp_path: Path) -> None:
+def test_index_labels_without_a_table_get_advice_what_to_type(raw: RawFolder, tmp_path: Path) -> None:
     (raw.path / "class_dict.csv").unlink()
     for (split, key), index in raw.labels.items():
         write_png(raw.path / split / "masks" / f"{key}.png", np.where(index == 3, 255, index).astype(np.uint8))
@@ -167,7 +167,7 @@ def test_a_bad_pair_fails_the_build_by_name_and_publishes_nothing(raw: RawFolder
     result = run("build", raw.path, tmp_path / "out")
     assert result.exit_code == 1
     assert "train/images/street_001.png is 24x35, its label train/masks/street_001.png is 24x36" in result.stderr
-    assert not (tmp_path / "out").exists(), "what the headers tell is known before anything is made"
+    assert not (tmp_path / "out").exists(), "facts in headers are known before anything is written"
     make_raw(raw.path, {"train": 6, "val": 2})
     label = raw.path / "val/masks/street_000.png"
     write_png(label, np.full((24, 36, 3), 9, np.uint8))
@@ -193,8 +193,8 @@ def test_bad_pairs_can_be_skipped_and_every_one_is_accounted_for(raw: RawFolder,
     manifest = Manifest.load(tmp_path / "out")
     assert [(split.name, split.rows, split.rejects) for split in manifest.splits] == [("train", 4, 2), ("val", 1, 1)]
     receipts = [Receipt.load(path) for path in (tmp_path / "out" / "shards").glob(f"*{SUFFIX}")]
-    assert sum(len(one.sources) for one in receipts) == 8
-    assert sorted(reject.key for one in receipts for reject in one.rejects) == [
+    assert sum(len(receipt.sources) for receipt in receipts) == 8
+    assert sorted(reject.key for receipt in receipts for reject in receipt.rejects) == [
         "street_000",
         "street_001",
         "street_002",
@@ -441,14 +441,14 @@ def test_a_binary_mask_is_two_values(raw: RawFolder, tmp_path: Path) -> None:
     assert np.array_equal(dataset[0][1].numpy(), raw.labels["train", "street_000"] > 1)
 
 
-def test_replacing_a_pack_by_another_recipe_is_told(raw: RawFolder, tmp_path: Path) -> None:
+def test_replacing_a_pack_by_another_recipe_is_reported(raw: RawFolder, tmp_path: Path) -> None:
     out = pack(raw.path, tmp_path / "out", "--format", "lmdb")
     result = run("build", "--labels", "index", raw.path, out)
     assert "the recipe differs from that of generation 1 (lmdb, 4 classes, 8 rows)" in result.stderr
     assert "recipe differs" not in run("build", "--labels", "index", raw.path, out).stderr
 
 
-def test_a_long_error_tells_its_first_line_again_at_the_end(tmp_path: Path) -> None:
+def test_a_long_error_repeats_its_first_line_at_the_end(tmp_path: Path) -> None:
     for number in range(30):
         write_png(tmp_path / f"raw/images/{number}.png", np.zeros((2, 2), np.uint8))
         write_png(tmp_path / f"raw/labels/{number}_truth.png", np.zeros((2, 2), np.uint8))
@@ -459,7 +459,7 @@ def test_a_long_error_tells_its_first_line_again_at_the_end(tmp_path: Path) -> N
 
 
 def test_another_verdict_on_the_same_files_is_another_shard(raw: RawFolder, tmp_path: Path) -> None:
-    """A reject names its file, which may be renamed: what was published stays as it was."""
+    """A reject names its file, which may be renamed: published files stay unchanged."""
     bad = raw.path / "train/images/street_001.png"
     bad.write_bytes(bad.read_bytes()[:-20])
     out = pack(raw.path, tmp_path / "out", "--on-bad", "skip")
@@ -470,7 +470,7 @@ def test_another_verdict_on_the_same_files_is_another_shard(raw: RawFolder, tmp_
     assert all(path.read_bytes() == data for path, data in before.items())
 
 
-def test_info_tells_what_is_in_a_pack(raw: RawFolder, tmp_path: Path) -> None:
+def test_info_prints_what_is_in_a_pack(raw: RawFolder, tmp_path: Path) -> None:
     out = pack(raw.path, tmp_path / "out", "--labels", "index", "--format", "lmdb")
     text = run("info", out).stdout
     for fact in (
@@ -483,13 +483,13 @@ def test_info_tells_what_is_in_a_pack(raw: RawFolder, tmp_path: Path) -> None:
         assert fact in text
     facts = json.loads(run("info", "--json", out).stdout)
     counts = [split["pixels"] for split in facts["splits"]]
-    assert [one["ignored"] for one in counts] == [0, 0]
+    assert [split["ignored"] for split in counts] == [0, 0]
     pixels = np.bincount(np.concatenate([index.reshape(-1) for index in raw.labels.values()])).tolist()
-    assert np.sum([one["classes"] for one in counts], 0).tolist() == pixels
+    assert np.sum([split["classes"] for split in counts], 0).tolist() == pixels
     assert facts["recipe"]["labels"] == "index"
 
 
-def test_info_of_what_is_no_pack_is_one_line(tmp_path: Path) -> None:
+def test_info_of_a_folder_that_is_not_a_pack_is_one_line(tmp_path: Path) -> None:
     result = run("info", tmp_path)
     assert result.exit_code == 1
     assert "packer build" in result.stderr

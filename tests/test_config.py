@@ -18,7 +18,7 @@ from readers.contract.manifest import Manifest
 
 
 def effective(*arguments: object) -> dict[str, object]:
-    """What --print-config tells, read as TOML."""
+    """Return the configuration that --print-config prints."""
     done = run("build", *arguments, "--print-config")
     assert done.exit_code == 0, done.stderr
     return parse_toml(Path("printed"), done.stdout)
@@ -39,14 +39,14 @@ def problems_of(path: Path, text: str) -> list[str]:
 def test_the_command_line_counts_more_than_the_config_that_than_the_preset_that_than_the_default(
     tmp_path: Path,
 ) -> None:
-    told = effective("--preset", "suim")
-    assert (told["unknown"], told["interpolation"], told["label-codec"]) == ("nearest", "area", "colour")
+    printed = effective("--preset", "suim")
+    assert (printed["unknown"], printed["interpolation"], printed["label-codec"]) == ("nearest", "area", "colour")
     path = config(tmp_path, 'unknown = "ignore"\ninterpolation = "cubic"\nsize = "8x9"\n')
-    told = effective("--preset", "suim", "--config", path)
-    assert (told["unknown"], told["interpolation"], told["size"]) == ("ignore", "cubic", "8x9")
-    told = effective("--config", path, "--unknown", "error", "--preset", "suim", "--interpolation=linear")
-    assert (told["unknown"], told["interpolation"], told["size"]) == ("error", "linear", "8x9")
-    assert len(told["class"]) == 8  # type: ignore[arg-type]
+    printed = effective("--preset", "suim", "--config", path)
+    assert (printed["unknown"], printed["interpolation"], printed["size"]) == ("ignore", "cubic", "8x9")
+    printed = effective("--config", path, "--unknown", "error", "--preset", "suim", "--interpolation=linear")
+    assert (printed["unknown"], printed["interpolation"], printed["size"]) == ("error", "linear", "8x9")
+    assert len(printed["class"]) == 8  # type: ignore[arg-type]
 
 
 def test_a_config_may_name_a_preset_which_the_command_line_may_replace(tmp_path: Path) -> None:
@@ -57,16 +57,16 @@ def test_a_config_may_name_a_preset_which_the_command_line_may_replace(tmp_path:
 
 def test_classes_of_the_command_line_replace_those_of_the_config(tmp_path: Path) -> None:
     path = config(tmp_path, "[[class]]\nname = 'a'\nvalues = [0]\n")
-    told = effective("--config", path, "--classes", 4)
-    assert told["classes"] == 4
-    assert "class" not in told
+    printed = effective("--config", path, "--classes", 4)
+    assert printed["classes"] == 4
+    assert "class" not in printed
 
 
 def test_a_table_of_pairs_drives_out_templates_that_count_less(tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text("image,label\na.png,b.png\n")
-    told = effective("--preset", "cityscapes", "--pairs", tmp_path / "pairs.csv")
-    assert not {"image", "label"} & told.keys()
-    assert told["label-codec"] == "index"
+    printed = effective("--preset", "cityscapes", "--pairs", tmp_path / "pairs.csv")
+    assert not {"image", "label"} & printed.keys()
+    assert printed["label-codec"] == "index"
     path = config(tmp_path, 'pairs = "pairs.csv"\npreset = "cityscapes"\n')
     assert "image" not in effective("--config", path)
     assert "pairs" not in effective("--config", path, "--image", "a/{key}", "--label", "b/{key}")
@@ -83,9 +83,9 @@ def test_every_option_of_build_is_a_key(tmp_path: Path) -> None:
     samples = {"classes": "4", "image": "a/{key}", "label": "b/{key}"}
     for key, option in OPTIONS.items():
         value = "true" if option.is_flag else "[1]" if option.several else json.dumps(samples.get(key, ""))
-        told = problems_of(tmp_path, f"{key} = {value}\nwrong = 1\n")
-        assert not any("did you mean" in line and line.startswith(f"{key}:") for line in told)
-        assert any(line.startswith("wrong: is not known") for line in told)
+        problems = problems_of(tmp_path, f"{key} = {value}\nwrong = 1\n")
+        assert not any("did you mean" in line and line.startswith(f"{key}:") for line in problems)
+        assert any(line.startswith("wrong: is not known") for line in problems)
     assert {
         "raw",
         "out",
@@ -133,15 +133,15 @@ def test_values_that_no_option_takes_are_named_with_their_key(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("text", "message"), [("size = ", "is not valid TOML"), ("\x00", "is not valid TOML")])
-def test_what_is_no_toml_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_text_that_is_not_valid_toml_is_refused(tmp_path: Path, text: str, message: str) -> None:
     done = run("build", "--config", config(tmp_path, text), "raw", "out")
     assert done.exit_code == 1
     assert message in done.stderr
 
 
 def test_a_config_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> None:
-    said = run("build", "--config", tmp_path / "none.toml", "raw", "out").stderr
-    assert "none.toml: cannot be read (No such file or directory)\n" in said
+    stderr = run("build", "--config", tmp_path / "none.toml", "raw", "out").stderr
+    assert "none.toml: cannot be read (No such file or directory)\n" in stderr
     (tmp_path / "latin.toml").write_bytes(b'size = "caf\xe9"')
     assert "latin.toml: is not UTF-8 text (" in run("build", "--config", tmp_path / "latin.toml", "raw", "out").stderr
     with (tmp_path / "large.toml").open("wb") as file:
@@ -149,7 +149,7 @@ def test_a_config_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> N
     assert "larger than 16 MiB" in run("build", "--config", tmp_path / "large.toml", "raw", "out").stderr
 
 
-def test_paths_in_a_config_are_beside_it(tmp_path: Path, raw_folder: RawFolder) -> None:
+def test_paths_in_a_config_are_relative_to_it(tmp_path: Path, raw_folder: RawFolder) -> None:
     path = config(tmp_path / "configs", 'classes = "../tables/t.csv"\n')
     (tmp_path / "tables").mkdir()
     write_table(tmp_path / "tables" / "t.csv")
@@ -159,7 +159,7 @@ def test_paths_in_a_config_are_beside_it(tmp_path: Path, raw_folder: RawFolder) 
     assert effective("--config", config(tmp_path / "configs", "classes = 12\n"))["classes"] == 12
 
 
-def test_pairs_and_drawn_splits_may_be_said_by_a_config(tmp_path: Path, raw_folder: RawFolder) -> None:
+def test_a_config_can_set_pairs_and_random_splits(tmp_path: Path, raw_folder: RawFolder) -> None:
     lines = [f"{split}/images/{key}.png,{split}/masks/{key}.png,{split}-{key}" for split, key in raw_folder.images]
     text = 'pairs = "pairs.csv"\nsplit = "train=50,val=50"\nclasses = "t.csv"\n'
     path = config(tmp_path / "configs", text)

@@ -145,9 +145,9 @@ def test_a_picture_cut_short_anywhere_is_refused(suffix: str) -> None:
 
 
 @given(st.integers(8, 400), st.integers(1, 255))
-def test_a_flipped_bit_is_refused_or_decodes_to_the_right_size(place: int, change: int) -> None:
+def test_a_flipped_bit_is_refused_or_decodes_to_the_right_size(index: int, change: int) -> None:
     data = bytearray(encoded(".png", IMAGE[:9, :9]))
-    data[place % len(data)] ^= change
+    data[index % len(data)] ^= change
     with pytest.raises(BadPair):
         decode_image(bytes(data))
 

@@ -92,10 +92,10 @@ def test_our_loaders_are_recorded_once(packed: Path, tmp_path: Path) -> None:
         """,
     )
     found, words = numbers("--", sys.executable, train)
-    seen = {one["record"]["source"]["name"]: one["record"]["totals"]["steps"] for one in found}
-    assert seen == {"Loader": 12, "SlotDataLoader": 8}, words
-    assert all(one["record"]["source"]["packed"] for one in found)
-    ours = next(one for one in found if one["record"]["source"]["name"] == "Loader")
+    steps = {entry["record"]["source"]["name"]: entry["record"]["totals"]["steps"] for entry in found}
+    assert steps == {"Loader": 12, "SlotDataLoader": 8}, words
+    assert all(entry["record"]["source"]["packed"] for entry in found)
+    ours = next(entry for entry in found if entry["record"]["source"]["name"] == "Loader")
     assert ours["record"]["source"]["on_device"]
     assert ours["record"]["totals"]["copying"] > 0
 

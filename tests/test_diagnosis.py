@@ -223,7 +223,7 @@ def record(source: BatchSource, use: tuple[float, float, float, float] = (0.3, 0
 def test_verdicts(measured: Record, bottleneck: str, first: str) -> None:
     found = verdict(measured)
     assert found.bottleneck == bottleneck
-    assert found.advice[0].what.startswith(first)
+    assert found.advice[0].action.startswith(first)
     if bottleneck != "model":
         assert "times as fast" in found.headline
 
@@ -235,7 +235,7 @@ def test_the_gpus_own_events_count_more_than_the_programs_clock() -> None:
     assert verdict(behind).bottleneck == "data"
     assert "the GPU waits for data 61 % of the time" in verdict(behind).headline.lower().replace("gpu", "GPU")
     busy = replace(ahead, samples=[[*ahead.samples[0][:8], 1.2, 4.0]])
-    assert verdict(busy).advice[0].what.startswith("Give the GPU more at once")
+    assert verdict(busy).advice[0].action.startswith("Give the GPU more at once")
 
 
 def test_other_programs_on_the_machine_are_named() -> None:

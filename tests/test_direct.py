@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from packer.publish import direct_file as direct
-from packer.publish.direct_file import BLOCK, STAGED, DirectFile
+from packer.publish.direct_file import BLOCK, BUFFER, DirectFile
 
 
 def write(path: Path, parts: list[bytes]) -> DirectFile:
@@ -22,7 +22,7 @@ def write(path: Path, parts: list[bytes]) -> DirectFile:
 
 
 @pytest.mark.parametrize(
-    "sizes", [(), (0,), (1,), (BLOCK,), (BLOCK + 1,), (128, STAGED), (STAGED, 1), (7, 3 * STAGED + 5, 9)]
+    "sizes", [(), (0,), (1,), (BLOCK,), (BLOCK + 1,), (128, BUFFER), (BUFFER, 1), (7, 3 * BUFFER + 5, 9)]
 )
 def test_any_bytes_in_any_parts_are_written_and_hashed(sizes: tuple[int, ...], tmp_path: Path) -> None:
     dice = np.random.default_rng(sum(sizes))
@@ -34,8 +34,8 @@ def test_any_bytes_in_any_parts_are_written_and_hashed(sizes: tuple[int, ...], t
     assert file.digest == hashlib.sha256(whole).hexdigest()
 
 
-@pytest.mark.parametrize("size", [0, 1, BLOCK + 1, STAGED, 2 * STAGED + 7])
-@pytest.mark.parametrize("most", [1000, STAGED, 4 * STAGED])
+@pytest.mark.parametrize("size", [0, 1, BLOCK + 1, BUFFER, 2 * BUFFER + 7])
+@pytest.mark.parametrize("most", [1000, BUFFER, 4 * BUFFER])
 def test_what_is_read_into_its_memory_is_written_and_hashed(size: int, most: int, tmp_path: Path) -> None:
     whole = np.random.default_rng(size).bytes(size)
     source = io.BytesIO(whole)
@@ -69,7 +69,7 @@ def test_a_file_system_that_refuses_at_the_first_write_is_written_to_as_ever(
         return real(descriptor, data)
 
     monkeypatch.setattr(os, "write", picky)
-    monkeypatch.setattr(direct, "_forget_direct", lambda descriptor: True)
+    monkeypatch.setattr(direct, "_switch_to_cache", lambda descriptor: True)
     write(tmp_path / "file", [b"abc"])
     assert refused
     assert (tmp_path / "file").read_bytes() == b"abc"
@@ -90,7 +90,7 @@ def test_a_file_system_that_refuses_to_open_so_is_opened_as_ever(
     assert (tmp_path / "file").read_bytes() == b"abc"
 
 
-def test_what_the_disk_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_disk_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int, data: bytes) -> int:
         raise OSError(28, "No space left on device")
 

@@ -34,8 +34,8 @@ def test_a_file_that_cannot_be_written_is_an_error_and_leaves_the_old_generation
         timeout=HANG,
     )
     assert done.returncode == 1, done.stderr
-    told = r"the shard train-\w+ of about [0-9,]+ bytes cannot be written \(.*File too large"
-    assert re.search(told, done.stderr, re.IGNORECASE), done.stderr
+    message = r"the shard train-\w+ of about [0-9,]+ bytes cannot be written \(.*File too large"
+    assert re.search(message, done.stderr, re.IGNORECASE), done.stderr
     assert "Traceback" not in done.stderr
     assert (out / "manifest.json").read_bytes() == before
     assert not list(out.glob("shards/.partial-*"))

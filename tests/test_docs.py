@@ -108,12 +108,12 @@ def test_the_words_and_laws_of_the_architecture_are_in_the_code() -> None:
     assert len(page.splitlines()) <= 110
     table = WORD.findall(page)
     assert len(table) > 20
-    for words, places in table:
+    for words, paths in table:
         folder, code = REPO, ""
-        for place in places.split(", "):
-            path = REPO / place if "/" in place else folder / place
+        for name in paths.split(", "):
+            path = REPO / name if "/" in name else folder / name
             folder, code = path.parent, code + path.read_text()
         for word in re.findall(r"`(\w+)`", words):
-            assert re.search(rf"^class {word}\b", code, re.MULTILINE), f"{word} is not in {places}"
+            assert re.search(rf"^class {word}\b", code, re.MULTILINE), f"{word} is not in {paths}"
     for test in set(re.findall(r"tests/test_\w+\.py", page)):
         assert (REPO / test).is_file(), test

@@ -39,12 +39,12 @@ def pack_of(raw_folder: RawFolder, tmp_path: Path) -> Any:
 
 def check(rows: Iterator[tuple[str, NDArray[Any], NDArray[Any]]], raw: RawFolder) -> None:
     """Every sample of the training split once, with its pixels."""
-    seen = []
+    keys = []
     for key, image, label in rows:
         assert np.array_equal(image.transpose(1, 2, 0), raw.images["train", key])
         assert np.array_equal(label, raw.labels["train", key])
-        seen.append(key)
-    assert sorted(seen) == sorted(key for split, key in raw.images if split == "train")
+        keys.append(key)
+    assert sorted(keys) == sorted(key for split, key in raw.images if split == "train")
 
 
 def test_numpy_opens_npy(pack_of: Any, raw_folder: RawFolder) -> None:
@@ -103,8 +103,8 @@ def test_lmdb_opens_lmdb(pack_of: Any, raw_folder: RawFolder) -> None:
                 for number in range(environment.stat()["entries"] - 1):
                     value = txn.get(b"%08d" % number, b"")
                     key, image, label = (
-                        np.frombuffer(value, one["dtype"], int(np.prod(one["shape"], initial=1)), one["offset"])
-                        for one in (layout["key"], layout["image"], layout["label"])
+                        np.frombuffer(value, part["dtype"], int(np.prod(part["shape"], initial=1)), part["offset"])
+                        for part in (layout["key"], layout["image"], layout["label"])
                     )
                     shapes = layout["image"]["shape"], layout["label"]["shape"]
                     yield key[0].decode(), image.reshape(shapes[0]), label.reshape(shapes[1])
@@ -139,7 +139,7 @@ def check_opened(storage: str, stem: Path, arrays: dict[str, NDArray[Any]]) -> N
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.integers(1, 60), pixels=st.integers(1, 3000), batch=st.integers(1, 40_000))
-def test_any_shard_opens_as_it_was_written(
+def test_any_shard_opens_with_the_rows_that_were_written(
     storage: str, tmp_path_factory: pytest.TempPathFactory, rows: int, pixels: int, batch: int
 ) -> None:
     """Any number of rows of any size; in Arrow, in record batches of any size."""

@@ -23,9 +23,9 @@ TARGETS = (
 )
 
 
-def fuzzed(place: Path) -> str:
-    """What is wrong with how the target, by whose name the path ends, takes changed files; with little memory."""
-    target = make_targets(place.parent)[place.name]
+def fuzzed(path: Path) -> str:
+    """Return what is wrong when a target reads changed files with little memory. The path ends with its name."""
+    target = make_targets(path.parent)[path.name]
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + HEADROOM, resource.RLIM_INFINITY))
     try:

@@ -73,8 +73,8 @@ def test_every_command_and_option_is_in_the_guide() -> None:
         assert f"packer {name}" in GUIDE, name
         for option in command.params:
             if isinstance(option, click.Option):
-                told = any(re.search(rf"[` ]{flag}(?![\w-])", GUIDE) for flag in option.opts)
-                assert told, f"{name} {option.opts}"
+                found = any(re.search(rf"[` ]{flag}(?![\w-])", GUIDE) for flag in option.opts)
+                assert found, f"{name} {option.opts}"
     for storage in STORAGES:
         assert f"--format {storage}" in GUIDE
 

@@ -697,10 +697,10 @@ LIES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", LIES)
-def test_verify_finds_a_false_receipt(what: str, intact: dict[str, Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("receipt_lie", LIES)
+def test_verify_finds_a_false_receipt(receipt_lie: str, intact: dict[str, Path], tmp_path: Path) -> None:
     out = Path(shutil.copytree(intact["npy"], tmp_path / "out"))
-    change, message = LIES[what]
+    change, message = LIES[receipt_lie]
     lie(out, change)
     result = run("verify", "--quiet", out)
     assert result.exit_code == 4

@@ -54,10 +54,10 @@ def test_a_gray_jpeg_is_three_equal_channels_or_the_numbers_of_a_label() -> None
 def with_frame(data: bytes, height: int = 0, width: int = 0, depth: int = 0) -> bytes:
     """Return the JPEG with a different size or depth in its frame header."""
     lie = bytearray(data)
-    place = data.index(b"\xff\xc0")
-    lie[place + 4] = depth or lie[place + 4]
-    lie[place + 5 : place + 7] = struct.pack(">H", height) if height else lie[place + 5 : place + 7]
-    lie[place + 7 : place + 9] = struct.pack(">H", width) if width else lie[place + 7 : place + 9]
+    offset = data.index(b"\xff\xc0")
+    lie[offset + 4] = depth or lie[offset + 4]
+    lie[offset + 5 : offset + 7] = struct.pack(">H", height) if height else lie[offset + 5 : offset + 7]
+    lie[offset + 7 : offset + 9] = struct.pack(">H", width) if width else lie[offset + 7 : offset + 9]
     return bytes(lie)
 
 
@@ -94,12 +94,12 @@ def test_a_jpeg_that_is_cut_anywhere_and_ended_is_refused(option: tuple[int, ...
 def test_jpegs_of_rare_kinds_are_refused_by_name() -> None:
     with pytest.raises(BadPair, match="JPEG with 12 bits"):
         decode_image(with_frame(PLAIN_JPEG, depth=12), RULES)
-    place = PLAIN_JPEG.index(b"\xff\xc0")
+    offset = PLAIN_JPEG.index(b"\xff\xc0")
     with pytest.raises(BadPair, match="lossless or hierarchical"):
-        decode_image(PLAIN_JPEG[:place] + b"\xff\xc3" + PLAIN_JPEG[place + 2 :], RULES)
+        decode_image(PLAIN_JPEG[:offset] + b"\xff\xc3" + PLAIN_JPEG[offset + 2 :], RULES)
     frame = b"\xff\xc0\0\x14\x08\0\x10\0\x10\4" + b"\1\x11\0" * 4
     with pytest.raises(BadPair, match="4 colour components"):
-        decode_image(PLAIN_JPEG[:place] + frame + PLAIN_JPEG[place:][19:], RULES)
+        decode_image(PLAIN_JPEG[:offset] + frame + PLAIN_JPEG[offset:][19:], RULES)
 
 
 def test_an_orientation_in_xmp_counts_where_exif_has_none() -> None:

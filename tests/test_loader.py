@@ -118,15 +118,15 @@ def test_crops_are_the_windows_of_the_rows(native: Path, packed: Path, form: Any
         rows = list(Order(dataset, seed=3))
         got = all_rows(loader)
         windows = cut.windows(3, 0, np.array(rows), np.array([dataset.size(row) for row in rows]))
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             image, label = dataset[row]
             assert windows.size is not None
-            lies = windows.tops[place], windows.lefts[place], windows.size
+            lies = windows.tops[index], windows.lefts[index], windows.size
             ignored = 0 if form == "onehot" else 255
             wanted = crop_tensor(image, *lies, windows.pad), crop_tensor(label, *lies, ignored)
-            if windows.flips[place]:
+            if windows.flips[index]:
                 wanted = wanted[0].flip(-1), wanted[1].flip(-1)
-            assert equal((got[0][place], got[1][place]), wanted)
+            assert equal((got[0][index], got[1][index]), wanted)
 
 
 def test_a_center_crop_is_that_of_the_transform(native: Path) -> None:
@@ -445,16 +445,16 @@ def test_rows_are_prefetched_and_dropped_after_use(
         def mincore(self, page: int, size: int, flags: Any) -> int:
             return -1
 
-        def madvise(self, page: int, size: int, what: int) -> int:
-            calls.append((page, size, what))
-            return int(libc.madvise(page, size, what))
+        def madvise(self, page: int, size: int, advice: int) -> int:
+            calls.append((page, size, advice))
+            return int(libc.madvise(page, size, advice))
 
     monkeypatch.setattr(page_cache, "_libc", Libc)
     monkeypatch.setattr(loader_module, "PREFETCH_ROW_BYTES", 0)
     assert equal(all_rows(dataset.loader(4, ahead=1, drop_behind=True)), wanted)
-    for what, rows in ((3, 23 - 2 * 4), (4, 23)):
-        assert sum(size for _, size, kind in calls if kind == what) >= rows * (3 + 4) * 24 * 36
-        assert all(page % 4096 == 0 for page, _, kind in calls if kind == what)
+    for advice, rows in ((3, 23 - 2 * 4), (4, 23)):
+        assert sum(size for _, size, kind in calls if kind == advice) >= rows * (3 + 4) * 24 * 36
+        assert all(page % 4096 == 0 for page, _, kind in calls if kind == advice)
 
 
 def test_only_rows_that_are_not_in_memory_are_prefetched(
@@ -471,7 +471,7 @@ def test_only_rows_that_are_not_in_memory_are_prefetched(
             flags[0] = next(answers)
             return 0
 
-        def madvise(self, page: int, size: int, what: int) -> int:
+        def madvise(self, page: int, size: int, advice: int) -> int:
             asked.append((page, page + size))
             return 0
 

@@ -116,7 +116,7 @@ def test_an_owner_without_a_name_is_waited_for_a_moment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL])
-def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_a_file_system_without_locks_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     def refuse(file: int, operation: int) -> None:
         raise OSError(code, os.strerror(code))
 

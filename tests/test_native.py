@@ -72,8 +72,8 @@ def made_up(sizes: Sizes, fields: Sequence[Field]) -> tuple[dict[str, NDArray[An
     rng = np.random.default_rng(len(sizes))
     rows = [[rng.integers(0, 200, field.row_shape(*size)).astype(field.dtype) for field in fields] for size in sizes]
     arrays: dict[str, NDArray[Any]] = {}
-    for place, field in enumerate(fields):
-        parts = [row[place].reshape(-1) for row in rows]
+    for number, field in enumerate(fields):
+        parts = [row[number].reshape(-1) for row in rows]
         arrays[field.name] = np.concatenate(parts)
         arrays[f"{field.name}_start"] = np.cumsum([0, *map(len, parts[:-1])]).astype("<u8")
     arrays["size"] = np.array(sizes, "<u4")
@@ -102,11 +102,11 @@ def test_any_shard_opens_with_the_rows_that_were_written(
         patch.setattr("packer.shards.formats.arrow.BATCH_BYTES", batch)
         writer(storage).write(stem, arrays, fields)
     shard = opener(storage)(stem, ShardFacts(len(sizes), fields))
-    for place, row in enumerate(rows):
-        assert shard.size(place) == sizes[place]
-        assert shard.key(place).encode() == arrays["key"][place]
+    for number, row in enumerate(rows):
+        assert shard.size(number) == sizes[number]
+        assert shard.key(number).encode() == arrays["key"][number]
         for field, wanted in zip(fields, row, strict=True):
-            got = shard.row(field, place)
+            got = shard.row(field, number)
             assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
             assert np.array_equal(got, wanted)
 
@@ -116,12 +116,12 @@ def test_every_picture_comes_back_at_its_own_size(native: Path, varied_raw: RawF
         onehot, index = open_dataset(native, split, label="onehot"), open_dataset(native, split, label="index")
         wanted = expected(varied_raw, split)
         assert len(onehot) == len(wanted)
-        for place, (key, image, classes) in enumerate(wanted):
-            assert onehot.key(place) == key
-            assert onehot.size(place) == image.shape[1:]
-            assert np.array_equal(onehot[place].image.numpy(), image)
-            assert np.array_equal(index[place].label.numpy(), classes)
-            assert np.array_equal(onehot[place].label.numpy(), np.arange(4)[:, None, None] == classes)
+        for number, (key, image, classes) in enumerate(wanted):
+            assert onehot.key(number) == key
+            assert onehot.size(number) == image.shape[1:]
+            assert np.array_equal(onehot[number].image.numpy(), image)
+            assert np.array_equal(index[number].label.numpy(), classes)
+            assert np.array_equal(onehot[number].label.numpy(), np.arange(4)[:, None, None] == classes)
     assert open_dataset(native, "train").manifest.splits[0].shards >= 3
 
 
@@ -153,7 +153,7 @@ def test_a_pickle_reads_the_same(native: Path) -> None:
     dataset = open_dataset(native, "val", transform=RandomCrop((4, 4)))
     again = pickle.loads(pickle.dumps(dataset))  # noqa: S301 - our own
     assert again.transform == RandomCrop((4, 4))
-    assert [again.size(place) for place in range(len(again))] == VARIED["val"]
+    assert [again.size(number) for number in range(len(again))] == VARIED["val"]
 
 
 @pytest.mark.long(short=lambda case: case["method"] == "fork" or (case["storage"], case["native"]) == ("npy", "index"))
@@ -216,13 +216,13 @@ def test_more_classes_than_fit_into_a_byte(storage: str, tmp_path: Path, labels:
     sizes = [(9, 40), (20, 15)]
     raw = make_varied_raw(tmp_path / "raw", {"train": sizes})
     wide = [np.arange(height * width, dtype=np.uint16).reshape(height, width) % 300 for height, width in sizes]
-    for place, numbers in enumerate(wide):
-        write_png(raw.path / "train" / "masks" / f"street_{place:03d}.png", numbers)
+    for number, numbers in enumerate(wide):
+        write_png(raw.path / "train" / "masks" / f"street_{number:03d}.png", numbers)
     out = pack(
         raw.path, tmp_path / "out", "--format", storage, "--labels", labels, "--classes", 300, "--ignore", 299, *NATIVE
     )
-    for place, numbers in enumerate(wide):
-        sample = open_dataset(out, label="index")[place]
+    for number, numbers in enumerate(wide):
+        sample = open_dataset(out, label="index")[number]
         assert sample.label.dtype == torch.uint16
         assert np.array_equal(sample.label.numpy(), np.where(numbers == 299, 65_535, numbers))
     assert run("verify", "--quiet", out).exit_code == 0
@@ -246,10 +246,10 @@ def test_a_bad_picture_does_not_change_the_good_ones(storage: str, tmp_path: Pat
     out = pack(raw.path, tmp_path / "out", "--format", storage, "--on-bad", "skip", "--size", "native")
     dataset = open_dataset(out, label="index")
     wanted = [sample for sample in expected(raw, "train") if sample[0] not in ("street_003", "street_006")]
-    for place, (key, image, classes) in enumerate(wanted):
-        assert dataset.key(place) == key
-        assert np.array_equal(dataset[place].image.numpy(), image)
-        assert np.array_equal(dataset[place].label.numpy(), classes)
+    for number, (key, image, classes) in enumerate(wanted):
+        assert dataset.key(number) == key
+        assert np.array_equal(dataset[number].image.numpy(), image)
+        assert np.array_equal(dataset[number].label.numpy(), classes)
     assert len(dataset) == len(VARIED["train"]) - 2
     assert run("verify", "--quiet", out).exit_code == 0
 

@@ -132,10 +132,10 @@ def test_the_command_line_packs_a_table(raw: Path) -> None:
 
 
 def test_a_table_distinguishes_names_that_differ_only_in_the_form_of_accents(tmp_path: Path) -> None:
-    one, two = "i/caf\u00e9.png", "i/cafe\u0301.png"
-    touch(tmp_path, one, two, "l/1.png", "l/2.png")
-    path = table(tmp_path / "pairs.csv", f"image,label,key\n{one},l/1.png,1\n{two},l/2.png,2\n")
-    assert [row[1:3] for row in keys(tmp_path, pairs=path)] == [("1", one), ("2", two)]
+    composed, decomposed = "i/caf\u00e9.png", "i/cafe\u0301.png"
+    touch(tmp_path, composed, decomposed, "l/1.png", "l/2.png")
+    path = table(tmp_path / "pairs.csv", f"image,label,key\n{composed},l/1.png,1\n{decomposed},l/2.png,2\n")
+    assert [row[1:3] for row in keys(tmp_path, pairs=path)] == [("1", composed), ("2", decomposed)]
 
 
 def test_a_huge_table_is_not_read(raw: Path) -> None:

@@ -284,7 +284,7 @@ def test_every_reject_of_a_build_is_found_by_the_probe(tmp_path: Path) -> None:
     assert len(open_dataset(tmp_path / "out", split="all")) == 1
 
 
-def test_labels_that_were_not_decoded_do_not_count_and_empty_files_are_no_copies(tmp_path: Path) -> None:
+def test_labels_that_were_not_decoded_do_not_count_and_empty_files_do_not_count_as_copies(tmp_path: Path) -> None:
     raw = folder(tmp_path / "raw", TRUTH, TRUTH, TRUTH, b"")
     for number in range(2):
         (raw / f"images/{number}.png").write_bytes(b"")
@@ -335,7 +335,7 @@ def test_a_decoy_with_a_usual_name_stops_the_build(tmp_path: Path) -> None:
     assert "which files are the images" in refused(raw, tmp_path)
 
 
-def test_predictions_beside_labels_are_no_rivals(tmp_path: Path) -> None:
+def test_predictions_do_not_count_as_rivals_of_labels(tmp_path: Path) -> None:
     raw = folder(tmp_path / "raw", TRUTH, TRUTH)
     for number in range(2):
         write_png(raw / f"predictions/{number}.png", TRUTH)

@@ -112,7 +112,7 @@ def lines_of(name: str, value: object) -> list[str]:
 def parameters(function: object) -> str:
     """Return the parameters with their defaults, without types."""
     signature = inspect.signature(function)  # type: ignore[arg-type]
-    bare = [one.replace(annotation=one.empty) for one in signature.parameters.values() if one.name != "self"]
+    bare = [item.replace(annotation=item.empty) for item in signature.parameters.values() if item.name != "self"]
     return str(signature.replace(parameters=bare, return_annotation=signature.empty))
 
 

@@ -41,11 +41,11 @@ NEEDS = {
 LINES = 40
 
 
-def absent(what: str) -> None:
+def absent(need: str) -> None:
     """Skip the test, or fail it if all packages are required."""
     if os.environ.get(REQUIRE):
-        pytest.fail(f"{what} is missing, and {REQUIRE} is set")
-    pytest.skip(f"needs {what}")
+        pytest.fail(f"{need} is missing, and {REQUIRE} is set")
+    pytest.skip(f"needs {need}")
 
 
 def called(command: list[str], cwd: Path) -> str:
@@ -205,13 +205,13 @@ def test_lightning_distributes_the_rows_to_devices(streets: Path, tmp_path: Path
 
 @pytest.mark.long
 def test_ranks_train_on_each_row_once_if_their_number_changes(streets: Path, tmp_path: Path) -> None:
-    def seen(printed: str) -> list[int]:
+    def pixels_seen(printed: str) -> list[int]:
         assert "padding 0" in printed
         losses(printed)
         return [int(number) for number in re.findall(r"\d+", printed.partition("seen")[2])]
 
-    begun = seen(run("ddp", streets, "saved.pt", 2, cwd=tmp_path, processes=2))
-    rest = seen(run("ddp", streets, "saved.pt", cwd=tmp_path, processes=3))
+    begun = pixels_seen(run("ddp", streets, "saved.pt", 2, cwd=tmp_path, processes=2))
+    rest = pixels_seen(run("ddp", streets, "saved.pt", cwd=tmp_path, processes=3))
     assert [first + second for first, second in zip(begun, rest, strict=True)] == pixels_in(streets, "train")
 
 

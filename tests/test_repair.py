@@ -1,4 +1,4 @@
-"""`packer diff` tells what a build would do, `packer repair` makes damage good; and what a night leaves behind."""
+"""`packer diff` lists the changes of a build, `packer repair` repairs damage; leftovers of a nightly build."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_diff_names_what_came_went_and_changed(night: RawFolder, tmp_path: Path)
     assert diffed(night.path, out, 0)["added"] == []
 
 
-def test_diff_tells_which_option_is_another(night: RawFolder, tmp_path: Path) -> None:
+def test_diff_names_the_option_that_differs(night: RawFolder, tmp_path: Path) -> None:
     out, config = tmp_path / "out", tmp_path / "other.toml"
     built(night.path, out)
     config.write_text('labels = "index"\nshard-size = "12KB"\n')
@@ -118,7 +118,7 @@ def test_repair_from_other_pictures_makes_a_new_generation(night: RawFolder, tmp
     assert run("verify", out).exit_code == 0
 
 
-def test_without_the_kept_configuration_the_options_must_be_said(night: RawFolder, tmp_path: Path) -> None:
+def test_without_the_kept_configuration_the_options_must_be_given(night: RawFolder, tmp_path: Path) -> None:
     out = tmp_path / "out"
     built(night.path, out)
     (out / "packer.toml").unlink()

@@ -1,4 +1,4 @@
-"""Memory of columns that is used again, and what numpy's libraries are told before they load."""
+"""Memory of columns that is used again, and the setting of OpenBLAS before it loads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from readers.huge_pages import HUGE
 
 
 @given(st.lists(st.integers(0, 5 << 20), max_size=6))
-def test_as_much_as_was_asked_for_is_there_to_be_written(sizes: list[int]) -> None:
+def test_the_memory_has_the_requested_size_and_is_writable(sizes: list[int]) -> None:
     memory = ColumnMemory()
     for size in sizes:
         given_out = memory(size)
@@ -38,7 +38,7 @@ def test_as_much_as_was_asked_for_is_there_to_be_written(sizes: list[int]) -> No
         given_out[:] = 7
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems move no maps")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems cannot move maps")
 def test_pages_that_are_there_are_used_again() -> None:
     memory = ColumnMemory()
     memory(3 * HUGE)[:] = 7
@@ -48,7 +48,7 @@ def test_pages_that_are_there_are_used_again() -> None:
     assert not more[3 * HUGE :].any()
 
 
-def test_what_somebody_still_holds_stays_as_it_is() -> None:
+def test_memory_that_is_still_in_use_is_not_written() -> None:
     memory = ColumnMemory()
     held = memory(HUGE)
     held[:] = 7
@@ -56,7 +56,7 @@ def test_what_somebody_still_holds_stays_as_it_is() -> None:
     assert (held == 7).all()
 
 
-def test_the_memory_of_a_picture_without_its_like_goes_back() -> None:
+def test_the_memory_of_a_single_huge_picture_is_freed() -> None:
     memory = ColumnMemory()
     memory(3 * SHRINK_FACTOR * HUGE)[:] = 7
     assert (memory(4 * HUGE) == 7).all()
@@ -64,7 +64,7 @@ def test_the_memory_of_a_picture_without_its_like_goes_back() -> None:
     assert len(memory._block) == HUGE
 
 
-def test_where_there_is_none_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_an_error_with_the_size(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*arguments: object, **options: object) -> mmap.mmap:
         raise OSError(12, "no memory")
 
@@ -76,7 +76,7 @@ def test_where_there_is_none_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(held) == 1
 
 
-def test_columns_lie_apart_in_one_piece_of_memory() -> None:
+def test_columns_do_not_overlap_in_one_piece_of_memory() -> None:
     classes = ClassTable((SegClass("a", values=(0,)), SegClass("b", values=(1,))))
     recipe = Recipe(
         "npy", classes, Geometry((4, 6)), "uint8", "index", ImageRules(), LabelRules(), 1 << 20, "", "", ("tool",)
@@ -85,31 +85,31 @@ def test_columns_lie_apart_in_one_piece_of_memory() -> None:
     memory = ColumnMemory()
     for number in range(2):
         columns = Columns(recipe, pieces, memory)
-        for place in range(3):
-            for field, row in enumerate(columns.rows(place)):
-                row[:] = 10 * number + 3 * field + place
+        for index in range(3):
+            for field, row in enumerate(columns.rows(index)):
+                row[:] = 10 * number + 3 * field + index
         kept = columns.kept([0, 2])
-        assert [int(one) for one in kept["image"][:, 0, 0, 0]] == [10 * number, 10 * number + 2]
-        assert [int(one) for one in kept["label"][:, 0, 0]] == [10 * number + 3, 10 * number + 5]
+        assert [int(value) for value in kept["image"][:, 0, 0, 0]] == [10 * number, 10 * number + 2]
+        assert [int(value) for value in kept["label"][:, 0, 0]] == [10 * number + 3, 10 * number + 5]
 
 
 @pytest.mark.parametrize("storage", ["npy", "lmdb", "hdf5", "arrow"])
-def test_shards_one_after_the_other_are_those_of_new_memory_each(storage: str, tmp_path: Path) -> None:
+def test_shards_in_used_memory_equal_shards_in_new_memory(storage: str, tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 40, "val": 1, "test": 9})
     specs = make_plan(Request(raw.path, tmp_path / "plan", storage=storage, shard_bytes=20 << 10)).specs
     assert len(specs) > 12
-    again, anew, memory = tmp_path / "again", tmp_path / "anew", ColumnMemory()
-    for out in (again, anew):
+    again, fresh, memory = tmp_path / "again", tmp_path / "fresh", ColumnMemory()
+    for out in (again, fresh):
         (out / "shards").mkdir(parents=True)
     for spec in specs:
         build_shard(spec, raw.path, again, memory=memory)
-        build_shard(spec, raw.path, anew)
-    digests = [{path.name: sha256(path) for path in (out / "shards").iterdir()} for out in (again, anew)]
+        build_shard(spec, raw.path, fresh)
+    digests = [{path.name: sha256(path) for path in (out / "shards").iterdir()} for out in (again, fresh)]
     assert len(digests[0]) >= 2 * len(specs)
     assert digests[0] == digests[1]
 
 
-def test_only_those_who_load_meanwhile_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_threads_is_set_only_inside_and_only_if_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(THREADS, raising=False)
     with no_blas_threads():
         assert os.environ[THREADS] == "1"
@@ -121,7 +121,7 @@ def test_only_those_who_load_meanwhile_are_told(monkeypatch: pytest.MonkeyPatch)
 
 
 def python(*arguments: str) -> str:
-    """What a new process says, on a machine where nobody has told OpenBLAS anything."""
+    """Return the output of a new process in which the threads of OpenBLAS are not set."""
     environment = {name: value for name, value in os.environ.items() if name != THREADS}
     done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True)
     return done.stdout + done.stderr
@@ -129,7 +129,7 @@ def python(*arguments: str) -> str:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked at in /proc")
 def test_the_packer_and_the_server_of_its_workers_have_no_threads_of_openblas() -> None:
-    told = python(
+    output = python(
         "-c",
         """
 import os, sys
@@ -151,11 +151,11 @@ print(environment.read_text().replace("\\0", "\\n"))
 print("here", os.environ.get("OPENBLAS_NUM_THREADS"))
 """,
     )
-    assert "threads 1\n" in told
-    assert f"{THREADS}=1\n" in told
-    assert "here None\n" in told
+    assert "threads 1\n" in output
+    assert f"{THREADS}=1\n" in output
+    assert "here None\n" in output
 
 
-def test_a_script_under_diagnosis_is_told_nothing() -> None:
+def test_a_script_under_diagnosis_gets_no_setting_of_threads() -> None:
     script = f"import os; print(os.environ.get({THREADS!r}))"
     assert "None" in python("-m", "packer", "diagnose", "--", sys.executable, "-c", script)

@@ -1,4 +1,4 @@
-"""Builds that are told to end at random times: the drill in short; and what it has found."""
+"""Builds that are stopped at random times: a short run of the drill, and the bugs that it found."""
 
 from __future__ import annotations
 
@@ -16,65 +16,65 @@ from drills.signals import drill
 from packer.signals import ENDING
 from readers.contract.manifest import Manifest
 
-UNTIL_TOLD = """
+STOP_AFTER_PUBLISHING = """
 import os, signal, sys
 import packer.{module} as module
 publish = module.{name}
-def told(*arguments, **options):
+def stopped(*arguments, **options):
     manifest = publish(*arguments, **options)
     os.kill(os.getpid(), signal.SIGTERM)
     return manifest
-module.{name} = told
+module.{name} = stopped
 from packer.__main__ import main
 main()
 """
-"""A packer that is told to end the moment it has published."""
+"""A packer that gets SIGTERM right after it has published."""
 AT_THE_END = """
 import os, signal
 from packer.workers.process import Worker
 end = Worker.end
-def told(worker):
+def stopped(worker):
     Worker.end = end
     os.kill(os.getpid(), signal.%s)
     end(worker)
-Worker.end = told
+Worker.end = stopped
 from packer.__main__ import main
 main()
 """
-"""A packer that is told to end as it dismisses its workers, all work done."""
+"""A packer that gets a signal when all work is done and it ends its workers."""
 HELD_UP = """
 import os, signal, time
 from packer.workers.process import Worker
 end = Worker.end
-def told(worker):
+def stopped(worker):
     os.kill(os.getpid(), signal.%s)
     time.sleep(600)
-Worker.end = told
+Worker.end = stopped
 from packer.__main__ import main
 main()
 """
-"""A packer that waits for a worker which does not end, and is told to end whenever it does so."""
+"""A packer that waits for a worker which does not end, and gets a signal whenever it waits."""
 
 
-def test_builds_told_to_end_at_any_time_end_in_order_and_are_gone_on_with() -> None:
+def test_builds_stopped_at_any_time_end_in_order_and_can_be_continued() -> None:
     tally = drill("npy", count=5, pairs=6, dice=random.Random(7))
     assert tally.broken == []
 
 
-def test_one_told_to_end_as_it_publishes_says_that_it_did(tmp_path: Path) -> None:
+def test_a_build_stopped_as_it_publishes_says_that_it_published(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 3})
-    until_told = ("-c", UNTIL_TOLD.format(module="build", name="commit"))
-    build = start(("build", "--quiet", raw.path, tmp_path / "out"), until_told)
+    stopping = ("-c", STOP_AFTER_PUBLISHING.format(module="build", name="commit"))
+    build = start(("build", "--quiet", raw.path, tmp_path / "out"), stopping)
     assert build.communicate(timeout=HANG)[1] == "packer: terminated; everything was published before\n"
     assert build.returncode == 143
     assert run("verify", tmp_path / "out").exit_code == 0
     assert not orphans(build.pid, HANG)
-    again = start(("build", "--quiet", raw.path, tmp_path / "out"), until_told)
+    again = start(("build", "--quiet", raw.path, tmp_path / "out"), stopping)
     assert again.communicate(timeout=HANG)[1] == "packer: terminated; nothing was published\n"
 
 
 @pytest.mark.parametrize(("first", "word", "code"), [("SIGHUP", "hung up", 129), ("SIGINT", "interrupted", 130)])
-def test_one_told_to_end_as_its_workers_go_home_ends_in_order(tmp_path: Path, first: str, word: str, code: int) -> None:
+def test_a_build_stopped_as_it_ends_its_workers_ends_in_order(tmp_path: Path, first: str, word: str, code: int) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 3})
     build = start(("build", "--quiet", raw.path, tmp_path / "out"), ("-c", AT_THE_END % first))
     assert build.communicate(timeout=HANG)[1] == f"packer: {word}; nothing was published\n"
@@ -84,7 +84,7 @@ def test_one_told_to_end_as_its_workers_go_home_ends_in_order(tmp_path: Path, fi
 
 
 @pytest.mark.parametrize(("kind", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
-def test_one_told_twice_leaves_at_once_whatever_it_waits_for(tmp_path: Path, kind: str, code: int) -> None:
+def test_a_second_signal_ends_a_build_at_once(tmp_path: Path, kind: str, code: int) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 3})
     build = start(("build", "--quiet", raw.path, tmp_path / "out"), ("-c", HELD_UP % kind))
     assert build.communicate(timeout=HANG)[1] == ""
@@ -92,13 +92,13 @@ def test_one_told_twice_leaves_at_once_whatever_it_waits_for(tmp_path: Path, kin
     assert not orphans(build.pid, HANG)
 
 
-def test_a_rollback_told_to_end_as_it_publishes_says_that_it_did(tmp_path: Path) -> None:
+def test_a_rollback_stopped_as_it_publishes_says_that_it_published(tmp_path: Path) -> None:
     raw, out = make_raw(tmp_path / "raw", {"train": 3}), tmp_path / "out"
     for labels in ("index", "onehot"):
         assert run("build", "--quiet", "--labels", labels, raw.path, out).exit_code == 0
-    until_told = ("-c", UNTIL_TOLD.format(module="cli.generations", name="rollback_pack"))
+    stopping = ("-c", STOP_AFTER_PUBLISHING.format(module="cli.generations", name="rollback_pack"))
     for word in ("everything was published before", "nothing was published"):
-        assert start(("rollback", out, 1), until_told).communicate(timeout=HANG)[1] == f"packer: terminated; {word}\n"
+        assert start(("rollback", out, 1), stopping).communicate(timeout=HANG)[1] == f"packer: terminated; {word}\n"
     assert Manifest.load(out).generation == 1
 
 
@@ -108,10 +108,10 @@ def test_a_signal_before_and_after_the_command_makes_no_traceback(number: signal
     code = f"""
 import os, sys, types
 from packer import __main__ as packer
-def told():
+def stopped():
     if {when == "before"}:
         os.kill(os.getpid(), {int(number)})
-packer._command = told
+packer._command = stopped
 packer.main()
 os.kill(os.getpid(), {int(number)})
 print("here")

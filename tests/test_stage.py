@@ -156,7 +156,7 @@ def test_into_memory_listed_and_dropped(packed: Path, disk: Path, tmp_path: Path
     copy = Path(stage("--ram", packed)["path"])
     assert copy.parent == tmp_path / "memory" / PRIVATE
     assert open_dataset(packed, "all").root == copy, "memory is nearer"
-    assert [(one["source"], one["generation"]) for one in listed()] == [(str(packed), 1)] * 2
+    assert [(copy["source"], copy["generation"]) for copy in listed()] == [(str(packed), 1)] * 2
     assert listed()[0]["bytes"] > Manifest.load(packed).bytes
     assert f"{packed}: generation 1, " in run("stage", "--list").stdout
     gc.collect()
@@ -470,12 +470,12 @@ BROKEN: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("what", BROKEN)
-def test_a_copy_that_is_not_whole_or_not_ours_alone_is_not_used(out: Path, disk: Path, what: str) -> None:
+@pytest.mark.parametrize("damage", BROKEN)
+def test_a_copy_that_is_not_whole_or_not_ours_alone_is_not_used(out: Path, disk: Path, damage: str) -> None:
     copy = Path(stage(out, disk)["path"])
     assert open_dataset(out, "train").root == copy
     pickled = pickle.dumps(open_dataset(out, "train"))
-    BROKEN[what](copy)
+    BROKEN[damage](copy)
     assert open_dataset(out, "train").root == out
     again = unpickled(pickled)
     assert again.root == out
@@ -502,13 +502,13 @@ def test_a_target_that_everybody_may_change_is_refused(out: Path, disk: Path) ->
 
 def test_the_environment_names_the_folders_to_search(out: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = Path(stage(out, disk)["path"])
-    for places, root in (("", out), ("/nowhere", out), (f"/nowhere{os.pathsep}{disk}", copy), (f"a\x01b:{disk}", copy)):
-        monkeypatch.setenv(staged.FOLDERS_VARIABLE, places)
-        assert open_dataset(out, "train").root == root, places
+    for paths, root in (("", out), ("/nowhere", out), (f"/nowhere{os.pathsep}{disk}", copy), (f"a\x01b:{disk}", copy)):
+        monkeypatch.setenv(staged.FOLDERS_VARIABLE, paths)
+        assert open_dataset(out, "train").root == root, paths
     monkeypatch.setenv(staged.FOLDERS_VARIABLE, "")
     again = run("stage", "--quiet", out, disk)
     assert f"set {staged.FOLDERS_VARIABLE}={disk}" in again.stderr
-    assert [one["path"] for one in listed()] == [str(copy)], "--list searches all folders"
+    assert [entry["path"] for entry in listed()] == [str(copy)], "--list searches all folders"
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[1, null]", '["relative"]', '["/a\\u0000b"]', "[" * 100_000, "\xff"])
@@ -576,7 +576,7 @@ def test_workers_and_pickles_read_the_copy_and_after_a_drop_the_pack(
     assert process.stdout.decode() == f"{copy}\n"
     loader: DataLoader[Any] = DataLoader(dataset, batch_size=4, num_workers=1, multiprocessing_context="spawn")
     images = torch.cat([batch for batch, _ in loader])
-    assert [one.numpy().tobytes() for one in images] == [image.numpy().tobytes() for image, _ in dataset]
+    assert [image.numpy().tobytes() for image in images] == [image.numpy().tobytes() for image, _ in dataset]
     del dataset, loader
     gc.collect()
     assert run("stage", "--drop", out).exit_code == 0
@@ -601,16 +601,16 @@ def test_the_copy_is_read_after_the_pack_is_deleted(out: Path, disk: Path) -> No
 def test_a_full_disk_is_refused_before_anything_is_made(
     out: Path, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packer.packs.stage, "free_space", lambda place: 100_000)
+    monkeypatch.setattr(packer.packs.stage, "free_space", lambda folder: 100_000)
     for arguments in ((out, disk), ("--ram", out)):
         words = refused(1, *arguments)
         assert "has 100,000 to spare" in words
         assert "needs about" in words
     assert not list(disk.iterdir())
     assert not list((tmp_path / "memory").iterdir())
-    monkeypatch.setattr(packer.packs.stage, "free_space", lambda place: 10**9)
+    monkeypatch.setattr(packer.packs.stage, "free_space", lambda folder: 10**9)
     stage(out, disk)
-    monkeypatch.setattr(packer.packs.stage, "free_space", lambda place: 0)
+    monkeypatch.setattr(packer.packs.stage, "free_space", lambda folder: 0)
     assert stage(out, disk)["copied_shards"] == 0, "existing shards need no space"
 
 

@@ -116,15 +116,15 @@ def test_no_class_that_occurs_counts_for_nothing(counts: list[tuple[int, int]]) 
 def test_the_command_prints_each_split(raw_folder: RawFolder, tmp_path: Path) -> None:
     out = pack(raw_folder.path, tmp_path / "out")
     facts = json.loads(run("stats", "--json", out).stdout)
-    assert [(one["split"], one["rows"]) for one in facts] == [("train", 23), ("val", 9)]
+    assert [(split["split"], split["rows"]) for split in facts] == [("train", 23), ("val", 9)]
     train = open_dataset(out, "train")
     assert facts[0]["mean"] == list(train.mean)
     assert facts[0]["std"] == list(train.std)
     assert facts[0]["sizes"] == {"24x36": 23}
-    assert [one["weights"]["median"] for one in facts[0]["classes"]] == list(train.class_weights("median"))
-    told = run("stats", out).stdout
-    assert told.startswith("train: 23 rows (23 of 24x36), 0.000 % ignored\nmean  0.")
-    assert "\nval: 9 rows" in told
+    assert [row["weights"]["median"] for row in facts[0]["classes"]] == list(train.class_weights("median"))
+    printed = run("stats", out).stdout
+    assert printed.startswith("train: 23 rows (23 of 24x36), 0.000 % ignored\nmean  0.")
+    assert "\nval: 9 rows" in printed
 
 
 def test_the_command_counts_native_sizes(native: Path) -> None:
@@ -167,7 +167,7 @@ def test_the_training_split_is_found_by_its_name(names: tuple[str, ...], chosen:
     assert found == (None if chosen is None else splits[chosen].pixels)
 
 
-def test_without_a_training_split_normalize_must_be_said(raw_folder: RawFolder, tmp_path: Path) -> None:
+def test_without_a_training_split_normalize_must_be_given(raw_folder: RawFolder, tmp_path: Path) -> None:
     raw = Path(shutil.copytree(raw_folder.path, tmp_path / "raw"))
     (raw / "train").rename(raw / "test")
     dataset = open_dataset(pack(raw, tmp_path / "out"), "val")

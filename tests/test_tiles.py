@@ -111,7 +111,7 @@ def test_a_bad_picture_is_one_bad_pair_whatever_its_tiles(tmp_path: Path) -> Non
     assert skipped.stderr.count("left out") == 1
     assert "left out train/street_001: train/masks/street_001.png: is damaged" in skipped.stderr
     receipts = [Receipt.load(path) for path in (tmp_path / "out" / "shards").glob("*.receipt.json")]
-    assert (sum(one.rows for one in receipts), sum(len(one.rejects) for one in receipts)) == (8, 8)
+    assert (sum(receipt.rows for receipt in receipts), sum(len(receipt.rejects) for receipt in receipts)) == (8, 8)
 
 
 @pytest.mark.parametrize(

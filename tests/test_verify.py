@@ -26,13 +26,13 @@ def files(out: Path) -> list[Path]:
     return sorted(path for path in out.rglob("*") if path.is_file() and path.relative_to(out).parts[0] in parts)
 
 
-def flip(path: Path, place: int, bit: int) -> None:
+def flip(path: Path, index: int, bit: int) -> None:
     data = bytearray(path.read_bytes())
-    data[place] ^= 1 << bit
+    data[index] ^= 1 << bit
     path.write_bytes(data)
 
 
-def test_a_whole_pack_is_said_to_be_whole(packed: Path) -> None:
+def test_a_whole_pack_is_reported_as_whole(packed: Path) -> None:
     result = run("verify", packed)
     assert result.exit_code == 0
     assert "whole; " in result.stdout

@@ -81,7 +81,7 @@ class Finder(PathFinder):
 
 sys.meta_path.insert(0, Finder)
 """
-"""A `sitecustomize` that gives every process, also a worker, a decoder which dies of marked files."""
+"""A `sitecustomize` that gives every process, also a worker, a decoder that crashes at marked files."""
 
 SMALL = ("--shard-size", "40KB")
 
@@ -246,12 +246,12 @@ def test_a_worker_that_somebody_kills_is_replaced(tmp_path: Path, workers: int, 
 def test_while_one_writes_another_decodes_and_no_more_decode_than_were_asked_for(
     raw: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[tuple[int, int]] = []
+    counts: list[tuple[int, int]] = []
     real = Supervisor._with_news
 
     def spy(self: Supervisor) -> list[Worker]:
         decoding = [worker for worker in self._pool if worker.job is not None and not worker.writing]
-        seen.append((len(decoding), len(self._pool)))
+        counts.append((len(decoding), len(self._pool)))
         return real(self)
 
     monkeypatch.setattr(Supervisor, "_with_news", spy)
@@ -261,8 +261,8 @@ def test_while_one_writes_another_decodes_and_no_more_decode_than_were_asked_for
     with open_engine(workers=2, task_timeout=300) as engine:
         receipts = dict(build_shards(plan.specs, raw.path, tmp_path / "out", engine))
     assert sorted(receipts) == list(range(len(plan.specs)))
-    assert max(decoding for decoding, _ in seen) == 2
-    assert max(workers for _, workers in seen) <= 3
+    assert max(decoding for decoding, _ in counts) == 2
+    assert max(workers for _, workers in counts) <= 3
 
 
 def test_a_packer_whose_workers_cannot_start_says_so(raw: RawFolder, tmp_path: Path) -> None:
@@ -297,14 +297,14 @@ def test_one_death_condemns_nobody_and_two_alone_do(job: ShardJob) -> None:
     assert job.next_task().crashed[5].endswith("/street_005.png: crashed again")
 
 
-@pytest.mark.parametrize("places", [(), (1, 2), (2**63,)])
-def test_deaths_that_nobody_is_to_blame_for_end_the_build(job: ShardJob, places: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("indices", [(), (1, 2), (2**63,)])
+def test_crashes_that_no_pair_is_to_blame_for_end_the_build(job: ShardJob, indices: tuple[int, ...]) -> None:
     for _ in range(MOST_FAILURES):
-        job.crashed(places, "crashed")
+        job.crashed(indices, "crashed")
         while job.next_task().indices is not None:
             job.passed()
-    with pytest.raises(EngineError, match="died 4 times at the shard of train/street_000 to street_029"):
-        job.crashed(places, "crashed")
+    with pytest.raises(EngineError, match="crashed 4 times at the shard of train/street_000 to street_029"):
+        job.crashed(indices, "crashed")
 
 
 def test_a_watch_counts_only_the_time_at_the_same_pair() -> None:
@@ -416,5 +416,5 @@ def test_a_glance_is_not_blamed_for_the_death_of_a_worker_that_had_not_begun_it(
     for _ in range(MOST_FAILURES):
         job.crashed((), "was killed")
         assert json.loads(job.task())["crashed"] is None
-    with pytest.raises(EngineError, match=r"died 4 times at train/masks/a\.png"):
+    with pytest.raises(EngineError, match=r"crashed 4 times at train/masks/a\.png"):
         job.crashed((), "was killed")

@@ -89,6 +89,6 @@ def check_train_id(where: str, item: object, problems: list[str]) -> int | None:
     return train_id
 
 
-def expected(where: str, what: str, item: object) -> str:
+def expected(where: str, kind: str, item: object) -> str:
     """Return the message for an item that is missing (None) or wrong."""
-    return f"{where}: expected {what}" + ("" if item is None else f", found {describe(item)}")
+    return f"{where}: expected {kind}" + ("" if item is None else f", found {describe(item)}")

@@ -76,8 +76,8 @@ def _left_behind(ctx: click.Context) -> str:
 
 def _published_before(ctx: click.Context, error: Exception) -> str:
     """Return a remark if the command failed after it had published, unless the error says so itself."""
-    said = not LOG.published or "was published" in str(error)
-    return "" if said or ctx.invoked_subcommand not in PUBLISHING else "; everything was published before"
+    known = not LOG.published or "was published" in str(error)
+    return "" if known or ctx.invoked_subcommand not in PUBLISHING else "; everything was published before"
 
 
 @click.group(

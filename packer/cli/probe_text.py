@@ -73,8 +73,8 @@ def _survey_lines(survey: Survey) -> Iterator[str]:
     yield "labels    " + "; ".join(f"{kind} ({count})" for kind, count in labels.kinds.most_common())
     yield f"          {labels.decoded} of {labels.total} were decoded"
     if labels.values:
-        what = "palette indices" if labels.palettes.indices else "gray values"
-        yield f"          {what}: {shown_counts(labels.values, False)}"
+        unit = "palette indices" if labels.palettes.indices else "gray values"
+        yield f"          {unit}: {shown_counts(labels.values, False)}"
     if labels.colours:
         yield f"          colours: {shown_counts(labels.colours, True)}"
 

@@ -28,7 +28,8 @@ from packer.data_checks import KINDS
 from packer.decoding.rules import ALPHAS, MOST_PIXELS
 from packer.pixels.label_codec import AUTO, CODECS, DIVISORS, UNKNOWNS
 from packer.pixels.resize import EDGES, FITS, INTERPOLATIONS
-from packer.recipe.recipe import IMAGE_DTYPES, LABEL_FORMS
+from packer.recipe.recipe import IMAGE_DTYPES
+from packer.recipe.recipe import LABEL_FORMS as LABEL_FORMS
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import STORAGES
 

@@ -67,7 +67,7 @@ def difference(plan: Plan) -> Difference:
     """The changes that a build with this plan would make."""
     out = plan.request.out
     receipts = list(_intact_receipts(out))
-    before = {(one.split, picture_of(source.key)) for one in receipts for source in one.sources}
+    before = {(receipt.split, picture_of(source.key)) for receipt in receipts for source in receipt.sources}
     now = {(pair.split, pair.key) for pair in plan.pairing.pairs}
     rebuilt = {(spec.split, picture_of(piece.key)) for spec in plan.new_specs.values() for piece in spec.pieces}
     unchanged = {(pair.split, pair.key) for pair, same in zip(plan.pairing.pairs, plan.unchanged, strict=True) if same}
@@ -79,7 +79,7 @@ def difference(plan: Plan) -> Difference:
         recipe=plan.recipe_changes,
         rebuilt_shards=len(plan.new_specs),
         reused_shards=len(plan.reused),
-        dropped_shards=len([one for one in receipts if one.stem not in reused]),
+        dropped_shards=len([receipt for receipt in receipts if receipt.stem not in reused]),
     )
 
 
@@ -90,5 +90,5 @@ def _intact_receipts(out: Path) -> Iterator[Receipt]:
             yield Receipt.load(path)
 
 
-def _names(places: set[tuple[str, str]]) -> Names:
-    return tuple(f"{split}/{key}" for split, key in sorted(places))
+def _names(pictures: set[tuple[str, str]]) -> Names:
+    return tuple(f"{split}/{key}" for split, key in sorted(pictures))

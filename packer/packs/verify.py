@@ -130,7 +130,7 @@ def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
     stem, manifest = pack.stem(shard), pack.manifest
     facts = ShardFacts(receipt.rows, manifest.fields)
     paths = shard_paths(manifest.storage)(stem, facts) if receipt.rows else []
-    for what, found, expected in (
+    for fact, found, expected in (
         ("split", receipt.split, pack.split_of(shard).name),
         ("fingerprint", receipt.fingerprint, pack.table.fingerprint(shard)),
         ("fingerprint of its pairs", content_fingerprint(receipt), receipt.fingerprint),
@@ -143,7 +143,7 @@ def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
         ("files", sorted(stem.name + file.suffix for file in receipt.files), sorted(path.name for path in paths)),
     ):
         if found != expected:
-            yield f"{stem}{SUFFIX}: says {found!r} for its {what}; expected {expected!r}"
+            yield f"{stem}{SUFFIX}: says {found!r} for its {fact}; expected {expected!r}"
 
 
 def _wrong_sums(pack: Pack, receipts: Sequence[Receipt]) -> Iterator[Damage]:

@@ -43,10 +43,10 @@ class Matches:
         return [f"{self.others} other pictures fit neither {image} nor {label}"] if self.others else []
 
     def _duplicates(self) -> Iterator[str]:
-        for what, matches in (("images", self.images), ("labels", self.labels)):
+        for kind, matches in (("images", self.images), ("labels", self.labels)):
             for split, key in sorted(key for key, paths in matches.items() if len(paths) > 1):
                 paths = matches[split, key]
-                yield f"{', '.join(first_of(paths, MOST_NAMED))}: {len(paths)} {what} for the key {key!r}"
+                yield f"{', '.join(first_of(paths, MOST_NAMED))}: {len(paths)} {kind} for the key {key!r}"
 
     def _orphans(self) -> Iterator[str]:
         for key in sorted(self.images.keys() - self.labels.keys()):

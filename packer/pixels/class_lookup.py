@@ -116,8 +116,8 @@ def describe_strays(pixels: NDArray[Any], unknown: NDArray[np.bool_]) -> str:
         return f"{stray_name(pixels[row, column])}: {counts[stray]} pixels, first at row {row}, column {column}"
 
     noun = "value" if pixels.ndim == 2 else "colour"
-    what = f"{noun}s" if len(order) > 1 else f"a {noun}"
-    return f"{what} in no class ({'; '.join(first_of(order.tolist(), 5, show=show))})"
+    subject = f"{noun}s" if len(order) > 1 else f"a {noun}"
+    return f"{subject} in no class ({'; '.join(first_of(order.tolist(), 5, show=show))})"
 
 
 def stray_name(stray: NDArray[Any]) -> str:

@@ -30,7 +30,7 @@ from packer.recipe.cut import cut
 from packer.recipe.piece import pieces
 from packer.recipe.recipe import Recipe
 from packer.recipe.shard_spec import ShardSpec
-from packer.runtime import Stages, no_collecting
+from packer.runtime import Timer, no_collecting
 from packer.shards.build_shard import judged_by
 from packer.shards.formats import writer
 from packer.shards.stamps import load_stamps
@@ -56,8 +56,8 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), engine
 
 
 def _plan(request: Request, distrusted: frozenset[str], engine: Engine) -> Plan:
-    stages = Stages()
-    with stages.stage("find"):
+    timer = Timer()
+    with timer.step("find"):
         sampler = LabelSampler(request.raw, engine, request.max_pixels)
         count = partial(sampler.pixels, divisor=request.divisor if request.label_codec == INSTANCE else 1)
         pairing = find_pairs(request.raw, request.pairing, leave_out=request.out, count_pixels=count)
@@ -66,7 +66,7 @@ def _plan(request: Request, distrusted: frozenset[str], engine: Engine) -> Plan:
     image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels)
     stamps = [shard for shard in load_stamps(request.out) if shard.stem not in distrusted]
     previous = PreviousBuild(request.out, request.raw, stamps, request.trust)
-    with stages.stage("check"):
+    with timer.step("check"):
         sizes, verdicts = _check_headers(request, pairing.pairs, previous, image_rules, rules)
     recipe = _recipe(request, pairing, classes, image_rules, rules, _geometry(request, sizes, verdicts))
     check_manifest_size(recipe, (pair.split for pair in pairing.pairs))
@@ -76,9 +76,9 @@ def _plan(request: Request, distrusted: frozenset[str], engine: Engine) -> Plan:
     new = [
         pair for pair, size, skip in zip(pairing.pairs, sizes, trusted, strict=True) if size is not None and not skip
     ]
-    with stages.stage("audit"):
+    with timer.step("audit"):
         verdicts += check_labels(sampler, new, classes, rules, request.label_codec, request.palettes_differ).values()
-    with stages.stage("compare"):
+    with timer.step("compare"):
         specs = tuple(_specs(pairing.pairs, sizes, recipe))
         found = (previous.receipt(spec, fingerprint, request.retry_bad) for spec in specs)
         reused = {index: receipt for index, receipt in enumerate(found) if receipt is not None}
@@ -94,7 +94,7 @@ def _plan(request: Request, distrusted: frozenset[str], engine: Engine) -> Plan:
         rejects=tuple(verdicts),
         free_bytes=free_space(request.out),
         current=current_manifest(request.out),
-        seconds=stages.seconds,
+        seconds=timer.seconds,
     )
 
 

@@ -61,8 +61,8 @@ def read_by_table(
     why, doubts = [f"read as {rules.codec}"], []
     if counts:
         share = 100 * known.total() / counts.total()
-        what = "colours" if by_colour else "values"
-        why.append(f"{len(known)} of {len(counts)} {what} are in {source} ({share:.2f} % of the pixels)")
+        unit = "colours" if by_colour else "values"
+        why.append(f"{len(known)} of {len(counts)} {unit} are in {source} ({share:.2f} % of the pixels)")
     unknown = counts - known
     if unknown:
         shown = shown_counts(unknown, by_colour, counts.total())

@@ -1,7 +1,7 @@
-"""A new file that goes to the disk past the kernel's cache, and is hashed on the way.
+"""Write a new file with direct I/O, past the kernel's page cache, and hash it on the way.
 
-The cache would cost more time than the disk: the bytes are copied into pages that others, such as raw files that are
-yet to be read, have to make room for. Where a file system has no such way, files are written as ever.
+The cache would cost more time than the disk: the bytes are copied into pages, and these displace others, such as raw
+files that are still to be read. A file system without direct I/O gets an ordinary file.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from types import TracebackType
 from typing import Any
 
 BLOCK = 4096
-"""The file system's, or a multiple of it: such writes need whole blocks, from memory that begins at one."""
-STAGED = 1 << 20
+"""The file system's block size, or a multiple of it. Direct writes need whole blocks, from aligned memory."""
+BUFFER = 1 << 20
+"""The size of the buffer of a file, in bytes."""
 _DIRECT = getattr(os, "O_DIRECT", 0)
 
 
 class DirectFile:
-    """To be written from its beginning to its end; `digest` is the SHA-256 of all of it."""
+    """A file that is written once, from beginning to end; `digest` is its SHA-256."""
 
     def __init__(self, path: Path) -> None:
         self.size = 0
         self._descriptor = _open(path)
         self._digest = hashlib.sha256()
-        self._staged, self._filled = _taken(), 0
+        self._buffer, self._filled = _new_buffer(), 0
 
     @property
     def digest(self) -> str:
@@ -48,34 +49,34 @@ class DirectFile:
         if kind is None:
             self.close()
         elif not self.closed:
-            self._let_go()
+            self._release()
 
     def close(self) -> None:
-        """Write what is left, in whole blocks, and cut off what is too much."""
+        """Write the rest of the buffer in whole blocks, then cut the file to its size."""
         if self.closed:
             return
         try:
-            self._put(-(-self._filled // BLOCK) * BLOCK)
+            self._flush(-(-self._filled // BLOCK) * BLOCK)
             os.ftruncate(self._descriptor, self.size)
         finally:
-            self._let_go()
+            self._release()
 
     def write(self, data: Any) -> int:
-        """Take any bytes."""
+        """Write bytes, or an array of any type, and return their number."""
         with memoryview(data) as whole, whole.cast("B") as view:
-            for start in range(0, len(view), STAGED):
-                self._stage(view[start : start + STAGED])
+            for start in range(0, len(view), BUFFER):
+                self._copy(view[start : start + BUFFER])
             self.size += len(view)
             return len(view)
 
     def fill(self, read: Callable[[memoryview], int]) -> int:
-        """Take what `read` puts into memory that it is given, with no copy between; how many bytes it was."""
-        count = read(self._staged[self._filled :])
-        self._digest.update(self._staged[self._filled : self._filled + count])
+        """Call `read` with the free part of the buffer, which saves a copy. Return the number of bytes that it read."""
+        count = read(self._buffer[self._filled :])
+        self._digest.update(self._buffer[self._filled : self._filled + count])
         self._filled += count
         self.size += count
-        if self._filled == STAGED:
-            self._put(STAGED)
+        if self._filled == BUFFER:
+            self._flush(BUFFER)
             self._filled = 0
         return count
 
@@ -83,42 +84,42 @@ class DirectFile:
         return self.size
 
     def flush(self) -> None:
-        """Nothing is to be seen before the end."""
+        """Do nothing: the file is complete only when it is closed."""
 
-    def _stage(self, part: memoryview) -> None:
+    def _copy(self, part: memoryview) -> None:
         self._digest.update(part)
-        taken = min(len(part), STAGED - self._filled)
-        self._staged[self._filled : self._filled + taken] = part[:taken]
-        self._filled += taken
-        if self._filled == STAGED:
-            self._put(STAGED)
-            self._filled = len(part) - taken
-            self._staged[: self._filled] = part[taken:]
+        copied = min(len(part), BUFFER - self._filled)
+        self._buffer[self._filled : self._filled + copied] = part[:copied]
+        self._filled += copied
+        if self._filled == BUFFER:
+            self._flush(BUFFER)
+            self._filled = len(part) - copied
+            self._buffer[: self._filled] = part[copied:]
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
-        _idle.append(self._staged)
+        _idle_buffers.append(self._buffer)
 
-    def _put(self, count: int) -> None:
+    def _flush(self, count: int) -> None:
         done = 0
         while done < count:
             try:
-                done += os.write(self._descriptor, self._staged[done:count])
+                done += os.write(self._descriptor, self._buffer[done:count])
             except OSError as error:
-                if error.errno != errno.EINVAL or not _forget_direct(self._descriptor):
+                if error.errno != errno.EINVAL or not _switch_to_cache(self._descriptor):
                     raise
 
 
-_idle: list[memoryview] = []
-"""Of files that are done, for those that come: new memory would cost a third of the writing."""
+_idle_buffers: list[memoryview] = []
+"""Buffers of closed files, for the next files: new memory would cost a third of the writing."""
 
 
-def _taken() -> memoryview:
+def _new_buffer() -> memoryview:
     try:
-        return _idle.pop()
+        return _idle_buffers.pop()
     except IndexError:
-        return memoryview(mmap.mmap(-1, STAGED, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+        return memoryview(mmap.mmap(-1, BUFFER, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
 
 
 def _open(path: Path) -> int:
@@ -131,8 +132,11 @@ def _open(path: Path) -> int:
     return os.open(path, flags, 0o666)
 
 
-def _forget_direct(descriptor: int) -> bool:
-    """Go on through the cache: the file system wants larger blocks, or had not said yet that it has no other way."""
+def _switch_to_cache(descriptor: int) -> bool:
+    """Switch to the page cache; False if that is already so.
+
+    The file system wants larger blocks, or it accepted O_DIRECT at opening and refuses it at writing.
+    """
     flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
     if not flags & _DIRECT:
         return False

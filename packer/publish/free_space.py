@@ -10,7 +10,7 @@ from readers.machine import Machine
 
 MOUNTS = Path("/proc/self/mountinfo")
 MEMORY_SHARE = 0.9
-"""The share of the available memory that may be filled: the training that reads it needs some, too."""
+"""The share of the available memory that files may fill: the training that reads them needs memory, too."""
 
 
 def free_space(folder: Path) -> int:

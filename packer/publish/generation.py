@@ -1,4 +1,4 @@
-"""Publishing a generation: table first, manifest last, each by rename. Until the last rename the old one is current."""
+"""Publish a generation: table first, manifest last, each by a rename. Until then the old generation is current."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from readers.contract.shard_table import RECORD, table_header, table_path
 
 
 def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
-    """Publish the shards of these receipts as the next generation; the same data again stays the generation it is."""
+    """Publish the shards of these receipts as the next generation. If the data did not change, keep the current one."""
     table = table_header(len(receipts)) + _records(receipts).tobytes()
     digest = hashlib.sha256(table).hexdigest()
     current = current_manifest(out)
@@ -58,7 +58,7 @@ def make_current(out: Path, manifest: Manifest) -> None:
 def publish(out: Path, manifest: Manifest, old: int | None = None) -> None:
     """Make a generation the current one, whose shards and table are there, and record that `old` is not any more."""
     text = manifest.to_text()
-    Manifest.from_text(text, "the new manifest")  # what readers would refuse is not published
+    Manifest.from_text(text, "the new manifest")  # fail here rather than publish what readers refuse
     _keep(out, manifest)
     if old is not None and old != manifest.generation:
         record_change(out, old, manifest.generation)
@@ -66,14 +66,14 @@ def publish(out: Path, manifest: Manifest, old: int | None = None) -> None:
 
 
 def _keep(out: Path, manifest: Manifest) -> None:
-    """Have the manifest among the generations. One that is there stays the file that it is: somebody may hold it."""
+    """Keep a copy of the manifest in `generations`. An equal file is not written again: a reader may have it open."""
     text, kept = manifest.to_text(), generation_path(out, manifest.generation)
     if not kept.is_file() or kept.read_bytes() != text.encode():
         write_atomic(kept, text)
 
 
 def _records(receipts: Sequence[Receipt]) -> NDArray[Any]:
-    """The shard table's records."""
+    """Return the records of the shard table."""
     records = np.zeros(len(receipts), RECORD)
     records["end"] = np.cumsum([receipt.rows for receipt in receipts])
     records["bytes"] = [receipt.bytes for receipt in receipts]
@@ -89,24 +89,24 @@ def _write_table(out: Path, digest: str, table: bytes) -> None:
 
 
 def _splits(receipts: Sequence[Receipt]) -> tuple[Split, ...]:
-    """The splits in the order of their shards."""
+    """Return the splits in the order of their shards."""
     members: dict[str, list[Receipt]] = {}
     for receipt in receipts:
         members.setdefault(receipt.split, []).append(receipt)
     return tuple(
         Split(
             name=name,
-            rows=sum(one.rows for one in shards),
+            rows=sum(shard.rows for shard in shards),
             shards=len(shards),
-            rejects=sum(len(one.rejects) for one in shards),
-            pixels=functools.reduce(Pixels.__add__, (one.pixels for one in shards)),
+            rejects=sum(len(shard.rejects) for shard in shards),
+            pixels=functools.reduce(Pixels.__add__, (shard.pixels for shard in shards)),
         )
         for name, shards in members.items()
     )
 
 
 def current_manifest(out: Path) -> Manifest | None:
-    """The current generation; None where there is none, or none that can be read: a build is how to get a new one."""
+    """Return the current manifest; None if it is missing or damaged, because a build makes a new one."""
     try:
         return Manifest.load(out)
     except (NoPackError, DamagedError):

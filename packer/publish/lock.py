@@ -1,4 +1,4 @@
-"""The lock: one process at a time changes a pack. The kernel frees it when its owner ends, however that happens."""
+"""The lock: one process at a time changes a pack. The kernel releases it when its owner ends, even by a crash."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _held: set[Path] = set()
 
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """Hold the lock of a pack; BusyError at once where somebody else does. Held twice by one process is held once."""
+    """Hold the lock of a pack. Raises BusyError at once if another process holds it. One process may nest it."""
     path = out.resolve() / NAME
     if path in _held:
         yield
@@ -48,7 +48,11 @@ def _open(path: Path) -> int:
 
 
 def _take(file: int, path: Path) -> None:
-    """Who has just taken it has no name in it yet, and who is about to end has none any more: then wait a moment."""
+    """Take the lock, or raise BusyError.
+
+    An owner writes its name just after it takes the lock, and erases it just before it releases it: while there is
+    none, wait for up to a second.
+    """
     tries = 100
     while not _taken(file, path):
         owner = _owner(file)
@@ -77,7 +81,7 @@ def _taken(file: int, path: Path) -> bool:
 
 
 def _owner(file: int) -> str | None:
-    """Who wrote into the lock; None where nobody has, or somebody who is dead."""
+    """Describe the process that is named in the lock; None without a name, or if that process has ended."""
     try:
         owner = json.loads(os.pread(file, 4096, 0))
         if owner["host"] != socket.gethostname() or _lives(int(owner["process"])):
@@ -92,6 +96,6 @@ def _lives(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it is somebody else's
+    except PermissionError:  # the process of another user
         return True
     return True

@@ -1,4 +1,4 @@
-"""The place to pack to: made by us and marked, or not touched."""
+"""The output folder: made and marked by the packer, else not touched."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from readers.contract.manifest import GENERATIONS, MARK, SHARDS
 from readers.pack import is_pack
 
 STAMPS = "stamps"
-"""The folder that remembers how raw files were when they were read; see packer/shards/stamps.py."""
+"""The folder with size and times of the raw files when they were read; see packer/shards/stamps.py."""
 MARK_TEXT = "This folder belongs to segpack's packer: it adds, replaces and removes files here.\n"
 
 
 def check_target(out: Path) -> None:
-    """Refuse a folder that holds something else: nothing that we did not make is ever touched."""
+    """Refuse a folder that holds anything but a pack: the packer touches only what it made."""
     if out.is_dir() and not (out / MARK).is_file() and not is_pack(out):
         others = sorted(path.name for path in out.iterdir() if not path.name.startswith((PARTIAL, LOCK)))
         if others:
@@ -30,7 +30,7 @@ def check_target(out: Path) -> None:
 
 
 def is_ours(out: Path) -> bool:
-    """Whether a pack lies there, or is on its way."""
+    """Return whether the packer made this folder: it holds a pack, or a build has begun one."""
     return (out / MARK).is_file()
 
 
@@ -44,7 +44,7 @@ def make_target(out: Path) -> None:
 
 
 def prepare_target(out: Path) -> None:
-    """Make the folders of a pack, marked as ours before anything else lies there. The lock must be held."""
+    """Make the folders of a pack, marked as ours before anything else is written. The lock must be held."""
     check_target(out)
     try:
         if not (out / MARK).is_file():
@@ -56,6 +56,6 @@ def prepare_target(out: Path) -> None:
 
 
 def tidy(out: Path) -> None:
-    """Remove what commands that were killed left on their way. The lock must be held."""
+    """Remove the unfinished files of commands that were killed. The lock must be held."""
     for name in ("", SHARDS, GENERATIONS, STAMPS):
         sweep(out / name)

@@ -63,11 +63,11 @@ def build_shard(
     The pieces in `crashed` are not read: they become rejects with these reasons. `writing` is
     called when all rows are decoded.
     """
-    places = [place for place in range(len(spec.pieces)) if place not in crashed]
-    columns, decoded = decode_pieces(spec, raw, places, threads, mark, memory)
-    made = dict(zip(places, decoded, strict=True))
-    made |= {place: _crashed_row(spec.pieces[place], raw, why) for place, why in crashed.items()}
-    rows = [made[place] for place in range(len(spec.pieces))]
+    indices = [index for index in range(len(spec.pieces)) if index not in crashed]
+    columns, decoded = decode_pieces(spec, raw, indices, threads, mark, memory)
+    made = dict(zip(indices, decoded, strict=True))
+    made |= {index: _crashed_row(spec.pieces[index], raw, why) for index, why in crashed.items()}
+    rows = [made[index] for index in range(len(spec.pieces))]
     receipt = _store(_receipt(spec, rows), columns, _kept(rows), spec.recipe.fields, out / SHARDS, writing)
     stamps = [
         RowStamp(piece.key, *piece.files, row.states, row.size) for piece, row in zip(spec.pieces, rows, strict=True)
@@ -95,7 +95,7 @@ def _crashed_row(piece: Piece, raw: Path, why: str) -> Row:
 
 
 def decode_pieces(
-    spec: ShardSpec, raw: Path, places: Sequence[int], threads: int, mark: PairMark, memory: Memory
+    spec: ShardSpec, raw: Path, indices: Sequence[int], threads: int, mark: PairMark, memory: Memory
 ) -> tuple[Columns, list[Row]]:
     """Return the columns of a shard, filled at these indices, and a row for each of them."""
     columns = Columns(spec.recipe, spec.pieces, memory)
@@ -103,11 +103,11 @@ def decode_pieces(
 
     def fill(group: Sequence[int]) -> list[Row]:
         with mark(group[0]):
-            return maker.fill([RowTarget(spec.pieces[place], *columns.rows(place)) for place in group])
+            return maker.fill([RowTarget(spec.pieces[index], *columns.rows(index)) for index in group])
 
     # Neighbouring pieces of the same files are decoded together.
-    groups = [list(group) for _, group in groupby(places, key=lambda place: spec.pieces[place].files)]
-    cv2.setNumThreads(0)  # the cores are shared out by pictures; more threads below would get in each other's way
+    groups = [list(group) for _, group in groupby(indices, key=lambda index: spec.pieces[index].files)]
+    cv2.setNumThreads(0)  # each thread has a picture of its own; more threads below would compete for the cores
     with ThreadPoolExecutor(threads) as pool:
         return columns, [row for rows in pool.map(fill, groups) for row in rows]
 
@@ -147,7 +147,7 @@ def content_fingerprint(receipt: Receipt) -> str:
 
 def _kept(rows: Sequence[Row]) -> list[int]:
     """Return the indices of the rows that are packed."""
-    return [place for place, row in enumerate(rows) if row.reject is None]
+    return [index for index, row in enumerate(rows) if row.reject is None]
 
 
 def _store(
@@ -159,9 +159,9 @@ def _store(
     writing: Callable[[], None],
 ) -> Receipt:
     """Write the files, then the receipt. An existing shard is not written again: published files never change."""
-    there = whole_shard(folder / (receipt.stem + SUFFIX))
-    if there is not None and there.with_files(()) == receipt:
-        return there
+    existing = whole_shard(folder / (receipt.stem + SUFFIX))
+    if existing is not None and existing.with_files(()) == receipt:
+        return existing
     size = columns.nbytes
     writing()
     try:
@@ -174,8 +174,8 @@ def _store(
         write_atomic(folder / (receipt.stem + SUFFIX), complete.to_text())
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
-        told = f"the shard {receipt.stem} of about {size:,} bytes cannot be written ({why})"
-        raise TargetError(f"{folder}: {told}") from error
+        message = f"the shard {receipt.stem} of about {size:,} bytes cannot be written ({why})"
+        raise TargetError(f"{folder}: {message}") from error
     return complete
 
 
@@ -191,7 +191,7 @@ def whole_shard(path: Path) -> Receipt | None:
     """Return the receipt at this path if all files of its shard have the expected sizes."""
     try:
         receipt = Receipt.load(path)
-        whole = all(path.with_name(receipt.stem + one.suffix).stat().st_size == one.bytes for one in receipt.files)
+        whole = all(path.with_name(receipt.stem + file.suffix).stat().st_size == file.bytes for file in receipt.files)
     except (DamagedError, OSError):
         return None
     return receipt if whole and path.name == receipt.stem + SUFFIX else None

@@ -44,26 +44,26 @@ class Columns:
         """The size of all fields."""
         return sum(flat.nbytes for flat, _ in self._flat.values())
 
-    def rows(self, place: int) -> list[NDArray[Any]]:
+    def rows(self, index: int) -> list[NDArray[Any]]:
         """Return the arrays of a row, one per field, to be filled."""
         return [
-            flat[starts[place] : starts[place + 1]].reshape(field.row_shape(*self._sizes[place]))
+            flat[starts[index] : starts[index + 1]].reshape(field.row_shape(*self._sizes[index]))
             for field, (flat, starts) in self._flat.items()
         ]
 
-    def kept(self, places: Sequence[int]) -> Arrays:
+    def kept(self, indices: Sequence[int]) -> Arrays:
         """Return the columns of these rows, for the writer of a storage format."""
         columns: dict[str, NDArray[Any]] = {}
         for field, (flat, starts) in self._flat.items():
-            moved = _closed_up(flat, starts, places)
+            moved = _closed_up(flat, starts, indices)
             if self._size is not None:
-                columns[field.name] = flat[: moved[-1]].reshape(len(places), *field.row_shape(*self._size))
+                columns[field.name] = flat[: moved[-1]].reshape(len(indices), *field.row_shape(*self._size))
             else:
                 columns[field.name] = flat[: moved[-1]]
                 columns[START.format(field.name)] = np.array(moved[:-1], "<u8")
         if self._size is None:
-            columns[SIZE] = np.array([self._sizes[place] for place in places], "<u4").reshape(-1, 2)
-        columns[KEY] = np.array([self._pieces[place].key.encode() for place in places], np.bytes_)
+            columns[SIZE] = np.array([self._sizes[index] for index in indices], "<u4").reshape(-1, 2)
+        columns[KEY] = np.array([self._pieces[index].key.encode() for index in indices], np.bytes_)
         return columns
 
     def _starts(self, field: Field) -> list[int]:
@@ -84,12 +84,12 @@ def _cut(memory: Memory, kinds: Sequence[tuple[str, int]]) -> list[NDArray[Any]]
     ]
 
 
-def _closed_up(flat: NDArray[Any], starts: Sequence[int], places: Sequence[int]) -> list[int]:
+def _closed_up(flat: NDArray[Any], starts: Sequence[int], indices: Sequence[int]) -> list[int]:
     """Move these rows to the front, in place. Return their starts, and the end of the last."""
     moved = [0]
-    for place in places:
-        count = starts[place + 1] - starts[place]
-        if moved[-1] != starts[place]:
-            flat[moved[-1] : moved[-1] + count] = flat[starts[place] : starts[place + 1]]
+    for index in indices:
+        count = starts[index + 1] - starts[index]
+        if moved[-1] != starts[index]:
+            flat[moved[-1] : moved[-1] + count] = flat[starts[index] : starts[index + 1]]
         moved.append(moved[-1] + count)
     return moved

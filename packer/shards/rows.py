@@ -1,4 +1,4 @@
-"""From a pair of raw files to a stored row, or the reason why it is bad."""
+"""Turn a pair of raw files into a stored row, or find the reason why it is bad."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RowTarget:
 
 
 class RowMaker:
-    """Turns pieces into rows by one recipe; many threads may use one."""
+    """Turns pieces into rows by one recipe. Threads may share it."""
 
     def __init__(self, recipe: Recipe, raw: Path) -> None:
         self._recipe = recipe
@@ -139,7 +139,7 @@ class RowMaker:
 
 
 def _counted(index: NDArray[Any], classes: int) -> list[int]:
-    """The pixels of each class, by the runs of equal ones: these are few, and their sum is exact as float64."""
+    """Return the pixels of each class, summed over runs of equal ones: runs are few, and float64 sums are exact."""
     flat = index.reshape(-1)
     ends = np.append(np.flatnonzero(flat[1:] != flat[:-1]), flat.size - 1)
     counts = np.bincount(flat[ends], np.diff(ends, prepend=-1), classes)[:classes]
@@ -148,5 +148,5 @@ def _counted(index: NDArray[Any], classes: int) -> list[int]:
 
 @lru_cache(maxsize=1)
 def _codec(recipe: Recipe) -> LabelCodec:
-    """Its tables take longer to fill than a picture to decode, so a process keeps them from shard to shard."""
+    """Return the codec, kept from shard to shard: its tables take longer to fill than a picture to decode."""
     return LabelCodec(recipe.classes, recipe.label_rules, recipe.image_rules.max_pixels)

@@ -42,7 +42,7 @@ Built = Generator[tuple[int, Receipt], None, None]
 """(index of the spec, receipt) of each finished shard; closing it stops the rest."""
 
 ENGINE: Callable[[int, int], Engine] = Supervisor
-"""What `open_engine` opens. Tests that are not about processes put `InProcess` here."""
+"""The engine that `open_engine` opens. Tests that are not about processes set it to `InProcess`."""
 
 
 @contextmanager

@@ -25,9 +25,9 @@ from readers.contract.json_entry import Entry
 from readers.contract.regular_files import open_raw, read_raw
 
 MOST_COUNTS = 4096
-"""Of the commonest values and colours of a label; one that has more is no class map but a photograph, or blurred."""
+"""The commonest values and colours of a label that are kept. A label with more is a photograph, or blurred."""
 OPAQUE = np.uint32(0xFF << 24)
-"""Taken from the alpha, so that an opaque colour has one code, also where other pixels are see-through."""
+"""Flipped in the alpha, so an opaque colour has the same code in pictures with and without transparency."""
 WHOLE_RANGE = (0.0, 65535.0)
 
 
@@ -90,30 +90,30 @@ class LabelCounts:
 
 def inspect_pair(request: InspectRequest, raw: Path) -> LabelCounts:
     """Decode a pair as a shard will, and count its pixels."""
-    label, seen = request.label, LabelCounts()
+    label, counts = request.label, LabelCounts()
     try:
         with naming(label):
             data = read_raw(raw / label)
-            seen = _label(data, request)
+            counts = _label(data, request)
             if request.classes is not None:
                 _codec(request.classes, request.rules, request.max_pixels).decode(data)
         if request.image is not None:
             with naming(request.image):
-                how = _image(raw / request.image, request.image_rules, request.max_pixels)
-            seen = LabelCounts(seen.values, seen.colours, seen.palette, how)
+                look = _image(raw / request.image, request.image_rules, request.max_pixels)
+            counts = LabelCounts(counts.values, counts.colours, counts.palette, look)
     except BadPair as bad:
-        return LabelCounts(seen.values, seen.colours, seen.palette, bad=str(bad))
-    return seen
+        return LabelCounts(counts.values, counts.colours, counts.palette, bad=str(bad))
+    return counts
 
 
 def _label(data: bytes, request: InspectRequest) -> LabelCounts:
-    """Both readings of a palette, the numbers of gray, the colours of RGB."""
-    lossy = request.classes is None or request.rules.lossy  # without rules, whatever can be seen
+    """Count the numbers of a gray label, the colours of an RGB label, and both for a palette."""
+    lossy = request.classes is None or request.rules.lossy  # without rules, any picture is read
     index = _as_gray(decode_label(data, as_index=True, lossy=lossy, max_pixels=request.max_pixels))
     values = _counts(index) if index.ndim == 2 else {}
     entries = decode_palette(data, request.max_pixels) if values else None
     shown = index
-    if entries is not None:  # a palette's grays are colours of its own choosing, other gray is a number
+    if entries is not None:  # a gray entry of a palette is a colour; gray elsewhere is a number
         shown = decode_label(data, as_index=False, lossy=lossy, max_pixels=request.max_pixels)
     if shown.ndim == 2:
         return LabelCounts(values)
@@ -137,7 +137,7 @@ def _image(path: Path, rules: ImageRules | None, max_pixels: int) -> str:
 
 
 def _as_gray(pixels: NDArray[Any]) -> NDArray[Any]:
-    """(H,W) where all three channels are the same."""
+    """Return one channel (H,W) if all three are the same."""
     if pixels.ndim == 2 or pixels.shape[2] != 3:
         return pixels
     same = (pixels[..., 0] == pixels[..., 1]).all() and (pixels[..., 0] == pixels[..., 2]).all()
@@ -156,10 +156,10 @@ def _counts(numbers: NDArray[Any]) -> dict[int, int]:
 
 
 def _pairs(values: Iterable[list[Any]]) -> dict[int, int]:
-    return {int(number): int(other) for number, other in values}
+    return {int(key): int(value) for key, value in values}
 
 
 @lru_cache(maxsize=1)
 def _codec(classes: ClassTable, rules: LabelRules, max_pixels: int) -> LabelCodec:
-    """Its tables take longer to fill than a picture to decode."""
+    """Return the codec, kept: its tables take longer to fill than a picture to decode."""
     return LabelCodec(classes, rules, max_pixels)

@@ -14,7 +14,7 @@ from packer.workers.messages import InspectTask, ShardTask, read_counts, read_re
 from readers.contract.receipt import Receipt
 
 MOST_FAILURES = 3
-"""How many crashes at a job are tolerated without a pair that is to blame."""
+"""The number of crashes at a job that are tolerated if no pair is to blame."""
 MOST_CRASHES = 2
 """A pair is rejected after this many crashes with no other pair in work. One may be a random kill."""
 
@@ -33,13 +33,13 @@ class Job(Protocol[Answer_co]):
         """The pack that the job writes to, if any."""
 
     def task(self) -> str:
-        """Return what a worker has to do next, as JSON."""
+        """Return the next task for a worker, as JSON."""
 
     def read(self, text: str) -> Answer_co | None:
         """Read a worker's answer; None if there is more to do. Raises the error that the answer reports."""
 
     def crashed(self, indices: Sequence[int], cause: str) -> None:
-        """Record that a worker crashed with these pairs in work. Raises EngineError if trying again is no use."""
+        """Record that a worker crashed with these pairs in work. Raises EngineError if trying again would not help."""
 
 
 class InspectJob:
@@ -66,7 +66,7 @@ class InspectJob:
             files = [path for path in (self._request.image, self._request.label) if path is not None]
             self._cause = f"{' or '.join(files)}: {cause}"
         if self._failures > MOST_FAILURES:
-            raise EngineError(f"a worker process died {self._failures} times at {self._request.label}")
+            raise EngineError(f"a worker process crashed {self._failures} times at {self._request.label}")
 
 
 class ShardJob:
@@ -107,7 +107,7 @@ class ShardJob:
         return receipt
 
     def passed(self) -> None:
-        """Record that the trial was survived."""
+        """Record that the worker did not crash."""
         if self._to_decode:
             self._to_decode = []
         else:
@@ -148,6 +148,6 @@ class ShardJob:
         if self._failures > MOST_FAILURES:
             first, last = self._spec.pieces[0].key, self._spec.pieces[-1].key
             raise EngineError(
-                f"a worker process died {self._failures} times at the shard of {self._spec.split}/{first} to {last}, "
-                "and no pair is to blame; perhaps memory ran out: try fewer --workers or a smaller --shard-size"
+                f"a worker process crashed {self._failures} times at the shard of {self._spec.split}/{first} to {last}"
+                ", and no pair is to blame; perhaps memory ran out: try fewer --workers or a smaller --shard-size"
             )

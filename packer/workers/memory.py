@@ -29,7 +29,7 @@ def keep_memory() -> None:
 
 
 class ColumnMemory:
-    """Returns the same bytes again and again: the caller must be done with those of the call before."""
+    """Returns the same bytes at each call: the caller must be done with those of the call before."""
 
     def __init__(self) -> None:
         self._block = map_memory(HUGE)

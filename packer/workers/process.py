@@ -1,4 +1,4 @@
-"""`Worker`: a worker process as its parent sees it."""
+"""`Worker`: the parent's side of a worker process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def start_fork_server() -> None:
     """Start the process that workers are forked from, so that it imports while this one does something else.
 
     It has no threads, but this process may have some of OpenCV or pyarrow: a fork of this one could hang. A server that
-    the program has started for itself is used as it is.
+    the program has already started is used unchanged.
     """
     is_first = forkserver._forkserver._forkserver_pid is None  # type: ignore[attr-defined]
     _fork_server["started here"] |= is_first
@@ -71,7 +71,7 @@ def _choose_short_folder() -> None:
 def _without_main() -> Iterator[None]:
     """Hide the program's main module from `multiprocessing`, which would run it again in every worker.
 
-    So a script can call `build_pack` without `if __name__ == "__main__":`. The workers need nothing of it.
+    So a script can call `build_pack` without `if __name__ == "__main__":`. The workers do not need that module.
     """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
@@ -139,7 +139,7 @@ class Worker:
                 os.kill(self._process.pid, signal.SIGKILL)
 
     def end(self) -> None:
-        """Kill the process, whatever it does: published files are complete, and unpublished ones are removed."""
+        """Kill the process and remove its unfinished files. Published files are complete."""
         self.kill()
         self._wait_for_end()
         self._process.join()

@@ -19,7 +19,7 @@ Answer = TypeVar("Answer")
 PATIENCE = 300
 """A worker that gives no sign of life for so many seconds is replaced."""
 WRITING_SHARE = 0.25
-"""So many more processes than those that decode, at least one, may wait for the disk."""
+"""The processes that may wait for the disk, at least one, as a share of those that decode."""
 TICK = 0.5
 """Seconds from one check of the heartbeats to the next."""
 
@@ -101,7 +101,7 @@ class Supervisor:
         return job.index, answer
 
     def _end_overdue(self) -> None:
-        """Replace workers whose pair takes too long, and workers that were stopped, whatever they do."""
+        """Replace workers whose pair takes too long, and workers that were stopped."""
         now = time.monotonic()
         awake, self._checked = min(now - self._checked, 2 * TICK), now
         for worker in list(self._pool):
@@ -127,7 +127,7 @@ class Supervisor:
             raise EngineError("worker processes end as they start, perhaps because memory ran out; try fewer --workers")
 
     def _end(self, workers: Sequence[Worker]) -> None:
-        """End these workers, even if a first signal arrives now. At a second one they see that their parent is gone."""
+        """End these workers, even if a first signal arrives now. A second one ends the parent, which they notice."""
         workers = list(workers)
         try:
             self._end_all(workers)

@@ -1,4 +1,4 @@
-"""`TaskRunner`: does one task after the other, in a worker process or in this one."""
+"""`TaskRunner`: runs one task after the other, in a worker process or in this one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from packer.workers.memory import ColumnMemory
 from packer.workers.messages import InspectTask, ShardTask, error_answer, inspect_answer, read_task, receipt_answer
 
 NO_MEMORY = "needs more memory than there is"
-"""The reason of a reject for which memory is too small."""
+"""The reason of a reject that needs too much memory."""
 
 
 class NoMemoryError(Exception):
@@ -28,7 +28,7 @@ class NoMemoryError(Exception):
 class TaskRunner:
     """Keeps the memory of a shard's columns from one task to the next.
 
-    `mark(index)` is entered while a thread works on a pair. `no_memory(index)` is called where memory runs out at a
+    `mark(index)` is entered while a thread works on a pair. `no_memory(index)` is called if memory runs out at a
     pair, and `writing()` when a shard is decoded and its files are about to be written.
     """
 

@@ -87,8 +87,8 @@ def _busy() -> float:
 
 def _stalled() -> float:
     with suppress(OSError, ValueError, IndexError):
-        some = (PROC / "pressure" / "io").read_text().splitlines()[0]
-        return int(some.rpartition("total=")[2]) / 1e6
+        line = (PROC / "pressure" / "io").read_text().splitlines()[0]
+        return int(line.rpartition("total=")[2]) / 1e6
     return 0.0
 
 

@@ -57,7 +57,7 @@ def to_html(records: Sequence[Record]) -> str:
     found = verdict(record)
     parts = [f"<p><strong>{escape(found.headline)}</strong></p>", _list("ul", found.evidence)]
     if found.advice:
-        advice = [f"{change.what} {change.why}" for change in found.advice]
+        advice = [f"{change.action} {change.why}" for change in found.advice]
         parts += ["<h2>What to change, largest gain first</h2>", _list("ol", advice)]
     parts += ["<h2>Where the time of each step goes</h2>", _steps(record), _machine(record), _times(record)]
     if len(records) > 1:

@@ -21,7 +21,7 @@ class Advice:
     """A change, the reason for it, and the fraction of the time that it can gain at most."""
 
     gain: float
-    what: str
+    action: str
     why: str
 
 
@@ -38,7 +38,7 @@ class Verdict:
     def __str__(self) -> str:
         lines = [self.headline, *(f"  {line}" for line in self.evidence)]
         for number, advice in enumerate(self.advice, 1):
-            lines.append(f"{number}. {advice.what}")
+            lines.append(f"{number}. {advice.action}")
             lines.append(f"   {advice.why}")
         return "\n".join(lines)
 
@@ -118,8 +118,8 @@ def _advice(record: Record, bottleneck: str, lost: dict[str, float]) -> Iterator
     if lost["copying"] >= LITTLE and not source.on_device:
         yield Advice(lost["copying"], "Copy batches ahead of use: to_device(loader, device).", "Copies then overlap.")
     elif lost["copying"] >= LITTLE:
-        what = "Do less to each batch: a cheaper augment, labels as indices, dtype=torch.bfloat16."
-        yield Advice(lost["copying"], what, "Copying and finishing batches takes time on the device.")
+        action = "Do less to each batch: a cheaper augment, labels as indices, dtype=torch.bfloat16."
+        yield Advice(lost["copying"], action, "Copying and finishing batches takes time on the device.")
     if lost["starting"] >= LITTLE:
         yield Advice(lost["starting"], *_of_starting(record))
     if use.cpu >= FULL and use.own_cpu < use.cpu / 2:
@@ -130,14 +130,14 @@ def _advice(record: Record, bottleneck: str, lost: dict[str, float]) -> Iterator
 def _of_model(record: Record) -> Iterator[Advice]:
     gpu = record.use.gpu
     if record.gpu is None and record.use.cpu >= FULL and not record.source.packed:
-        what = "Pack the data: packer build RAW OUT. Decoding takes cores from the model, which has no GPU."
-        yield Advice(2 * LITTLE, what, "Decoding slows it down, which does not show as waiting.")
+        action = "Pack the data: packer build RAW OUT. Decoding takes cores from the model, which has no GPU."
+        yield Advice(2 * LITTLE, action, "Decoding slows it down, which does not show as waiting.")
     if gpu is not None and gpu < FULL:
-        what = "Give the GPU more at once: a larger batch, torch.compile or CUDA graphs, no .item() in each step."
-        yield Advice(1 - gpu, what, f"It is busy {_percent(gpu)} of the time, although batches are ready.")
+        action = "Give the GPU more at once: a larger batch, torch.compile or CUDA graphs, no .item() in each step."
+        yield Advice(1 - gpu, action, f"It is busy {_percent(gpu)} of the time, although batches are ready.")
     else:
-        what = "Make the model's step cheaper: torch.autocast with bfloat16, channels_last, torch.compile."
-        yield Advice(LITTLE, what, "Nothing that loads data faster can help.")
+        action = "Make the model's step cheaper: torch.autocast with bfloat16, channels_last, torch.compile."
+        yield Advice(LITTLE, action, "Nothing that loads data faster can help.")
 
 
 def _of_data(record: Record, bottleneck: str, gain: float) -> Iterator[Advice]:
@@ -151,14 +151,14 @@ def _of_data(record: Record, bottleneck: str, gain: float) -> Iterator[Advice]:
         why = "Nothing is decoded in training then: rows are copied out of a memory map."
         yield Advice(0.99 * gain, "Pack the data: packer build RAW OUT; train = open_dataset(OUT).loader(…).", why)
         if bottleneck == "data" and source.workers is not None and source.workers < record.cores:
-            what = f"Until then: num_workers={int(record.cores)} instead of {source.workers}, prefetch_factor=4."
-            yield Advice(0.5 * gain, what, f"The CPU is only {_percent(use.cpu)} busy.")
+            action = f"Until then: num_workers={int(record.cores)} instead of {source.workers}, prefetch_factor=4."
+            yield Advice(0.5 * gain, action, f"The CPU is only {_percent(use.cpu)} busy.")
     elif not source.own_loader:
         why = "Worker processes send each batch to the trainer as a copy; threads do not."
         yield Advice(0.99 * gain, "Use train.loader(batch_size, shuffle=True), augment on the device.", why)
     elif bottleneck == "cpu":
-        what = "Let the CPU do less: .to(device, augment=…), labels as indices, crop=(h, w) instead of whole rows."
-        yield Advice(0.9 * gain, what, "Copying rows is cheap; all other work on them costs more.")
+        action = "Let the CPU do less: .to(device, augment=…), labels as indices, crop=(h, w) instead of whole rows."
+        yield Advice(0.9 * gain, action, "Copying rows is cheap; all other work on them costs more.")
     else:
         why = f"{source.workers} threads read, and the CPU is only {_percent(use.cpu)} busy."
         yield Advice(

@@ -1,4 +1,4 @@
-"""Lets the torchvision of PyPI, which is linked with CUDA, be imported beside a CPU build of torch.
+"""Let the torchvision of PyPI, which is linked with CUDA, be imported with a CPU build of torch.
 
 Its compiled operators do not load there, and the import fails over two that are not declared. Transforms use none of
 them; they are declared without code, so whatever calls one fails. On the path of the recipes under test only.

@@ -196,13 +196,13 @@ def looped(dataset: SegDataset, rows: int | None = None, **options: Any) -> Call
         return lambda: loader
     assert rows % BATCH == 0
 
-    def some() -> Iterable[Any]:
+    def first_batches() -> Iterable[Any]:
         for number, batch in enumerate(loader, 1):
             yield batch
             if number * BATCH == rows:
                 return
 
-    return some
+    return first_batches
 
 
 def stock(kind: type[DataLoader[Any]], dataset: SegDataset, workers: int) -> Callable[[], Iterable[Any]]:

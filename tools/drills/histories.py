@@ -58,8 +58,8 @@ def differing_night(history: History, root: Path) -> int | None:
     options = ("--quiet", "--workers", "1", "--format", history.storage, "--on-bad", "skip", *SHARDS)
     must("build", *options, raw, out)
     for night, day in enumerate(history.days):
-        for what, which in day:
-            change(raw, what, which, 100 * night + which)
+        for deed, which in day:
+            change(raw, deed, which, 100 * night + which)
         must("build", *options, "--trust", history.trust, raw, out)
         must("build", *options, raw, root / f"fresh{night}")
         if not same(out, root / f"fresh{night}"):
@@ -67,45 +67,45 @@ def differing_night(history: History, root: Path) -> int | None:
     return None
 
 
-def change(raw: Path, what: str, which: int, number: int) -> None:
+def change(raw: Path, deed: str, which: int, number: int) -> None:
     """Make one change of a day."""
     images = sorted((raw / "train/images").iterdir())
     image = images[which % len(images)]
     mask = raw / "train/masks" / image.name
     pixels, colours = tiny_scene(number + 500)
-    if what == "add":
+    if deed == "add":
         name = f"street_{which:02}x"
         for folder in ("images", "masks"):
             (raw / "train" / folder / f"{name}.png").unlink(missing_ok=True)
         add_pair(raw, "train", name, number + 500)
-    elif what == "change":
+    elif deed == "change":
         image.unlink()
         write_picture(image, pixels)
-    elif what == "mask":
+    elif deed == "mask":
         mask.unlink()
         write_picture(mask, colours)
-    elif what == "touch":
+    elif deed == "touch":
         os.utime(image, follow_symlinks=False)
-    elif what in ("pipe", "device"):
-        spoil(mask if which % 2 else image, what, images)
-    elif what == "class":
+    elif deed in ("pipe", "device"):
+        spoil(mask if which % 2 else image, deed, images)
+    elif deed == "class":
         edit_classes(raw, which)
     elif len(images) > 2:
         for path in (image, mask):
-            if what == "remove":
+            if deed == "remove":
                 path.unlink()
             else:
                 path.rename(path.with_name(f"renamed_{which:02}.png"))
 
 
-def spoil(path: Path, what: str, images: Sequence[Path]) -> None:
+def spoil(path: Path, deed: str, images: Sequence[Path]) -> None:
     """Replace a file of a pair by a pipe or a device, if other good pairs remain."""
     masks = Path(images[0].parent.parent / "masks")
     good = [image for image in images if image.is_file() and (masks / image.name).is_file()]
     if len(good) <= 2:
         return
     path.unlink()
-    if what == "pipe":
+    if deed == "pipe":
         os.mkfifo(path)
     else:
         path.symlink_to("/dev/zero")
@@ -141,7 +141,7 @@ def drill(count: int, number: int) -> Counter[str]:
         with tempfile.TemporaryDirectory() as folder:
             night = differing_night(history, Path(folder))
         counts.update(["histories", history.storage, history.trust], nights=len(history.days))
-        counts.update(what for day in history.days for what, _ in day)
+        counts.update(deed for day in history.days for deed, _ in day)
         assert night is None, f"night {night} of {history} differs from a fresh build"
 
     all_nights_are_fresh()
@@ -158,5 +158,5 @@ def main() -> None:
         counts = drill(chosen.count, chosen.seed)
     except AssertionError as differs:
         sys.exit(str(differs))
-    for what in ("histories", "nights", *STORAGES, *TRUSTS, *DEEDS):
-        print(f"{what:<10}{counts[what]:>7}")
+    for name in ("histories", "nights", *STORAGES, *TRUSTS, *DEEDS):
+        print(f"{name:<10}{counts[name]:>7}")

@@ -56,35 +56,35 @@ Victims = Callable[[subprocess.Popen[str]], list[int]]
 
 
 def disturb(
-    root: Path, storage: str, what: signal.Signals, times: int, dice: random.Random, victims: Victims = workers
+    root: Path, storage: str, number: signal.Signals, times: int, dice: random.Random, victims: Victims = workers
 ) -> Tally:
     """Build, send a signal to workers or to the fork server at random times, and compare with an undisturbed build."""
     tally, out = Tally(), root / "out"
     options = ("build", "--quiet", "--workers", "2", "--format", storage, *SHARDS, root / "raw", out)
-    if what == signal.SIGSTOP:
+    if number == signal.SIGSTOP:
         build = start((*options, "--task-timeout", TIMEOUT), ("-c", IMPATIENT))
     else:  # on a busy machine a picture may take longer than TIMEOUT
         build = start(options)
     for _ in range(times):
-        tally.counts[what.name] += _send(build, what, dice, victims)
+        tally.counts[number.name] += _send(build, number, dice, victims)
     try:
         _, errors = build.communicate(timeout=MOST)
     except subprocess.TimeoutExpired:
         os.killpg(build.pid, signal.SIGKILL)
         _, errors = build.communicate()
-        tally.broken.append(f"{storage}, {what.name}: a build hangs")
-    tally.demand(build.returncode == 0, f"{storage}, {what.name}: exit code {build.returncode}: {errors}")
+        tally.broken.append(f"{storage}, {number.name}: a build hangs")
+    tally.demand(build.returncode == 0, f"{storage}, {number.name}: exit code {build.returncode}: {errors}")
     if build.returncode == 0:
-        tally.demand(same(out, root / storage), f"{storage}, {what.name}: differs from an undisturbed build")
-        tally.demand(not temporary(out), f"{storage}, {what.name}: left over: {temporary(out)}")
+        tally.demand(same(out, root / storage), f"{storage}, {number.name}: differs from an undisturbed build")
+        tally.demand(not temporary(out), f"{storage}, {number.name}: left over: {temporary(out)}")
     left = orphans(build.pid, MOST)
-    tally.demand(not left, f"{storage}, {what.name}: orphans {left}")
+    tally.demand(not left, f"{storage}, {number.name}: orphans {left}")
     tally.counts["builds"] += 1
     shutil.rmtree(out, ignore_errors=True)
     return tally
 
 
-def _send(build: subprocess.Popen[str], what: signal.Signals, dice: random.Random, victims: Victims) -> bool:
+def _send(build: subprocess.Popen[str], number: signal.Signals, dice: random.Random, victims: Victims) -> bool:
     """Wait for a worker, then for a random time, and send a signal to one of the victims."""
     while build.poll() is None and not workers(build):
         time.sleep(0.005)
@@ -93,7 +93,7 @@ def _send(build: subprocess.Popen[str], what: signal.Signals, dice: random.Rando
     if not running:
         return False
     with suppress(ProcessLookupError):
-        os.kill(dice.choice(running), what)
+        os.kill(dice.choice(running), number)
         return True
     return False
 
@@ -151,9 +151,9 @@ def drill(kills: int, hangs: int, ooms: int, kills_of_server: int, pairs: int, d
         root = Path(folder)
         make_folders(root, pairs, large=ooms > 0)
 
-        def until(name: str, what: str, wanted: int, act: Callable[[str], Tally]) -> None:
+        def until(name: str, count: str, wanted: int, act: Callable[[str], Tally]) -> None:
             tally = tallies[name]
-            while tally.counts[what] < wanted and not tally.broken:
+            while tally.counts[count] < wanted and not tally.broken:
                 tally.add(act(STORAGES[tally.counts["builds"] % len(STORAGES)]))
 
         until("kills", "SIGKILL", kills, lambda storage: disturb(root, storage, signal.SIGKILL, SIGNALS, dice))

@@ -1,4 +1,4 @@
-"""Writing a shard: one file per format turns a shard's arrays into files; nothing else knows formats."""
+"""Write the arrays of a shard to files, with one module per storage format."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from readers.contract.manifest import STORAGES
 Arrays = Mapping[str, NDArray[Any]]
 """The columns of a shard by name, each with one row per sample: the fields in order, then the keys.
 
-Native rows are flat: a field's rows lie back to back, and beside them is where each begins (START), and its SIZE.
+Native rows are flat: the rows of a field lie back to back. The columns START and SIZE have the start and the size of
+each row.
 """
 
 
 @dataclass(frozen=True)
 class Writer:
-    """A format's way to write: `write(stem, arrays, fields)` makes files that begin with `stem`.
+    """The functions of a format: `write(stem, arrays, fields)` writes files whose names begin with `stem`.
 
-    It returns them with the SHA-256 of each.
+    It returns their paths with the SHA-256 of each.
     """
 
     write: Callable[[Path, Arrays, Sequence[Field]], dict[Path, str]]
@@ -35,7 +36,7 @@ class Writer:
 
 @contextmanager
 def as_os_error(kind: type[Exception]) -> Iterator[None]:
-    """What a format's library raises while writing is the disk's trouble, whatever its class."""
+    """Turn errors of a format's library into OSError: while it writes, the cause is the disk."""
     try:
         yield
     except kind as error:
@@ -43,8 +44,8 @@ def as_os_error(kind: type[Exception]) -> Iterator[None]:
 
 
 def writer(storage: str) -> Writer:
-    """The writer of a format. Imported when asked for: a build needs only the library of its own format."""
+    """Return the writer of a format. Its module is imported now: a build needs only the library of its own format."""
     if storage not in STORAGES:
-        raise ValueError(f"{storage!r} is no format; there are {', '.join(STORAGES)}")
+        raise ValueError(f"{storage!r} is not a storage format; expected one of {', '.join(STORAGES)}")
     module = import_module(f"packer.shards.formats.{storage}")
     return Writer(module.write, module.tool)

@@ -1,4 +1,4 @@
-"""HDF5: one file of contiguous, uncompressed datasets, large ones on a boundary of 4096 bytes, all to be mapped."""
+"""HDF5: one file of contiguous, uncompressed datasets, large ones on a boundary of 4096 bytes, for memory maps."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from readers.formats.hdf5 import SUFFIX
 
 
 def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str]:
-    """One file with a dataset per column. libhdf5 lays out a file without rows, and the rows go into a copy of it: a
-    full disk is then an error like any other, where libhdf5 would crash on closing the file."""
+    """Write one file with a dataset per column.
+
+    libhdf5 lays out a file without rows, and the rows are written into a copy of it. So a full disk is an ordinary
+    error; libhdf5 itself would crash when it closes the file.
+    """
     path, bare = stem.with_name(stem.name + SUFFIX), stem.with_name(stem.name + ".bare")
     options = {"libver": ("v108", "v108"), "alignment_threshold": 4096, "alignment_interval": 4096}
     with as_os_error(RuntimeError), h5py.File(bare, "w", **options) as file:
@@ -34,7 +37,7 @@ def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str
 
 
 def _allocate(file: h5py.File, name: str, array: NDArray[Any]) -> int:
-    """Make a contiguous dataset with its place in the file fixed, but not filled."""
+    """Make a contiguous dataset without filling it; return its offset in the file."""
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     properties.set_layout(h5py.h5d.CONTIGUOUS)
     properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)

@@ -1,4 +1,4 @@
-"""LMDB: one environment file; a value per row with the fields back to back, and a record that says where each lies."""
+"""LMDB: one environment file; a value per row with the fields back to back, and a record of their offsets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Lengths = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Column:
-    """The bytes of a column, and of each row: where they begin, how many they are, where in its value they go."""
+    """The bytes of a column; of each row its start and length in them, and its offset in the value of the row."""
 
     data: NDArray[np.uint8]
     rows: list[tuple[int, int, int]]
@@ -36,7 +36,7 @@ class _Column:
 
 
 def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str]:
-    """One file. Its map size is the sum of what will be put, so it never fills up and never has to be guessed."""
+    """Write one file. Its map size is computed from the values, so it never fills up and is never guessed."""
     path = stem.with_name(stem.name + SUFFIX)
     lengths = _lengths(arrays, fields)
     *begins, ends = begins_and_end(list(lengths.values()))
@@ -50,7 +50,7 @@ def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str
     columns = [
         _Column.of(arrays[name], length, begin) for (name, length), begin in zip(lengths.items(), begins, strict=True)
     ]
-    # writemap: values go straight into the file's pages, so a shard is not in memory twice.
+    # writemap: values are written to the pages of the file, so a shard is not in memory twice.
     options: dict[str, Any] = {"subdir": False, "lock": False, "sync": False, "writemap": True}
     with as_os_error(lmdb.Error), lmdb.open(str(path), map_size=map_size(ends.tolist()), **options) as environment:
         _reserve(path)
@@ -65,14 +65,14 @@ def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str
 
 
 def map_size(value_bytes: Sequence[int]) -> int:
-    """More bytes than the file can need: whole pages for every value, leaves and branches for every key, and some."""
+    """Return an upper bound of the file size: whole pages for each value, leaves and branches for keys, and 64 more."""
     page = os.sysconf("SC_PAGE_SIZE")
-    value_pages = sum(-(-(one + 16) // page) for one in value_bytes)
+    value_pages = sum(-(-(count + 16) // page) for count in value_bytes)
     return (value_pages + len(value_bytes) // 8 + 64) * page
 
 
 def _reserve(path: Path) -> None:
-    """Have the disk promise the map's blocks: writing to a map on a full disk would kill the process."""
+    """Reserve the blocks of the map on the disk: writing to a map on a full disk would kill the process."""
     if hasattr(os, "posix_fallocate"):
         with path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
@@ -83,7 +83,7 @@ def tool() -> str:
 
 
 def _lengths(arrays: Arrays, fields: Sequence[Field]) -> dict[str, Lengths]:
-    """The parts of a value in their order, with their bytes in each row."""
+    """Return the parts of a value in order, with the bytes of each in each row."""
     rows = len(arrays[KEY])
     if SIZE not in arrays:
         return {name: np.full(rows, array[:1].nbytes) for name, array in arrays.items()}
@@ -93,7 +93,7 @@ def _lengths(arrays: Arrays, fields: Sequence[Field]) -> dict[str, Lengths]:
 
 
 def _values(columns: Sequence[_Column], ends: Lengths) -> Iterator[NDArray[np.uint8]]:
-    """The value of each row; always the same memory, to be used before the next one is asked for."""
+    """Yield the value of each row, always in the same memory: use it before taking the next one."""
     value = np.empty(ends.max(), np.uint8)
     for row, end in enumerate(ends.tolist()):
         written = 0

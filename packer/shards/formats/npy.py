@@ -14,14 +14,14 @@ from readers.formats.npy import column_path
 
 
 def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str]:
-    """One file per column."""
+    """Write one file per column."""
     digests = {}
     for name, array in arrays.items():
         path = column_path(stem, name)
         with DirectFile(path) as file:
             header = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
             np.lib.format.write_array_header_1_0(file, header)
-            file.write(array.data)  # numpy's own way of writing forgets why it failed
+            file.write(array.data)  # numpy's own writer loses the cause of an error
         digests[path] = file.digest
     return digests
 
