@@ -7,6 +7,7 @@ import sys
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
@@ -96,20 +97,10 @@ class Pack:
             with damage_at(self.stem(number), ValueError, OverflowError, LookupError):
                 shard = self._opened(number)
         except MissingError as missing:
-            raise self._explained(missing) from missing
-        shard.explain = self._explained
+            raise _explained(self.root, self.manifest.generation, missing) from missing
+        # A bound method would tie pack and shard together, and the files would stay open until Python collects garbage.
+        shard.explain = partial(_explained, self.root, self.manifest.generation)
         return shard
-
-    def _explained(self, missing: MissingError) -> DamagedError:
-        """Return the error to raise for a missing file: `packer gc` deletes the files of old generations."""
-        generation = self.manifest.generation
-        if generation_path(self.root, generation).exists():
-            return DamagedError(f"{missing}; find out what else is damaged with: packer verify {self.root}")
-        return DamagedError(
-            f"{self.root}: packer gc has deleted generation {generation}, which was opened here; "
-            "open the data set again to read the current one. "
-            "A longer gc --grace, or a higher --keep, leaves time to finish"
-        )
 
     def _opened(self, number: int) -> Shard:
         stem = self.stem(number)
@@ -126,3 +117,14 @@ class Pack:
 def is_pack(root: Path) -> bool:
     """Return whether a packed data set was published here."""
     return (root / MANIFEST).is_file()
+
+
+def _explained(root: Path, generation: int, missing: MissingError) -> DamagedError:
+    """Return the error to raise for a missing file: `packer gc` deletes the files of old generations."""
+    if generation_path(root, generation).exists():
+        return DamagedError(f"{missing}; find out what else is damaged with: packer verify {root}")
+    return DamagedError(
+        f"{root}: packer gc has deleted generation {generation}, which was opened here; "
+        "open the data set again to read the current one. "
+        "A longer gc --grace, or a higher --keep, leaves time to finish"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import pickle
 import random
@@ -40,6 +41,24 @@ def test_every_pixel_comes_back_in_key_order(packed: Path, raw_folder: RawFolder
             assert np.array_equal(onehot[row][0].numpy(), image)
             assert np.array_equal(index[row][1].numpy(), classes)
             assert np.array_equal(onehot[row][1].numpy(), np.arange(4)[:, None, None] == classes)
+
+
+def test_files_are_closed_with_the_data_set(packed: Path) -> None:
+    """A reference cycle would keep them open until Python collects garbage."""
+
+    def open_files() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    gc.disable()
+    try:
+        before = open_files()
+        dataset = open_dataset(packed, split="train")
+        assert dataset[0] is not None
+        assert open_files() > before
+        del dataset
+        assert open_files() == before
+    finally:
+        gc.enable()
 
 
 def test_both_label_forms_hold_the_same_labels(packed: Path, packed_index: Path) -> None:

@@ -43,8 +43,8 @@ def test_the_same_files_are_not_opened_again(night: RawFolder, tmp_path: Path, m
     def nobody(*arguments: object) -> None:
         raise AssertionError(f"{arguments} is opened")
 
-    openers = ("raw_files.open_raw", "decoding.pair_headers.open_raw", "plan.reuse.digest_raw")
-    for function in (*openers, "workers.supervisor.Worker"):
+    monkeypatch.setattr("readers.contract.regular_files.open_raw", nobody)
+    for function in ("decoding.pair_headers.open_raw", "plan.reuse.digest_raw", "workers.supervisor.Worker"):
         monkeypatch.setattr(f"packer.{function}", nobody)
     again = built(night.path, tmp_path / "out")
     assert (again["generation"], again["rows"], again["reused_rows"]) == (1, 26, 26)
