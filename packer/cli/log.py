@@ -14,7 +14,6 @@ from packer.cli.output import show
 from packer.publish.generation import current_manifest
 
 TEXT, JSON = "text", "json"
-FORMATS = (TEXT, JSON)
 
 
 @dataclass
