@@ -22,9 +22,9 @@ from packer.cli.repair import repair_command
 from packer.cli.stage import stage_command
 from packer.cli.stats import stats_command
 from packer.cli.verify import verify_command
+from packer.cli.version import version_option
 from packer.errors import PackError
 from packer.signals import StoppedError, ended_by_signals
-from readers.contract import VERSION
 from readers.contract.errors import ReadError
 
 PUBLISHING = ("build", "repair", "rollback", "stage")
@@ -80,11 +80,11 @@ def _published_before(ctx: click.Context, error: Exception) -> str:
     return "" if known or ctx.invoked_subcommand not in PUBLISHING else "; everything was published before"
 
 
+@version_option
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(VERSION, prog_name="packer")
 def main() -> None:
     """Decode segmentation data sets once, offline, into files that training memory-maps.
 

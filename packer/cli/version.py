@@ -1,0 +1,26 @@
+"""`--version`: the version, and the kernels that are in use."""
+
+from __future__ import annotations
+
+import click
+
+from packer.cli.output import show
+from readers.contract import VERSION
+from readers.contract.kernels import kernels_in_use
+
+KERNELS = ("readers.contract.onehot_kernel",)
+"""Every kernel that is compiled when the package is installed."""
+
+
+def version_option(command: click.Group) -> click.Group:
+    """Add --version to the command line."""
+    help_text = "Show the version and the kernels in use, and exit."
+    return click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show, help=help_text)(
+        command
+    )
+
+
+def _show(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        show(f"packer, version {VERSION}\nkernels: {kernels_in_use(KERNELS)}")
+        ctx.exit()

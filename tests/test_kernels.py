@@ -1,0 +1,115 @@
+"""The kernels are compiled, give the same bytes as the Python code that stands in for them, and refuse bad buffers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+from conftest import REPO
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from packer.cli.version import KERNELS
+from readers.contract import onehot
+from readers.contract.kernels import VARIABLE, kernel, kernels_in_use
+from readers.contract.onehot import Labels, expand
+
+onehot_kernel = kernel("readers.contract.onehot_kernel")
+needs_onehot = pytest.mark.skipif(onehot_kernel is None, reason="the kernels are turned off or not compiled")
+
+
+def test_every_c_file_is_a_known_kernel() -> None:
+    sources = [path for room in ("packer", "readers") for path in (REPO / room).rglob("*.c")]
+    names = {path.relative_to(REPO).with_suffix("").as_posix().replace("/", ".") for path in sources}
+    assert names == set(KERNELS)
+    assert all(len(path.read_text().splitlines()) <= 170 for path in sources)
+
+
+def test_every_kernel_is_compiled() -> None:
+    if os.environ.get(VARIABLE) == "0":
+        assert kernels_in_use(KERNELS).startswith("none")
+    else:
+        assert kernels_in_use(KERNELS) in ("AVX2", "plain C")
+
+
+@pytest.mark.parametrize(("chosen", "shown"), [("0", "none"), ("plain", "plain C")])
+def test_the_environment_turns_kernels_off(chosen: str, shown: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "packer", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, VARIABLE: chosen},
+    )
+    assert f"kernels: {shown}" in done.stdout
+
+
+def padded(shape: tuple[int, ...], gap: int, dtype: str) -> NDArray[np.uint8]:
+    """Return an array whose lines have a gap behind them, full of a value that must stay."""
+    whole = np.full((*shape[:-1], shape[-1] + gap), 77, dtype)
+    return whole[..., : shape[-1]]
+
+
+@needs_onehot
+@given(st.data())
+def test_planes_are_equal_with_and_without_the_kernel(data: st.DataObject) -> None:
+    height, width = data.draw(st.integers(0, 9)), data.draw(st.integers(0, 100))
+    dtype = data.draw(st.sampled_from(["uint8", "uint16"]))
+    classes = data.draw(st.integers(1, 40) | st.integers(250, 255 if dtype == "uint8" else 300))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    index: Labels = padded((height, width), data.draw(st.integers(0, 3)), dtype)
+    index[...] = rng.integers(0, min(classes + 2, np.iinfo(dtype).max), (height, width))
+    ours = padded((classes, height, width), data.draw(st.integers(0, 3)), "uint8")
+    expand(index, classes, ours)
+    with mock.patch.object(onehot, "KERNEL", None):
+        assert np.array_equal(ours, expand(index, classes))
+    assert ours.base is None or (ours.base[..., width:] == 77).all()
+
+
+@needs_onehot
+@pytest.mark.parametrize(
+    ("index", "out", "words"),
+    [
+        (np.zeros(4, np.uint8), np.zeros((2, 2, 2), np.uint8), "index: expected 2 axes"),
+        (np.zeros((2, 2), np.int64), np.zeros((2, 2, 2), np.uint8), "index: expected 2 axes"),
+        (np.zeros((2, 4), np.uint8)[:, ::2], np.zeros((2, 2, 2), np.uint8), "without gaps"),
+        (np.zeros((2, 2), np.uint8)[::-1], np.zeros((2, 2, 2), np.uint8), "without gaps"),
+        (np.zeros((2, 2), np.uint8), np.zeros((2, 2, 3), np.uint8), "not as large"),
+        (np.zeros((2, 2), np.uint8), np.zeros((2, 2, 2), np.float32), "out: expected 3 axes"),
+    ],
+)
+def test_bad_buffers_are_refused(index: NDArray[np.uint8], out: NDArray[np.uint8], words: str) -> None:
+    assert onehot_kernel is not None
+    with pytest.raises(ValueError, match=words):
+        onehot_kernel.expand(index, out)
+
+
+@needs_onehot
+def test_read_only_planes_are_refused() -> None:
+    assert onehot_kernel is not None
+    with pytest.raises((ValueError, BufferError)):
+        onehot_kernel.expand(np.zeros((2, 2), np.uint8), memoryview(bytes(8)).cast("B", (2, 2, 2)))
+
+
+def test_the_package_works_where_nothing_is_compiled(tmp_path: Path) -> None:
+    """A copy of the Python files alone is what an installation without a compiler has."""
+    for room in ("packer", "readers"):
+        for path in (REPO / room).rglob("*.py"):
+            copy = tmp_path / path.relative_to(REPO)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    done = subprocess.run(
+        [sys.executable, "-m", "packer", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert "kernels: none" in done.stdout
