@@ -1,6 +1,6 @@
 /* Expand class numbers to planes of 0 and 1.
 
-plane[c][y][x] = (index[y][x] == c). A number that is no class, such as that of ignored pixels, is 0 in every plane.
+plane[c][y][x] = (index[y][x] == c). A number beyond the classes, such as that of ignored pixels, is 0 in every plane.
 
 The planes are many times as large as the numbers, and this core does not read them soon. So 32 bytes at a time are stored
 past the caches: the CPU does not read memory that is overwritten whole. Planes are written one after the other, because

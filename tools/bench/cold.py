@@ -32,7 +32,7 @@ BLOCK, DEPTH = 4 << 20, 4
 MOST_LEFT = 0.01
 """The largest share of the pack that may be in memory when a pass begins."""
 DROP_SECONDS = 20
-"""How long the kernel may take to drop the pack."""
+"""The most seconds that the kernel may take to drop the pack."""
 
 
 def main() -> None:
