@@ -9,10 +9,12 @@ import click
 
 from packer.cli.bench import bench_command
 from packer.cli.build import build_command
+from packer.cli.completion import completion_command
 from packer.cli.diagnose import diagnose_command
 from packer.cli.diff import diff_command
 from packer.cli.exit_code import exit_code
 from packer.cli.generations import gc_command, log_command, rollback_command, unpin_command
+from packer.cli.help import help_command
 from packer.cli.info import info_command
 from packer.cli.log import LOG, TEXT
 from packer.cli.output import show
@@ -107,9 +109,11 @@ def main() -> None:
 for command in (
     bench_command,
     build_command,
+    completion_command,
     diagnose_command,
     diff_command,
     gc_command,
+    help_command,
     info_command,
     log_command,
     presets_command,

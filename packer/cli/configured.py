@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from packer.cli.output import show
+from packer.cli.presets import preset_names
 from packer.config.config import Settings, to_toml
 from packer.config.effective import effective, from_environment, portable
 from packer.config.options import ARGUMENTS, CONFIGURATION, GROUPS, OPTIONS, Option
@@ -25,7 +27,7 @@ class ConfiguredCommand(click.Command):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params += [click.Argument([argument.name]) for argument in ARGUMENTS]
+        self.params += [click.Argument([argument.name], type=click.Path()) for argument in ARGUMENTS]
         self.params += [
             click.Option([f"--{option.name}"], **_attributes(option)) for group in GROUPS.values() for option in group
         ]
@@ -67,6 +69,10 @@ class ValueType(click.ParamType[Any]):
         except ValueError as error:
             return self.fail(str(error), param, ctx)
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Let the shell complete a file name."""
+        return [CompletionItem(incomplete, type="file")] if self._kind.is_path else []
+
 
 def build_option(name: str) -> Callable[[Any], Any]:
     """A decorator: another command takes this option of a build, too."""
@@ -85,6 +91,7 @@ def _attributes(option: Option) -> dict[str, Any]:
         "default": option.default,
         "show_default": option.default is not None,
         "help": option.help,
+        "shell_complete": preset_names if option.name == "preset" else None,
     }
 
 

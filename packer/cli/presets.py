@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import CompletionItem
 
 from packer.cli.output import show
 from packer.config.preset import find_preset, preset_classes, presets
+
+
+def preset_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the presets that begin with `incomplete`, for the completion of a shell."""
+    return [CompletionItem(each.name, help=each.about) for each in presets() if each.name.startswith(incomplete)]
 
 
 @click.group("presets", invoke_without_command=True, short_help="List the presets.")
@@ -27,7 +33,7 @@ def presets_command(ctx: click.Context) -> None:
 
 
 @presets_command.command("show", short_help="Print a preset's file.")
-@click.argument("name")
+@click.argument("name", shell_complete=preset_names)
 def show_command(name: str) -> None:
     """Print the file of a preset: a configuration to copy and change.
 

@@ -15,9 +15,10 @@ KERNELS = ("readers.contract.onehot_kernel",)
 def version_option(command: click.Group) -> click.Group:
     """Add --version to the command line."""
     help_text = "Show the version and the kernels in use, and exit."
-    return click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show, help=help_text)(
-        command
+    option = click.option(
+        "-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show, help=help_text
     )
+    return option(command)
 
 
 def _show(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
