@@ -80,7 +80,7 @@ def build_from(
 ) -> Summary:
     """Build with these effective settings; `planned` hears of the plan before anything is decoded."""
     request = Request.from_settings(settings)
-    check_target(request.out)
+    check_target(request.out, request.raw)
     with lock_if_there(request.out), open_engine(request.workers, request.task_timeout) as engine:
         check_pin(request.out)
         plan = make_plan(request, engine=engine)

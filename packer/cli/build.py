@@ -51,7 +51,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
     out = Path(str(settings["out"]))
     if settings["dry-run"]:
         request = Request.from_settings(settings)
-        check_target(request.out)
+        check_target(request.out, request.raw)
         plan = make_plan(request)
         show(json.dumps(plan_json(plan), indent=1) if settings["json"] else plan_text(plan))
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from packer.cli.presets import preset_names
 from packer.config.config import Settings, to_toml
 from packer.config.effective import effective, from_environment, portable
 from packer.config.options import ARGUMENTS, CONFIGURATION, GROUPS, OPTIONS, Option
+from packer.publish.target import raw_and_out
 
 SETTINGS = "packer.settings"
 """The key under which a context holds the effective settings."""
@@ -39,7 +41,7 @@ class ConfiguredCommand(click.Command):
         given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         help_option = self.get_help_option(ctx)
         if not ctx.resilient_parsing and not (help_option and given.get(str(help_option.name))):
-            settings = effective({**from_environment(os.environ), **_settings(given)})
+            settings = _in_order(effective({**from_environment(os.environ), **_settings(given)}))
             if given.get(_parameter(PRINT)):
                 show(to_toml(portable(settings)), nl=False)
                 ctx.exit()
@@ -93,6 +95,14 @@ def _attributes(option: Option) -> dict[str, Any]:
         "help": option.help,
         "shell_complete": preset_names if option.name == "preset" else None,
     }
+
+
+def _in_order(settings: Settings) -> Settings:
+    """The settings with RAW and OUT as they are meant."""
+    if "raw" not in settings or "out" not in settings:
+        return settings
+    raw, out = raw_and_out(Path(str(settings["raw"])), Path(str(settings["out"])))
+    return {**settings, "raw": str(raw), "out": str(out)}
 
 
 def _parameter(name: str) -> str:

@@ -11,26 +11,28 @@ import click
 from packer.cli.output import join_lines, show
 from packer.errors import first_of
 from packer.packs.diff import Difference, diff_pack
+from packer.publish.target import raw_and_out
 
 DIFFERENT = 1
 MOST_NAMED = 20
 
 
 @click.command("diff", short_help="Show what a build would change.")
-@click.argument("out", type=click.Path(path_type=Path))
 @click.argument("raw", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
 @click.option("--config", type=click.Path(path_type=Path), help="Options of the build. Default: those of the last one.")
 @click.option("--json", "as_json", is_flag=True, help="Print every name, as JSON.")
 @click.pass_context
-def diff_command(ctx: click.Context, out: Path, raw: Path, config: Path | None, as_json: bool) -> None:
+def diff_command(ctx: click.Context, raw: Path, out: Path, config: Path | None, as_json: bool) -> None:
     """Compare RAW with the pack OUT: which pairs are new, changed or removed, and how many shards a build would write.
 
     Exit 0 if a build would change nothing, 1 if it would.
 
     \b
     Example:
-      packer diff out/ raw/ || packer build raw/ out/
+      packer diff raw/ out/ || packer build raw/ out/
     """
+    raw, out = raw_and_out(raw, out)
     found = diff_pack(out, raw, config=config)
     show(json.dumps(found.to_json(), indent=1, ensure_ascii=False) if as_json else join_lines(_text(found)))
     if not found.is_empty:

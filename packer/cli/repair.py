@@ -14,17 +14,20 @@ from packer.cli.output import show
 from packer.cli.progress import shown
 from packer.packs.repair import repair_pack
 from packer.packs.verify import Damage
+from packer.publish.target import raw_and_out
 from readers.contract.manifest import MANIFEST
 
 
 @click.command("repair", short_help="Build damaged shards again.")
 @click.argument("out", type=click.Path(path_type=Path))
-@click.argument("raw", type=click.Path(path_type=Path))
+@click.argument("raw", type=click.Path(path_type=Path), required=False)
 @click.option("--config", type=click.Path(path_type=Path), help="Options of the build. Default: those of the last one.")
 @click.option("--workers", type=click.IntRange(1), help="Number of cores to use. Default: all.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def repair_command(out: Path, raw: Path, config: Path | None, workers: int | None, quiet: bool) -> None:
+def repair_command(out: Path, raw: Path | None, config: Path | None, workers: int | None, quiet: bool) -> None:
     """Check every byte of OUT, and build its damaged shards again from RAW. Whole shards are not touched.
+
+    Without RAW, the folder that OUT was built from is used.
 
     A damaged manifest.json is restored from its copy in OUT/generations, if the copy is whole.
 
@@ -33,8 +36,11 @@ def repair_command(out: Path, raw: Path, config: Path | None, workers: int | Non
 
     \b
     Example:
+      packer repair out/
       packer repair out/ raw/
     """
+    if raw is not None:
+        raw, out = raw_and_out(raw, out)
     with publishing(out):
         repair = repair_pack(out, raw, config=config, workers=workers, progress=shown(quiet), found=_print_damage)
     if repair.summary is None:

@@ -41,4 +41,4 @@ def verify_command(out: Path, deep: bool, workers: int | None, as_json: bool, qu
     else:
         show(f"{out}: whole; {manifest.shards} shards, {manifest.rows} rows, {bytes_text(manifest.bytes)}")
     if damage:
-        raise DamagedError(f"{out}: {len(damage)} problems; packer repair OUT RAW builds damaged shards again")
+        raise DamagedError(f"{out}: {len(damage)} problems; packer repair {out} builds damaged shards again")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from packer.config.config import Settings, to_toml
+from packer.config.config import Settings, read_config, to_toml
 from packer.config.effective import effective, portable
+from packer.config.options import CONFIGURATION
 from packer.errors import InputError
 from packer.publish.atomic import write_atomic
+from readers.contract.manifest import Manifest
+from readers.pack import is_pack
 
 NAME = "packer.toml"
 HEAD = "# The settings of the last build, for packer diff and packer repair. They are not part of the pack.\n"
@@ -20,9 +23,25 @@ def keep_settings(out: Path, settings: Settings) -> None:
         write_atomic(path, text)
 
 
-def last_settings(out: Path, raw: Path, config: Path | None = None) -> Settings:
-    """The settings for a build of RAW into OUT: those of `config`, or else those of the last build."""
-    path = config or out / NAME
-    if config is None and not path.is_file():
-        raise InputError(f"{path}: is missing, so the options of {out} are unknown; name them with --config FILE")
-    return effective({"config": str(path), "raw": str(raw), "out": str(out)})
+def last_settings(out: Path, raw: Path | None = None, config: Path | None = None) -> Settings:
+    """The settings for a build of RAW into OUT: those of `config`, or else those of the last build, which name RAW."""
+    kept = out / NAME
+    if config is None and not kept.is_file():
+        if not is_pack(out):
+            Manifest.load(out)  # its error says what the folder is
+        raise InputError(f"{kept}: is missing, so the options of {out} are unknown; name them with --config FILE")
+    folder = raw or _last_raw(out, kept)
+    return effective({"config": str(config or kept), "raw": str(folder), "out": str(out)})
+
+
+def _last_raw(out: Path, kept: Path) -> Path:
+    """The raw folder of the last build, if it is still there."""
+    raw = read_config(kept, more=CONFIGURATION).get("raw") if kept.is_file() else None
+    if raw is None:
+        raise InputError(f"{out}: does not say what it was built from; name the folder: packer repair {out} RAW")
+    if not Path(str(raw)).is_dir():
+        raise InputError(
+            f"{raw}: there is no such folder, and {out} was built from it; if it was moved, name it where it is now: "
+            f"packer repair {out} RAW"
+        )
+    return Path(str(raw))

@@ -33,7 +33,7 @@ class Repair:
 
 def repair_pack(
     out: str | PathLike[str],
-    raw: str | PathLike[str],
+    raw: str | PathLike[str] | None = None,
     *,
     config: str | PathLike[str] | None = None,
     workers: int | None = None,
@@ -42,10 +42,11 @@ def repair_pack(
 ) -> Repair:
     """Check every byte of a pack and build its damaged shards again from `raw`. Whole shards are not touched.
 
-    The options are those of the last build, or those in `config`. `found` hears of the damage before anything is built.
+    Without `raw`, the folder of the last build is used. The options are those of the last build, or those in `config`.
+    `found` hears of the damage before anything is built.
     Raises DamagedError if some damage cannot be repaired.
     """
-    out, raw = Path(out), Path(raw)
+    out = Path(out)
     with lock_if_there(out):
         restored = _restore_manifest(out)
         damage = [*restored, *_verify(out, workers, progress)]
@@ -55,7 +56,7 @@ def repair_pack(
             found(damage)
         if len(damage) == len(restored):
             return Repair(tuple(damage), None)
-        settings = last_settings(out, raw, None if config is None else Path(config))
+        settings = last_settings(out, None if raw is None else Path(raw), None if config is None else Path(config))
         stems = frozenset(item.shard for item in damage if item.shard is not None)
         request = Request.from_settings(settings)
         with open_engine(request.workers, request.task_timeout) as engine:

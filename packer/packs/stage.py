@@ -34,7 +34,7 @@ from readers.contract.receipt import SUFFIX
 from readers.contract.shard_table import table_path
 from readers.formats.column import damage_at
 from readers.machine import usable_cores
-from readers.pack import Pack
+from readers.pack import Pack, is_pack
 from readers.staged_copies import MEMORY, find
 
 
@@ -69,8 +69,10 @@ def stage_pack(
     small, DamagedError if `out` is damaged, BusyError if another process changes the copy.
     """
     root, folder = Path(out), target_folder(target, ram)
-    check_target(folder)
+    if not is_pack(root) and is_pack(folder):
+        raise UsageError(f"{root}: is not a packed data set, but {target} is; OUT comes first: packer stage OUT TARGET")
     pack = Pack.open(root, digests=True)
+    check_target(folder)
     path = copy_folder(root, folder)
     with progress("staging", pack.manifest.bytes, "B") as advance:
         return _stage(pack, path, folder, workers or usable_cores(), advance)

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from packer.errors import InputError
-from readers.contract.manifest import MARK
+from readers.contract.manifest import MANIFEST, MARK, SHARDS
 
 Identity = tuple[int, int]
 BROKEN = (errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
@@ -22,6 +22,11 @@ def list_files(raw: Path, leave_out: Path | None = None, packs: list[str] | None
     """
     if not raw.is_dir():
         raise InputError(f"{raw}: " + ("is a file, not a folder" if raw.exists() else "there is no such folder"))
+    if (raw / SHARDS).is_dir() and ((raw / MARK).is_file() or (raw / MANIFEST).is_file()):
+        raise InputError(
+            f"{raw}: is a packed data set, not a raw folder; packer info {raw} shows what it holds, "
+            f"packer verify {raw} checks it"
+        )
     excluded = _identity(leave_out) if leave_out is not None and leave_out.is_dir() else None
     walk = _Walk(excluded)
     walk.into(str(raw), "", frozenset())

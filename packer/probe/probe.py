@@ -25,7 +25,7 @@ from packer.probe.survey import LabelSurvey, Survey, survey_pairs
 from packer.probe.trial import Trial, try_settings
 from packer.workers import open_engine
 from readers.contract.classes import ClassTable
-from readers.contract.manifest import ALL, MANIFEST, MARK
+from readers.contract.manifest import ALL
 from readers.machine import usable_cores
 
 TABLE_SUFFIXES = (".csv", ".txt", ".toml", ".json")
@@ -93,11 +93,6 @@ def probe_folder(
 
 
 def _probe(request: ProbeRequest) -> ProbeResult:
-    if (request.raw / MARK).exists() or (request.raw / MANIFEST).exists():
-        raise InputError(
-            f"{request.raw}: is a packed data set, not a raw folder; packer info {request.raw} shows what it holds, "
-            f"packer verify {request.raw} checks it"
-        )
     files = list_files(request.raw)
     proposals = tuple(suggest_templates(files))
     pairing, rules, why_not = _pairing(request, proposals)

@@ -16,17 +16,34 @@ STAMPS = "stamps"
 MARK_TEXT = "This folder belongs to segpack's packer: it adds, replaces and removes files here.\n"
 
 
-def check_target(out: Path) -> None:
-    """Refuse a folder that holds anything but a pack: the packer touches only what it made."""
-    if out.is_dir() and not (out / MARK).is_file() and not is_pack(out):
-        others = sorted(path.name for path in out.iterdir() if not path.name.startswith((PARTIAL, LOCK)))
+def raw_and_out(raw: Path, out: Path) -> tuple[Path, Path]:
+    """Return RAW and OUT in this order, also if they were given in the other one: one is a pack, the other is not."""
+    return (out, raw) if _is_target(raw) and not _is_target(out) and _names(out) else (raw, out)
+
+
+def check_target(out: Path, raw: Path | None = None) -> None:
+    """Refuse a folder that holds anything but a pack: the packer touches only what it made.
+
+    If `raw` does not exist or is empty, the two are probably swapped.
+    """
+    if out.is_dir() and not _is_target(out):
+        others = [name for name in _names(out) if not name.startswith((PARTIAL, LOCK))]
         if others:
+            swapped = raw is not None and not raw.is_file() and not _names(raw)
             raise TargetError(
                 f"{out}: exists and is not a packed data set (it holds {', '.join(first_of(others, 3))}); "
-                "name a new or an empty folder"
+                + (f"RAW comes first: packer build {out} {raw}" if swapped else "name a new or an empty folder")
             )
     elif out.exists() and not out.is_dir():
         raise TargetError(f"{out}: is a file; name a new or an empty folder")
+
+
+def _is_target(folder: Path) -> bool:
+    return (folder / MARK).is_file() or is_pack(folder)
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 
 def is_ours(out: Path) -> bool:
