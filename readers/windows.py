@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from readers.contract.kernels import kernel
+
+KERNEL = kernel("readers.window_kernel")
 Size = tuple[int, int]
 """Height and width."""
 Index = tuple[Any, slice, slice]
@@ -52,13 +55,34 @@ class BatchWindows:
 
     def copy(self, target: int, pixels: NDArray[Any], out: NDArray[Any], copy: CopyPixels, padding: float) -> None:
         """Copy the window of the batch's row `target` into `out`. Only the window's lines are read."""
-        part, inside = overlap(pixels.shape, out.shape, self.tops[target], self.lefts[target])
-        covered = out[inside]
+        flip = self.flips[target]
+        part, (_, lines, columns) = overlap(pixels.shape, out.shape, self.tops[target], self.lefts[target])
+        if flip:
+            columns = slice(out.shape[-1] - columns.stop, out.shape[-1] - columns.start)
+        window, covered = pixels[part], out[..., lines, columns]
         if covered.shape != out.shape:
             out[...] = padding
-        copy(covered, pixels[part])
-        if self.flips[target]:
-            mirror(out)
+        if copy is np.copyto:
+            copy_pixels(covered, window, flip)
+        elif not flip:
+            copy(covered, window)
+        elif window.size < covered.size:
+            turned = np.empty_like(window)
+            copy_pixels(turned, window, flip)
+            copy(covered, turned)
+        else:
+            copy(covered, window)
+            mirror(covered)
+
+
+def copy_pixels(out: NDArray[Any], pixels: NDArray[Any], flip: bool) -> None:
+    """Copy (…, H, W) pixels, with the last axis reversed if `flip`."""
+    if KERNEL is not None and out.itemsize <= 2 and out.ndim <= 3:
+        KERNEL.copy(*((array[None] if array.ndim == 2 else array) for array in (pixels, out)), flip)
+        return
+    np.copyto(out, pixels)
+    if flip:
+        mirror(out)
 
 
 def mirror(pixels: NDArray[Any]) -> None:

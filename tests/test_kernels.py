@@ -19,9 +19,15 @@ from packer.cli.version import KERNELS
 from readers.contract import onehot
 from readers.contract.kernels import VARIABLE, kernel, kernels_in_use
 from readers.contract.onehot import Labels, expand
+from readers.formats import shard as shard_module
+from readers.formats.column import Column
+from readers.formats.shard import Shard
+from readers.windows import copy_pixels
 
-onehot_kernel = kernel("readers.contract.onehot_kernel")
-needs_onehot = pytest.mark.skipif(onehot_kernel is None, reason="the kernels are turned off or not compiled")
+onehot_kernel, gather_kernel, window_kernel = (
+    kernel(f"readers.{name}_kernel") for name in ("contract.onehot", "formats.gather", "window")
+)
+needs_kernels = pytest.mark.skipif(onehot_kernel is None, reason="the kernels are turned off or not compiled")
 
 
 def test_every_c_file_is_a_known_kernel() -> None:
@@ -56,7 +62,7 @@ def padded(shape: tuple[int, ...], gap: int, dtype: str) -> NDArray[np.uint8]:
     return whole[..., : shape[-1]]
 
 
-@needs_onehot
+@needs_kernels
 @given(st.data())
 def test_planes_are_equal_with_and_without_the_kernel(data: st.DataObject) -> None:
     height, width = data.draw(st.integers(0, 9)), data.draw(st.integers(0, 100))
@@ -72,7 +78,7 @@ def test_planes_are_equal_with_and_without_the_kernel(data: st.DataObject) -> No
     assert ours.base is None or (ours.base[..., width:] == 77).all()
 
 
-@needs_onehot
+@needs_kernels
 @pytest.mark.parametrize(
     ("index", "out", "words"),
     [
@@ -90,11 +96,68 @@ def test_bad_buffers_are_refused(index: NDArray[np.uint8], out: NDArray[np.uint8
         onehot_kernel.expand(index, out)
 
 
-@needs_onehot
+@needs_kernels
 def test_read_only_planes_are_refused() -> None:
     assert onehot_kernel is not None
     with pytest.raises((ValueError, BufferError)):
         onehot_kernel.expand(np.zeros((2, 2), np.uint8), memoryview(bytes(8)).cast("B", (2, 2, 2)))
+
+
+@given(st.data())
+def test_rows_are_equal_with_and_without_the_kernel(data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, 300) | st.integers(16_000, 70_000))
+    count = data.draw(st.integers(1, 5))
+    file = np.random.default_rng(size).integers(0, 256, 5 * size + 70, dtype=np.uint8)
+    rows = data.draw(st.lists(st.integers(0, 4), min_size=count, max_size=count))
+    targets = sorted(data.draw(st.permutations(range(count + 1)))[:count])
+    begin = data.draw(st.integers(0, 70))
+    column = Column(Path("shard"), np.dtype("u1"), (size,), np.array([begin], np.int64), 5)
+    shard = mock.Mock(_columns={"image": column}, _map=lambda path: file)
+    results = []
+    for used in (gather_kernel, None):
+        out = np.full((count + 1, size), 77, np.uint8)
+        with mock.patch.object(shard_module, "KERNEL", used):
+            Shard.read(shard, "image", rows, out, targets)
+        results.append(out)
+    assert np.array_equal(results[0], results[1])
+    assert (results[0][list(set(range(count + 1)) - set(targets))] == 77).all()
+
+
+@needs_kernels
+@pytest.mark.parametrize("past_caches", [False, True])
+@pytest.mark.parametrize(("start", "target"), [(-1, 0), (1, 0), (0, -1), (0, 1), (2**62, 0), (0, 2**62)])
+def test_rows_outside_of_the_file_or_the_batch_are_refused(start: int, target: int, past_caches: bool) -> None:
+    assert gather_kernel is not None
+    data, out = np.zeros(2**20 if past_caches else 8, np.uint8), np.zeros((1, 2**20 if past_caches else 8), np.uint8)
+    with pytest.raises(ValueError, match="lies outside"):
+        gather_kernel.gather(data, np.array([start]), out, np.array([target]))
+    gather_kernel.gather(data, np.array([0]), out, np.array([0]))
+
+
+@given(st.data())
+def test_windows_are_equal_with_and_without_the_kernel(data: st.DataObject) -> None:
+    dtype = data.draw(st.sampled_from(["uint8", "uint16", "float16", "float32"]))
+    large = data.draw(st.booleans())
+    height, width = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 9)) + 130 * large
+    planes = data.draw(st.sampled_from([(), (1,), (3,), (300,)]))
+    pixels = np.arange(np.prod(planes, dtype=int) * (height + 4) * (width + 4)).reshape(*planes, height + 4, width + 4)
+    window = pixels.astype(dtype)[..., 2 : 2 + height, 3 : 3 + width]
+    flip = data.draw(st.booleans())
+    gap = data.draw(st.integers(0, 3))
+    out = padded((*planes, height, width), gap, dtype)
+    copy_pixels(out, window, flip)
+    assert np.array_equal(out, window[..., ::-1] if flip else window)
+    assert out.base is not None
+    assert (out.base[..., width:] == 77).all()
+
+
+@needs_kernels
+def test_windows_of_another_size_are_refused() -> None:
+    assert window_kernel is not None
+    with pytest.raises(ValueError, match="not as large"):
+        window_kernel.copy(np.zeros((1, 2, 2), np.uint8), np.zeros((1, 2, 3), np.uint8), False)
+    with pytest.raises(ValueError, match="not as large"):
+        window_kernel.copy(np.zeros((1, 2, 2), np.uint8), np.zeros((1, 2, 2), np.uint16), False)
 
 
 def test_the_package_works_where_nothing_is_compiled(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, Field
+from readers.contract.kernels import kernel
 from readers.formats.column import Column, MissingError, ShardFacts, damage_at, load_texts, map_file
 from readers.formats.page_cache import absent, drop, prefetch, resident
 from readers.formats.varying_size import RowSizes
 
+KERNEL = kernel("readers.formats.gather_kernel")
 SMALL = 16 << 10
 """Smaller rows are copied together where possible: the calls cost more than the copies."""
 
@@ -48,11 +50,15 @@ class Shard:
                 self._check_bounds(file, file.stat().st_size)
 
     def read(self, name: str, rows: Sequence[int], out: NDArray[Any], targets: Sequence[int]) -> None:
-        """Copy rows of a column that is not native into `out`: the n-th of `rows` into `out[targets[n]]`."""
+        """Copy rows of a column that is not native into `out`: the n-th of `rows` into `out[targets[n]]`. Targets ascend."""
         column = self._columns[name]
         data = self._map(column.path)
         size = column.row_bytes
         flat = out.reshape(len(out), -1).view(np.uint8)
+        if KERNEL is not None:
+            starts = column.offsets(np.asarray(rows, np.int64))
+            KERNEL.gather(data, starts, flat, np.asarray(targets, np.int64))
+            return
         begin, first = column.begin, targets[0]
         if size < SMALL and begin is not None and targets[-1] - first == len(targets) - 1:
             run = data[begin : begin + column.run_rows * size].reshape(column.run_rows, size)
