@@ -50,7 +50,7 @@ class Shard:
                 self._check_bounds(file, file.stat().st_size)
 
     def read(self, name: str, rows: Sequence[int], out: NDArray[Any], targets: Sequence[int]) -> None:
-        """Copy rows of a column that is not native into `out`: the n-th of `rows` into `out[targets[n]]`. Targets ascend."""
+        """Copy rows of a column that is not native: the n-th of `rows` into `out[targets[n]]`, where targets ascend."""
         column = self._columns[name]
         data = self._map(column.path)
         size = column.row_bytes
