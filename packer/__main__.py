@@ -6,7 +6,6 @@ import resource
 import signal
 import sys
 
-from packer.runtime import no_blas_threads
 from packer.signals import exit_at_once, handle_signals
 
 NO_MEMORY = ("failed to map segment", "annot allocate memory", "Unable to allocate")
@@ -24,16 +23,15 @@ def main() -> None:
 
 
 def _command() -> None:
-    """Import the commands here, to give advice instead of a traceback where a library cannot be loaded."""
+    """Run the commands, with advice instead of a traceback where a library cannot be loaded."""
     try:
-        with no_blas_threads():
-            from packer.cli import main as command
+        from packer.cli import main as command
+
+        command()
     except ImportError as error:
         if ".so" not in str(error):
             raise
         sys.exit(f"packer: {_why_not_loaded(str(error))}")
-    try:
-        command()
     except RuntimeError as error:
         if NO_THREAD not in str(error):
             raise

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from packer.config.config import Settings
 from packer.config.effective import effective, from_python
 from packer.config.last_build import keep_settings
-from packer.data_checks import NEAR_LEAKAGE, VOID_CLASS, ClassCounts, Findings, HashedImage, find_mistakes
+from packer.data_checks.find_mistakes import ClassCounts, HashedImage, find_mistakes
+from packer.data_checks.findings import NEAR_LEAKAGE, VOID_CLASS, Findings
 from packer.errors import PackError, RejectedError, TargetError, TooManyRejectsError
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
@@ -23,7 +24,8 @@ from packer.publish.lock import locked
 from packer.publish.pin import check_pin
 from packer.publish.target import check_target, is_ours, make_target, prepare_target, tidy
 from packer.runtime import Timer
-from packer.workers import Engine, build_shards, open_engine
+from packer.workers.engine import Engine
+from packer.workers.run import build_shards, open_engine
 from readers.contract.manifest import Manifest
 from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import Receipt

@@ -63,6 +63,13 @@ def ended_by_signals() -> Iterator[None]:
 
 
 @contextmanager
+def ending_at_once() -> Iterator[None]:
+    """End the process at once inside, when a signal arrives: an import that is interrupted leaves half a library."""
+    with _handled(exit_at_once):
+        yield
+
+
+@contextmanager
 def no_hurry() -> Iterator[None]:
     """Take more than LONGEST_END seconds to end inside, for another process that must end in order."""
     with _unhurried:

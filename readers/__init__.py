@@ -8,7 +8,7 @@ of any format as columns. `row_reader` copies rows into memory from `batch_memor
 them to the GPU. `slot_loader` is PyTorch's own DataLoader with batches in shared memory. `diagnosis` measures where the
 time of a training loop goes, and `report` draws charts.
 
-Everything here needs numpy only until a public name is used that needs PyTorch.
+Everything here needs numpy at most, until a public name is used that needs PyTorch.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from readers.contract import VERSION
 from readers.contract.errors import DamagedError, ManifestError, NoPackError, ReadError, RequestError
-from readers.contract.tiles import Tile, stitch
 
 if TYPE_CHECKING:
     from readers.collate import NativeSample, collate_lists
+    from readers.contract.tiles import Tile, stitch
     from readers.crop import CenterCrop, RandomCrop
     from readers.dataset import (
         ArrowSegDataset,
@@ -77,9 +77,11 @@ _MODULES = {
     "Order": "readers.order",
     "RandomCrop": "readers.crop",
     "SlotDataLoader": "readers.slot_loader",
+    "Tile": "readers.contract.tiles",
     "Watch": "readers.diagnosis.watch",
     "Window": "readers.epoch",
     "collate_lists": "readers.collate",
+    "stitch": "readers.contract.tiles",
     "to_device": "readers.device",
     "watch": "readers.diagnosis.watch",
 }

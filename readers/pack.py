@@ -14,7 +14,7 @@ from pathlib import Path
 from readers.checksums import check_files, read_receipt
 from readers.contract.errors import DamagedError, RequestError
 from readers.contract.files import plain_file, sha256
-from readers.contract.manifest import ALL, MANIFEST, SHARDS, Manifest, Split, generation_path
+from readers.contract.manifest import ALL, SHARDS, Manifest, Split, generation_path
 from readers.contract.receipt import shard_stem
 from readers.contract.shard_table import ShardTable, table_path
 from readers.formats import opener, shard_paths
@@ -112,11 +112,6 @@ class Pack:
             check_files(self.root, stem, read_receipt(self.root, stem, self.table.receipt(number)))
             self._checked.add(number)
         return opener(self.manifest.storage)(stem, facts)
-
-
-def is_pack(root: Path) -> bool:
-    """Return whether a packed data set was published here."""
-    return (root / MANIFEST).is_file()
 
 
 def _explained(root: Path, generation: int, missing: MissingError) -> DamagedError:

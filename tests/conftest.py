@@ -17,9 +17,9 @@ from click.testing import CliRunner, Result
 from hypothesis import settings
 from numpy.typing import NDArray
 
-import packer.workers
+import packer.workers.run
 from packer.cli import main
-from packer.workers import InProcess
+from packer.workers.in_process import InProcess
 from readers.contract.manifest import STORAGES
 
 SHORT_EXAMPLES, LONG_EXAMPLES = 40, 500
@@ -116,7 +116,7 @@ def end_workers(batches: Any) -> None:
 
 def pack(raw: Path, out: Path, *options: object) -> Path:
     """Pack without worker processes, which takes less time, and check that it succeeded."""
-    with mock.patch.object(packer.workers, "ENGINE", InProcess):
+    with mock.patch.object(packer.workers.run, "ENGINE", InProcess):
         result = run("build", "--quiet", *options, raw, out)
     assert result.exit_code == 0, result.stderr
     return out

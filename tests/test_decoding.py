@@ -22,7 +22,8 @@ from packer.decoding.file_types import read_header
 from packer.decoding.rules import ImageRules
 from packer.errors import BadPair
 from packer.pixels.class_lookup import IGNORE
-from packer.pixels.label_codec import LabelCodec, LabelRules
+from packer.pixels.label_codec import LabelCodec
+from packer.pixels.label_rules import LabelRules
 from readers.contract.classes import ClassTable, SegClass
 
 IMAGE, INDEX = scene(7, 33, 47)

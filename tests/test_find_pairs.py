@@ -16,7 +16,7 @@ from packer.pairs.find import PairingRules, find_pairs
 from packer.pairs.template import Template
 from packer.plan.sample import LabelSampler
 from packer.probe.survey import survey_pairs
-from packer.workers import InProcess
+from packer.workers.in_process import InProcess
 from readers.contract.manifest import MARK
 
 GRAY = np.zeros((2, 2), np.uint8)

@@ -13,7 +13,7 @@ from conftest import HANG, make_raw
 PACKER = """
 import multiprocessing
 from multiprocessing import forkserver
-from packer.workers import process
+from packer.workers import fork_server
 {change}
 from packer.__main__ import main
 main()
@@ -35,7 +35,7 @@ if "multiprocessing.forkserver" in sys.orig_argv[-1]:
 """A `sitecustomize` with which the server cannot import the module, but its children can."""
 CHANGES = {
     "none": ("", False),
-    "wrong name": ("process.PRELOAD = 'packer.engines.worker'", True),
+    "wrong name": ("fork_server.PRELOAD = 'packer.engines.worker'", True),
     "import error": ("", True),
     "another server": ("multiprocessing.set_forkserver_preload(['json']); forkserver.ensure_running()", False),
 }

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from packer.pixels.choices import FITS, INTERPOLATIONS
 from packer.pixels.class_lookup import IGNORE
-from packer.pixels.resize import FITS, INTERPOLATIONS, Geometry, nearest_source
+from packer.pixels.resize import Geometry, nearest_source
 
 SIDES = st.integers(1, 40)
 WHOLE = tuple(fit for fit in FITS if fit not in ("tile", "native"))

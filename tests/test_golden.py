@@ -11,7 +11,7 @@ from golden import GOLDEN, SPLITS, golden_image, golden_label, request
 
 from packer.build import build
 from packer.plan.make_plan import make_plan
-from packer.workers import open_engine
+from packer.workers.run import open_engine
 from readers import open_dataset
 from readers.contract.manifest import STORAGES, Manifest
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -23,6 +24,52 @@ def loaded_by(statement: str) -> set[str]:
     code = f"{statement}\nimport sys\nprint(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
+
+
+def loaded_by_packer(*arguments: str, **variables: str) -> set[str]:
+    """The modules that a command has imported at its end."""
+    code = "import sys; from packer.__main__ import main; sys.argv[0] = 'packer'\ntry: main()\nexcept SystemExit: pass"
+    report = "print(' '.join(sys.modules), file=sys.stderr)"
+    command = [sys.executable, "-c", f"{code}\n{report}", *arguments]
+    environment = {**os.environ, **variables}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout
+    return set(done.stderr.split())
+
+
+LIBRARIES = {"numpy", "cv2", "torch", "h5py", "pyarrow", "lmdb", "tqdm", "tomli_w", "multiprocessing"}
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], *([name, "--help"] for name in main.commands)])
+def test_help_and_version_import_no_library(arguments: list[str]) -> None:
+    loaded = loaded_by_packer(*arguments)
+    assert not LIBRARIES & loaded
+    if len(arguments) == 1:
+        assert len([name for name in loaded if name.startswith(("packer", "readers"))]) <= 16, loaded
+
+
+@pytest.mark.parametrize("words", ["packer b", "packer build --fo", "packer verify --"])
+def test_completion_imports_no_library(words: str) -> None:
+    *_, last = words.split()
+    variables = {"_PACKER_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    assert not LIBRARIES & loaded_by_packer(**variables), last
+
+
+def test_everything_that_a_command_imports_when_it_runs_is_imported_without_threads_and_tracebacks() -> None:
+    """`with loading()` decides that. An import anywhere else in a function of the command line would miss it."""
+    outside = []
+    for path in (REPO / "packer/cli").glob("*.py"):
+        tree = ast.parse(path.read_text())
+        inside = {
+            node
+            for block in ast.walk(tree)
+            if isinstance(block, ast.With) and "loading(" in ast.unparse(block.items[0].context_expr)
+            for node in ast.walk(block)
+        }
+        for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+            imports = [node for node in ast.walk(function) if isinstance(node, ast.Import | ast.ImportFrom)]
+            outside += [f"{path.name}: {ast.unparse(node)}" for node in imports if node not in inside]
+    assert outside == ["loading.py: from packer.workers.fork_server import start_fork_server"]
 
 
 @pytest.mark.parametrize("statement", ["import readers", "import readers.contract.manifest, readers.pack"])
@@ -121,7 +168,7 @@ def test_links_in_the_docs_have_a_target() -> None:
 def test_a_decoder_that_does_not_load_gives_advice(tmp_path: Path) -> None:
     (tmp_path / "cv2.py").write_text("raise ImportError('libGL.so.1: cannot open shared object file')")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    command = [sys.executable, "-m", "packer", "--help"]
+    command = [sys.executable, "-m", "packer", "probe", str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "pip install opencv-python-headless" in done.stderr

@@ -13,8 +13,10 @@ from packer.decoding.decode import decode_image
 from packer.decoding.rules import ImageRules
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
-from packer.workers import InProcess, Supervisor, build_shards, inspect_pairs, open_engine
+from packer.workers.in_process import InProcess
 from packer.workers.inspect import InspectRequest
+from packer.workers.run import build_shards, inspect_pairs, open_engine
+from packer.workers.supervisor import Supervisor
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(*arguments: object) -> None:
         raise AssertionError("a worker process is started")
 
-    monkeypatch.setattr("packer.workers.ENGINE", InProcess)
+    monkeypatch.setattr("packer.workers.run.ENGINE", InProcess)
     monkeypatch.setattr("packer.workers.process.start_fork_server", forbidden)
     monkeypatch.setattr("packer.workers.supervisor.start_fork_server", forbidden)
 

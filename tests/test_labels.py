@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from packer.errors import BadPair, UsageError
 from packer.pixels.class_lookup import IGNORE
-from packer.pixels.label_codec import BINARY_CLASSES, LabelCodec, LabelRules
+from packer.pixels.label_codec import LabelCodec
+from packer.pixels.label_rules import BINARY_CLASSES, LabelRules
 from readers import open_dataset
 from readers.contract.classes import ClassTable, SegClass
 

@@ -17,7 +17,7 @@ from conftest import HANG, SMALL_SHARDS, RawFolder, make_raw, pack, run, write_p
 from torch.utils.data import DataLoader
 
 import readers
-from packer.workers.process import start_fork_server
+from packer.workers.fork_server import start_fork_server
 from readers import RequestError, SegDataset, open_dataset
 from readers.dataset import DATASETS
 

@@ -16,7 +16,7 @@ from conftest import HANG, make_raw
 import packer.__main__
 import packer.cli
 from packer.errors import EngineError
-from packer.workers import process
+from packer.workers import fork_server
 
 NOT_MAPPED = "libopenblas.so: failed to map segment from shared object"
 
@@ -40,11 +40,11 @@ def test_without_any_short_folder_the_advice_is_to_set_tmpdir(tmp_path: Path) ->
     long = str(tmp_path / ("x" * 120))
     with (
         mock.patch.object(tempfile, "tempdir", long),
-        mock.patch.object(process, "SHORT_FOLDERS", ()),
-        mock.patch.object(process, "get_temp_dir", return_value=f"{long}/pymp-12345678"),
+        mock.patch.object(fork_server, "SHORT_FOLDERS", ()),
+        mock.patch.object(fork_server, "get_temp_dir", return_value=f"{long}/pymp-12345678"),
         pytest.raises(EngineError, match="is too long for the socket of the workers; set it to a shorter folder"),
     ):
-        process._choose_short_folder()
+        fork_server._choose_short_folder()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packer.decoding.rules import ImageRules
-from packer.pixels.label_codec import LabelRules
+from packer.pixels.label_rules import LabelRules
 from packer.pixels.resize import Geometry
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
@@ -142,7 +142,7 @@ try:
 except SystemExit:
     pass
 print("threads", len(os.listdir("/proc/self/task")))
-from packer.workers.process import start_fork_server
+from packer.workers.fork_server import start_fork_server
 start_fork_server()
 environment = Path(f"/proc/{forkserver._forkserver._forkserver_pid}/environ")
 while not environment.read_text():  # empty while the new process starts

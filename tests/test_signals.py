@@ -96,7 +96,7 @@ def test_a_rollback_stopped_as_it_publishes_says_that_it_published(tmp_path: Pat
     raw, out = make_raw(tmp_path / "raw", {"train": 3}), tmp_path / "out"
     for labels in ("index", "onehot"):
         assert run("build", "--quiet", "--labels", labels, raw.path, out).exit_code == 0
-    stopping = ("-c", STOP_AFTER_PUBLISHING.format(module="cli.generations", name="rollback_pack"))
+    stopping = ("-c", STOP_AFTER_PUBLISHING.format(module="packs.generations", name="rollback_pack"))
     for word in ("everything was published before", "nothing was published"):
         assert start(("rollback", out, 1), stopping).communicate(timeout=HANG)[1] == f"packer: terminated; {word}\n"
     assert Manifest.load(out).generation == 1
@@ -140,7 +140,7 @@ def test_the_server_that_workers_are_forked_from_hears_no_signal() -> None:
     code = """
 from multiprocessing import forkserver
 from pathlib import Path
-from packer.workers.process import start_fork_server
+from packer.workers.fork_server import start_fork_server
 start_fork_server()
 status = Path(f"/proc/{forkserver._forkserver._forkserver_pid}/status").read_text()
 print(next(line for line in status.splitlines() if line.startswith("SigBlk:")).split()[1])

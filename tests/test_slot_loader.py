@@ -14,7 +14,7 @@ import torch
 from conftest import SMALL_SHARDS, RawFolder, end_workers, pack
 from torch.utils.data import BatchSampler, SequentialSampler
 
-from packer.workers.process import start_fork_server
+from packer.workers.fork_server import start_fork_server
 from readers import DamagedError, Order, RandomCrop, RequestError, SegDataset, SlotDataLoader, open_dataset
 from readers.slot_loader import HELD, SharedSlots
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from packer.decoding.rules import ImageRules
 from packer.errors import EngineError
-from packer.pixels.label_codec import LabelRules
+from packer.pixels.label_rules import LabelRules
 from packer.pixels.resize import Geometry
 from packer.recipe.cut import cut
 from packer.recipe.piece import Piece

@@ -12,7 +12,7 @@ from conftest import make_raw, pack, run
 
 import packer.packs.stage
 import packer.packs.verify
-from packer.workers import InProcess
+from packer.workers.in_process import InProcess
 from readers.batches import ReadAhead
 from readers.machine import usable_cores
 
@@ -65,7 +65,7 @@ def test_commands_start_as_many_workers_as_the_quota_grants(
 
     raw = make_raw(tmp_path / "raw", {"train": 3})
     out = pack(raw.path, tmp_path / "out", "--workers", 1)
-    monkeypatch.setattr("packer.workers.ENGINE", engine)
+    monkeypatch.setattr("packer.workers.run.ENGINE", engine)
     for module in (packer.packs.stage, packer.packs.verify):
         monkeypatch.setattr(module, "ThreadPoolExecutor", pool(module))
     (tmp_path / "new").mkdir()

@@ -23,11 +23,13 @@ from drills.worker_crashes import drill
 from packer.errors import EngineError
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
-from packer.workers import build_shards, inspect_pairs, open_engine, process
+from packer.workers import process
+from packer.workers.fork_server import start_fork_server
 from packer.workers.heartbeat import Heartbeat, HeartbeatMonitor
 from packer.workers.inspect import InspectRequest
 from packer.workers.jobs import MOST_FAILURES, InspectJob, ShardJob
-from packer.workers.process import Worker, start_fork_server
+from packer.workers.process import Worker
+from packer.workers.run import build_shards, inspect_pairs, open_engine
 from packer.workers.supervisor import Supervisor
 from readers import open_dataset
 from readers.contract.manifest import SHARDS

@@ -19,7 +19,7 @@ from scenes.pictures import CLASS_TABLE, write_class_table
 from packer.build import build
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
-from packer.workers import open_engine
+from packer.workers.run import open_engine
 from readers.contract.manifest import STORAGES
 
 GOLDEN = REPO / "data_samples" / "golden"

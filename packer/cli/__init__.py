@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from packer.cli.bench import bench_command
-from packer.cli.build import build_command
-from packer.cli.completion import completion_command
-from packer.cli.diagnose import diagnose_command
-from packer.cli.diff import diff_command
 from packer.cli.exit_code import exit_code
-from packer.cli.generations import gc_command, log_command, rollback_command, unpin_command
-from packer.cli.help import help_command
-from packer.cli.info import info_command
 from packer.cli.log import LOG, TEXT
 from packer.cli.output import show
-from packer.cli.presets import presets_command
-from packer.cli.probe import probe_command
-from packer.cli.repair import repair_command
-from packer.cli.stage import stage_command
-from packer.cli.stats import stats_command
-from packer.cli.verify import verify_command
 from packer.cli.version import version_option
 from packer.errors import PackError
 from packer.signals import StoppedError, ended_by_signals
@@ -35,8 +24,59 @@ MOST_LINES = 20
 """A longer error repeats its first line at the end, because the top has scrolled away."""
 
 
+COMMANDS = {
+    "bench": ("bench", "Measure how fast a pack reads here, and recommend a loader."),
+    "build": ("build", "Pack a raw folder."),
+    "completion": ("completion", "Print a script that completes commands in a shell."),
+    "diagnose": ("diagnose", "Run a training script, and report what it waits for."),
+    "diff": ("diff", "Show what a build would change."),
+    "gc": ("generations", "Delete shards that only old generations use."),
+    "help": ("help", "Show the help of a command."),
+    "info": ("info", "Show the contents of a pack."),
+    "log": ("generations", "List the generations."),
+    "presets": ("presets", "List the presets."),
+    "probe": ("probe", "Inspect a raw folder and propose a configuration."),
+    "repair": ("repair", "Build damaged shards again."),
+    "rollback": ("generations", "Make an older generation current."),
+    "stage": ("stage", "Copy a pack to a local disk or into memory."),
+    "stats": ("stats", "Show mean, deviation, classes and their weights."),
+    "unpin": ("generations", "Let builds publish again after rollback --pin."),
+    "verify": ("verify", "Check every byte of a packed data set."),
+}
+"""The module and the short help of each command. `packer --help` and completion need no more."""
+
+
+class LazyCommands(Mapping[str, click.Command]):
+    """The commands by name. A command is imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        module, short_help = COMMANDS[name]
+        command: click.Command = getattr(import_module(f"packer.cli.{module}"), f"{name}_command")
+        command.short_help = short_help
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
 class Commands(click.Group):
-    """Turn errors into a message and an exit code."""
+    """Import a command when it is used. Turn errors into a message and an exit code."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.commands = LazyCommands()  # type: ignore[assignment]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, short_help) for name, (_, short_help) in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = [(name, short_help) for name, (_, short_help) in COMMANDS.items() if name.startswith(incomplete)]
+        commands = [CompletionItem(name, help=short_help) for name, short_help in found]
+        return commands + click.Command.shell_complete(self, ctx, incomplete)
 
     def invoke(self, ctx: click.Context) -> Any:
         LOG.published = False
@@ -104,25 +144,3 @@ def main() -> None:
       75 another process is changing OUT
       130 interrupted   143 terminated   129 hung up
     """
-
-
-for command in (
-    bench_command,
-    build_command,
-    completion_command,
-    diagnose_command,
-    diff_command,
-    gc_command,
-    help_command,
-    info_command,
-    log_command,
-    presets_command,
-    probe_command,
-    repair_command,
-    rollback_command,
-    stage_command,
-    stats_command,
-    unpin_command,
-    verify_command,
-):
-    main.add_command(command)

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from packer.bench.recommend import cheapest
-from packer.bench.request import BenchRequest
-from packer.bench.trial_plan import TrialPlan
+from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import show
 from packer.cli.progress import shown
@@ -20,15 +18,15 @@ from packer.config.options import LABEL_FORMS
 from packer.errors import InputError, TargetError, UsageError
 from packer.publish.atomic import write_atomic
 from readers.contract.manifest import Manifest
-from readers.machine import Machine
 
 if TYPE_CHECKING:
     from packer.bench.run import FirstPass
+    from packer.bench.trial_plan import TrialPlan
 
 REPORTS = (".html", ".svg")
 
 
-@click.command("bench", short_help="Measure how fast a pack reads here, and recommend a loader.")
+@click.command("bench")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--split", help="The split to read, or all. Default: train, or the first.")
 @click.option(
@@ -64,15 +62,18 @@ def bench_command(
       packer bench --batch 16 --seconds 60 --report bench.html out/
       packer bench --json out/ | jq .recommended
     """
-    request = BenchRequest(out, **options | {name: _flat(options[name]) for name in ("batches", "threads", "workers")})
     Manifest.load(out)
     if report is not None:
         _check_report(report)
-    # PyTorch takes a second to import; no other command needs it.
-    from packer.bench.run import run_bench
-    from packer.cli.bench_json import facts
-    from packer.cli.bench_page import html, svg
-    from packer.cli.bench_text import skipped_lines, text
+    with loading():
+        from packer.bench.recommend import cheapest
+        from packer.bench.request import BenchRequest
+        from packer.bench.run import run_bench
+        from packer.cli.bench_json import facts
+        from packer.cli.bench_page import html, svg
+        from packer.cli.bench_text import skipped_lines, text
+        from readers.machine import Machine
+    request = BenchRequest(out, **options | {name: _flat(options[name]) for name in ("batches", "threads", "workers")})
 
     def log_plan(first_pass: FirstPass, plan: TrialPlan) -> None:
         if not quiet:

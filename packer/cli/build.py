@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from packer.build import Summary, build_from
-from packer.cli.build_text import plan_json, plan_notes, plan_text, size_notes, summary_json, summary_text
 from packer.cli.configured import SETTINGS, ConfiguredCommand
+from packer.cli.loading import loading
 from packer.cli.log import LOG, publishing
-from packer.cli.metrics import measured
 from packer.cli.output import show
 from packer.cli.progress import shown
-from packer.config.config import Settings
-from packer.plan.make_plan import make_plan
-from packer.plan.plan import Plan
-from packer.plan.request import Request
-from packer.publish.target import check_target
+
+if TYPE_CHECKING:
+    from packer.build import Summary
+    from packer.config.config import Settings
+    from packer.plan.plan import Plan
 
 
-@click.command("build", cls=ConfiguredCommand, short_help="Pack a raw folder.")
+@click.command("build", cls=ConfiguredCommand)
 @click.pass_context
 def build_command(ctx: click.Context, /, **options: Any) -> None:
     """Decode, resize and encode the pairs of RAW once, and pack them into OUT.
@@ -46,6 +44,13 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
 
     Options can also be set as environment variables: PACKER_WORKERS=8 is --workers 8.
     """
+    with loading(workers=True):
+        from packer.build import build_from
+        from packer.cli.build_text import plan_json, plan_notes, plan_text, size_notes, summary_json, summary_text
+        from packer.cli.metrics import measured
+        from packer.plan.make_plan import make_plan
+        from packer.plan.request import Request
+        from packer.publish.target import check_target
     settings: Settings = ctx.meta[SETTINGS]
     LOG.form, metrics_file = str(settings["log-format"]), settings.get("metrics-file")
     out = Path(str(settings["out"]))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from packer.build import Summary
 from packer.cli.log import LOG
 from packer.cli.output import join_lines
 from packer.cli.values import bytes_text, shape_text
 from packer.errors import first_of
-from packer.plan.plan import Plan
 from packer.publish.pin import is_pinned
+
+if TYPE_CHECKING:
+    from packer.build import Summary
+    from packer.plan.plan import Plan
 
 MOST_NAMED = 20
 

@@ -11,7 +11,7 @@ NAMES = ("packer", "segpack")
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command("completion", short_help="Print a script that completes commands in a shell.")
+@click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion_command(ctx: click.Context, shell: str) -> None:

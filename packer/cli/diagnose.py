@@ -6,22 +6,22 @@ import json
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 
+from packer.cli.loading import loading
 from packer.cli.output import show
-from packer.diagnose import Watched
 from packer.errors import UsageError
 from packer.signals import no_hurry
 from readers.contract.errors import RequestError
-from readers.diagnosis.record import Record
-from readers.diagnosis.report import check_report, to_json, write_report
-from readers.diagnosis.verdict import verdict
+
+if TYPE_CHECKING:
+    from readers.diagnosis.record import Record
 
 
 @click.command(
     "diagnose",
-    short_help="Run a training script, and report what it waits for.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -47,6 +47,9 @@ def diagnose_command(
       packer diagnose --report waits.html -- python train.py
       packer diagnose --seconds 120 -- torchrun --nproc-per-node 4 train.py --epochs 100
     """
+    with loading():
+        from packer.diagnose import Watched
+        from readers.diagnosis.report import check_report
     if report is not None:
         try:
             check_report(report)
@@ -66,6 +69,9 @@ def diagnose_command(
 
 
 def _report(records: list[Record], report: Path | None, as_json: bool) -> None:
+    with loading():
+        from readers.diagnosis.report import to_json, write_report
+        from readers.diagnosis.verdict import verdict
     if as_json:
         show(json.dumps(to_json(records), indent=1))
     if not records:

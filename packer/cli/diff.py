@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from packer.cli.loading import loading
 from packer.cli.output import join_lines, show
 from packer.errors import first_of
-from packer.packs.diff import Difference, diff_pack
 from packer.publish.target import raw_and_out
+
+if TYPE_CHECKING:
+    from packer.packs.diff import Difference
 
 DIFFERENT = 1
 MOST_NAMED = 20
 
 
-@click.command("diff", short_help="Show what a build would change.")
+@click.command("diff")
 @click.argument("raw", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--config", type=click.Path(path_type=Path), help="Options of the build. Default: those of the last one.")
@@ -32,6 +36,8 @@ def diff_command(ctx: click.Context, raw: Path, out: Path, config: Path | None, 
     Example:
       packer diff raw/ out/ || packer build raw/ out/
     """
+    with loading(workers=True):
+        from packer.packs.diff import diff_pack
     raw, out = raw_and_out(raw, out)
     found = diff_pack(out, raw, config=config)
     show(json.dumps(found.to_json(), indent=1, ensure_ascii=False) if as_json else join_lines(_text(found)))

@@ -5,27 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from packer.cli.loading import loading
 from packer.cli.log import publishing
 from packer.cli.output import join_lines, show
 from packer.cli.values import TimeType, bytes_text
-from packer.packs.generations import (
-    DEFAULT_KEEP,
-    Generation,
-    delete_garbage,
-    list_generations,
-    rollback_pack,
-    unpin_pack,
-)
-from packer.publish.generation import current_manifest
+from packer.publish.history import DEFAULT_KEEP
 from packer.publish.pin import is_pinned
 from readers.contract.manifest import Manifest
 
+if TYPE_CHECKING:
+    from packer.packs.generations import Generation
 
-@click.command("log", short_help="List the generations.")
+
+@click.command("log")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def log_command(out: Path, as_json: bool) -> None:
@@ -37,6 +33,8 @@ def log_command(out: Path, as_json: bool) -> None:
     Example:
       packer log out/
     """
+    with loading():
+        from packer.packs.generations import list_generations
     generations, pinned = list_generations(out), is_pinned(out)
     if as_json:
         facts = [_facts(generation, pinned) for generation in generations]
@@ -47,7 +45,7 @@ def log_command(out: Path, as_json: bool) -> None:
     Manifest.load(out)  # if it is damaged: exit 4, after the list of what it can be replaced with
 
 
-@click.command("rollback", short_help="Make an older generation current.")
+@click.command("rollback")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.argument("number", type=click.IntRange(1))
 @click.option("--pin", is_flag=True, help="Keep NUMBER current: builds exit 5 until packer unpin.")
@@ -62,6 +60,9 @@ def rollback_command(out: Path, number: int, pin: bool) -> None:
       packer rollback out/ 41
       packer rollback --pin out/ 41
     """
+    with loading():
+        from packer.packs.generations import rollback_pack
+        from packer.publish.generation import current_manifest
     before = current_manifest(out)
     with publishing(out):
         manifest = rollback_pack(out, number, pinned=pin)
@@ -70,7 +71,7 @@ def rollback_command(out: Path, number: int, pin: bool) -> None:
     show(f"{out}: generation {number} ({manifest.rows} rows) is current; {was}{pinned}")
 
 
-@click.command("unpin", short_help="Let builds publish again after rollback --pin.")
+@click.command("unpin")
 @click.argument("out", type=click.Path(path_type=Path))
 def unpin_command(out: Path) -> None:
     """Remove the pin of packer rollback --pin from OUT, so that the next build publishes a generation again.
@@ -79,10 +80,12 @@ def unpin_command(out: Path) -> None:
     Example:
       packer unpin out/
     """
+    with loading():
+        from packer.packs.generations import unpin_pack
     show(f"{out}: the pin is removed" if unpin_pack(out) else f"{out}: is not pinned; nothing to do")
 
 
-@click.command("gc", short_help="Delete shards that only old generations use.")
+@click.command("gc")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option(
     "--keep", type=click.IntRange(1), default=DEFAULT_KEEP, show_default=True, help="Number of generations to keep."
@@ -107,6 +110,8 @@ def gc_command(out: Path, keep: int, grace: float, dry_run: bool, as_json: bool)
       packer gc --keep 7 --dry-run out/
       packer gc --keep 7 out/
     """
+    with loading():
+        from packer.packs.generations import delete_garbage
     garbage = delete_garbage(out, keep, grace, dry_run=dry_run)
     facts: dict[str, Any] = {
         "kept": list(garbage.kept),

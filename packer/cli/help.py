@@ -15,7 +15,7 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-@click.command("help", short_help="Show the help of a command.")
+@click.command("help")
 @click.argument("command", nargs=-1, shell_complete=_names)
 @click.pass_context
 def help_command(ctx: click.Context, command: tuple[str, ...]) -> None:

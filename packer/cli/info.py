@@ -12,7 +12,7 @@ from packer.cli.values import bytes_text, shape_text
 from readers.contract.manifest import Manifest
 
 
-@click.command("info", short_help="Show the contents of a pack.")
+@click.command("info")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
 def info_command(out: Path, as_json: bool) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
+from packer.cli.loading import loading
 from packer.cli.output import show
-from packer.publish.generation import current_manifest
 
 TEXT, JSON = "text", "json"
 
@@ -46,6 +46,8 @@ def publishing(out: Path) -> Iterator[None]:
     It is True after a normal end. If an error or a signal ends the body, the current manifest decides: the signal may
     come between the rename and the next line.
     """
+    with loading():
+        from packer.publish.generation import current_manifest
     before = current_manifest(out)
     try:
         yield

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from packer.build import Summary
 from packer.cli.exit_code import exit_code
 from packer.cli.log import LOG
 from packer.errors import RejectedError, TargetError, TooManyRejectsError
 from packer.publish.atomic import target_errors, write_atomic
 from readers.contract.atomic import partial
+
+if TYPE_CHECKING:
+    from packer.build import Summary
 
 LAST_SUCCESS = "packer_last_success_timestamp_seconds"
 HELP = {

@@ -14,7 +14,7 @@ def preset_names(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     return [CompletionItem(each.name, help=each.about) for each in presets() if each.name.startswith(incomplete)]
 
 
-@click.group("presets", invoke_without_command=True, short_help="List the presets.")
+@click.group("presets", invoke_without_command=True)
 @click.pass_context
 def presets_command(ctx: click.Context) -> None:
     """List the presets: name, number of classes, data set.

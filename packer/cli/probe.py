@@ -9,15 +9,14 @@ from typing import Any
 import click
 
 from packer.cli.configured import build_option
+from packer.cli.loading import loading
 from packer.cli.output import join_lines, show
-from packer.cli.probe_text import probe_json, probe_text, probe_toml
 from packer.cli.values import CountType
 from packer.errors import InputError
-from packer.probe.probe import probe_folder
 from packer.publish.atomic import write_atomic
 
 
-@click.command("probe", short_help="Inspect a raw folder and propose a configuration.")
+@click.command("probe")
 @click.argument("raw", type=click.Path(path_type=Path))
 @build_option("image")
 @build_option("label")
@@ -48,6 +47,9 @@ def probe_command(raw: Path, as_json: bool, write: Path | None, **options: Any) 
     """
     if write is not None and write.exists():
         raise InputError(f"{write}: exists already; name another file, or remove it")
+    with loading(workers=True):
+        from packer.cli.probe_text import probe_json, probe_text, probe_toml
+        from packer.probe.probe import probe_folder
     found = probe_folder(raw, **options)
     text = (
         json.dumps(probe_json(found), indent=1, ensure_ascii=False) if as_json else join_lines(probe_text(raw, found))

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from packer.cli.build import log_summary
-from packer.cli.build_text import summary_text
+from packer.cli.loading import loading
 from packer.cli.log import publishing
 from packer.cli.output import show
 from packer.cli.progress import shown
-from packer.packs.repair import repair_pack
-from packer.packs.verify import Damage
 from packer.publish.target import raw_and_out
 from readers.contract.manifest import MANIFEST
 
+if TYPE_CHECKING:
+    from packer.packs.verify import Damage
 
-@click.command("repair", short_help="Build damaged shards again.")
+
+@click.command("repair")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.argument("raw", type=click.Path(path_type=Path), required=False)
 @click.option("--config", type=click.Path(path_type=Path), help="Options of the build. Default: those of the last one.")
@@ -39,6 +41,9 @@ def repair_command(out: Path, raw: Path | None, config: Path | None, workers: in
       packer repair out/
       packer repair out/ raw/
     """
+    with loading(workers=True):
+        from packer.cli.build_text import summary_text
+        from packer.packs.repair import repair_pack
     if raw is not None:
         raw, out = raw_and_out(raw, out)
     with publishing(out):

@@ -5,24 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from packer.cli.loading import loading
 from packer.cli.log import LOG, publishing
 from packer.cli.output import show
 from packer.cli.progress import shown
 from packer.cli.values import bytes_text
 from packer.errors import UsageError
-from packer.packs.stage import Staged, stage_pack, target_folder
-from packer.packs.staged_copies import StagedCopy, copy_folder, drop_copies, list_copies
-from readers.staged_copies import FOLDERS_VARIABLE, MEMORY
+
+if TYPE_CHECKING:
+    from packer.packs.stage import Staged
+    from packer.packs.staged_copies import StagedCopy
 
 
-@click.command("stage", short_help="Copy a pack to a local disk or into memory.")
+@click.command("stage")
 @click.argument("out", type=click.Path(path_type=Path), required=False)
 @click.argument("target", type=click.Path(path_type=Path), required=False)
-@click.option("--ram", is_flag=True, help=f"Copy into memory, {MEMORY}, instead of a folder TARGET.")
+@click.option("--ram", is_flag=True, help="Copy into memory, /dev/shm, instead of a folder TARGET.")
 @click.option("--list", "listing", is_flag=True, help="List the copies on this machine.")
 @click.option("--drop", "dropping", is_flag=True, help="Remove the copies of OUT, or the copy OUT, from this machine.")
 @click.option("--workers", type=click.IntRange(1), help="Shards to copy at the same time. Default: number of cores.")
@@ -50,6 +52,8 @@ def stage_command(
       packer stage --list
       packer stage --drop out/
     """
+    with loading():
+        from packer.packs.staged_copies import drop_copies, list_copies
     if listing and dropping:
         raise UsageError("--list and --drop cannot be combined")
     if listing:
@@ -70,6 +74,10 @@ def _allow(fits: bool, message: str) -> None:
 
 
 def _stage(out: Path, target: Path | None, ram: bool, workers: int | None, as_json: bool, quiet: bool) -> None:
+    with loading():
+        from packer.packs.stage import stage_pack, target_folder
+        from packer.packs.staged_copies import copy_folder
+        from readers.staged_copies import FOLDERS_VARIABLE
     folder = target_folder(target, ram)
     with publishing(copy_folder(out, folder)):
         staged = stage_pack(out, target, ram=ram, workers=workers, progress=shown(quiet))

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from packer.cli.loading import loading
 from packer.cli.output import join_lines, show
 from packer.cli.text_table import text_table
 from packer.errors import first_of
-from packer.packs.stats import SplitStats, pack_stats
 from readers.statistics import WEIGHTINGS
+
+if TYPE_CHECKING:
+    from packer.packs.stats import SplitStats
 
 MOST_SIZES = 5
 
 
-@click.command("stats", short_help="Show mean, deviation, classes and their weights.")
+@click.command("stats")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def stats_command(out: Path, as_json: bool) -> None:
@@ -32,6 +35,8 @@ def stats_command(out: Path, as_json: bool) -> None:
       packer stats out/
       packer stats --json out/ | jq '.[0].mean'
     """
+    with loading():
+        from packer.packs.stats import pack_stats
     stats = pack_stats(out)
     if as_json:
         show(json.dumps(list(map(_json, stats)), indent=1, ensure_ascii=False))

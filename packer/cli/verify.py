@@ -7,15 +7,14 @@ from pathlib import Path
 
 import click
 
+from packer.cli.loading import loading
 from packer.cli.output import join_lines, show
 from packer.cli.progress import shown
 from packer.cli.values import bytes_text
-from packer.packs.verify import verify_pack
 from readers.contract.errors import DamagedError
-from readers.contract.manifest import Manifest
 
 
-@click.command("verify", short_help="Check every byte of a packed data set.")
+@click.command("verify")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--deep", is_flag=True, help="Also read every row: its checksum, key and label values.")
 @click.option("--workers", type=click.IntRange(1), help="Number of cores to use. Default: all.")
@@ -31,6 +30,9 @@ def verify_command(out: Path, deep: bool, workers: int | None, as_json: bool, qu
     Example:
       packer verify out/
     """
+    with loading():
+        from packer.packs.verify import verify_pack
+        from readers.contract.manifest import Manifest
     manifest = Manifest.load(out)
     damage = verify_pack(out, deep=deep, workers=workers, progress=shown(quiet))
     messages = list(map(str, damage))

@@ -9,8 +9,7 @@ from packer.config.effective import effective, portable
 from packer.config.options import CONFIGURATION
 from packer.errors import InputError
 from packer.publish.atomic import write_atomic
-from readers.contract.manifest import Manifest
-from readers.pack import is_pack
+from readers.contract.manifest import Manifest, is_pack
 
 NAME = "packer.toml"
 HEAD = "# The settings of the last build, for packer diff and packer repair. They are not part of the pack.\n"

@@ -24,12 +24,11 @@ from packer.config.values import (
     text,
     whole,
 )
-from packer.data_checks import KINDS
+from packer.data_checks.findings import KINDS
 from packer.decoding.rules import ALPHAS, MOST_PIXELS
-from packer.pixels.label_codec import AUTO, CODECS, DIVISORS, UNKNOWNS
-from packer.pixels.resize import EDGES, FITS, INTERPOLATIONS
-from packer.recipe.recipe import IMAGE_DTYPES
-from packer.recipe.recipe import LABEL_FORMS as LABEL_FORMS
+from packer.pixels.choices import EDGES, FITS, IMAGE_DTYPES, INTERPOLATIONS
+from packer.pixels.choices import LABEL_FORMS as LABEL_FORMS
+from packer.pixels.label_rules import AUTO, CODECS, DIVISORS, UNKNOWNS
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import STORAGES
 

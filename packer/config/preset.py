@@ -9,7 +9,7 @@ from pathlib import Path
 from packer.classes.load import load_class_table
 from packer.config.config import Settings, read_config
 from packer.errors import UsageError
-from packer.pixels.label_codec import BINARY, BINARY_CLASSES
+from packer.pixels.label_rules import BINARY, BINARY_CLASSES
 from readers.contract.classes import ClassTable
 
 FOLDER = Path(__file__).parent / "presets"

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from packer.data_checks import KINDS
+from packer.data_checks.findings import KINDS
 from packer.errors import UsageError
 from packer.pairs.split_by_hash import Shares
-from packer.pixels.resize import NATIVE
+from packer.pixels.choices import NATIVE
 from readers.contract.classes import ClassTable
 
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}

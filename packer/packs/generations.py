@@ -13,7 +13,7 @@ from pathlib import Path
 
 from packer.errors import InputError
 from packer.publish.generation import current_manifest, make_current
-from packer.publish.history import kept_numbers, read_history
+from packer.publish.history import DEFAULT_KEEP, kept_numbers, read_history
 from packer.publish.lock import locked
 from packer.publish.pin import pin, unpin
 from packer.publish.target import STAMPS, is_ours, tidy
@@ -26,7 +26,6 @@ from readers.contract.manifest import GENERATIONS, SHARDS, Manifest, generation_
 from readers.contract.receipt import SUFFIX, shard_stem
 from readers.contract.shard_table import ShardTable, table_path
 
-DEFAULT_KEEP = 7
 DEFAULT_GRACE = 24 * 3600.0
 """Seconds."""
 

@@ -15,7 +15,7 @@ from packer.plan.request import Request
 from packer.progress import Progress, no_progress
 from packer.publish.generation import restore_manifest
 from packer.publish.target import is_ours, tidy
-from packer.workers import open_engine
+from packer.workers.run import open_engine
 from readers.contract.atomic import sync_folder
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.manifest import MANIFEST, SHARDS, Manifest

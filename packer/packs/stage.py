@@ -29,12 +29,12 @@ from readers.checksums import read_receipt
 from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.files import plain_file, sha256
-from readers.contract.manifest import Manifest, generation_path
+from readers.contract.manifest import Manifest, generation_path, is_pack
 from readers.contract.receipt import SUFFIX
 from readers.contract.shard_table import table_path
 from readers.formats.column import damage_at
 from readers.machine import usable_cores
-from readers.pack import Pack, is_pack
+from readers.pack import Pack
 from readers.staged_copies import MEMORY, find
 
 

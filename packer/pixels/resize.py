@@ -10,15 +10,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.pixels.choices import NATIVE, TILE
 from packer.pixels.class_lookup import IGNORE
 from readers.contract.tiles import Origin, Size, tile_starts
 
 Array = TypeVar("Array", bound=NDArray[Any])
 
-NATIVE, TILE = "native", "tile"
-FITS = ("stretch", "letterbox", "crop-or-pad", "shorter-side", TILE, NATIVE)
-EDGES = ("pad", "shift")
-INTERPOLATIONS = ("area", "linear", "cubic", "nearest")
 _GROW = {"area": cv2.INTER_LINEAR, "linear": cv2.INTER_LINEAR, "cubic": cv2.INTER_CUBIC}
 
 

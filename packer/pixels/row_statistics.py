@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.contract.pixel_sums import Pixels
-
-FLAT = "flat"
-"""Replaces the difference hash of an image of one colour: these have all the same."""
+from readers.contract.receipt import FLAT
 
 SAMPLED = 128
 """The hash is made of about this many rows and columns. Every pixel would take a tenth of a build."""

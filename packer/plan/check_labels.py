@@ -10,7 +10,7 @@ import numpy as np
 from packer.classes.load import TABLE_NAMES
 from packer.errors import InputError, first_of
 from packer.pairs.pair import Pair
-from packer.pixels.label_codec import BINARY, INDEX, LabelRules
+from packer.pixels.label_rules import BINARY, INDEX, LabelRules
 from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler
 from packer.workers.inspect import LabelCounts, colour_parts

@@ -16,8 +16,9 @@ from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair, InputError, UsageError, first_of
 from packer.pairs.find import Pairing, find_pairs
 from packer.pairs.pair import Pair
-from packer.pixels.label_codec import BINARY, BINARY_CLASSES, INSTANCE, LabelRules, resolve
-from packer.pixels.resize import NATIVE, TILE, Geometry
+from packer.pixels.choices import NATIVE, TILE
+from packer.pixels.label_rules import BINARY, BINARY_CLASSES, INSTANCE, LabelRules, resolve
+from packer.pixels.resize import Geometry
 from packer.plan.check_labels import check_labels, no_classes
 from packer.plan.plan import Plan
 from packer.plan.request import Request
@@ -34,7 +35,8 @@ from packer.runtime import Timer, no_collecting
 from packer.shards.build_shard import judged_by
 from packer.shards.formats import writer
 from packer.shards.stamps import load_stamps
-from packer.workers import Engine, open_engine
+from packer.workers.engine import Engine
+from packer.workers.run import open_engine
 from readers.contract.classes import ClassTable
 from readers.contract.tiles import Size
 

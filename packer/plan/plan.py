@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from packer.errors import TargetError
 from packer.pairs.find import Pairing
-from packer.pixels.resize import NATIVE
+from packer.pixels.choices import NATIVE
 from packer.plan.request import Request
 from packer.recipe.recipe import Recipe, recipe_changes
 from packer.recipe.shard_spec import ShardSpec

@@ -10,7 +10,7 @@ from packer.config.options import BUILD, MTIME, TASK_TIMEOUT, value_of
 from packer.decoding.rules import MOST_PIXELS
 from packer.errors import UsageError
 from packer.pairs.find import PairingRules
-from packer.pixels.label_codec import AUTO
+from packer.pixels.label_rules import AUTO
 from readers.contract.classes import ClassTable
 from readers.contract.tiles import Size
 from readers.machine import usable_cores

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.pairs.pair import Pair
-from packer.pixels.label_codec import AS_THE_TABLE_SAYS, LabelRules
-from packer.workers import Engine, inspect_pairs
+from packer.pixels.label_rules import AS_THE_TABLE_SAYS, LabelRules
+from packer.workers.engine import Engine
 from packer.workers.inspect import InspectRequest, LabelCounts
+from packer.workers.run import inspect_pairs
 from readers.contract.classes import ClassTable
 
 

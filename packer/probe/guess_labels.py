@@ -10,7 +10,7 @@ import numpy as np
 
 from packer.classes.load import numbered_classes
 from packer.errors import UsageError
-from packer.pixels.label_codec import (
+from packer.pixels.label_rules import (
     ADE20K,
     AS_THE_TABLE_SAYS,
     BINARY,

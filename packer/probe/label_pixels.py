@@ -9,7 +9,7 @@ import numpy as np
 
 from packer.errors import UsageError, first_of
 from packer.pixels.class_lookup import UNKNOWN, Lookup
-from packer.pixels.label_codec import ADE20K, AUTO, BINARY, COLOUR, DIVISORS, INDEX, INSTANCE, LabelRules, resolve
+from packer.pixels.label_rules import ADE20K, AUTO, BINARY, COLOUR, DIVISORS, INDEX, INSTANCE, LabelRules, resolve
 from packer.plan.palettes import colour_name
 from packer.probe.survey import LabelSurvey
 from packer.workers.inspect import colour_parts

@@ -10,7 +10,7 @@ from packer.config.config import Settings
 from packer.config.preset import preset_classes, presets
 from packer.errors import PackError
 from packer.pairs.find import PairingRules, find_pairs
-from packer.pixels.label_codec import AUTO, INDEX, LabelRules
+from packer.pixels.label_rules import AUTO, INDEX, LabelRules
 from packer.plan.palettes import colour_name
 from packer.probe.label_pixels import known_share
 from packer.probe.survey import LabelSurvey

@@ -15,7 +15,7 @@ from packer.errors import InputError, first_of
 from packer.pairs.files import list_files
 from packer.pairs.find import Pairing, PairingRules, find_pairs
 from packer.pairs.suggest import Suggestion, suggest_templates
-from packer.pixels.label_codec import AS_THE_TABLE_SAYS, BINARY, INDEX, INSTANCE, LabelRules
+from packer.pixels.label_rules import AS_THE_TABLE_SAYS, BINARY, INDEX, INSTANCE, LabelRules
 from packer.plan.sample import LabelSampler
 from packer.probe.guess_labels import LabelReading, read_by_table, read_without_table
 from packer.probe.label_pixels import known_share
@@ -23,7 +23,7 @@ from packer.probe.match_presets import PresetMatch, matching_presets, presets_wi
 from packer.probe.rivals import rival_questions
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
 from packer.probe.trial import Trial, try_settings
-from packer.workers import open_engine
+from packer.workers.run import open_engine
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL
 from readers.machine import usable_cores

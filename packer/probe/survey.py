@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from packer.data_checks import Findings, HashedImage, find_mistakes
+from packer.data_checks.find_mistakes import HashedImage, find_mistakes
+from packer.data_checks.findings import Findings
 from packer.decoding.header import Header
 from packer.decoding.pair_headers import check_same_size, read_pair_headers
 from packer.errors import BadPair

@@ -14,6 +14,8 @@ from readers.contract.errors import DamagedError
 from readers.contract.files import plain_file
 from readers.contract.manifest import GENERATIONS
 
+DEFAULT_KEEP = 7
+"""The generations that `packer gc` keeps by default."""
 HISTORY = "history.json"
 _MOST_BYTES = 1 << 20
 

@@ -8,8 +8,7 @@ from packer.errors import TargetError, first_of
 from packer.publish.atomic import make_folder, sweep, write_atomic
 from packer.publish.lock import NAME as LOCK
 from readers.contract.atomic import PARTIAL
-from readers.contract.manifest import GENERATIONS, MARK, SHARDS
-from readers.pack import is_pack
+from readers.contract.manifest import GENERATIONS, MARK, SHARDS, is_pack
 
 STAMPS = "stamps"
 """The folder with size and times of the raw files when they were read; see packer/shards/stamps.py."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from packer.pairs.pair import Pair
-from packer.pixels.resize import TILE, Geometry
+from packer.pixels.choices import TILE
+from packer.pixels.resize import Geometry
 from readers.contract.tiles import Origin, Size, Tile
 
 

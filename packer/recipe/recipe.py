@@ -8,16 +8,14 @@ from functools import cached_property
 from typing import Any
 
 from packer.decoding.rules import ImageRules
-from packer.pixels.label_codec import LabelRules
-from packer.pixels.resize import EDGES, FITS, INTERPOLATIONS, NATIVE, Geometry
+from packer.pixels.choices import EDGES, FITS, IMAGE_DTYPES, INTERPOLATIONS, LABEL_FORMS, NATIVE
+from packer.pixels.label_rules import LabelRules
+from packer.pixels.resize import Geometry
 from packer.recipe.piece import Piece
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL, Field
 from readers.contract.json_entry import Entry, fingerprint
 from readers.contract.manifest import STORAGES
-
-IMAGE_DTYPES = {"uint8": "|u1", "float16": "<f2", "float32": "<f4"}
-LABEL_FORMS = ("onehot", "index")
 
 
 @dataclass(frozen=True)

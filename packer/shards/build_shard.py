@@ -16,7 +16,7 @@ import cv2
 
 from packer.decoding.rules import ImageRules
 from packer.errors import TargetError
-from packer.pixels.label_codec import LabelRules
+from packer.pixels.label_rules import LabelRules
 from packer.publish.atomic import write_atomic
 from packer.recipe.piece import Piece
 from packer.recipe.shard_spec import ShardSpec

@@ -18,7 +18,8 @@ from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
 from packer.pixels.class_lookup import colour_codes
-from packer.pixels.label_codec import AS_THE_TABLE_SAYS, LabelCodec, LabelRules
+from packer.pixels.label_codec import LabelCodec
+from packer.pixels.label_rules import AS_THE_TABLE_SAYS, LabelRules
 from packer.pixels.row_statistics import image_hash
 from readers.contract.classes import ClassTable
 from readers.contract.json_entry import Entry

@@ -7,64 +7,19 @@ import multiprocessing
 import os
 import signal
 import sys
-import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import forkserver, resource_tracker
-from multiprocessing.util import get_temp_dir
 from types import ModuleType
 from typing import Any
 
-from packer.errors import EngineError
 from packer.publish.atomic import remove_partials
 from packer.publish.target import STAMPS
-from packer.runtime import no_blas_threads
-from packer.signals import blocked_signals
+from packer.workers.fork_server import start_fork_server, warn_of_preload
 from packer.workers.heartbeat import HeartbeatMonitor
 from packer.workers.jobs import Job
 from packer.workers.tasks import NO_MEMORY
 from packer.workers.worker import NOT_PRELOADED, OUT_OF_MEMORY, READY, WRITING, work
 from readers.contract.manifest import SHARDS
-
-PRELOAD = work.__module__
-
-
-MOST_FOLDER = 103 - len("/pymp-12345678/listener-12345678")
-"""The longest name of a folder, in bytes, in which `multiprocessing` can make its socket."""
-SHORT_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
-
-_fork_server = {"started here": False}
-
-
-def start_fork_server() -> None:
-    """Start the process that workers are forked from, so that it imports while this one does something else.
-
-    It has no threads, but this process may have some of OpenCV or pyarrow: a fork of this one could hang. A server that
-    the program has already started is used unchanged.
-    """
-    is_first = forkserver._forkserver._forkserver_pid is None  # type: ignore[attr-defined]
-    _fork_server["started here"] |= is_first
-    multiprocessing.set_forkserver_preload([PRELOAD])
-    resource_tracker.ensure_running()  # its start unblocks signals, and the server would receive them
-    if is_first:
-        _choose_short_folder()
-    with blocked_signals(), no_blas_threads():
-        forkserver.ensure_running()
-
-
-def _choose_short_folder() -> None:
-    """Have the server's socket in a folder with a short name if that of TMPDIR is too long."""
-    if len(os.fsencode(tempfile.gettempdir())) <= MOST_FOLDER:
-        return
-    before = tempfile.tempdir
-    try:
-        tempfile.tempdir = next((folder for folder in SHORT_FOLDERS if os.access(folder, os.W_OK | os.X_OK)), before)
-        chosen = get_temp_dir()  # multiprocessing stays with it
-    finally:
-        tempfile.tempdir = before
-    if len(os.fsencode(chosen)) > MOST_FOLDER + len("/pymp-12345678"):
-        raise EngineError(f"TMPDIR {before} is too long for the socket of the workers; set it to a shorter folder")
 
 
 @contextmanager
@@ -125,8 +80,7 @@ class Worker:
             self._ended = isinstance(error, (EOFError, ConnectionError))  # else it sent what is not a message
             raise WorkerCrashedError from error
         if text == NOT_PRELOADED:
-            if _fork_server["started here"]:
-                _warn_of_preload()
+            warn_of_preload()
             text = READY
         self.writing = text == WRITING
         self.ready = not self.writing
@@ -165,15 +119,6 @@ class Worker:
         if code == -signal.SIGKILL:
             return "had the decoder killed (SIGKILL), perhaps for want of memory"
         return f"crashed the decoder ({_signal_name(-code)})"
-
-
-def _warn_of_preload() -> None:
-    """Warn that each worker imports everything itself, which takes 0.45 s of CPU."""
-    warnings.warn(
-        f"worker processes start slowly: the fork server could not import {PRELOAD}",
-        RuntimeWarning,
-        stacklevel=2,
-    )
 
 
 def _signal_name(number: int) -> str:

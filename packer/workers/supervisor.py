@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 from packer.errors import EngineError
 from packer.signals import blocked_signals
+from packer.workers.fork_server import start_fork_server
 from packer.workers.jobs import MOST_FAILURES, Job
-from packer.workers.process import Worker, WorkerCrashedError, start_fork_server
+from packer.workers.process import Worker, WorkerCrashedError
 from packer.workers.worker import READY, WRITING
 
 Answer = TypeVar("Answer")

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from readers.contract.json_entry import Entry
 
 IMAGE = "image"
@@ -64,7 +62,7 @@ class Field:
 
     @property
     def pixel_bytes(self) -> int:
-        return int(np.dtype(self.dtype).itemsize) * self.numbers
+        return int(self.dtype[2:]) * self.numbers
 
     def row_bytes_at(self, height: int, width: int) -> int:
         """Return the bytes of a row of this size."""

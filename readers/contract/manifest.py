@@ -36,6 +36,11 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
+def is_pack(root: Path) -> bool:
+    """Return whether a packed data set was published here."""
+    return (root / MANIFEST).is_file()
+
+
 @dataclass(frozen=True)
 class Split:
     """A named part of the data set: its shards follow those of the split before it."""

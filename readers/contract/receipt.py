@@ -16,7 +16,9 @@ from readers.contract.manifest import DIGEST, NAME, STORAGES
 from readers.contract.pixel_sums import Pixels
 
 SUFFIX = ".receipt.json"
-LOOK = re.compile(r"[0-9a-f]{8}([0-9a-f]{16}|flat)")
+FLAT = "flat"
+"""Replaces the difference hash of an image of one colour: these have all the same."""
+LOOK = re.compile(rf"[0-9a-f]{{8}}([0-9a-f]{{16}}|{FLAT})")
 FINGERPRINT = re.compile(r"[0-9a-f]{32}")
 
 

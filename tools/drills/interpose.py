@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from packer.cli import main as packer
-from packer.workers.process import start_fork_server
+from packer.workers.fork_server import start_fork_server
 
 SOURCE = Path(__file__).with_name("interpose.c")
 STATE, PRELOAD = "DRILL_STATE", "LD_PRELOAD"

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.pixels.label_codec import COLOUR
+from packer.pixels.label_rules import COLOUR
 from train_demo.packed import Packed
 from train_demo.raw_pairs import RawPairs
 

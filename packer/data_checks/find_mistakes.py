@@ -4,35 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.errors import FindingsError, first_of
-from packer.pixels.row_statistics import FLAT
+from packer.data_checks.findings import (
+    ABSENT_CLASS,
+    ABSENT_IN_SPLIT,
+    DUPLICATES,
+    EXTREME_SHAPE_KIND,
+    IGNORED_PIXELS,
+    LEAKAGE,
+    NEAR_LEAKAGE,
+    ONE_COLOUR,
+    VOID_CLASS,
+    Finding,
+    Findings,
+)
 from readers.contract.pixel_sums import Pixels
+from readers.contract.receipt import FLAT
 from readers.contract.tiles import Size
 
-LEAKAGE, NEAR_LEAKAGE, DUPLICATES = "leakage", "near-leakage", "duplicates"
-ONE_COLOUR, EXTREME_SHAPE_KIND, IGNORED_PIXELS = "one-colour", "extreme-shape", "ignored-pixels"
-ABSENT_CLASS, ABSENT_IN_SPLIT, VOID_CLASS = "absent-class", "absent-in-split", "void-class"
-KINDS = {
-    LEAKAGE: "the same image in more than one split",
-    NEAR_LEAKAGE: "nearly the same image in two splits",
-    DUPLICATES: "the same image more than once in a split",
-    ONE_COLOUR: "images of one colour",
-    EXTREME_SHAPE_KIND: "extreme shapes",
-    ABSENT_CLASS: "classes that never occur",
-    ABSENT_IN_SPLIT: "classes that a split lacks",
-    VOID_CLASS: "stored as classes of their own, which --ignore NAME would leave out",
-    IGNORED_PIXELS: "many label pixels are ignored",
-}
-"""The kinds of findings, the worst first, and what they are in words."""
 VOID_NAMES = frozenset(("void", "unlabeled", "unlabelled", "ignore", "ignored", "undefined", "unannotated"))
 BACKGROUND = "background"
 """A background next to a single class is needed; next to several classes it may be meant to be ignored."""
-MOST_FAILING = 20
 
 EXTREME_SHAPE = 4
 """A picture at least this many times as wide as high, or as high as wide, is reported."""
@@ -55,78 +50,6 @@ class HashedImage:
     @property
     def name(self) -> str:
         return f"{self.split}/{self.key}"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A likely mistake. `pairs` are names such as `train/street_01`."""
-
-    kind: str
-    name: str
-    """The name for the option --accept: pairs joined by =, a class, or split/class."""
-    pairs: tuple[str, ...] = ()
-    splits: tuple[str, ...] = ()
-    classes: tuple[str, ...] = ()
-
-    @property
-    def accept(self) -> str:
-        """The text that accepts this finding and no other."""
-        return f"{self.kind}:{self.name}" if self.name else self.kind
-
-    def text(self, most: int) -> str:
-        """Return a short text: of a long group only the first names."""
-        if self.kind == ABSENT_IN_SPLIT:
-            return f"{self.classes[0]} in {self.splits[0]}"
-        separator = " ~ " if self.kind == NEAR_LEAKAGE else " = "
-        return separator.join(first_of(self.pairs, most)) or self.name
-
-
-@dataclass(frozen=True)
-class Findings:
-    """All likely mistakes of a data set, and what the user has accepted: kinds, or single findings as KIND:NAME."""
-
-    found: tuple[Finding, ...]
-    ignored_share: float = 0.0
-    accepted: frozenset[str] = frozenset()
-
-    def is_accepted(self, finding: Finding) -> bool:
-        return not self.accepted.isdisjoint((finding.kind, finding.accept))
-
-    def of(self, kind: str) -> list[Finding]:
-        """Return the findings of a kind that are not accepted."""
-        return [finding for finding in self.found if finding.kind == kind and not self.is_accepted(finding)]
-
-    def to_json(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "kind": finding.kind,
-                "pairs": list(finding.pairs),
-                "splits": list(finding.splits),
-                "classes": list(finding.classes),
-                "accept": finding.accept,
-                "accepted": self.is_accepted(finding),
-            }
-            for finding in self.found
-        ]
-
-    def lines(self, most: int = 5) -> Iterator[str]:
-        """Yield a line for each kind of mistake that was found and not accepted, the worst first."""
-        for kind, what in KINDS.items():
-            found = self.of(kind)
-            if kind == IGNORED_PIXELS and found:
-                yield f"{100 * self.ignored_share:.1f} % of the label pixels are ignored"
-            elif found:
-                yield f"{what} ({len(found)}): {', '.join(first_of(found, most, show=lambda item: item.text(most)))}"
-
-    def check(self, kinds: Sequence[str]) -> None:
-        """Raise FindingsError if there is a finding of these kinds that is not accepted."""
-        failing = [finding.accept for kind in kinds for finding in self.of(kind)]
-        if failing:
-            raise FindingsError(
-                f"{len(failing)} findings of --fail-on {','.join(kinds)} (nothing was published); fix the data, or "
-                "accept them with --accept, or in the configuration: accept = [...]",
-                first_of(failing, MOST_FAILING),
-            )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,41 @@
+"""Open an engine, and give it shards to build or pairs to inspect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from packer.recipe.shard_spec import ShardSpec
+from packer.workers.engine import Engine
+from packer.workers.inspect import InspectRequest, LabelCounts
+from packer.workers.jobs import InspectJob, ShardJob
+from packer.workers.supervisor import Supervisor
+from readers.contract.receipt import Receipt
+
+Built = Generator[tuple[int, Receipt], None, None]
+"""(index of the spec, receipt) of each finished shard; closing it stops the rest."""
+
+ENGINE: Callable[[int, int], Engine] = Supervisor
+"""The engine that `open_engine` opens. Tests that are not about processes set it to `InProcess`."""
+
+
+@contextmanager
+def open_engine(workers: int, task_timeout: int) -> Iterator[Engine]:
+    """Open an engine for `workers` cores. A pair that takes longer than `task_timeout` seconds is a bad pair."""
+    with closing(ENGINE(workers, task_timeout)) as engine:
+        yield engine
+
+
+def build_shards(specs: Sequence[ShardSpec], raw: Path, out: Path, engine: Engine) -> Built:
+    """Build all shards: each in one thread if there are many, else one at a time in many threads."""
+    many = engine.workers > 1 and len(specs) >= 2 * engine.workers
+    at_once, threads = (engine.workers, 1) if many else (1, engine.workers)
+    return engine.run((ShardJob(index, spec, raw, out, threads) for index, spec in enumerate(specs)), at_once)
+
+
+def inspect_pairs(requests: Sequence[InspectRequest], raw: Path, engine: Engine) -> list[LabelCounts]:
+    """Return the counts of all requests, in their order."""
+    jobs = (InspectJob(index, request, raw) for index, request in enumerate(requests))
+    with closing(engine.run(jobs, engine.workers)) as answers:
+        return [counts for _, counts in sorted(answers, key=lambda answer: answer[0])]
