@@ -12,26 +12,26 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from readers.contract.manifest import STORAGES
-from readers.formats.column import ShardFacts
-from readers.formats.shard import Shard
 
-Opener = Callable[[Path, ShardFacts], Shard]
+if TYPE_CHECKING:
+    from readers.formats.column import ShardFacts
+    from readers.formats.shard import Shard
 
-
-Paths = Callable[[Path, ShardFacts], list[Path]]
+Opener: TypeAlias = "Callable[[Path, ShardFacts], Shard]"
+Paths: TypeAlias = "Callable[[Path, ShardFacts], list[Path]]"
 
 
 def opener(storage: str) -> Opener:
     """Return `open_shard` of a format. It is imported here: a pack needs only the library of its own format."""
-    return cast(Opener, _module(storage).open_shard)
+    return cast("Opener", _module(storage).open_shard)
 
 
 def shard_paths(storage: str) -> Paths:
     """Return `paths` of a format, the function that lists the files of a shard."""
-    return cast(Paths, _module(storage).paths)
+    return cast("Paths", _module(storage).paths)
 
 
 def _module(storage: str) -> ModuleType:
