@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +11,12 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import REPO
+from conftest import REPO, examples
+from drills.kernel_cases import CASES
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from program import command
 
 from packer.cli.version import KERNELS
 from readers.contract import onehot
@@ -158,6 +161,22 @@ def test_windows_of_another_size_are_refused() -> None:
         window_kernel.copy(np.zeros((1, 2, 2), np.uint8), np.zeros((1, 2, 3), np.uint8), False)
     with pytest.raises(ValueError, match="not as large"):
         window_kernel.copy(np.zeros((1, 2, 2), np.uint8), np.zeros((1, 2, 2), np.uint16), False)
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", CASES)
+def test_the_sanitizers_find_nothing(name: str) -> None:
+    if not shutil.which("gcc"):
+        pytest.skip("needs gcc")
+    done = subprocess.run(
+        command("drills.kernels", "--count", examples(20), "--kernel", name),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "cannot find" in done.stderr:
+        pytest.skip("needs libasan")
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_package_works_where_nothing_is_compiled(tmp_path: Path) -> None:

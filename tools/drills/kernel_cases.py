@@ -1,0 +1,119 @@
+"""Random inputs of each kernel, and the check of its results. `drills.kernels` starts it under the sanitizers.
+
+tools/run drills.kernel_cases KERNEL FIRST COUNT
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from program import parser
+
+FOLDER = "DRILL_KERNELS"
+"""The variable with the folder of the compiled kernels."""
+UNTOUCHED = 77
+Dice = np.random.Generator
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("kernel", choices=tuple(CASES))
+    options.add_argument("first", type=int)
+    options.add_argument("count", type=int)
+    chosen = options.parse_args()
+    load_kernels(Path(os.environ[FOLDER]))
+    dice = np.random.default_rng(chosen.first)
+    for number in range(chosen.count):
+        try:
+            CASES[chosen.kernel](dice)
+        except AssertionError:
+            raise SystemExit(f"{chosen.kernel}: case {number} from {chosen.first} differs from its stand-in") from None
+
+
+def load_kernels(folder: Path) -> None:
+    """Import the kernels of this folder under their names, before anything else imports those of the package."""
+    for path in folder.rglob("*_kernel*.so"):
+        name = ".".join((*path.relative_to(folder).parent.parts, path.name.partition(".")[0]))
+        spec = spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))
+        assert spec is not None
+        sys.modules[name] = module_from_spec(spec)
+        assert spec.loader is not None
+        spec.loader.exec_module(sys.modules[name])
+
+
+def array(dice: Dice, shape: tuple[int, ...], dtype: str = "uint8") -> NDArray[Any]:
+    """Return random numbers; the lines have gaps behind them in half of the cases."""
+    gap = int(dice.integers(0, 4)) if dice.random() < 0.5 else 0
+    return dice.integers(0, 256, (*shape[:-1], shape[-1] + gap), dtype="uint8").astype(dtype)[..., : shape[-1]]
+
+
+def target(dice: Dice, shape: tuple[int, ...], dtype: str = "uint8") -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return an array to write to, and its gaps, which must stay as they are."""
+    gap = int(dice.integers(0, 4)) if dice.random() < 0.5 else 0
+    whole = np.full((*shape[:-1], shape[-1] + gap), UNTOUCHED, dtype)
+    return whole[..., : shape[-1]], whole[..., shape[-1] :]
+
+
+def onehot(dice: Dice) -> None:
+    from readers.contract import onehot
+
+    height, width = dice.integers(0, (5, 110)).tolist()
+    dtype = str(dice.choice(["uint8", "uint16"]))
+    classes = int(dice.integers(1, 255 if dtype == "uint8" and dice.random() < 0.1 else 9))
+    index = array(dice, (height, width), dtype)
+    out, gaps = target(dice, (classes, height, width))
+    onehot.KERNEL.expand(index, out)  # type: ignore[union-attr]
+    assert np.array_equal(out, index[None] == np.arange(classes)[:, None, None])
+    assert (gaps == UNTOUCHED).all()
+
+
+def gather(dice: Dice) -> None:
+    from readers.formats import shard
+
+    large = dice.random() < 0.02
+    size = int(dice.integers(1 << 20, (1 << 20) + 70_000) if large else dice.integers(1, 400))
+    count = 1 if large else int(dice.integers(1, 6))
+    data = np.resize(dice.integers(0, 256, 4096, dtype="uint8"), size + int(dice.integers(0, 99)))
+    starts = dice.integers(0, len(data) - size + 1, count)
+    targets = np.sort(dice.permutation(count + 1)[:count])
+    whole = np.full((count + 1, size), UNTOUCHED, "uint8")
+    shard.KERNEL.gather(data, starts, whole, targets)  # type: ignore[union-attr]
+    expected = np.full_like(whole, UNTOUCHED)
+    for row, start in zip(targets, starts, strict=True):
+        expected[row] = data[start : start + size]
+    assert np.array_equal(whole, expected)
+    starts[dice.integers(count)] = dice.choice([-1, len(data) - size + 1, 2**63 - 1, -(2**63)])
+    try:
+        shard.KERNEL.gather(data, starts, whole, targets)  # type: ignore[union-attr]
+    except ValueError:
+        return
+    raise AssertionError
+
+
+def window(dice: Dice) -> None:
+    from readers import windows
+
+    large = dice.random() < 0.02
+    shape = (3, 200, int(dice.integers(219, 300))) if large else tuple(dice.integers(0, (4, 7, 150)).tolist())
+    dtype = str(dice.choice(["uint8", "uint16"]))
+    top, left = dice.integers(0, 4, 2).tolist()
+    pixels = array(dice, (shape[0], shape[1] + top, shape[2] + left), dtype)[:, top:, left:]
+    out, gaps = target(dice, shape, dtype)
+    flip = bool(dice.integers(2))
+    windows.KERNEL.copy(pixels, out, flip)  # type: ignore[union-attr]
+    assert np.array_equal(out, pixels[..., ::-1] if flip else pixels)
+    assert (gaps == UNTOUCHED).all()
+
+
+CASES: dict[str, Callable[[Dice], None]] = {"onehot": onehot, "gather": gather, "window": window}
+
+if __name__ == "__main__":
+    main()
