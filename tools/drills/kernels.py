@@ -3,8 +3,8 @@
     tools/run drills.kernels [--count 10000000] [--seconds 600] [--kernel gather …]
 
 Every kernel is compiled again with the sanitizers. It runs in processes of its own, with AVX2 and without, on arrays of
-exact sizes, so that a byte beyond an array is found. Its results must be those of the Python code that stands in for it,
-and gaps between lines must keep their bytes. `drills.kernel_cases` makes the inputs. Exits 1 if anything was found.
+exact sizes, so that a byte beyond an array is found. Its results must be those of the Python code that stands in for
+it, and gaps between lines must keep their bytes. `drills.kernel_cases` makes the inputs. Exits 1 if anything was found.
 """
 
 from __future__ import annotations
