@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import blake2b
 
 import pytest
 from hypothesis import given
@@ -67,6 +68,47 @@ def test_on_the_average_one_pair_touches_few_shards() -> None:
     before = set(shards(keys, 20))
     touched = [len(set(shards(keys[:n] + keys[n + 1 :], 20)) - before) for n in range(0, 3000, 30)]
     assert sum(touched) / len(touched) < 1.6
+
+
+def one_by_one(pieces: list[Piece], recipe: Recipe) -> list[tuple[Piece, ...]]:
+    """The definition of a cut, as a loop that sees one piece after the other."""
+    shards: list[tuple[Piece, ...]] = []
+    waiting: list[tuple[Piece, int, int]] = []
+    sizes, full = recipe.weights(pieces)
+
+    def end_at_lowest() -> None:
+        total, lowest, end = 0, 1 << 64, len(waiting)
+        for number, (_, weight, digest) in enumerate(waiting):
+            total += weight
+            if digest < lowest and total >= max(1, full // 2):
+                lowest, end = digest, number + 1
+        shards.append(tuple(piece for piece, _, _ in waiting[:end]))
+        del waiting[:end]
+
+    for piece, weight in zip(pieces, map(int, sizes), strict=True):
+        while waiting and sum(waited for _, waited, _ in waiting) + weight > 2 * full:
+            end_at_lowest()
+        digest = int.from_bytes(blake2b(piece.key.encode(), digest_size=8).digest(), "big")
+        waiting.append((piece, weight, digest))
+        total = sum(waited for _, waited, _ in waiting)
+        if total >= max(1, full // 2) and digest < (weight << 64) // full:
+            shards.append(tuple(piece for piece, _, _ in waiting))
+            waiting.clear()
+        elif total >= 2 * full:
+            end_at_lowest()
+    return [*shards, *([tuple(piece for piece, _, _ in waiting)] if waiting else [])]
+
+
+@given(KEYS, st.integers(1, 30))
+def test_shards_are_cut_as_they_are_defined(keys: list[str], rows: int) -> None:
+    recipe = replace(RECIPE, shard_bytes=rows * RECIPE.piece_bytes(pairs(["a"])[0]))
+    assert list(cut(pairs(keys), recipe)) == one_by_one(pairs(keys), recipe)
+
+
+@given(st.lists(st.integers(1, 60), max_size=120), st.sampled_from([1, 300, 2000, 10_000, 1 << 62, 1 << 70]))
+def test_native_shards_are_cut_as_they_are_defined(sizes: list[int], shard_bytes: int) -> None:
+    recipe = replace(NATIVE, shard_bytes=shard_bytes)
+    assert list(cut(native(sizes), recipe)) == one_by_one(native(sizes), recipe)
 
 
 def test_a_spec_is_its_json() -> None:

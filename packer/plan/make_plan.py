@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 
 from packer.classes.load import load_class_table
 from packer.config.options import MTIME
@@ -67,13 +68,13 @@ def _plan(request: Request, distrusted: frozenset[str], engine: Engine) -> Plan:
     rules = resolve(LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor), classes)
     image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels)
     stamps = [shard for shard in load_stamps(request.out) if shard.stem not in distrusted]
-    previous = PreviousBuild(request.out, request.raw, stamps, request.trust)
+    previous = PreviousBuild(request.out, request.raw, pairing.pairs, stamps, request.trust)
     with timer.step("check"):
         sizes, verdicts = _check_headers(request, pairing.pairs, previous, image_rules, rules)
     recipe = _recipe(request, pairing, classes, image_rules, rules, _geometry(request, sizes, verdicts))
     check_manifest_size(recipe, (pair.split for pair in pairing.pairs))
     fingerprint = recipe.fingerprint()
-    unchanged = previous.unchanged(pairing.pairs, fingerprint)
+    unchanged = previous.unchanged(fingerprint)
     trusted = unchanged if request.trust == MTIME else [False] * len(unchanged)
     new = [
         pair for pair, size, skip in zip(pairing.pairs, sizes, trusted, strict=True) if size is not None and not skip
@@ -159,16 +160,20 @@ def _geometry(request: Request, sizes: Sequence[Size | None], rejects: Sequence[
 
 def _specs(pairs: Sequence[Pair], sizes: Sequence[Size | None], recipe: Recipe) -> Iterator[ShardSpec]:
     """The shards of each split."""
-    for split, members in groupby(zip(pairs, sizes, strict=True), key=lambda member: member[0].split):
-        of_split = (piece for pair, size in members for piece in pieces(pair, size, recipe.geometry))
-        yield from (ShardSpec(split, shard, recipe) for shard in cut(of_split, recipe))
+    start = 0
+    for split, members in groupby(pairs, key=attrgetter("split")):
+        of_split = list(members)
+        end = start + len(of_split)
+        shards = cut(pieces(of_split, sizes[start:end], recipe.geometry), recipe)
+        yield from (ShardSpec(split, shard, recipe) for shard in shards)
+        start = end
 
 
 def _check_headers(
     request: Request, pairs: Sequence[Pair], previous: PreviousBuild, image_rules: ImageRules, label_rules: LabelRules
 ) -> tuple[list[Size | None], list[str]]:
     """Return the size of each pair, None for a bad one, and the reasons of the bad ones."""
-    sizes = previous.sizes(pairs, judged_by(image_rules, label_rules))
+    sizes = previous.sizes(judged_by(image_rules, label_rules))
 
     def check(index: int) -> str | None:
         pair = pairs[index]

@@ -8,8 +8,11 @@ The finished shards of a killed build have stamps, too, so resuming a build is t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from itertools import chain, repeat
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +22,7 @@ from packer.config.options import DIGEST, MTIME
 from packer.pairs.pair import Pair
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.build_shard import whole_shard
-from packer.shards.stamps import (
-    RECORD,
-    RowStamp,
-    ShardStamps,
-    file_hashes,
-    row_hashes,
-    state_of,
-    state_to_keep,
-    write_stamps,
-)
+from packer.shards.stamps import RowStamp, ShardStamps, row_text, state_of, state_to_keep, write_stamps
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.regular_files import digest_raw
@@ -36,104 +30,106 @@ from readers.contract.tiles import Size
 
 THREADS, CHUNK = 16, 256
 """On a network file system, each thread waits for the answer to its own chunk of files."""
-
-Files = tuple[str, str]
-"""An image and a label, relative to the raw folder."""
+NO_STATE = -2
+"""The mtime of a file that was not asked for, or that has no stamp. No file has it, nor one that cannot be read."""
 
 
 class FileStates:
-    """The size and times of raw files now. Each file is asked for once."""
+    """The size and times of the files of all pairs now. Each file is asked for once."""
 
-    def __init__(self, raw: Path) -> None:
-        self._raw = str(raw)
-        self._rows: dict[Files, int] = {}
-        self._states: NDArray[np.int64] = np.empty((0, 6), np.int64)
+    def __init__(self, raw: Path, pairs: Sequence[Pair]) -> None:
+        self._raw, self._pairs = str(raw), pairs
+        self._states = np.full((len(pairs), 6), NO_STATE, np.int64)
 
-    def of(self, files: Iterable[Files]) -> NDArray[np.int64]:
-        """Return (N,6): the state of each image and of its label."""
-        files = list(files)
-        self._ask(list(dict.fromkeys(pair for pair in files if pair not in self._rows)))
-        return self._states[[self._rows[pair] for pair in files]]
-
-    def _ask(self, new: Sequence[Files]) -> None:
-        start, end = len(self._rows), len(self._rows) + len(new)
-        if end > len(self._states):
-            self._states = np.concatenate([self._states[:start], np.empty((max(start, len(new)), 6), np.int64)])
-        self._rows.update(zip(new, range(start, end), strict=True))
+    def of(self, numbers: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return (N,6): the state of the image and of the label of the pairs with these numbers."""
+        new = numbers[self._states[numbers, 1] == NO_STATE]
         chunks = [new[first : first + CHUNK] for first in range(0, len(new), CHUNK)]
         with ThreadPoolExecutor(THREADS) as pool:
             for chunk, states in zip(chunks, pool.map(self._chunk, chunks), strict=True):
-                self._states[start : start + len(chunk)] = states
-                start += len(chunk)
+                self._states[chunk] = states
+        return self._states[numbers]
 
-    def _chunk(self, files: Sequence[Files]) -> NDArray[np.int64]:
-        raw = self._raw
-        return np.array(
-            [(*state_of(f"{raw}/{image}"), *state_of(f"{raw}/{label}")) for image, label in files], np.int64
-        )
+    def _chunk(self, numbers: NDArray[np.intp]) -> NDArray[np.int64]:
+        raw, pairs = self._raw, self._pairs
+        paths = [f"{raw}/{path}" for number in numbers.tolist() for path in pairs[number][2:]]
+        return np.fromiter(chain.from_iterable(map(state_of, paths)), np.int64, 3 * len(paths)).reshape(-1, 6)
 
 
 class PreviousBuild:
-    """The stamps and receipts of a pack, compared with the raw files as they are now."""
+    """The stamps and receipts of a pack, compared with the sorted pairs and their files as they are now."""
 
-    def __init__(self, out: Path, raw: Path, stamps: Sequence[ShardStamps], trust: str = MTIME) -> None:
-        self._out, self._raw, self._trust = out, raw, trust
+    def __init__(
+        self, out: Path, raw: Path, pairs: Sequence[Pair], stamps: Sequence[ShardStamps], trust: str = MTIME
+    ) -> None:
+        self._out, self._raw, self._pairs, self._trust = out, raw, pairs, trust
         self._stamps = stamps
-        self._states = FileStates(raw)
-        self._hashed: tuple[Sequence[Pair], NDArray[np.uint64]] = ((), file_hashes(()))
-        self._by_start: dict[tuple[str, int, int], ShardStamps] = {
-            (shard.recipe, len(shard.records), int(shard.records["row"][0, 0])): shard
-            for shard in stamps
-            if len(shard.records)
-        }
+        self._states = FileStates(raw, pairs)
+        self._numbers: dict[str, NDArray[np.intp]] = {}
+        self._by_start = {(shard.recipe, shard.split, len(shard.records), shard.first_key): shard for shard in stamps}
 
-    def sizes(self, pairs: Sequence[Pair], judged: str) -> list[Size | None]:
+    def sizes(self, judged: str) -> list[Size | None]:
         """Return the picture size of each unchanged pair whose headers were judged by the same rules, else None."""
         if self._trust == DIGEST:
-            return [None] * len(pairs)
-        same, found = self._compare(pairs, [shard for shard in self._stamps if shard.judged == judged])
-        same &= (found["size"] > 0).all(1)
-        return [(int(h), int(w)) if ok else None for ok, (h, w) in zip(same, found["size"].tolist(), strict=True)]
+            return [None] * len(self._pairs)
+        same, sizes = self._compare([shard for shard in self._stamps if shard.judged == judged])
+        known = np.where(same & (sizes > 0).all(1), sizes[:, 0].astype(np.uint64) << np.uint64(32) | sizes[:, 1], 0)
+        values, indices = np.unique(known, return_inverse=True)
+        shared = [(value >> 32, value & 0xFFFFFFFF) if value else None for value in values.tolist()]
+        return [shared[index] for index in indices.tolist()]
 
-    def unchanged(self, pairs: Sequence[Pair], recipe: str) -> list[bool]:
+    def unchanged(self, recipe: str) -> list[bool]:
         """Return which pairs are in a shard of this recipe and have files of the same size and times."""
-        same, _ = self._compare(pairs, [shard for shard in self._stamps if shard.recipe == recipe])
-        return [bool(pair) for pair in same]
+        same, _ = self._compare([shard for shard in self._stamps if shard.recipe == recipe])
+        unchanged: list[bool] = same.tolist()
+        return unchanged
 
-    def _compare(
-        self, pairs: Sequence[Pair], stamps: Sequence[ShardStamps]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.void]]:
-        """Return which pairs have a stamp that fits their files now, and the newest stamp of each pair."""
-        records = np.concatenate([np.zeros(1, RECORD), *(shard.records for shard in stamps)])
-        order = np.argsort(records["files"][:, 0], kind="stable")
-        hashes = self._hashes(pairs)
-        last = np.searchsorted(records["files"][order, 0], hashes[:, 0], side="right") - 1
-        found = records[order[np.maximum(last, 0)]]
-        same = (found["files"] == hashes).all(1)
+    def _compare(self, stamps: Sequence[ShardStamps]) -> tuple[NDArray[np.bool_], NDArray[np.uint32]]:
+        """Return which pairs have files in the state of their newest stamp, and the picture sizes in these stamps."""
+        states = np.full((len(self._pairs), 6), NO_STATE, np.int64)
+        sizes = np.zeros((len(self._pairs), 2), np.uint32)
+        for shard in stamps:
+            numbers = self._pairs_of(shard)
+            found = numbers >= 0
+            states[numbers[found]] = shard.records["state"][found]
+            sizes[numbers[found]] = shard.records["size"][found]
+        same = states[:, 1] != NO_STATE
         stamped = np.flatnonzero(same)
-        now = self._states.of((pairs[index].image, pairs[index].label) for index in stamped.tolist())
-        same[stamped] = (found["state"][stamped] == now).all(1)
-        return same, found
+        same[stamped] = (states[stamped] == self._states.of(stamped)).all(1)
+        return same, sizes
 
-    def _hashes(self, pairs: Sequence[Pair]) -> NDArray[np.uint64]:
-        """Return the hashes of the pairs' paths. Those of the last call are kept, as `sizes` and `unchanged` share."""
-        if self._hashed[0] is not pairs:
-            self._hashed = (pairs, file_hashes((pair.image, pair.label) for pair in pairs))
-        return self._hashed[1]
+    def _pairs_of(self, shard: ShardStamps) -> NDArray[np.intp]:
+        """Return the number of the pair of each row of a shard, -1 if no pair has its files.
+
+        Both are sorted by key, so an unchanged shard is found in one piece.
+        """
+        if shard.stem not in self._numbers:
+            rows = len(shard.records)
+            start = bisect_left(self._pairs, (shard.split, shard.first_key))
+            if row_text(pair[1:] for pair in self._pairs[start : start + rows]) == shard.text:
+                numbers = np.arange(start, start + rows)
+            else:
+                numbers = np.fromiter(map(self._by_files.get, shard.files, repeat(-1)), np.intp, rows)
+            self._numbers[shard.stem] = numbers
+        return self._numbers[shard.stem]
+
+    @cached_property
+    def _by_files(self) -> dict[str, int]:
+        """The number of each pair, by its image and label."""
+        return {"\0".join(pair[2:]): number for number, pair in enumerate(self._pairs)}
 
     def receipt(self, spec: ShardSpec, recipe: str, retry_bad: bool) -> Receipt | None:
         """Return the receipt of the shard that this spec would become, if that shard exists and has all its files."""
         pieces = spec.pieces
-        hashes = row_hashes(spec.split, ((piece.key, piece.image, piece.label) for piece in pieces))
-        stamps = self._by_start.get((recipe, len(pieces), int(hashes[0, 0])))
-        if stamps is None or not (stamps.records["row"] == hashes).all():
+        stamps = self._by_start.get((recipe, spec.split, len(pieces), pieces[0].key))
+        if stamps is None or stamps.text != row_text(piece[:3] for piece in pieces):
             return None
         receipt = whole_shard(self._out / SHARDS / (stamps.stem + SUFFIX))
         if receipt is None or (retry_bad and receipt.rejects):
             return None
         if (receipt.recipe, receipt.split, len(receipt.sources)) != (recipe, spec.split, len(pieces)):
             return None
-        now = self._states.of(piece.files for piece in pieces)
+        now = self._states.of(self._pairs_of(stamps))
         differing = np.flatnonzero((stamps.records["state"] != now).any(1))
         if self._trust == DIGEST:
             differing = np.arange(len(pieces))
@@ -161,7 +157,7 @@ class PreviousBuild:
             RowStamp(piece.key, *piece.files, ((s[0], s[1], s[2]), (s[3], s[4], s[5])), (size[0], size[1]))
             for piece, s, size in zip(spec.pieces, states.tolist(), stamps.records["size"].tolist(), strict=True)
         ]
-        write_stamps(self._out, stamps.stem, stamps.recipe, stamps.judged, spec.split, rows)
+        write_stamps(self._out, stamps.stem, stamps.recipe, stamps.judged, rows)
         return True
 
     def _digest(self, path: str) -> str | None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
+import numpy as np
+from numpy.typing import NDArray
+
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 
@@ -18,58 +21,47 @@ def cut(pieces: Iterable[Piece], recipe: Recipe) -> Iterator[tuple[Piece, ...]]:
     a hash, it ends after the key with the lowest. So a pair that is added or removed moves the nearest boundary only,
     rarely a few more.
     """
-    waiting = _Waiting()
-    for piece in pieces:
-        weight, full = recipe.weight(piece)
-        while waiting.pieces and waiting.weight + weight > 2 * full:  # with this piece, the shard would be too heavy
-            yield waiting.cut(full)
-        digest = _hash(piece.key)
-        waiting.add((piece, weight, digest), full)
-        if waiting.weight >= max(1, full // 2) and digest < (weight << 64) // full:
-            yield waiting.cut_all()
-        elif waiting.weight >= 2 * full:
-            yield waiting.cut(full)
-    if waiting.pieces:
-        yield waiting.cut_all()
+    pieces = tuple(pieces)
+    start = 0
+    for end in _ends(*recipe.weights(pieces), key_hashes(piece[0] for piece in pieces)) if pieces else ():
+        yield pieces[start:end]
+        start = end
 
 
-_Weighed = tuple[Piece, int, int]
-"""A piece, its weight and its hash."""
+def _ends(weights: NDArray[np.int64], full: int, hashes: NDArray[np.uint64]) -> Iterator[int]:
+    """Yield the end of each shard. Where it is depends only on the pieces from its start on."""
+    total = np.cumsum(weights)
+    full = min(full, 2 * int(total[-1]) + 2)  # that much is never reached, and it fits in 64 bits
+    low = np.flatnonzero(_are_low(weights, full, hashes))
+    start = before = 0
+    while start < len(weights):
+        first = int(
+            np.searchsorted(total, before + max(1, full // 2))
+        )  # the shard may end after this piece, or a later
+        last = int(np.searchsorted(total, before + 2 * full))  # and must end after this one
+        is_last = last >= len(weights)
+        if not is_last and last > start and total[last] > before + 2 * full:
+            last -= 1  # with this piece, the shard would be too heavy
+        next_low = int(np.searchsorted(low, first))
+        if next_low < len(low) and low[next_low] <= last:
+            start = int(low[next_low]) + 1
+        elif is_last:
+            start = len(weights)
+        else:
+            start = 1 + (last if first > last else first + int(hashes[first : last + 1].argmin()))
+        before = int(total[start - 1])
+        yield start
 
 
-class _Waiting:
-    """Pieces that are not in a shard yet, and how many of them a cut after the lowest hash would take."""
-
-    def __init__(self) -> None:
-        self.pieces: list[_Weighed] = []
-        self._clear()
-
-    def _clear(self) -> None:
-        self.pieces.clear()
-        self.weight, self._end, self._lowest = 0, 0, 1 << 64
-
-    def add(self, weighed: _Weighed, full: int) -> None:
-        _, weight, digest = weighed
-        self.pieces.append(weighed)
-        self.weight += weight
-        if digest < self._lowest and self.weight >= max(1, full // 2):
-            self._end, self._lowest = len(self.pieces), digest
-
-    def cut(self, full: int) -> tuple[Piece, ...]:
-        """Return a shard up to the lowest hash; keep the pieces after it."""
-        end = self._end or len(self.pieces)
-        shard, left = self.pieces[:end], self.pieces[end:]
-        self._clear()
-        for weighed in left:
-            self.add(weighed, full)
-        return tuple(piece for piece, _, _ in shard)
-
-    def cut_all(self) -> tuple[Piece, ...]:
-        """Return a shard of all pieces."""
-        shard = tuple(piece for piece, _, _ in self.pieces)
-        self._clear()
-        return shard
+def _are_low(weights: NDArray[np.int64], full: int, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return which hashes are in the lowest weight/full of all hashes."""
+    values, indices = np.unique(weights, return_inverse=True)
+    highest = np.array([min((weight << 64) // full, 1 << 64) - 1 for weight in values.tolist()], np.uint64)
+    low: NDArray[np.bool_] = hashes <= highest[indices]
+    return low
 
 
-def _hash(key: str) -> int:
-    return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big")
+def key_hashes(keys: Iterable[str]) -> NDArray[np.uint64]:
+    """Return a hash of each key."""
+    digests = b"".join([blake2b(key.encode(), digest_size=8).digest() for key in keys])
+    return np.frombuffer(digests, ">u8").astype(np.uint64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from packer.pairs.pair import Pair
@@ -35,14 +36,19 @@ class Piece(NamedTuple):
         return cls(key, image, label, source, (numbers[2], numbers[3]) if len(numbers) == 4 else None)
 
 
-def pieces(pair: Pair, size: Size | None, geometry: Geometry) -> list[Piece]:
-    """Return the pieces of a pair whose picture has this size. One with bad headers (None) is one piece, a reject."""
+def pieces(pairs: Iterable[Pair], sizes: Iterable[Size | None], geometry: Geometry) -> list[Piece]:
+    """Return the pieces of pairs whose pictures have these sizes. A pair with bad headers (None) is one piece."""
+    if not geometry.depends_on_source:
+        return [Piece(key, image, label) for _, key, image, label in pairs]
+    return [piece for pair, size in zip(pairs, sizes, strict=True) for piece in _pieces(pair, size, geometry)]
+
+
+def _pieces(pair: Pair, size: Size | None, geometry: Geometry) -> list[Piece]:
     if size is None:
         return [Piece(pair.key, pair.image, pair.label)]
-    source = size if geometry.depends_on_source else None
     if geometry.fit != TILE:
-        return [Piece(pair.key, pair.image, pair.label, source)]
+        return [Piece(pair.key, pair.image, pair.label, size)]
     return [
-        Piece(pair.key if origin is None else Tile(pair.key, origin, size).key, pair.image, pair.label, source, origin)
+        Piece(pair.key if origin is None else Tile(pair.key, origin, size).key, pair.image, pair.label, size, origin)
         for origin in geometry.origins(size)
     ]

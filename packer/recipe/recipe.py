@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from packer.decoding.rules import ImageRules
 from packer.pixels.choices import EDGES, FITS, IMAGE_DTYPES, INTERPOLATIONS, LABEL_FORMS, NATIVE
@@ -48,11 +51,11 @@ class Recipe:
         size = self.geometry.size or piece.source
         return 0 if size is None else sum(field.row_bytes_at(*size) for field in self.fields)
 
-    def weight(self, piece: Piece) -> tuple[int, int]:
-        """Return a piece's share of a shard as (weight, full shard): in rows, or in bytes for native rows."""
+    def weights(self, pieces: Sequence[Piece]) -> tuple[NDArray[np.int64], int]:
+        """Return the share of each piece in a shard, and that of a full shard: in rows, or in bytes for native rows."""
         if self.geometry.fit == NATIVE:
-            return max(1, self.piece_bytes(piece)), self.shard_bytes
-        return 1, self._rows_of_a_shard
+            return np.array([max(1, self.piece_bytes(piece)) for piece in pieces], np.int64), self.shard_bytes
+        return np.ones(len(pieces), np.int64), self._rows_of_a_shard
 
     @cached_property
     def _rows_of_a_shard(self) -> int:

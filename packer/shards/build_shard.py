@@ -72,14 +72,8 @@ def build_shard(
     stamps = [
         RowStamp(piece.key, *piece.files, row.states, row.size) for piece, row in zip(spec.pieces, rows, strict=True)
     ]
-    write_stamps(
-        out,
-        receipt.stem,
-        receipt.recipe,
-        judged_by(spec.recipe.image_rules, spec.recipe.label_rules),
-        spec.split,
-        stamps,
-    )
+    judged = judged_by(spec.recipe.image_rules, spec.recipe.label_rules)
+    write_stamps(out, receipt.stem, receipt.recipe, judged, stamps)
     return receipt
 
 

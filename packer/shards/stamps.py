@@ -1,6 +1,7 @@
 """Stamps: size and times of the raw files of a shard when they were read. Unchanged files are not read again.
 
-They are in OUT/stamps, one file per shard: a line of JSON, then a record per row. A damaged file is ignored. Stamps are
+They are in OUT/stamps, one file per shard: a line of JSON, a record per row, then a line per row with its key, image
+and label, so that whole shards are compared at once. A file that is damaged or has another form is ignored. Stamps are
 not part of the pack: without them a build only takes longer.
 """
 
@@ -12,7 +13,6 @@ import time
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,8 @@ from readers.contract.atomic import partial
 from readers.contract.receipt import FINGERPRINT
 
 SUFFIX = ".stamps"
-RECORD = np.dtype([("row", "<u8", 2), ("files", "<u8", 2), ("state", "<i8", 6), ("size", "<u4", 2)])
+RECORD = np.dtype([("state", "<i8", 6), ("size", "<u4", 2)])
+_ENCODING = ("utf-8", "surrogateescape")
 UNKNOWN = (0, -1, -1)
 """The state of a file that could not be read: no file has it."""
 MIN_FILE_AGE = 2_000_000_000
@@ -54,6 +55,21 @@ class ShardStamps:
     recipe: str
     judged: str
     records: NDArray[Any]
+    text: str
+    """The `row_text` of all rows."""
+
+    @property
+    def split(self) -> str:
+        return self.stem.rpartition("-")[0]
+
+    @property
+    def first_key(self) -> str:
+        return self.text.partition("\0")[0]
+
+    @property
+    def files(self) -> list[str]:
+        """The image and the label of each row, as in `row_text`."""
+        return [line.partition("\0")[2] for line in self.text.split("\n")]
 
 
 def state_of(path: Path | str) -> FileState:
@@ -71,15 +87,18 @@ def state_to_keep(path: Path | str) -> FileState:
     return state if state[1] < time.time_ns() - MIN_FILE_AGE else (state[0], -1, -1)
 
 
-def write_stamps(out: Path, stem: str, recipe: str, judged: str, split: str, rows: Sequence[RowStamp]) -> None:
+def row_text(rows: Iterable[tuple[str, str, str]]) -> str:
+    """Return a line for each row: key, image and label. None of them has control characters."""
+    return "\n".join(map("\0".join, rows))
+
+
+def write_stamps(out: Path, stem: str, recipe: str, judged: str, rows: Sequence[RowStamp]) -> None:
     """Write the stamps of a shard. If that fails, the next build only takes longer."""
     records = np.zeros(len(rows), RECORD)
-    records["row"] = row_hashes(split, ((row.key, row.image, row.label) for row in rows))
-    records["files"] = file_hashes((row.image, row.label) for row in rows)
     for record, row in zip(records, rows, strict=True):
         record["state"] = (*row.state[0], *row.state[1])
         record["size"] = row.size
-    data = records.tobytes()
+    data = records.tobytes() + row_text((row.key, row.image, row.label) for row in rows).encode(*_ENCODING)
     head = json.dumps({"recipe": recipe, "judged": judged, "rows": len(rows), "crc32": zlib.crc32(data)})
     folder = out / STAMPS
     try:
@@ -105,27 +124,14 @@ def _load(path: Path) -> ShardStamps | None:
     try:
         line, _, data = path.read_bytes().partition(b"\n")
         head = json.loads(line)
-        if zlib.crc32(data) != head["crc32"] or len(data) != head["rows"] * RECORD.itemsize:
+        rows = int(head["rows"])
+        if zlib.crc32(data) != head["crc32"]:
             return None
+        records = np.frombuffer(data, RECORD, rows)
+        text = data[records.nbytes :].decode(*_ENCODING)
         recipe, judged = str(head["recipe"]), str(head["judged"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    if not FINGERPRINT.fullmatch(path.stem.rpartition("-")[2]):
+    if not FINGERPRINT.fullmatch(path.stem.rpartition("-")[2]) or text.count("\n") + 1 != rows:
         return None
-    return ShardStamps(path.stem, recipe, judged, np.frombuffer(data, RECORD))
-
-
-def row_hashes(split: str, rows: Iterable[tuple[str, str, str]]) -> NDArray[np.uint64]:
-    """Return (N,2) hashes of key, image and label of rows."""
-    return _hashes((split, *row) for row in rows)
-
-
-def file_hashes(pairs: Iterable[tuple[str, str]]) -> NDArray[np.uint64]:
-    """Return (N,2) hashes of the paths of images and labels."""
-    return _hashes(pairs)
-
-
-def _hashes(rows: Iterable[tuple[str, ...]]) -> NDArray[np.uint64]:
-    texts = ("\0".join(row).encode("utf-8", "surrogateescape") for row in rows)
-    digests = b"".join([blake2b(text, digest_size=16).digest() for text in texts])
-    return np.frombuffer(digests, "<u8").reshape(-1, 2)
+    return ShardStamps(path.stem, recipe, judged, records, text)

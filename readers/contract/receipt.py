@@ -6,9 +6,10 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 from json.encoder import encode_basestring
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from readers.contract.errors import DamagedError
 from readers.contract.json_entry import Entry, Problem
@@ -18,7 +19,7 @@ from readers.contract.pixel_sums import Pixels
 SUFFIX = ".receipt.json"
 FLAT = "flat"
 """Replaces the difference hash of an image of one colour: these have all the same."""
-LOOK = re.compile(rf"[0-9a-f]{{8}}([0-9a-f]{{16}}|{FLAT})")
+LOOKS = re.compile(rf"^[0-9a-f]{{8}}(?:[0-9a-f]{{16}}|{FLAT})$", re.MULTILINE)
 FINGERPRINT = re.compile(r"[0-9a-f]{32}")
 
 
@@ -31,8 +32,7 @@ class ShardFile:
     sha256: str
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """A raw pair: its key, and the SHA-256 of both files when they were read (empty if one was not read)."""
 
     key: str
@@ -40,8 +40,7 @@ class Source:
     label: str
 
 
-@dataclass(frozen=True)
-class Reject:
+class Reject(NamedTuple):
     """A pair that is not in the shard, and the reason."""
 
     key: str
@@ -76,7 +75,8 @@ class Receipt:
     def keys(self) -> list[str]:
         """The key of each row."""
         rejected = {reject.key for reject in self.rejects}
-        return [source.key for source in self.sources if source.key not in rejected]
+        keys = [source.key for source in self.sources]
+        return [key for key in keys if key not in rejected] if rejected else keys
 
     @property
     def bytes(self) -> int:
@@ -115,8 +115,8 @@ class Receipt:
             fingerprint=entry.text("fingerprint"),
             storage=entry.choice("storage", STORAGES),
             recipe=entry.text("recipe"),
-            sources=tuple(Source(*row) for row in _rows(entry, "sources", 3)),
-            rejects=tuple(Reject(*row) for row in _rows(entry, "rejects", 2)),
+            sources=tuple(map(Source._make, _rows(entry, "sources", 3))),
+            rejects=tuple(map(Reject._make, _rows(entry, "rejects", 2))),
             files=tuple(_file(file) for file in entry.entries("files")),
             crc32=entry.wholes("crc32"),
             looks=entry.texts("looks"),
@@ -175,11 +175,11 @@ def _file(entry: Entry) -> ShardFile:
 def _rows(entry: Entry, key: str, width: int) -> list[list[str]]:
     """Take a list of lists of `width` texts."""
     rows = entry.lists(key)
-    for index, row in enumerate(rows):
-        if len(row) != width or not all(isinstance(part, str) for part in row):
-            entry.problem(f"{key}.{index}", f"expected {width} texts")
-            return []
-    return rows
+    if set(map(len, rows)) <= {width} and set(map(type, chain.from_iterable(rows))) <= {str}:
+        return rows
+    bad = next(index for index, row in enumerate(rows) if len(row) != width or {*map(type, row)} != {str})
+    entry.problem(f"{key}.{bad}", f"expected {width} texts")
+    return []
 
 
 def _check(receipt: Receipt, problems: list[Problem]) -> None:
@@ -188,7 +188,8 @@ def _check(receipt: Receipt, problems: list[Problem]) -> None:
         problems.append(Problem("split", f"expected the name of a split, found {receipt.split!r}"))
     if not FINGERPRINT.fullmatch(receipt.fingerprint):
         problems.append(Problem("fingerprint", "expected 32 hex digits"))
-    if len(receipt.looks) != receipt.rows or not all(map(LOOK.fullmatch, receipt.looks)):
+    lines = "\n".join(receipt.looks)
+    if not len(receipt.looks) == len(LOOKS.findall(lines)) == receipt.rows or lines.count("\n") >= max(1, receipt.rows):
         problems.append(Problem("looks", f"expected {receipt.rows} texts such as 0123abcd0123456789abcdef"))
     if receipt.rows + len(receipt.rejects) != len(receipt.sources):
         problems.append(
