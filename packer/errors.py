@@ -1,8 +1,9 @@
 """Everything that can go wrong while packing.
 
 PackError                 exit code
-├── InputError            1   the raw folder or the class table is not usable; carries every problem
-├── UsageError            2   options that cannot be, or not together
+├── InputError            1   the raw folder cannot be used; has a list of all problems
+├── UsageError            2   options are not valid, alone or together
+│   └── SettingsError     2   a configuration, class table or list of pairs is not; an InputError, too
 ├── TargetError           1   the place to pack to cannot be used
 ├── BusyError            75   another process is changing the pack
 ├── PinnedError           5   the pack is pinned to its current generation
@@ -16,7 +17,8 @@ BadPair is not in the tree: the shard catches it and makes the pair a reject.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from difflib import get_close_matches
 from itertools import islice
 from typing import TypeVar
 
@@ -30,7 +32,7 @@ class PackError(Exception):
 
 
 class InputError(PackError):
-    """The raw folder or the class table cannot be used; `problems` has one line for each problem."""
+    """The raw folder cannot be used; `problems` has one line for each problem."""
 
     def __init__(self, summary: str, problems: Sequence[str] = ()) -> None:
         self.problems = tuple(problems)
@@ -41,6 +43,10 @@ class UsageError(PackError):
     """Options are not valid, alone or together."""
 
     exit_code = 2
+
+
+class SettingsError(InputError, UsageError):
+    """A configuration, a class table, or a list of pairs that an option names cannot be used."""
 
 
 class TargetError(PackError):
@@ -81,6 +87,13 @@ class TooManyRejectsError(InputError):
 
 class BadPair(Exception):  # noqa: N818 - a verdict on one pair, not an error of the program
     """This pair cannot be packed; the message is the reason."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown word: the nearest known one in any case, or nothing if none is near."""
+    names = {name.casefold(): name for name in known}
+    near = get_close_matches(word.casefold(), names, n=1)
+    return f"; did you mean {names[near[0]]}?" if near else ""
 
 
 def first_of(items: Collection[T], most: int, noun: str = "", show: Callable[[T], str] = str) -> list[str]:

@@ -457,6 +457,6 @@ def test_classes_that_the_manifest_cannot_hold_are_refused_before_anything_is_de
     table.write_text(json.dumps([{"name": name, "values": [value]} for value, name in enumerate(names)]))
     with mock.patch("packer.plan.make_plan.check_labels", side_effect=AssertionError("decoded")):
         done = run("build", "--classes", table, "--labels", "index", raw, tmp_path / "out")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "1000 classes would need up to 17 MiB in the manifest, which may have 16" in done.stderr
     assert not (tmp_path / "out" / "shards").exists()

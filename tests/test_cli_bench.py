@@ -217,7 +217,7 @@ def test_the_report_is_a_page_or_a_plot(city: Path, tmp_path: Path) -> None:
 def test_an_impossible_report_is_refused_before_anything_is_measured(city: Path, tmp_path: Path) -> None:
     for report, exit_code, words in (
         (tmp_path / "a.pdf", 2, ".html or .svg"),
-        (tmp_path / "no/a.html", 1, "no such folder"),
+        (tmp_path / "no/a.html", 2, "there is no folder"),
     ):
         done = run("bench", "--seconds", 60, "--report", report, city)
         assert done.exit_code == exit_code

@@ -32,7 +32,7 @@ def config(path: Path, text: str) -> Path:
 
 def problems_of(path: Path, text: str) -> list[str]:
     done = run("build", "--config", config(path, text), "--print-config")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     return [line.strip().removeprefix(f"{path}/packer.toml: ") for line in done.stderr.splitlines()[1:]]
 
 
@@ -135,7 +135,7 @@ def test_values_that_no_option_takes_are_named_with_their_key(tmp_path: Path) ->
 @pytest.mark.parametrize(("text", "message"), [("size = ", "is not valid TOML"), ("\x00", "is not valid TOML")])
 def test_text_that_is_not_valid_toml_is_refused(tmp_path: Path, text: str, message: str) -> None:
     done = run("build", "--config", config(tmp_path, text), "raw", "out")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert message in done.stderr
 
 

@@ -21,7 +21,7 @@ from test_reuse import built
 
 from packer import build_pack
 from packer.cli.log import LOG, publishing
-from packer.errors import InputError, PinnedError
+from packer.errors import PinnedError, UsageError
 from packer.packs.generations import _SHARD, delete_garbage, find_garbage, list_generations, rollback_pack
 from packer.publish.generation import restore_manifest
 from packer.publish.history import HISTORY, History, read_history
@@ -83,7 +83,7 @@ def test_rollback_is_one_rename_and_builds_continue_from_there(three: Path, tmp_
     assert [entry["current"] for entry in listed(three)] == [False, False, True]
     again = built(tmp_path / "raw", three)
     assert (again["generation"], again["reused_rows"]) == (4, 16), "the same data as 2, from existing shards"
-    assert run("rollback", three, 9).exit_code == 1
+    assert run("rollback", three, 9).exit_code == 2
     assert "the kept generations are 4, 3, 2, 1" in run("rollback", three, 9).stderr
 
 
@@ -109,7 +109,7 @@ def test_the_log_knows_whether_a_command_has_published(three: Path) -> None:
             interrupted(number)
         assert LOG.published is published
     LOG.published = False
-    with pytest.raises(InputError), publishing(three):
+    with pytest.raises(UsageError), publishing(three):
         rollback_pack(three, 9)
     assert not LOG.published
     with publishing(three):

@@ -218,7 +218,7 @@ def test_a_folder_without_pairs_is_described_and_an_error(tmp_path: Path) -> Non
 def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     raw, config = folder(tmp_path / "raw", TRUTH), tmp_path / "packer.toml"
     config.write_text("mine")
-    assert run("probe", "--write", config, raw).exit_code == 1
+    assert run("probe", "--write", config, raw).exit_code == 2
     assert config.read_text() == "mine"
 
 
@@ -252,7 +252,7 @@ def refused(raw: Path, tmp_path: Path) -> str:
     """Return the error of a build with the proposed configuration."""
     (tmp_path / "packer.toml").write_text(probed(raw)["config"])
     built = run("build", "--quiet", "--config", tmp_path / "packer.toml", raw, tmp_path / "out")
-    assert built.exit_code == 1
+    assert built.exit_code == 2
     return built.stderr
 
 
@@ -404,4 +404,4 @@ def test_public_sets_are_understood(
     built = run("build", *options, shared_data / path, tmp_path / "out")
     asked = path == "ade20k_sample/sampleData"
     assert ("decide =" in answer["config"]) == asked
-    assert built.exit_code == asked, built.stderr
+    assert built.exit_code == 2 * asked, built.stderr

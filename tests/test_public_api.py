@@ -63,6 +63,7 @@ ERRORS = {
     "PackError",
     "PinnedError",
     "RejectedError",
+    "SettingsError",
     "TargetError",
     "TooManyRejectsError",
     "UsageError",

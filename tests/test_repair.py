@@ -123,7 +123,7 @@ def test_without_the_kept_configuration_the_options_must_be_given(night: RawFold
     built(night.path, out)
     (out / "packer.toml").unlink()
     done = run("diff", out, night.path)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "--config FILE" in done.stderr
 
 
@@ -225,8 +225,8 @@ def test_a_metrics_file_that_cannot_be_written_is_refused_before_the_build(night
     os.mkfifo(tmp_path / "pipe")
     for name in ("missing/x.prom", "folder", "pipe"):
         done = run("build", "--metrics-file", tmp_path / name, night.path, tmp_path / "out")
-        assert done.exit_code == 1
-        assert f"packer: {tmp_path / name}: cannot be written (" in done.stderr
+        assert done.exit_code == 2
+        assert f"packer: --metrics-file {tmp_path / name}: cannot be written (" in done.stderr
         assert not (tmp_path / "out").exists()
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from packer.errors import InputError
+from packer.errors import SettingsError, did_you_mean
 from readers.contract.regular_files import NotRegularError, open_raw
 
 if sys.version_info >= (3, 11):
@@ -27,13 +26,15 @@ def read_text(path: Path) -> str:
             data = file.read(MOST_BYTES + 1)
         text = data.decode("utf-8-sig")
     except NotRegularError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+        raise SettingsError(f"{path}: {error.strerror}") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+        raise SettingsError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
+        raise SettingsError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
     if len(data) > MOST_BYTES:
-        raise InputError(f"{path}: is larger than {MOST_BYTES >> 20} MiB, too large for a class table or configuration")
+        raise SettingsError(
+            f"{path}: is larger than {MOST_BYTES >> 20} MiB, too large for a class table or configuration"
+        )
     return text
 
 
@@ -42,7 +43,7 @@ def parse_toml(path: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is not valid TOML ({error})") from error
+        raise SettingsError(f"{path}: is not valid TOML ({error})") from error
 
 
 def parse_json(path: Path, text: str) -> Any:
@@ -50,7 +51,7 @@ def parse_json(path: Path, text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_without_repeated_keys)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is not valid JSON ({error})") from error
+        raise SettingsError(f"{path}: is not valid JSON ({error})") from error
 
 
 def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -63,8 +64,7 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def unknown_key(key: str, known: list[str]) -> str:
     """Return the second half of a message about an unknown key, with the nearest known key."""
-    near = get_close_matches(key, known, n=1)
-    return f"is not known; did you mean {near[0]}?" if near else f"is not known; known are {', '.join(known)}"
+    return "is not known" + (did_you_mean(key, known) or f"; known are {', '.join(known)}")
 
 
 def describe(value: object) -> str:

@@ -21,7 +21,7 @@ from packer.classes.from_text import COLUMNS, table_from_names
 from packer.classes.from_toml import CLASS, table_from_toml
 from packer.classes.merge import merge_rows
 from packer.classes.values import is_negative, is_number, parse_colour, parse_values
-from packer.errors import InputError
+from packer.errors import SettingsError
 from readers.contract.classes import ClassTable
 
 _LISTS = ("labels", "classes", "categories")
@@ -43,7 +43,7 @@ def table_from_json(path: Path, document: object) -> ClassTable:
             return _named(path, document)
     elif isinstance(document, list) and document:
         return _listed(path, "", document)
-    raise InputError(
+    raise SettingsError(
         f'{path}: is not a class table; expected {{"0": "sky", "1": "road"}}, {{"sky": [70, 130, 180]}}, '
         '["sky", "road"], or labels such as {"name": "sky", "id": 0, "color": [70, 130, 180]}'
     )

@@ -19,7 +19,7 @@ from packer.classes.class_row import (
 )
 from packer.classes.merge import merge_rows
 from packer.classes.values import is_negative, is_number
-from packer.errors import InputError
+from packer.errors import SettingsError
 from readers.contract.classes import ClassTable, Colour
 
 COLUMNS = {
@@ -58,7 +58,7 @@ def table_from_text(path: Path, text: str) -> ClassTable:
     """Return the class table of a text; its lines show which form it has."""
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:
-        raise InputError(f"{path}: the class table is empty")
+        raise SettingsError(f"{path}: the class table is empty")
     plain = [(number, line) for number, line in lines if not line.startswith("#")]
     for form in _FORMS:
         if plain and all(form.fullmatch(line) for _, line in plain):
@@ -76,7 +76,7 @@ def _one_name_per_line(path: Path, lines: list[Line]) -> ClassTable:
     """Refuse lines that begin with a number: they are more likely mistakes in another form than names."""
     odd = [expected(f"{path}:{number}", "a name", line) for number, line in lines if _NUMBERED.match(line)]
     if odd:
-        raise InputError(f"{path}: most lines are plain names, but {len(odd)} begin with a number", odd)
+        raise SettingsError(f"{path}: most lines are plain names, but {len(odd)} begin with a number", odd)
     return table_from_names(path, [(f"{path}:{number}", line) for number, line in lines])
 
 
@@ -118,10 +118,10 @@ def _cells(path: Path, text: str) -> list[Cells]:
     try:
         rows = [(reader.line_num, [cell.strip().strip("'\"").strip() for cell in row]) for row in reader]
     except csv.Error as error:
-        raise InputError(f"{path}:{reader.line_num}: the class table cannot be read ({error})") from error
+        raise SettingsError(f"{path}:{reader.line_num}: the class table cannot be read ({error})") from error
     filled = [(number, cells) for number, cells in rows if any(cells)]
     if not filled:
-        raise InputError(f"{path}: all cells of the class table are empty")
+        raise SettingsError(f"{path}: all cells of the class table are empty")
     return filled
 
 
@@ -138,7 +138,7 @@ def _columns(path: Path, rows: list[Cells]) -> tuple[dict[str, int], list[Cells]
         return columns, rows[1:]
     if len(first) in (4, 5) and all(map(is_number, first[1:])):
         return {"name": 0, "red": 1, "green": 2, "blue": 3, **({"alpha": 4} if len(first) == 5 else {})}, rows
-    raise InputError(
+    raise SettingsError(
         f"{path}:{number}: cannot tell the columns from {', '.join(first)!r}; "
         "expected a heading such as name,r,g,b or name,colour or value,name or id,name,train_id"
     )

@@ -11,7 +11,7 @@ from packer.classes.from_text import table_from_text
 from packer.classes.from_toml import table_from_toml
 from packer.classes.ignore import with_ignored
 from packer.classes.values import distinct_colours, is_values, parse_values
-from packer.errors import InputError, UsageError
+from packer.errors import SettingsError, UsageError
 from readers.contract.classes import MOST_CLASSES, ClassTable, SegClass
 
 TABLE_NAMES = ("class_dict.csv", "classes.csv", "class_table.csv")
@@ -25,7 +25,7 @@ def load_class_table(raw: Path, classes: str | ClassTable | None, ignore: Sequen
         if not paths:
             return None
         if len(paths) > 1:
-            raise InputError(
+            raise SettingsError(
                 f"{raw}: has several class tables; choose one with --classes", [str(path) for path in paths]
             )
         table = read_table(paths[0])

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from packer.classes.class_row import ClassRow
 from packer.classes.values import MOST_LISTED, MOST_VALUE
-from packer.errors import InputError
+from packer.errors import SettingsError
 from readers.contract.classes import MOST_CLASSES, ClassTable, SegClass
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ def merge_rows(path: Path, rows: Sequence[ClassRow], problems: list[str], shared
     Colours then only draw the classes.
     """
     if sum(len(values) for row in rows for values in row.values) > MOST_LISTED:
-        raise InputError(f"{path}: repeats the same values too often; there are only {MOST_VALUE + 1}")
+        raise SettingsError(f"{path}: repeats the same values too often; there are only {MOST_VALUE + 1}")
     if shared_colours and all(row.values for row in rows) and any(_clashes([_without_values(row) for row in rows])):
         rows = [replace(row, colours=()) for row in rows]
     groups: dict[object, list[ClassRow]] = {}
@@ -41,8 +41,8 @@ def merge_rows(path: Path, rows: Sequence[ClassRow], problems: list[str], shared
     )
 
 
-def table_problems(path: Path, problems: Sequence[str]) -> InputError:
-    return InputError(f"{path}: {len(problems)} problems in the class table", problems)
+def table_problems(path: Path, problems: Sequence[str]) -> SettingsError:
+    return SettingsError(f"{path}: {len(problems)} problems in the class table", problems)
 
 
 def _class(rows: Sequence[ClassRow]) -> SegClass:

@@ -13,9 +13,9 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import show
 from packer.cli.progress import shown
-from packer.cli.values import CropType, NumbersType
+from packer.cli.values import CropType, NumbersType, OutputFile
 from packer.config.options import LABEL_FORMS
-from packer.errors import InputError, TargetError, UsageError
+from packer.errors import InputError, UsageError
 from packer.publish.atomic import write_atomic
 from readers.contract.manifest import Manifest
 
@@ -45,7 +45,7 @@ REPORTS = (".html", ".svg")
 @click.option("--crop", type=CropType(), help="Crop each image to height x width; native packs need it.")
 @click.option("--seconds", type=click.FloatRange(1), default=30, show_default=True, help="Total time to measure.")
 @click.option("--target", type=click.FloatRange(0, min_open=True), help="Samples per second that the model needs.")
-@click.option("--report", type=click.Path(path_type=Path), help="Write a page (.html) or the plot (.svg).")
+@click.option("--report", type=OutputFile(), help="Write a page (.html) or the plot (.svg).")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def bench_command(
@@ -91,11 +91,9 @@ def bench_command(
 
 
 def _check_report(report: Path) -> None:
-    """Refuse a report that cannot be written, before anything is measured."""
+    """Refuse a report of another kind, before anything is measured."""
     if report.suffix not in REPORTS:
         raise UsageError(f"--report {report}: expected a name that ends with {' or '.join(REPORTS)}")
-    if not report.absolute().parent.is_dir():
-        raise TargetError(f"{report.parent}: there is no such folder for the report")
 
 
 def _flat(lists: Iterable[Iterable[int]]) -> tuple[int, ...]:

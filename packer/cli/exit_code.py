@@ -6,9 +6,9 @@ import signal
 
 from packer.errors import PackError
 from packer.signals import StoppedError
-from readers.contract.errors import DamagedError
+from readers.contract.errors import DamagedError, RequestError
 
-FAILED, DAMAGED = 1, 4
+FAILED, USAGE, DAMAGED = 1, 2, 4
 
 
 def exit_code(error: BaseException) -> int:
@@ -17,4 +17,6 @@ def exit_code(error: BaseException) -> int:
         return error.exit_code
     if isinstance(error, KeyboardInterrupt):
         return 128 + (error.number if isinstance(error, StoppedError) else signal.SIGINT)
+    if isinstance(error, RequestError):
+        return USAGE
     return DAMAGED if isinstance(error, DamagedError) else FAILED

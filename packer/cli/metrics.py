@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from packer.cli.exit_code import exit_code
 from packer.cli.log import LOG
-from packer.errors import RejectedError, TargetError, TooManyRejectsError
+from packer.errors import RejectedError, TargetError, TooManyRejectsError, UsageError
 from packer.publish.atomic import target_errors, write_atomic
 from readers.contract.atomic import partial
 
@@ -45,9 +45,11 @@ class Metrics:
     started: float
 
     def check(self) -> None:
-        """Raise TargetError if the file cannot be written, before a night is spent on a build."""
+        """Refuse a file that cannot be written, before a night is spent on a build."""
         if self.path.exists() and not self.path.is_file():
-            raise TargetError(f"{self.path}: cannot be written (is not a plain file)")
+            raise UsageError(f"--metrics-file {self.path}: cannot be written (is not a plain file)")
+        if not self.path.absolute().parent.is_dir():
+            raise UsageError(f"--metrics-file {self.path}: cannot be written (there is no folder {self.path.parent})")
         with target_errors(self.path), partial(self.path.parent):
             pass
 

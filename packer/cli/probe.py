@@ -11,8 +11,8 @@ import click
 from packer.cli.configured import build_option
 from packer.cli.loading import loading
 from packer.cli.output import join_lines, show
-from packer.cli.values import CountType
-from packer.errors import InputError
+from packer.cli.values import CountType, OutputFile
+from packer.errors import InputError, UsageError
 from packer.publish.atomic import write_atomic
 
 
@@ -34,7 +34,7 @@ from packer.publish.atomic import write_atomic
 @build_option("near-duplicates")
 @build_option("workers")
 @build_option("task-timeout")
-@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Write the proposal to this TOML file.")
+@click.option("--write", type=OutputFile(), help="Write the proposal to this TOML file.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def probe_command(raw: Path, as_json: bool, write: Path | None, **options: Any) -> None:
     """Inspect RAW: layout, pairs, file types, sizes, what the labels hold, what is unusual, and how to pack it.
@@ -46,7 +46,7 @@ def probe_command(raw: Path, as_json: bool, write: Path | None, **options: Any) 
       packer build --config packer.toml raw/ out/
     """
     if write is not None and write.exists():
-        raise InputError(f"{write}: exists already; name another file, or remove it")
+        raise UsageError(f"--write {write}: exists already; name another file, or remove it")
     with loading(workers=True):
         from packer.cli.probe_text import probe_json, probe_text, probe_toml
         from packer.probe.probe import probe_folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -44,6 +45,19 @@ class NumbersType(click.ParamType[Any]):
         if not all(re.fullmatch(r"\d{1,6}", word) and int(word) >= self._least for word in words):
             self.fail(f"{value!r}: expected numbers of at least {self._least}, such as 8,16", param, ctx)
         return tuple(sorted({int(word) for word in words}))
+
+
+class OutputFile(click.Path):
+    """A file to write. Its folder must exist, so that a mistake is known before the work and not after it."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(super().convert(value, param, ctx))
+        if not path.absolute().parent.is_dir():
+            self.fail(f"{path}: there is no folder {path.parent}", param, ctx)
+        return path
 
 
 class TimeType(click.ParamType[Any]):

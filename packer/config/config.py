@@ -11,7 +11,7 @@ from packer.classes.documents import describe, parse_toml, read_text, unknown_ke
 from packer.classes.from_toml import CLASS, class_tables
 from packer.classes.values import is_values
 from packer.config.options import OPTIONS, Option, value_of
-from packer.errors import InputError
+from packer.errors import InputError, SettingsError
 from readers.contract.classes import ClassTable, SegClass
 
 Setting = str | bool | list[str] | ClassTable
@@ -49,7 +49,7 @@ def read_config(path: Path, more: Iterable[Option] = ()) -> Settings:
     if CLASS in document:
         settings["classes"] = _classes(path, document, problems)
     if problems:
-        raise InputError(f"{path}: {len(problems)} problems in the configuration", problems)
+        raise SettingsError(f"{path}: {len(problems)} problems in the configuration", problems)
     return settings
 
 

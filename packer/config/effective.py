@@ -10,7 +10,6 @@ from packer.classes.documents import unknown_key
 from packer.config.config import Setting, Settings, read_config
 from packer.config.options import ARGUMENTS, BUILD, CONFIGURATION, OPTIONS, Option, value_of
 from packer.config.preset import find_preset
-from packer.config.values import parse_flag
 from packer.errors import UsageError
 from readers.contract.classes import ClassTable
 
@@ -43,10 +42,8 @@ def from_environment(variables: Mapping[str, str]) -> Settings:
     found: dict[str, Setting] = {}
     for name, option in KNOWN.items():
         value = variables.get(option.variable, "")
-        if option.is_flag and value:
-            found[name] = _flag(option, value)
-        elif value:
-            found[name] = value.split() if option.several else value
+        if value:
+            found[name] = _from_variable(option, value)
     return found
 
 
@@ -91,11 +88,13 @@ def _check_text(name: str, setting: Setting) -> None:
             raise UsageError(f"{option}: {str(text)!r} is not valid UTF-8; rename it, or use a link to it") from error
 
 
-def _flag(option: Option, value: str) -> bool:
+def _from_variable(option: Option, value: str) -> Setting:
+    setting = value.split() if option.several else value
     try:
-        return parse_flag(value)
+        parsed = value_of(option, setting)
     except ValueError as error:
-        raise UsageError(f"{option.variable}={error}") from error
+        raise UsageError(f"{option.variable}: {error}") from error
+    return bool(parsed) if option.is_flag else setting
 
 
 def _without_rivals(settings: Settings, stronger: Set[str]) -> Settings:

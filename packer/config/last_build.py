@@ -7,7 +7,7 @@ from pathlib import Path
 from packer.config.config import Settings, read_config, to_toml
 from packer.config.effective import effective, portable
 from packer.config.options import CONFIGURATION
-from packer.errors import InputError
+from packer.errors import InputError, SettingsError, UsageError
 from packer.publish.atomic import write_atomic
 from readers.contract.manifest import Manifest, is_pack
 
@@ -28,7 +28,7 @@ def last_settings(out: Path, raw: Path | None = None, config: Path | None = None
     if config is None and not kept.is_file():
         if not is_pack(out):
             Manifest.load(out)  # its error says what the folder is
-        raise InputError(f"{kept}: is missing, so the options of {out} are unknown; name them with --config FILE")
+        raise SettingsError(f"{kept}: is missing, so the options of {out} are unknown; name them with --config FILE")
     folder = raw or _last_raw(out, kept)
     return effective({"config": str(config or kept), "raw": str(folder), "out": str(out)})
 
@@ -37,7 +37,7 @@ def _last_raw(out: Path, kept: Path) -> Path:
     """The raw folder of the last build, if it is still there."""
     raw = read_config(kept, more=CONFIGURATION).get("raw") if kept.is_file() else None
     if raw is None:
-        raise InputError(f"{out}: does not say what it was built from; name the folder: packer repair {out} RAW")
+        raise UsageError(f"{out}: does not say what it was built from; name the folder: packer repair {out} RAW")
     if not Path(str(raw)).is_dir():
         raise InputError(
             f"{raw}: there is no such folder, and {out} was built from it; if it was moved, name it where it is now: "

@@ -11,7 +11,7 @@ from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 
-from packer.errors import InputError
+from packer.errors import UsageError
 from packer.publish.generation import current_manifest, make_current
 from packer.publish.history import DEFAULT_KEEP, kept_numbers, read_history
 from packer.publish.lock import locked
@@ -102,7 +102,7 @@ def rollback_pack(out: str | PathLike[str], number: int, *, pinned: bool = False
     With `pinned`, builds publish no other generation until `unpin_pack`. A pack that is pinned already stays pinned.
     A damaged current manifest is replaced. Nothing is deleted.
 
-    Raises InputError if the generation is not kept, DamagedError if some of its shards are missing or cut, BusyError if
+    Raises UsageError if the generation is not kept, DamagedError if some of its shards are missing or cut, BusyError if
     another process is changing the pack.
     """
     out = Path(out)
@@ -110,7 +110,7 @@ def rollback_pack(out: str | PathLike[str], number: int, *, pinned: bool = False
     with locked(out):
         if not generation_path(out, number).is_file():
             kept = ", ".join(str(generation.number) for generation in list_generations(out))
-            raise InputError(f"{out}: generation {number} is not kept; the kept generations are {kept}")
+            raise UsageError(f"{out}: generation {number} is not kept; the kept generations are {kept}")
         manifest = Manifest.load(out, number)
         missing = [str(path) for path in receipt_paths(out, manifest) if whole_shard(path) is None]
         if missing:

@@ -8,7 +8,9 @@ from os import PathLike
 from pathlib import Path
 
 from packer.build import Summary, build, lock_if_there
+from packer.config.config import read_config
 from packer.config.last_build import last_settings
+from packer.config.options import CONFIGURATION
 from packer.packs.verify import Damage, verify
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
@@ -47,6 +49,8 @@ def repair_pack(
     Raises DamagedError if some damage cannot be repaired.
     """
     out = Path(out)
+    if config is not None:
+        read_config(Path(config), more=CONFIGURATION)  # a mistake in it is known before the bytes are checked
     with lock_if_there(out):
         restored = _restore_manifest(out)
         damage = [*restored, *_verify(out, workers, progress)]

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from packer.errors import InputError
+from packer.errors import SettingsError
 from packer.pairs.candidates import Candidate, Candidates
 from packer.pairs.paths import PathIndex, is_picture, read_list_text, stem
 from packer.pairs.template import KEY, SPLIT, composed
@@ -55,7 +55,7 @@ class PairsCsv:
                 if any(cells := [cell.strip() for cell in row]):
                     yield reader.line_num, cells
         except (OSError, ValueError, csv.Error) as error:
-            raise InputError(f"{self._table}: the CSV of pairs cannot be read ({error})") from error
+            raise SettingsError(f"{self._table}: the CSV of pairs cannot be read ({error})") from error
 
     def _columns(self, cells: list[str]) -> tuple[list[str], bool]:
         """Return the names of the columns, and True if the first row is a heading."""
@@ -64,7 +64,7 @@ class PairsCsv:
             return [name if name in (*_PLAIN, KEY) else cell for name, cell in zip(names, cells, strict=True)], True
         if len(cells) in (2, 3) and is_picture(cells[0]) and is_picture(cells[1]):
             return list(_PLAIN[: len(cells)]), False
-        raise InputError(
+        raise SettingsError(
             f"{self._table}: expected the heading image,label or image,label,split or image,label,split,key, "
             f"or paths of an image and a label; found {','.join(cells)[:200]}"
         )

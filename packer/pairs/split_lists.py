@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from packer.errors import InputError, UsageError
+from packer.errors import SettingsError, UsageError
 from packer.pairs.layouts import SPLIT_FOLDERS
 from packer.pairs.paths import is_picture, read_list_text
 from packer.pairs.template import OTHER_PICTURES, PICTURES
@@ -63,7 +63,7 @@ class SplitLists:
         absent = [split for split in choices if split not in found]
         if absent or not found:
             which = f"no list {', '.join(absent)}" if absent else "no such list"
-            raise InputError(f"--lists {self.text}: there is {which} below {raw} or the current folder")
+            raise SettingsError(f"--lists {self.text}: there is {which} below {raw} or the current folder")
         return [line for split in choices or sorted(found) for line in _read_list(split, *found[split], problems)]
 
 
@@ -72,7 +72,7 @@ def given_lists(raw: Path, text: str) -> SplitLists:
     if _SPLIT.search(text):
         return SplitLists(text)
     if not (raw / text).is_dir() and not Path(text).is_dir():
-        raise InputError(f"--lists {text}: there is no such folder below {raw} or the current folder")
+        raise SettingsError(f"--lists {text}: there is no such folder below {raw} or the current folder")
     return SplitLists(f"{text.rstrip('/')}/{{split}}.txt")
 
 

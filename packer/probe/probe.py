@@ -11,7 +11,7 @@ from packer.classes.load import load_class_table, read_table
 from packer.classes.values import is_values
 from packer.config.config import DECIDE, Setting, Settings
 from packer.config.options import TASK_TIMEOUT
-from packer.errors import InputError, first_of
+from packer.errors import InputError, SettingsError, first_of
 from packer.pairs.files import list_files
 from packer.pairs.find import Pairing, PairingRules, find_pairs
 from packer.pairs.suggest import Suggestion, suggest_templates
@@ -128,6 +128,8 @@ def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pa
     rules = replace(request.pairing, missing="skip")
     try:
         return find_pairs(request.raw, rules), rules, None
+    except SettingsError:
+        raise
     except InputError as error:
         why_not = str(error)
     if request.pairing == PairingRules():

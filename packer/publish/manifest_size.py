@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from packer.errors import InputError
+from packer.errors import SettingsError
 from packer.recipe.recipe import Recipe
 from readers.contract.manifest import MOST_BYTES, Manifest, Split
 from readers.contract.pixel_sums import Pixels
@@ -31,7 +31,7 @@ def check_manifest_size(recipe: Recipe, splits: Iterable[str]) -> None:
     )
     size = len(manifest.to_text().encode())
     if size > MOST_BYTES:
-        raise InputError(
+        raise SettingsError(
             f"{classes} classes would need up to {size / 2**20:.0f} MiB in the manifest, which may have "
             f"{MOST_BYTES >> 20}; use fewer classes, or shorter names and lists of values"
         )
