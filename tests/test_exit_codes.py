@@ -120,7 +120,7 @@ STATES = {
     "damaged manifest": (DAMAGED, "info {unreadable}"),
     "pinned": (5, "build --config {pinned}/packer.toml --size 9x9 {raw} {pinned}"),
 }
-"""What the same arguments may do well tomorrow: folders may be absent or damaged, and pictures bad."""
+"""Folders may be absent or damaged, and pictures bad: the same arguments may do well tomorrow."""
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def test_folders_and_pictures_have_codes_of_their_own(
     assert code == expected, words
 
 
-def test_a_variable_is_named_as_it_was_set(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_names_the_environment_variable(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PACKER_WORKERS", "many")
     assert "PACKER_WORKERS: 'many': expected" in run("build", places["raw"], places["new"]).stderr
 
