@@ -11,7 +11,7 @@ from conftest import REPO, make_raw, pack, run
 from packer import InputError, UsageError, build_pack
 from packer.cli.exit_code import DAMAGED, FAILED, USAGE
 
-FILES = {
+FILES: dict[str, str | bytes] = {
     "broken.toml": "format = ",
     "unknown.toml": 'formt = "npy"',
     "type.toml": "size = true",

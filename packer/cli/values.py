@@ -54,7 +54,7 @@ class OutputFile(click.Path):
         super().__init__(dir_okay=False, path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = Path(super().convert(value, param, ctx))
+        path = Path(str(super().convert(value, param, ctx)))
         if not path.absolute().parent.is_dir():
             self.fail(f"{path}: there is no folder {path.parent}", param, ctx)
         return path
