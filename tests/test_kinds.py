@@ -16,7 +16,7 @@ from drills.damaged_pictures import KINDS, REFUSED, drill
 from handmade import bmp, bmp_with_alpha, chunk, encoded_as, exif, jpeg_with, png, tiff, webp_chunks
 from numpy.typing import NDArray
 
-from packer.decoding import opencv
+from packer.decoding import opencv, plain_png
 from packer.decoding.decode import decode_image, decode_label
 from packer.decoding.file_types import read_header
 from packer.decoding.rules import ImageRules
@@ -172,6 +172,7 @@ def test_nothing_but_the_raster_reaches_the_decoder(monkeypatch: pytest.MonkeyPa
         return unpack(data, flags)
 
     monkeypatch.setattr(opencv, "decode", listen)
+    monkeypatch.setattr(plain_png, "KERNEL", None)
     extra = [chunk(kind, b"a\0\0" + zlib.compress(bytes(99))) for kind in (b"zTXt", b"iTXt", b"iCCP", b"eXIf", b"tRNS")]
     assert np.array_equal(decode_image(png_of(STREAM, *extra), RULES), IMAGE)
     assert given == [png_of(STREAM)]

@@ -8,7 +8,12 @@ from packer.cli.output import show
 from readers.contract import VERSION
 from readers.contract.kernels import kernels_in_use
 
-KERNELS = ("readers.contract.onehot_kernel", "readers.formats.gather_kernel", "readers.window_kernel")
+KERNELS = (
+    "packer.decoding.unfilter_kernel",
+    "readers.contract.onehot_kernel",
+    "readers.formats.gather_kernel",
+    "readers.window_kernel",
+)
 """Every kernel that is compiled when the package is installed."""
 
 

@@ -2,6 +2,6 @@
 
 Each format has `read`, from a file to a `Header`, and `decode`, from bytes to `Stored` pixels. `file_types` finds the
 format by the first bytes, `decode` turns what is stored into an image or a label, `pair_headers` checks a pair before
-anything is decoded. Our own code walks the container; a library sees only what was checked. PNG and WebP are decoded by
-OpenCV, JPEG by simplejpeg, TIFF and BMP here.
+anything is decoded. Our own code walks the container; a library sees only what was checked. PNG is
+unpacked by a kernel or by OpenCV, WebP by OpenCV, JPEG by simplejpeg, TIFF and BMP here.
 """

@@ -1,19 +1,20 @@
-"""Decode PNG. Chunks are checked and chosen here; OpenCV only unpacks the pixels."""
+"""Decode PNG. Chunks are checked and chosen here; `plain_png` or OpenCV unpacks the pixels."""
 
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from zlib_ng.zlib_ng import crc32
 
-from packer.decoding import opencv
+from packer.decoding import opencv, plain_png
 from packer.decoding.header import Header, Pixels, Stored, alpha_if_used
 from packer.decoding.orientation import Orientation, read_metadata
+from packer.decoding.plain_png import Chunk
 from packer.decoding.png_text import MOST_KEYWORD, TEXTS, add_text, may_turn
 from packer.errors import BadPair
 
@@ -59,42 +60,46 @@ def read(file: BinaryIO) -> Header:
 
 def decode(data: bytes, header: Header) -> Stored:
     """Return gray and palettes as the numbers in the file, the rest as colours, tRNS and alpha as alpha."""
-    palette, marked = b"", b""
-    raster = [SIGNATURE]
+    palette, marked, raster = b"", b"", []
     for kind, start, end in _chunks(data):
         if kind == b"PLTE":
             palette = data[start:end]
         elif kind == b"tRNS":
             marked = data[start:end]
-        elif kind == b"IHDR":
-            raster.append(_as_gray(data[start:end]))
-        elif kind in (b"IDAT", b"IEND"):
-            raster.append(data[start - 8 : end + 4])
-    return _stored(b"".join(raster), data[25], header, palette, marked)
-
-
-def _stored(raster: bytes, colour: int, header: Header, palette: bytes, marked: bytes) -> Stored:
-    """Unpack the pixels of a PNG without PLTE and tRNS, and apply these two."""
-    if colour in (GRAY, PALETTE):
-        numbers = opencv.decode(raster, cv2.IMREAD_UNCHANGED)
-        if header.depth < 8:  # OpenCV spreads them over 0..255
-            numbers = numbers // (255 // (2**header.depth - 1))
-        if colour == PALETTE:
-            return Stored(numbers, palette=_palette(palette, marked))
-        return Stored(numbers, _marked(numbers, marked))
-    if colour == RGB:
-        flags = cv2.IMREAD_COLOR_RGB if header.depth == 8 else cv2.IMREAD_COLOR_RGB | cv2.IMREAD_ANYDEPTH
-        numbers = opencv.decode(raster, flags)
-        return Stored(numbers, _marked(numbers, marked))
-    pixels = opencv.decode(raster, cv2.IMREAD_UNCHANGED)
-    alpha = alpha_if_used(pixels[..., 3])
+        elif kind in (b"IHDR", b"IDAT", b"IEND"):
+            raster.append((kind, start, end))
+    colour = data[25]
+    pixels = plain_png.decode(data, raster)
+    if pixels is None:
+        pixels = _by_opencv(data, raster, colour, header.depth)
+    if colour == PALETTE:
+        return Stored(pixels, palette=_palette(palette, marked))
+    if colour in (GRAY, RGB):
+        return Stored(pixels, _marked(pixels, marked))
+    alpha = alpha_if_used(pixels[..., -1])
     if colour == GRAY_ALPHA:
         return Stored(np.ascontiguousarray(pixels[..., 0]), alpha)
-    return Stored(cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB), alpha)
+    return Stored(cv2.cvtColor(pixels, cv2.COLOR_RGBA2RGB), alpha)
 
 
-def _chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Yield each chunk as (type, start, end) of its content. A wrong checksum, order or end is damage."""
+def _by_opencv(data: bytes, raster: list[Chunk], colour: int, depth: int) -> Pixels:
+    """Return the numbers in the file. OpenCV gets neither PLTE nor tRNS, nor anything else that does not matter."""
+    parts = [SIGNATURE]
+    for kind, start, end in raster:
+        parts.append(_as_gray(data[start:end]) if kind == b"IHDR" else data[start - 8 : end + 4])
+    flags = cv2.IMREAD_UNCHANGED
+    if colour == RGB:
+        flags = cv2.IMREAD_COLOR_RGB if depth == 8 else cv2.IMREAD_COLOR_RGB | cv2.IMREAD_ANYDEPTH
+    pixels = opencv.decode(b"".join(parts), flags)
+    if depth < 8:  # OpenCV spreads them over 0..255
+        pixels //= 255 // (2**depth - 1)
+    if pixels.ndim == 3 and pixels.shape[2] == 4:
+        pixels = cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGBA)
+    return pixels
+
+
+def _chunks(data: bytes) -> Iterator[Chunk]:
+    """Yield each chunk. A wrong checksum, order or end is damage."""
     offset, previous, before = len(SIGNATURE), b"", set[bytes]()
     while offset + 12 <= len(data):
         (length,) = struct.unpack_from(">I", data, offset)
@@ -102,7 +107,7 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
         if end + 4 > len(data):
             break
         _check_kind(kind, first=not before)
-        if zlib.crc32(memoryview(data)[offset + 4 : end]) != struct.unpack_from(">I", data, end)[0]:
+        if crc32(memoryview(data)[offset + 4 : end]) != struct.unpack_from(">I", data, end)[0]:
             raise BadPair(f"is damaged: the checksum of its chunk {kind.decode('latin-1')!r} is wrong")
         if kind in before and kind in _CRITICAL and not kind == previous == b"IDAT":
             raise BadPair(f"is damaged: it has more than one chunk {kind.decode('latin-1')!r}")
@@ -133,7 +138,7 @@ def _as_gray(content: bytes) -> bytes:
     """
     colour = GRAY if content[9] == PALETTE else content[9]
     chunk = b"IHDR" + content[:9] + bytes((colour,)) + content[10:]
-    return struct.pack(">I", len(content)) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    return struct.pack(">I", len(content)) + chunk + struct.pack(">I", crc32(chunk))
 
 
 def _palette(colours: bytes, opacity: bytes) -> NDArray[np.uint8]:
