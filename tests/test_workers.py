@@ -280,7 +280,7 @@ def test_a_packer_whose_workers_cannot_start_says_so(raw: RawFolder, tmp_path: P
 @pytest.fixture
 def job(raw: RawFolder, tmp_path: Path) -> ShardJob:
     (spec,) = make_plan(Request(raw.path, tmp_path / "out")).specs
-    return ShardJob(0, spec, raw.path, tmp_path / "out", 2)
+    return ShardJob(0, spec, raw.path, tmp_path / "out")
 
 
 def test_one_death_condemns_nobody_and_two_alone_do(job: ShardJob) -> None:

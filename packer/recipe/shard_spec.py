@@ -19,6 +19,13 @@ class ShardSpec:
     pieces: tuple[Piece, ...]
     recipe: Recipe
 
+    @property
+    def weight(self) -> int:
+        """The rows of the shard, or their bytes if they have different sizes."""
+        if self.recipe.geometry.size is not None:
+            return len(self.pieces)
+        return sum(self.recipe.piece_bytes(piece) for piece in self.pieces)
+
     def to_text(self) -> str:
         pieces = [piece.to_json() for piece in self.pieces]
         return json.dumps({"split": self.split, "pieces": pieces, "recipe": self.recipe.to_json()})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import groupby
@@ -24,6 +23,7 @@ from packer.shards.columns import Columns, Memory, fresh
 from packer.shards.formats import Arrays, writer
 from packer.shards.rows import Row, RowMaker, RowTarget
 from packer.shards.stamps import RowStamp, state_to_keep, write_stamps
+from packer.shards.threads import Threads, in_threads, one_thread
 from readers.contract import VERSION
 from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.errors import DamagedError
@@ -52,7 +52,7 @@ def build_shard(
     spec: ShardSpec,
     raw: Path,
     out: Path,
-    threads: int = 1,
+    threads: Threads = one_thread,
     crashed: Mapping[int, str] = NO_CRASHES,
     mark: PairMark = unmarked,
     writing: Callable[[], None] = ignore_writing,
@@ -89,7 +89,7 @@ def _crashed_row(piece: Piece, raw: Path, why: str) -> Row:
 
 
 def decode_pieces(
-    spec: ShardSpec, raw: Path, indices: Sequence[int], threads: int, mark: PairMark, memory: Memory
+    spec: ShardSpec, raw: Path, indices: Sequence[int], threads: Threads, mark: PairMark, memory: Memory
 ) -> tuple[Columns, list[Row]]:
     """Return the columns of a shard, filled at these indices, and a row for each of them."""
     columns = Columns(spec.recipe, spec.pieces, memory)
@@ -102,8 +102,7 @@ def decode_pieces(
     # Neighbouring pieces of the same files are decoded together.
     groups = [list(group) for _, group in groupby(indices, key=lambda index: spec.pieces[index].files)]
     cv2.setNumThreads(0)  # each thread has a picture of its own; more threads below would compete for the cores
-    with ThreadPoolExecutor(threads) as pool:
-        return columns, [row for rows in pool.map(fill, groups) for row in rows]
+    return columns, [row for rows in in_threads(fill, groups, threads) for row in rows]
 
 
 def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:

@@ -23,7 +23,7 @@ class InProcess:
 
     def __init__(self, workers: int, task_timeout: int) -> None:
         self.workers = workers
-        self._tasks = _runner()
+        self._tasks = self._new_tasks()
 
     def run(self, jobs: Iterable[Job[Answer]], at_once: int) -> Generator[tuple[int, Answer], None, None]:
         for job in jobs:
@@ -33,7 +33,10 @@ class InProcess:
             yield job.index, answer
 
     def close(self) -> None:
-        self._tasks = _runner()
+        self._tasks = self._new_tasks()
+
+    def _new_tasks(self) -> TaskRunner:
+        return TaskRunner(lambda index: nullcontext(), lambda index: None, lambda: None, lambda: self.workers)
 
     def _next_answer(self, job: Job[Answer]) -> Answer | None:
         """Run the next task of a job; None if there is more to do."""
@@ -45,7 +48,3 @@ class InProcess:
             return None
         finally:
             cv2.setNumThreads(threads)
-
-
-def _runner() -> TaskRunner:
-    return TaskRunner(lambda index: nullcontext(), lambda index: None, lambda: None)

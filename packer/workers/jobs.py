@@ -77,9 +77,9 @@ class ShardJob:
     time, and the reason is found in the same way for any number of threads.
     """
 
-    def __init__(self, index: int, spec: ShardSpec, raw: Path, out: Path, threads: int) -> None:
+    def __init__(self, index: int, spec: ShardSpec, raw: Path, out: Path) -> None:
         self.index, self.out = index, out
-        self._spec, self._raw, self._threads = spec, raw, threads
+        self._spec, self._raw = spec, raw
         self._rejected: dict[int, str] = {}
         self._to_decode: list[int] = []
         """Pieces that are decoded one after the other, to find those that crash a worker."""
@@ -98,7 +98,7 @@ class ShardJob:
         """Return the task that comes next."""
         indices = tuple(self._to_decode or (self._picture_of(self._to_try[0]) if self._to_try else ())) or None
         crashed = {} if indices else dict(sorted(self._rejected.items()))
-        return ShardTask(self._spec, str(self._raw), str(self.out), self._threads, crashed, indices)
+        return ShardTask(self._spec, str(self._raw), str(self.out), crashed, indices)
 
     def read(self, text: str) -> Receipt | None:
         receipt = read_receipt(text)

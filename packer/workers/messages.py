@@ -22,7 +22,6 @@ class ShardTask:
     spec: ShardSpec
     raw: str
     out: str
-    threads: int
     crashed: Mapping[int, str]
     """The pieces that crash workers, with the reason: they become rejects without being read."""
     indices: tuple[int, ...] | None = None
@@ -33,7 +32,6 @@ class ShardTask:
                 "shard": self.spec.to_text(),
                 "raw": self.raw,
                 "out": self.out,
-                "threads": self.threads,
                 "crashed": list(self.crashed.items()),
                 "indices": self.indices,
             }
@@ -60,7 +58,7 @@ def read_task(text: str) -> ShardTask | InspectTask:
         return InspectTask(request, task["raw"], task["crashed"])
     indices = None if task["indices"] is None else tuple(task["indices"])
     spec = ShardSpec.from_text(task["shard"])
-    return ShardTask(spec, task["raw"], task["out"], task["threads"], dict(task["crashed"]), indices)
+    return ShardTask(spec, task["raw"], task["out"], dict(task["crashed"]), indices)
 
 
 def receipt_answer(receipt: Receipt | None) -> str:

@@ -46,10 +46,11 @@ class Worker:
     It is `ready` for a task once it has sent a message, and `writing` when it has decoded a shard and writes it.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, most_threads: int) -> None:
         start_fork_server()
         context = multiprocessing.get_context("forkserver")
-        cells, pulse = context.RawArray(ctypes.c_uint64, threads), context.RawValue(ctypes.c_uint64)
+        cells, pulse = context.RawArray(ctypes.c_uint64, most_threads), context.RawValue(ctypes.c_uint64)
+        self._threads = context.RawValue(ctypes.c_uint64, 1)
         self.job: Job[Any] | None = None
         self.ready = self.writing = False
         self.heartbeat = HeartbeatMonitor(cells, pulse)
@@ -57,13 +58,22 @@ class Worker:
         """Has a message, or the end of the file when the process has ended. The sentinel of multiprocessing would also
         be ready when the fork server has ended, while the worker lives on."""
         self._ended = False
-        self._process = context.Process(target=work, args=(theirs, cells, pulse), daemon=True)
+        self._process = context.Process(target=work, args=(theirs, cells, pulse, self._threads), daemon=True)
         try:
             with theirs, _without_main():
                 self._process.start()
         except (EOFError, ConnectionError) as error:  # the fork server has just ended
             self.pipe.close()
             raise WorkerCrashedError from error
+
+    @property
+    def decoding(self) -> bool:
+        """True if it has a job and is not waiting for the disk."""
+        return self.job is not None and not self.writing
+
+    def use_threads(self, threads: int) -> None:
+        """Have the worker decode its shard in so many threads from now on."""
+        self._threads.value = threads
 
     def give(self, job: Job[Any]) -> None:
         """Send the next task of a job."""

@@ -28,10 +28,9 @@ def open_engine(workers: int, task_timeout: int) -> Iterator[Engine]:
 
 
 def build_shards(specs: Sequence[ShardSpec], raw: Path, out: Path, engine: Engine) -> Built:
-    """Build all shards: each in one thread if there are many, else one at a time in many threads."""
-    many = engine.workers > 1 and len(specs) >= 2 * engine.workers
-    at_once, threads = (engine.workers, 1) if many else (1, engine.workers)
-    return engine.run((ShardJob(index, spec, raw, out, threads) for index, spec in enumerate(specs)), at_once)
+    """Build all shards, the largest first: the last ones then end at nearly the same time."""
+    order = sorted(range(len(specs)), key=lambda index: -specs[index].weight)
+    return engine.run((ShardJob(index, specs[index], raw, out) for index in order), engine.workers)
 
 
 def inspect_pairs(requests: Sequence[InspectRequest], raw: Path, engine: Engine) -> list[LabelCounts]:

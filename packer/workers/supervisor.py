@@ -47,6 +47,7 @@ class Supervisor:
         self._end(sorted(self._pool, key=lambda worker: not worker.ready)[most:])
         try:
             while self._assign(at_once, most):
+                self._share_cores(at_once)
                 for worker in self._with_news():
                     done = self._attend(worker)
                     if done is not None:
@@ -61,7 +62,7 @@ class Supervisor:
 
     def _assign(self, at_once: int, most: int) -> bool:
         """Hand out jobs and start workers that are missing; False when nothing is left to do."""
-        decoding = sum(worker.job is not None and not worker.writing for worker in self._pool)
+        decoding = sum(worker.decoding for worker in self._pool)
         for worker in self._pool:
             if worker.ready and self._waiting and decoding < at_once:
                 worker.give(self._waiting.popleft())
@@ -76,6 +77,13 @@ class Supervisor:
                 self._failed_at_start()
                 break  # a killed server may still count as alive: try again after the next tick
         return busy > 0 or bool(self._waiting)
+
+    def _share_cores(self, at_once: int) -> None:
+        """Give the cores of workers that get no further job to those that still decode."""
+        decoding = [worker for worker in self._pool if worker.decoding]
+        idle = 0 if self._waiting else at_once - len(decoding)
+        for number, worker in enumerate(decoding):
+            worker.use_threads(1 + idle // len(decoding) + (number < idle % len(decoding)))
 
     def _with_news(self) -> list[Worker]:
         """Wait for a tick; return the workers that sent a message or ended."""

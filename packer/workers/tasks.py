@@ -9,6 +9,7 @@ from pathlib import Path
 import cv2
 
 from packer.shards.build_shard import PairMark, build_shard, decode_pieces
+from packer.shards.threads import Threads, one_thread
 from packer.workers.inspect import LabelCounts, inspect_pair
 from packer.workers.memory import ColumnMemory
 from packer.workers.messages import InspectTask, ShardTask, error_answer, inspect_answer, read_task, receipt_answer
@@ -29,11 +30,14 @@ class TaskRunner:
     """Keeps the memory of a shard's columns from one task to the next.
 
     `mark(index)` is entered while a thread works on a pair. `no_memory(index)` is called if memory runs out at a
-    pair, and `writing()` when a shard is decoded and its files are about to be written.
+    pair, and `writing()` when a shard is decoded and its files are about to be written. `threads()` is the number of
+    threads to decode a shard with; it may change while they do.
     """
 
-    def __init__(self, mark: PairMark, no_memory: Callable[[int], None], writing: Callable[[], None]) -> None:
-        self._mark, self._no_memory, self._writing = mark, no_memory, writing
+    def __init__(
+        self, mark: PairMark, no_memory: Callable[[int], None], writing: Callable[[], None], threads: Threads
+    ) -> None:
+        self._mark, self._no_memory, self._writing, self._threads = mark, no_memory, writing, threads
         self._memory = ColumnMemory()
 
     def run(self, text: str) -> str:
@@ -55,10 +59,10 @@ class TaskRunner:
     def _shard(self, task: ShardTask) -> str:
         raw, out = Path(task.raw), Path(task.out)
         if task.indices is not None:
-            decode_pieces(task.spec, raw, task.indices, 1, self._marked, self._memory)
+            decode_pieces(task.spec, raw, task.indices, one_thread, self._marked, self._memory)
             return receipt_answer(None)
         return receipt_answer(
-            build_shard(task.spec, raw, out, task.threads, task.crashed, self._marked, self._writing, self._memory)
+            build_shard(task.spec, raw, out, self._threads, task.crashed, self._marked, self._writing, self._memory)
         )
 
     @contextmanager

@@ -33,8 +33,8 @@ IMPORTED_BY = os.getpid()
 """The process that imported this module: the server that workers are forked from, unless its preload failed."""
 
 
-def work(pipe: Connection, cells: Cells, pulse: Pulse) -> None:
-    """Do the tasks that come through the pipe, with at most a thread per cell."""
+def work(pipe: Connection, cells: Cells, pulse: Pulse, threads: Pulse) -> None:
+    """Do the tasks that come through the pipe, in as many threads as `threads` says, at most one per cell."""
     heartbeat = Heartbeat(cells, pulse)
     threading.Thread(target=_live_with_parent, args=(heartbeat,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
@@ -42,7 +42,12 @@ def work(pipe: Connection, cells: Cells, pulse: Pulse) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     _mute_libraries()
     keep_memory()
-    tasks = TaskRunner(heartbeat.at, lambda index: os._exit(OUT_OF_MEMORY), partial(pipe.send_bytes, WRITING.encode()))
+    tasks = TaskRunner(
+        heartbeat.at,
+        lambda index: os._exit(OUT_OF_MEMORY),
+        partial(pipe.send_bytes, WRITING.encode()),
+        lambda: threads.value,
+    )
     with suppress(EOFError, OSError):  # only the pipe raises these: the parent does not need this worker any more
         pipe.send_bytes((NOT_PRELOADED if os.getpid() == IMPORTED_BY else READY).encode())
         while True:
