@@ -79,7 +79,7 @@ def test_the_first_error_ends_the_work_and_is_raised() -> None:
 def test_no_core_is_idle_while_there_are_rows_to_decode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard_bytes: int
 ) -> None:
-    """When no shard is left to hand out, those that are still decoded get the threads of the others."""
+    """Shards that are still decoded get the threads of idle workers."""
     raw = make_raw(tmp_path / "raw", {"train": 30})
     shared: list[int] = []
     chosen: dict[Worker, int] = {}
