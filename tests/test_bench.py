@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from bench.building import Workload, check
+from bench.copy_loops import copy_loops, fastest
 from program import command
 from scenes.camera import image_path, label_path, make_linked_streets
 
@@ -114,3 +116,22 @@ def test_a_pack_of_other_pixels_is_found(drawn: Path, tmp_path: Path) -> None:
     other = Workload(work.raw, work.out, PAIRS, colours=False)
     with pytest.raises(RuntimeError, match="npy: the pack differs"):
         check(other, "npy")
+
+
+def test_every_copy_loop_delivers_every_row_once() -> None:
+    images, labels = np.arange(40 * 6, dtype=np.uint8).reshape(40, 6), np.arange(40, dtype=np.uint8)[:, None]
+    loops = copy_loops((images, labels))
+    assert len(loops) >= 3
+    for loop in loops:
+        found = [
+            (label.item(), image.tolist()) for batch in loop.batches() for image, label in zip(*batch, strict=True)
+        ]
+        assert sorted(found) == [(row, images[row].tolist()) for row in range(40)], loop.name
+
+
+def test_the_fastest_copy_loop_is_named() -> None:
+    reported: list[str] = []
+    columns = np.zeros((16, 8), np.uint8), np.zeros((16, 1), np.uint8)
+    loop = fastest(columns, reported.append)
+    assert reported[-1] == f"  the limit: {loop.name}"
+    assert len(reported) == len(copy_loops(columns)) + 1

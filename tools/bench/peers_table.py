@@ -7,12 +7,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from plots import BLUE, GRAY, bars, new_figure, save
+from scenes.squares import SIDE
 from tables import markdown, spread
 
 from bench.rounds import ReadResult
 
-COPY, OURS = "copy loop, all cores", "loader, npy"
-HEAD = ("", "pairs/s", "of the copy loop", "loader is faster by", "goal", "faster", "CPU ms/pair", "of the loader's")
+COPY, OURS = "copy loop", "loader, npy"
+HEAD = (
+    "",
+    "pairs/s",
+    "of the copy loop",
+    "loader is faster by",
+    "goal",
+    "faster",
+    "CPU ms/pair",
+    "of the loader's",
+    "GB/s per core",
+)
+PAIR_BYTES = 4 * SIDE**2
 RATIO = "#.3g"
 
 
@@ -26,23 +38,24 @@ def lines(results: Sequence[ReadResult]) -> Iterator[str]:
 
 def cells(result: ReadResult) -> tuple[str, ...]:
     rates = spread(result.rates)
-    cpu = f"{statistics.median(pace.cpu for pace in result.paces):.2f}"
-    if result.name == COPY:
-        return result.name, rates, "1", "", "", "", cpu, spread(result.costlier, RATIO)
+    milliseconds = statistics.median(pace.cpu for pace in result.paces)
+    cpu, per_core = f"{milliseconds:.2f}", f"{PAIR_BYTES / milliseconds / 1e6:.2g}"
+    if result.name.startswith(COPY):
+        return result.name, rates, "1", "", "", "", cpu, spread(result.costlier, RATIO), per_core
     of_copy = spread(result.of_copy, RATIO)
     if result.name == OURS:
-        return result.name, rates, of_copy, "1", "", "", cpu, "1"
+        return result.name, rates, of_copy, "1", "", "", cpu, "1", per_core
     times = statistics.median(result.behind)
     goal = f"{result.goal:g}{'' if times >= result.goal else ', missed'}" if result.goal else ""
     faster = "loader" if times > 1 else result.name
     behind, costlier = spread(result.behind, RATIO), spread(result.costlier, RATIO)
-    return result.name, rates, of_copy, behind, goal, faster, cpu, costlier
+    return result.name, rates, of_copy, behind, goal, faster, cpu, costlier, per_core
 
 
 def draw(folder: Path, results: Sequence[ReadResult]) -> None:
     """Write peers.png and peers.svg: the rate of each candidate as a part of the copy loop's."""
     shown = sorted(
-        (result for result in results if not result.trouble and result.name != COPY),
+        (result for result in results if not result.trouble and not result.name.startswith(COPY)),
         key=lambda result: statistics.median(result.of_copy),
     )
     figure = new_figure(9, 0.34 * len(shown) + 1.4)

@@ -2,10 +2,10 @@
 
     tools/run bench.reading [--rounds 7] [--only loader] [--keep FOLDER]
 
-1,200 pairs of 512x512 (uint8 image, 12 classes), batches of 16, shuffled, page cache warm. The copy loop is
-`torch.index_select` of mapped rows into one reused buffer, on all cores: the speed of memory. The candidates take
-turns. The rate of each is divided by that of the copy loop in the same round, and these ratios are the result. In
-round 0 each candidate proves its work: the sum of all bytes that it delivers must be that of the rows.
+1,200 pairs of 512x512 (uint8 image, 12 classes), batches of 16, shuffled, page cache warm. The limit is the fastest of
+several plain loops that copy mapped rows on all cores (copy_loops.py): the speed of memory. The candidates take turns.
+The rate of each is divided by that of the limit in the same round, and these ratios are the result. In round 0 each
+candidate proves its work: the sum of all bytes that it delivers must be that of the rows.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from scenes.noise import make_blocks
 from tables import aligned
 from torch.utils.data import DataLoader
 
+from bench.copy_loops import fastest
 from readers import Order, SegDataset, SlotDataLoader, open_dataset
 from readers.contract.manifest import MANIFEST, STORAGES, Manifest, generation_path
 from readers.contract.onehot import expand
@@ -121,19 +122,17 @@ def rate_table(table: list[Candidate], rates: dict[str, list[float]]) -> list[tu
 
 
 def candidates(root: Path) -> list[Candidate]:
-    copy, single, planes, window = (
-        "copy loop, all cores",
-        "copy of each row, 1 thread",
-        "copy of planes",
-        "copy of crops' bytes",
-    )
     images, labels = (np.load(root / f"{name}.npy", mmap_mode="r") for name in ("images", "labels"))
     stored = np.load(root / "planes.npy", mmap_mode="r")
     npy = open_dataset(root / "npy")
     wide = open_dataset(root / "wide")
     few = len(stored)
+    copy, copies = fastest_copies("rows", (images, labels))
+    plane_copy, plane_copies = fastest_copies("images and stored planes", (images[:few], stored))
+    window, windows = fastest_copies("crops' bytes", (images[: len(wide)], labels[: len(wide)]))
+    single, planes = "copy of each row, 1 thread", "copy of planes"
     return [
-        Candidate(copy, lambda: copied(images, labels), copy, 1),
+        copies,
         *(Candidate(f"loader, {storage}", looped(open_dataset(root / storage)), copy, 0.9) for storage in STORAGES),
         Candidate("DataLoader, 0 workers", stock(DataLoader, npy, 0), copy, 0.65),
         Candidate("DataLoader, 2 workers", stock(DataLoader, npy, 2), copy, 0.13),
@@ -142,36 +141,19 @@ def candidates(root: Path) -> list[Candidate]:
         Candidate("dataset[i]", lambda: ([part[None] for part in npy[row]] for row in range(PAIRS)), single, 0.7),
         Candidate(planes, lambda: one_by_one(stored, stored[:, :1]), planes, 1, few),
         Candidate("one-hot of index, labels alone, 1 thread", lambda: expanded(labels[:few]), planes, 2, few),
-        Candidate(
-            "copy loop, images and stored planes",
-            lambda: copied(images[:few], stored),
-            "copy loop, images and stored planes",
-            1,
-            few,
-        ),
-        Candidate(
-            "loader, one-hot of index",
-            looped(npy, labels="onehot", rows=few),
-            "copy loop, images and stored planes",
-            1,
-            few,
-        ),
-        Candidate(window, lambda: copied(images[: len(wide)], labels[: len(wide)]), window, 1, len(wide)),
+        plane_copies,
+        Candidate("loader, one-hot of index", looped(npy, labels="onehot", rows=few), plane_copy, 1, few),
+        windows,
         Candidate("loader, crop 512x512 of 1024x2048", looped(wide, crop=(SIDE, SIDE)), window, 0.6, len(wide)),
     ]
 
 
-def copied(images: Any, labels: Any) -> Iterable[Tensors]:
-    """Yield batches of the copy loop."""
-    sources = torch.from_numpy(images), torch.from_numpy(labels)
-    buffers = [torch.empty((BATCH, *source.shape[1:]), dtype=torch.uint8) for source in sources]
-    order = torch.randperm(len(images))
-    for first in range(0, len(images), BATCH):
-        rows = order[first : first + BATCH]
-        parts = [buffer[: len(rows)] for buffer in buffers]
-        for source, part in zip(sources, parts, strict=True):
-            torch.index_select(source, 0, rows, out=part)
-        yield parts[0], parts[1]
+def fastest_copies(of: str, columns: tuple[Any, Any]) -> tuple[str, Candidate]:
+    """Return the fastest plain loop that copies these columns, and its name."""
+    print(f"loops that copy {of}:")
+    loop = fastest(columns)
+    name = f"copy of {of}: {loop.name}"
+    return name, Candidate(name, loop.batches, name, 1, len(columns[0]))
 
 
 def one_by_one(images: Any, labels: Any) -> Iterable[Tensors]:

@@ -30,11 +30,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 from program import parser
 
+from bench.copy_loops import fastest
 from bench.libraries import LIBRARIES, Library, Loaders
 from bench.machine import machine, versions
 from bench.pairs import Pairs, make_pairs
 from bench.peers_table import COPY, OURS, draw, lines
-from bench.reading import copied
+from bench.reading import one_by_one
 from bench.rounds import Candidate, ReadResult, take_turns
 
 SEGPACK = LIBRARIES[0]
@@ -93,14 +94,16 @@ def header(libraries: list[Library], pairs: int, rounds: int) -> str:
 def compare(libraries: list[Library], pairs: Pairs, root: Path, rounds: int, keep: bool) -> list[ReadResult]:
     """Measure the copy loop and our loader in every round, and the others a few at a time."""
     prepare(SEGPACK, pairs, root)
-    copy = Candidate(ReadResult(COPY), partial(copied, pairs.images, pairs.labels))
+    limit = fastest((pairs.images, pairs.labels), report=partial(print, file=sys.stderr))
+    copy = Candidate(ReadResult(f"{COPY}, {limit.name}"), limit.batches)
     ours = Candidate(ReadResult(OURS), loaders(SEGPACK, pairs, root)["npy"])
-    results = [copy.result, ours.result]
+    memory = Candidate(ReadResult("memcpy, 1 thread"), partial(one_by_one, pairs.images, pairs.labels))
+    results = [copy.result, ours.result, memory.result]
     others = [library for library in libraries if library is not SEGPACK]
     for first in range(0, len(others), AT_ONCE):
         group = others[first : first + AT_ONCE]
         candidates = [candidate for library in group for candidate in candidates_of(library, pairs, root)]
-        take_turns(copy, ours, candidates, rounds)
+        take_turns(copy, ours, [memory, *candidates] if not first else candidates, rounds)
         results += [candidate.result for candidate in candidates]
         print("\n".join(lines(results)), file=sys.stderr, flush=True)  # so far
         del candidates
