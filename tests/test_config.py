@@ -125,7 +125,7 @@ def test_every_problem_of_a_config_at_once(tmp_path: Path) -> None:
 
 def test_values_that_no_option_takes_are_named_with_their_key(tmp_path: Path) -> None:
     assert problems_of(tmp_path, 'size = "8"\nfit = "sideways"\nworkers = 0\nthreshold = "x"\n') == [
-        "size: '8': expected height x width, such as 512x1024, or native",
+        "size: '8': expected height x width, such as 512x1024, or native; did you mean 8x8?",
         "fit: 'sideways': expected stretch, letterbox, crop-or-pad, shorter-side, tile or native",
         "workers: '0': expected a whole number of at least 1",
         "threshold: 'x': expected a whole number from 1 to 65535",

@@ -123,7 +123,7 @@ def test_gc_keeps_the_last_generations_and_the_current_one(three: Path) -> None:
     assert (facts["kept"], facts["generations"]) == ([3], 2)
     assert kept_whole(three) == [1, 2, 3], "a dry run deletes nothing"
     run("rollback", three, 1)
-    done = run("gc", "--keep", 1, "--grace", "0s", three)
+    done = run("gc", "--keep", 1, "--grace", 0, three)
     assert done.exit_code == 0, done.stderr
     assert kept_whole(three) == [1, 3]
     run("rollback", three, 3)

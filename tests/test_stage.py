@@ -653,14 +653,26 @@ def test_staging_works_from_python(out: Path, disk: Path, tmp_path: Path) -> Non
         with pytest.raises(UsageError, match="either a folder TARGET or --ram"):
             stage_pack(out, target, ram=ram)
     with pytest.raises(TargetError, match="No such file"):
-        stage_pack(out, tmp_path / "typo")
+        stage_pack(out, tmp_path / "typo" / "below")
 
 
-def test_a_missing_target_is_not_made(out: Path, tmp_path: Path) -> None:
-    assert "No such file" in refused(1, out, tmp_path / "typo")
-    assert not (tmp_path / "typo").exists()
+def test_a_missing_target_is_made_and_found(out: Path, tmp_path: Path) -> None:
+    target = tmp_path / "new"
+    copy = Path(stage(out, target)["path"])
+    assert copy.parent.parent == target
+    assert target.stat().st_mode & 0o777 & ~0o755 == 0
+    assert open_dataset(out, "all").root == copy
+    assert [Path(facts["path"]) for facts in listed()] == [copy]
+
+
+def test_a_target_without_a_folder_around_it_is_not_made(out: Path, tmp_path: Path) -> None:
+    assert "is the disk mounted?" in refused(1, out, tmp_path / "nvme" / "packs")
+    assert not (tmp_path / "nvme").exists()
     (tmp_path / "file").write_text("")
     assert "is not a folder" in refused(1, out, tmp_path / "file")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    assert "No such file" in refused(1, out, tmp_path / "link")
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_drop_respects_the_lock(out: Path, disk: Path) -> None:

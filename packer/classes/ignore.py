@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from packer.classes.values import MOST_LISTED, parse_colour, parse_values
-from packer.errors import UsageError, first_of
+from packer.errors import UsageError, did_you_mean, first_of
 from readers.contract.classes import ClassTable, Colour
 
 
@@ -32,7 +32,8 @@ def with_ignored(table: ClassTable, ignore: Sequence[str], where: str = "--ignor
             table = _without(table, colours=(colour,))
         else:
             known = ", ".join(first_of(table.names, 20))
-            raise UsageError(f"{where} {text}: is not a class ({known}), a value or a colour such as #000000")
+            wrong = f"is not a class ({known}), a value or a colour such as #000000"
+            raise UsageError(f"{where} {text}: {wrong}{did_you_mean(text, table.names)}")
     if not table.classes:
         raise UsageError(f"{where} leaves no class")
     return replace(

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from packer.cli.configured import ChoiceType
 from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import show
 from packer.cli.progress import shown
 from packer.cli.values import CropType, NumbersType, OutputFile
-from packer.config.options import LABEL_FORMS
+from packer.config.options import OPTIONS
 from packer.errors import InputError, UsageError
 from packer.publish.atomic import write_atomic
 from readers.contract.manifest import Manifest
@@ -41,7 +42,7 @@ REPORTS = (".html", ".svg")
     multiple=True,
     help="Worker processes of DataLoaders, at all batch sizes. Default: 0 and up to 4 at one batch size, to compare.",
 )
-@click.option("--labels", type=click.Choice(LABEL_FORMS), help="The form of the labels. Default: as stored.")
+@click.option("--labels", type=ChoiceType(OPTIONS["labels"]), help="The form of the labels. Default: as stored.")
 @click.option("--crop", type=CropType(), help="Crop each image to height x width; native packs need it.")
 @click.option("--seconds", type=click.FloatRange(1), default=30, show_default=True, help="Total time to measure.")
 @click.option("--target", type=click.FloatRange(0, min_open=True), help="Samples per second that the model needs.")

@@ -14,7 +14,7 @@ from packer.cli.output import show
 from packer.cli.presets import preset_names
 from packer.config.config import Settings, to_toml
 from packer.config.effective import effective, from_environment, portable
-from packer.config.options import ARGUMENTS, CONFIGURATION, GROUPS, OPTIONS, Option
+from packer.config.options import ARGUMENTS, CONFIGURATION, GROUPS, OPTIONS, Option, value_of
 from packer.publish.target import raw_and_out
 
 SETTINGS = "packer.settings"
@@ -76,6 +76,20 @@ class ValueType(click.ParamType[Any]):
         return [CompletionItem(incomplete, type="file")] if self._kind.is_path else []
 
 
+class ChoiceType(click.Choice[str]):
+    """One of the choices of an option of a build, in any case."""
+
+    def __init__(self, option: Option) -> None:
+        super().__init__(option.kind.choices, case_sensitive=False)
+        self._option = option
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return value_of(self._option, value)
+        except ValueError as error:
+            return self.fail(str(error), param, ctx)
+
+
 def build_option(name: str) -> Callable[[Any], Any]:
     """A decorator: another command takes this option of a build, too."""
     return click.option(f"--{name}", **_attributes(OPTIONS[name]))
@@ -85,10 +99,9 @@ def _attributes(option: Option) -> dict[str, Any]:
     """The option as click describes it."""
     if option.is_flag:
         return {"is_flag": True, "help": option.help}
-    choices = option.kind.choices
     return {
-        "type": click.Choice(choices) if choices else ValueType(option),
-        "metavar": None if choices else option.kind.metavar,
+        "type": ChoiceType(option) if option.kind.choices else ValueType(option),
+        "metavar": None if option.kind.choices else option.kind.metavar,
         "multiple": option.several,
         "default": option.default,
         "show_default": option.default is not None,

@@ -42,6 +42,8 @@ def stage_command(
 ) -> None:
     """Copy the current generation of OUT to TARGET, a folder on a local disk, or into memory with --ram.
 
+    TARGET is made if the folder around it exists.
+
     Every file is checked against its checksum. Shards that the copy already has are not copied again. Afterwards
     open_dataset("OUT") reads the copy, as long as the staged generation is the current one of OUT.
 

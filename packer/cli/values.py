@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from packer.config.values import parse_size
+from packer.config.values import meant_size, parse_size
 
 EVERY = 1 << 40
 """More pairs than anybody has."""
@@ -26,7 +26,7 @@ class CropType(click.ParamType[Any]):
         except ValueError:
             size = None
         if not isinstance(size, tuple):
-            self.fail(f"{value!r}: expected height x width, such as 512x512", param, ctx)
+            self.fail(f"{value!r}: expected height x width, such as 512x512{meant_size(str(value))}", param, ctx)
         return size
 
 
@@ -43,7 +43,9 @@ class NumbersType(click.ParamType[Any]):
             return value
         words = [word.strip() for word in str(value).split(",")]
         if not all(re.fullmatch(r"\d{1,6}", word) and int(word) >= self._least for word in words):
-            self.fail(f"{value!r}: expected numbers of at least {self._least}, such as 8,16", param, ctx)
+            numbers = re.findall(r"\d{1,6}", str(value))
+            meant = f"; did you mean {','.join(numbers)}?" if re.fullmatch(r"\d+([x/;:\s]+\d+)+", str(value)) else ""
+            self.fail(f"{value!r}: expected numbers of at least {self._least}, such as 8,16{meant}", param, ctx)
         return tuple(sorted({int(word) for word in words}))
 
 
@@ -61,15 +63,17 @@ class OutputFile(click.Path):
 
 
 class TimeType(click.ParamType[Any]):
-    """`24h` is a time; its value is in seconds."""
+    """`24h` is a time; its value is in seconds. Only 0 needs no unit."""
 
     name = "TIME"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        found = re.fullmatch(r"(\d{1,9})\s*([smhd])", str(value).strip())
-        if found is None:
-            self.fail(f"{value!r}: expected a time such as 90s, 30m, 24h or 7d", param, ctx)
-        return float(int(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]])
+        text = str(value).strip()
+        found = re.fullmatch(r"(\d{1,9})\s*([smhd])", text)
+        if found is None and not re.fullmatch("0+", text):
+            meant = f"; did you mean {text}h?" if re.fullmatch(r"\d{1,9}", text) else ""
+            self.fail(f"{value!r}: expected a time such as 90s, 30m, 24h or 7d{meant}", param, ctx)
+        return float(int(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]) if found else 0.0
 
 
 class CountType(click.ParamType[Any]):
@@ -81,7 +85,7 @@ class CountType(click.ParamType[Any]):
         if isinstance(value, int):
             return value
         text = str(value).strip()
-        if text == "all":
+        if text.lower() == "all":
             return EVERY
         return int(text) if re.fullmatch("[1-9][0-9]{0,8}", text) else self.fail(f"{text!r}: expected a number, or all")
 

@@ -10,6 +10,7 @@ from packer.classes.documents import unknown_key
 from packer.config.config import Setting, Settings, read_config
 from packer.config.options import ARGUMENTS, BUILD, CONFIGURATION, OPTIONS, Option, value_of
 from packer.config.preset import find_preset
+from packer.config.values import SIZE
 from packer.errors import UsageError
 from readers.contract.classes import ClassTable
 
@@ -29,7 +30,13 @@ def effective(given: Settings) -> Settings:
     defaults |= {option.name: False for option in OPTIONS.values() if option.is_flag}
     chosen: dict[str, Setting] = {**defaults, **preset, **config, **given}
     _check(chosen)
-    return {name: chosen[name] for name in OPTIONS if chosen.get(name, []) != []}
+    return {name: _canonical(OPTIONS[name], chosen[name]) for name in OPTIONS if chosen.get(name, []) != []}
+
+
+def _canonical(option: Option, setting: Setting) -> Setting:
+    """The setting as the help spells it: `--format LMDB` is lmdb."""
+    spelled = option.kind.choices or option.kind is SIZE
+    return option.kind.format(value_of(option, setting)) if spelled else setting
 
 
 def portable(settings: Settings) -> Settings:

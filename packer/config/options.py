@@ -26,8 +26,8 @@ from packer.config.values import (
 )
 from packer.data_checks.findings import KINDS
 from packer.decoding.rules import ALPHAS, MOST_PIXELS
-from packer.pixels.choices import EDGES, FITS, IMAGE_DTYPES, INTERPOLATIONS
-from packer.pixels.choices import LABEL_FORMS as LABEL_FORMS
+from packer.errors import did_you_mean
+from packer.pixels.choices import EDGES, FITS, IMAGE_DTYPES, INTERPOLATIONS, LABEL_FORMS
 from packer.pixels.label_rules import AUTO, CODECS, DIVISORS, UNKNOWNS
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import STORAGES
@@ -298,4 +298,16 @@ class BuildOptions(TypedDict, total=False):
 
 def value_of(option: Option, setting: Any) -> Any:
     """The typed value of a setting; ValueError if it is not valid."""
-    return tuple(map(option.kind.parse, setting)) if option.several else option.kind.parse(setting)
+    try:
+        return tuple(map(option.kind.parse, setting)) if option.several else option.kind.parse(setting)
+    except ValueError as error:
+        raise ValueError(f"{error}{_other_option(option, setting)}") from error
+
+
+def _other_option(option: Option, setting: Any) -> str:
+    """The end of a message about an unknown choice that is near to none of its own: another option that has it."""
+    if not option.kind.choices or did_you_mean(str(setting), option.kind.choices):
+        return ""
+    values = {value: other for other in OPTIONS.values() for value in other.kind.choices}
+    near = did_you_mean(str(setting), values)
+    return near.replace("mean ", f"mean --{values[near[len('; did you mean ') : -1]].name} ") if near else ""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from packer.classes.load import load_class_table
 from packer.config.config import Settings, read_config
-from packer.errors import UsageError
+from packer.errors import UsageError, did_you_mean
 from packer.pixels.label_rules import BINARY, BINARY_CLASSES
 from readers.contract.classes import ClassTable
 
@@ -46,11 +45,10 @@ def presets() -> list[Preset]:
 def find_preset(name: str) -> Preset:
     """The preset with this name; UsageError with the nearest name if it does not exist."""
     names = [preset.name for preset in presets()]
-    if name in names:
-        return Preset(name)
-    near = get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
-    raise UsageError(f"--preset {name}: unknown preset; {hint}")
+    if name.lower() in names:
+        return Preset(name.lower())
+    hint = did_you_mean(name, names) or f"; known are {', '.join(names)}"
+    raise UsageError(f"{name}: unknown preset{hint}")
 
 
 def preset_classes(settings: Settings) -> ClassTable | None:

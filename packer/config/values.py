@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from packer.data_checks.findings import KINDS
-from packer.errors import UsageError
+from packer.errors import UsageError, did_you_mean
 from packer.pairs.split_by_hash import Shares
 from packer.pixels.choices import NATIVE
 from readers.contract.classes import ClassTable
@@ -31,12 +31,14 @@ class Kind:
 
 
 def choice(names: Sequence[str]) -> Kind:
-    """One of these names."""
+    """One of these names, in any case."""
 
     def parse(value: object) -> str:
-        if str(value) not in names:
-            raise ValueError(f"{str(value)!r}: expected {', '.join(names[:-1])} or {names[-1]}")
-        return str(value)
+        word = str(value)
+        if (name := word.strip().lower()) not in names:
+            expected = f"{', '.join(names[:-1])} or {names[-1]}"
+            raise ValueError(f"{word!r}: expected {expected}{did_you_mean(word, names)}")
+        return name
 
     return Kind("|".join(names), parse, choices=tuple(names))
 
@@ -69,12 +71,19 @@ def parse_flag(value: object) -> bool:
 
 def parse_size(value: object) -> Any:
     """`512x1024` is a height and a width; `native` keeps the size of each picture."""
-    if value == NATIVE:
+    text = format_size(value)
+    if text.strip().lower() == NATIVE:
         return NATIVE
-    found = re.fullmatch(r"(\d{1,5})[x×](\d{1,5})", format_size(value).strip().lower())
+    found = re.fullmatch(r"(\d{1,5})[x×](\d{1,5})", text.strip().lower())
     if found is None or 0 in (size := (int(found[1]), int(found[2]))):
-        raise ValueError(f"{format_size(value)!r}: expected height x width, such as 512x1024, or native")
+        raise ValueError(f"{text!r}: expected height x width, such as 512x1024, or native{meant_size(text)}")
     return size
+
+
+def meant_size(text: str) -> str:
+    """The end of a message about a wrong size such as `512` or `512,256`: the size that was probably meant."""
+    found = re.fullmatch(r"([1-9]\d{0,4})(?:\s*[*,/:;xX×\s]\s*([1-9]\d{0,4}))?", text.strip())
+    return f"; did you mean {found[1]}x{found[2] or found[1]}?" if found else ""
 
 
 def format_size(value: Any) -> str:
@@ -84,10 +93,16 @@ def format_size(value: Any) -> str:
 def parse_range(value: object) -> tuple[float, float]:
     """`0,10000` is the number that becomes 0 and the number that becomes 1."""
     number = r"\s*([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?)\s*"
-    found = re.fullmatch(f"{number},{number}", format_range(value))
+    text = format_range(value)
+    found = re.fullmatch(f"{number},{number}", text)
     if found is None or not (limits := (float(found[1]), float(found[2])))[0] < limits[1]:
-        raise ValueError(f"{format_range(value)!r}: expected a low and a higher number, such as 0,10000")
+        raise ValueError(f"{text!r}: expected a low and a higher number, such as 0,10000{_meant_range(text)}")
     return limits
+
+
+def _meant_range(text: str) -> str:
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*[-/:;\s]\s*(\d+(?:\.\d+)?)\s*", text)
+    return f"; did you mean {found[1]},{found[2]}?" if found and float(found[1]) < float(found[2]) else ""
 
 
 def format_range(value: Any) -> str:
@@ -98,7 +113,9 @@ def parse_bytes(value: object) -> int:
     """`128MiB` is a number of bytes."""
     found = re.fullmatch(r"(\d{1,15})\s*([A-Za-z]*)", str(value).strip())
     if found is None or found[2].upper() not in UNITS or int(found[1]) == 0:
-        raise ValueError(f"{str(value)!r}: expected a size such as 64MiB")
+        short = found and re.fullmatch("[KMG]", found[2].upper())
+        meant = f"; did you mean {found[1]}{found[2].upper()}iB?" if found and short else ""
+        raise ValueError(f"{str(value)!r}: expected a size such as 64MiB{meant}")
     return int(found[1]) * UNITS[found[2].upper()]
 
 
@@ -109,7 +126,9 @@ def parse_limit(value: object) -> float:
         return float(limit)
     if re.fullmatch(r"\d{1,2}(\.\d+)?%|0?\.\d+%", limit):
         return float(limit[:-1]) / 100
-    raise ValueError(f"{limit!r}: expected a number of pairs, or a share such as 0.1%")
+    share = re.fullmatch(r"(\d{1,2}(?:\.\d+)?)\s+%|(0?\.\d+)", limit)
+    meant = f"; did you mean {share[1] or f'{100 * float(share[2]):g}'}%?" if share else ""
+    raise ValueError(f"{limit!r}: expected a number of pairs, or a share such as 0.1%{meant}")
 
 
 def format_limit(value: Any) -> str:
@@ -157,7 +176,7 @@ def parse_accept(value: object) -> str:
 
 def _check_kind(kind: str) -> None:
     if kind not in KINDS:
-        raise ValueError(f"{kind!r}: expected a kind of finding: {', '.join(KINDS)}")
+        raise ValueError(f"{kind!r}: expected a kind of finding: {', '.join(KINDS)}{did_you_mean(kind, KINDS)}")
 
 
 SIZE = Kind("HxW|native", parse_size, format_size)

@@ -61,9 +61,9 @@ def stage_pack(
 ) -> Staged:
     """Copy the current generation of the pack `out` into the folder `target`, or with `ram` into memory (/dev/shm).
 
-    Shards that the copy already has are not copied again. `workers` shards are copied at the same time, by default as
-    many as this process has cores. Until everything is copied and verified, the copy stays at its old generation. Its
-    older generations are deleted unless a data set reads them.
+    A missing `target` is made. Shards that the copy has are not copied again. `workers` shards are copied at the
+    same time, by default as many as this process has cores. Until everything is copied and verified, the copy stays
+    at its old generation. Its older generations are deleted unless a data set reads them.
 
     Raises UsageError unless exactly one of `target` and `ram` is given, TargetError if the target is not usable or too
     small, DamagedError if `out` is damaged, BusyError if another process changes the copy.
@@ -82,7 +82,8 @@ def _stage(pack: Pack, path: Path, folder: Path, workers: int, advance: Advance)
     """Copy the pack to `path` in the folder."""
     copying = _Copying(pack, path, advance)
     if not path.exists():
-        copying.check_free_space(range(len(pack.table)), folder)  # before anything is made
+        disk = folder if folder.is_dir() else folder.parent
+        copying.check_free_space(range(len(pack.table)), disk)  # before anything is made
     make_private_folder(folder)
     make_target(path)
     with locked(path):

@@ -49,11 +49,17 @@ def copy_folder(out: Path, target: Path) -> Path:
 
 
 def check_target(target: Path) -> None:
-    """Refuse a target that is not a folder, or in which other users could replace our folder by theirs."""
+    """Refuse a target that is not a folder, or in which other users could replace our folder by theirs.
+
+    A target that does not exist is made later. The folder around it must exist: a local disk may not be mounted.
+    """
+    if not os.path.lexists(target) and target.parent.is_dir():
+        return
     try:
         mode = target.stat().st_mode
     except OSError as error:
-        raise TargetError(f"{target}: cannot stage to it ({error.strerror})") from error
+        hint = "" if target.parent.is_dir() else f"; {target.parent} does not exist either: is the disk mounted?"
+        raise TargetError(f"{target}: cannot stage to it ({error.strerror}{hint})") from error
     if not stat.S_ISDIR(mode):
         raise TargetError(f"{target}: is not a folder")
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
@@ -64,6 +70,9 @@ def make_private_folder(target: Path) -> None:
     """Make the folder for this user's copies, closed to all others, and add the target to the registry."""
     folder = staged.private_folder(target)
     try:
+        if not target.is_dir():
+            target.mkdir(0o755)
+            sync_folder(target.parent)
         with suppress(FileExistsError):
             folder.mkdir(0o700)
             folder.chmod(0o700)  # whatever the umask

@@ -30,9 +30,11 @@ class Shares:
         names = [name.strip() for name, _ in parts]
         shares = [_percent(text, percent) for _, percent in parts]
         if not parts or any(not NAME.fullmatch(name) or name == ALL for name in names) or len(set(names)) < len(names):
-            raise UsageError(f"--split {text}: expected percents such as 80/20, 80/10/10 or train=80,val=10,test=10")
+            expected = "expected percents such as 80/20, 80/10/10 or train=80,val=10,test=10"
+            raise UsageError(f"--split {text}: {expected}{_meant(text)}")
         if sum(shares) != 1:
-            raise UsageError(f"--split {text}: the percents add up to {float(sum(shares) * 100):g}, not to 100")
+            total = f"{float(sum(shares) * 100):g}"
+            raise UsageError(f"--split {text}: the percents add up to {total}, not to 100{_meant(text)}")
         return cls(tuple(zip(names, shares, strict=True)))
 
     def split_of(self, group: str) -> str:
@@ -49,8 +51,20 @@ def _percent(text: str, percent: str) -> Fraction:
     number = re.fullmatch(r"\s*(\d{1,2}(?:\.\d{1,9})?)\s*", percent, re.ASCII)
     share = Fraction(number[1] if number else 0) / 100
     if not share:
-        raise UsageError(f"--split {text}: {percent.strip()!r} is not a percentage above 0 and below 100")
+        wrong = f"{percent.strip()!r} is not a percentage above 0 and below 100"
+        raise UsageError(f"--split {text}: {wrong}{_meant(text)}")
     return share
+
+
+def _meant(text: str) -> str:
+    """Return the end of a message: the percents of shares of 1 or of 10, or the same with the right signs."""
+    names, separator = re.findall(r"([A-Za-z_]\w*)\s*[=:]", text), "," if re.search("[A-Za-z]", text) else "/"
+    numbers = [Fraction(number) for number in re.findall(r"\d{1,3}(?:\.\d{1,9})?", text, re.ASCII)]
+    if sum(numbers) not in (1, 10, 100) or len(numbers) < 2 or len(names) not in (0, len(numbers)):
+        return ""
+    percents = [f"{float(100 * number / sum(numbers)):g}" for number in numbers]
+    parts = [f"{name}={percent}" for name, percent in zip(names, percents, strict=True)] if names else percents
+    return f"; did you mean {separator.join(parts)}?"
 
 
 def group_hash(group: str) -> int:
