@@ -23,7 +23,7 @@ from packer.publish.generation import commit
 from packer.publish.lock import locked
 from packer.publish.pin import check_pin
 from packer.publish.target import check_target, is_ours, make_target, prepare_target, tidy
-from packer.runtime import Timer
+from packer.runtime import Timer, no_collecting
 from packer.workers.engine import Engine
 from packer.workers.run import build_shards, open_engine
 from readers.contract.manifest import Manifest
@@ -170,6 +170,7 @@ def _judge(plan: Plan, receipts: Sequence[Receipt]) -> tuple[int, tuple[tuple[st
     return rows, rejects
 
 
+@no_collecting()
 def _find(plan: Plan, receipts: Sequence[Receipt]) -> Findings:
     """Likely mistakes in the data, from the fingerprints and counts in the receipts."""
     request, classes = plan.request, plan.recipe.classes

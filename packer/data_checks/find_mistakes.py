@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +40,7 @@ MOST_IGNORED = 0.5
 """A larger share of ignored label pixels is reported."""
 
 
-@dataclass(frozen=True)
-class HashedImage:
+class HashedImage(NamedTuple):
     """An image and its `image_hash`."""
 
     split: str
@@ -69,7 +69,8 @@ def find_mistakes(
     accepted: Iterable[str] = (),
 ) -> Findings:
     """Check all images of a data set together, and its labels, if they were counted."""
-    textured = [image for image in images if not image.hash.endswith(FLAT)]
+    is_flat = [image.hash.endswith(FLAT) for image in images]
+    textured = [image for image, flat in zip(images, is_flat, strict=True) if not flat] if any(is_flat) else images
     shapes = [f"{h}x{w}" for h, w in sorted(sizes) if max(h, w) >= EXTREME_SHAPE * min(h, w)]
     ignored, total = _ignored(labels)
     found = [
@@ -78,7 +79,7 @@ def find_mistakes(
             for group in _same(textured)
         ),
         *(_of_images(NEAR_LEAKAGE, pair) for pair in (_near(textured) if near else ())),
-        *(_of_images(ONE_COLOUR, [image]) for image in images if image.hash.endswith(FLAT)),
+        *(_of_images(ONE_COLOUR, [image]) for image, flat in zip(images, is_flat, strict=True) if flat),
         *(Finding(EXTREME_SHAPE_KIND, shape) for shape in shapes),
         *(_of_labels(labels) if labels and total else ()),
         *([Finding(IGNORED_PIXELS, "")] if total and ignored / total > MOST_IGNORED else []),
@@ -115,10 +116,11 @@ def _same(images: Sequence[HashedImage]) -> Iterator[list[HashedImage]]:
     """Yield groups of images with equal hashes."""
     hashes = np.array([image.hash.encode() for image in images], np.bytes_)
     order = np.argsort(hashes, kind="stable")
-    ends = np.flatnonzero(hashes[order][1:] != hashes[order][:-1]) + 1
-    for group in np.split(order, ends):
-        if len(group) > 1:
-            yield [images[index] for index in group]
+    sorted_hashes = hashes[order]
+    starts = np.flatnonzero(np.append(True, sorted_hashes[1:] != sorted_hashes[:-1]))[: len(images)]
+    counts = np.diff(starts, append=len(images))
+    for start, count in zip(starts[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
+        yield [images[index] for index in order[start : start + count].tolist()]
 
 
 def _near(images: Sequence[HashedImage]) -> list[tuple[HashedImage, HashedImage]]:

@@ -3,7 +3,8 @@
 `find.find_pairs` is the way in. It lists the `files` and then searches in one of four ways:
 
 - `layouts` and `match`: two `template`s, known or given with --image and --label, capture the split and the key of
-  every path. An image and a label with the same captures are a pair.
+  every path. An image and a label with the same captures are a pair. `folder_names` matches the usual templates with
+  whole folders; `name_suffixes` finds suffixes such as `_L` in a known layout.
 - `split_lists` and `list_lines`: text files name the members of each split, by two paths or by one name per line. Names
   are looked up with the help of `paths`, because lists often contain paths of another machine.
 - `pairs_csv`: a CSV or TSV names the image and the label of every pair.

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from packer.errors import InputError
+from packer.pairs.folder_names import Folders
 from readers.contract.manifest import MANIFEST, MARK, SHARDS
 
 Identity = tuple[int, int]
@@ -14,11 +17,29 @@ BROKEN = (errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 """Errors of a link that leads nowhere. It is listed as a file, so only a pair that needs it is bad."""
 
 
-def list_files(raw: Path, leave_out: Path | None = None, packs: list[str] | None = None) -> list[str]:
-    """Return the paths below `raw`, sorted, without hidden files and without the folder `leave_out`.
+class RawFiles:
+    """The files below a raw folder, without hidden ones. The order does not depend on the disk."""
 
-    Links to folders are followed, except links to a folder that contains them. Packed data sets are passed over; their
-    folders are added to `packs`.
+    def __init__(self, folders: dict[str, list[str]], packs: Sequence[str] = ()) -> None:
+        self.folders: Folders = {folder: sorted(folders[folder]) for folder in sorted(folders)}
+        self.packs = sorted(packs)
+        """The folders of packed data sets, which are passed over."""
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """All paths, sorted."""
+        return sorted(folder + name for folder, names in self.folders.items() for name in names)
+
+
+def list_files(raw: Path) -> list[str]:
+    """Return the paths below `raw`, sorted, without hidden files and packed data sets."""
+    return find_files(raw).paths
+
+
+def find_files(raw: Path, leave_out: Path | None = None) -> RawFiles:
+    """Find the files below `raw`, without the folder `leave_out`.
+
+    Links to folders are followed, except links to a folder that contains them.
     """
     if not raw.is_dir():
         raise InputError(f"{raw}: " + ("is a file, not a folder" if raw.exists() else "there is no such folder"))
@@ -30,9 +51,7 @@ def list_files(raw: Path, leave_out: Path | None = None, packs: list[str] | None
     excluded = _identity(leave_out) if leave_out is not None and leave_out.is_dir() else None
     walk = _Walk(excluded)
     walk.into(str(raw), "", frozenset())
-    if packs is not None:
-        packs += sorted(walk.packs)
-    return sorted(walk.files)
+    return RawFiles(walk.folders, walk.packs)
 
 
 class _Walk:
@@ -40,39 +59,42 @@ class _Walk:
 
     def __init__(self, excluded: Identity | None) -> None:
         self._excluded = excluded
-        self.files: list[str] = []
+        self.folders: dict[str, list[str]] = {}
         self.packs: list[str] = []
 
     def into(self, folder: str, prefix: str, above: frozenset[Identity]) -> None:
         """Add the files of a folder and of all folders below it. Their paths begin with `prefix`."""
         try:
             above |= {_identity(folder)}
-            with os.scandir(folder) as scanned:
-                entries = [entry for entry in scanned if entry.name[0] != "." or entry.name == MARK]
+            if prefix and os.path.lexists(f"{folder}/{MARK}"):
+                self.packs.append(prefix[:-1])
+                return
+            names, folders = _scan(folder)
         except OSError as error:
             raise InputError(f"{folder}: the folder cannot be listed ({error.strerror})") from error
-        if prefix and any(entry.name == MARK for entry in entries):
-            self.packs.append(prefix[:-1])
-            return
-        folders = []
-        for entry in entries:
-            if _is_folder(entry):
-                folders.append(entry.name)
-            elif entry.name != MARK:
-                self.files.append(prefix + entry.name)
+        if names:
+            self.folders[prefix] = names
         for name in folders:
             path = f"{folder}/{name}"
             if (identity := _identity(path)) not in above and identity != self._excluded:
                 self.into(path, f"{prefix}{name}/", above)
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError as error:
-        if error.errno in BROKEN:
-            return False
-        raise InputError(f"{entry.path}: the link cannot be followed ({error.strerror})") from error
+def _scan(folder: str) -> tuple[list[str], list[str]]:
+    """Return the names of the files and of the folders in a folder, without hidden ones."""
+    names: list[str] = []
+    folders: list[str] = []
+    with os.scandir(folder) as scanned:
+        for entry in scanned:
+            if (name := entry.name)[0] != ".":
+                try:
+                    is_folder = entry.is_dir()
+                except OSError as error:
+                    if error.errno not in BROKEN:
+                        raise InputError(f"{entry.path}: the link cannot be followed ({error.strerror})") from error
+                    is_folder = False
+                (folders if is_folder else names).append(name)
+    return names, folders
 
 
 def _identity(folder: str | Path) -> Identity:

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from packer.errors import InputError, TargetError, UsageError, first_of
 from packer.pairs.candidates import MOST_NAMED, Candidate, Candidates
-from packer.pairs.files import list_files
+from packer.pairs.files import RawFiles, find_files
 from packer.pairs.hints import no_common_key_hint, unknown_layout_hints
 from packer.pairs.layouts import Layout, find_layouts
 from packer.pairs.list_lines import ListedPairs
 from packer.pairs.match import match_files
+from packer.pairs.name_suffixes import with_suffixes
 from packer.pairs.pair import Pair
 from packer.pairs.pairs_csv import PairsCsv
 from packer.pairs.split_by_hash import Shares
@@ -77,13 +78,12 @@ def find_pairs(
     `count_pixels` is called if the splits are to have every class in its share.
     """
     rules = rules or PairingRules()
-    packs: list[str] = []
-    files = list_files(raw, leave_out, packs)
+    files = find_files(raw, leave_out)
     layout, found = _search(raw, files, rules)
     if layout and leave_out:
         _check_target(raw, leave_out, layout)
-    if packs:
-        found.notes.append(f"passed over packed data sets: {', '.join(first_of(packs, MOST_NAMED))}")
+    if files.packs:
+        found.notes.append(f"passed over packed data sets: {', '.join(first_of(files.packs, MOST_NAMED))}")
     if rules.split:
         groups = [_group(pair, rules.split_by, layout) for pair in found.pairs]
         exact = {}
@@ -121,27 +121,27 @@ def _check_target(raw: Path, out: Path, layout: Layout) -> None:
             )
 
 
-def _search(raw: Path, files: list[str], rules: PairingRules) -> tuple[Layout | None, Candidates]:
+def _search(raw: Path, files: RawFiles, rules: PairingRules) -> tuple[Layout | None, Candidates]:
     """Search by a table, by lists of two paths a line, by a layout, or by a layout with lists."""
     if rules.pairs:
-        return None, PairsCsv(rules.pairs, raw, files).find()
+        return None, PairsCsv(rules.pairs, raw, files.paths).find()
     messages = Candidates()
     lists = given_lists(raw, rules.lists) if rules.lists else None
     lines = _lines(raw, lists, messages) if lists else []
     if lines and all(line.two_paths for line in lines):
-        return None, ListedPairs(files, None).find(lines).with_messages(messages)
+        return None, ListedPairs(files.paths, None).find(lines).with_messages(messages)
     layout = _layout(raw, files, rules)
     if lists and layout.has_splits:
         raise InputError(
             f"{raw}: the layout {layout.name} already has splits, so --lists cannot name others; "
             "leave --lists out, or give --image and --label without {split}"
         )
-    unused = [] if lists or layout.has_splits else usual_lists(files)
+    unused = [] if lists or layout.has_splits else usual_lists(files.folders)
     if layout.exclusive and unused:
         lists, unused = _only(raw, unused), []
         lines = _lines(raw, lists, messages)
-    matches = match_files(files, layout)
-    found = ListedPairs(files, matches).find(lines) if lists else matches.candidates()
+    matches = match_files(files.folders, layout)
+    found = ListedPairs(files.paths, matches).find(lines) if lists else matches.candidates()
     if unused:
         names = ", ".join(lists.text for lists in unused)
         messages.notes.append(f"the lists {names} are not used; add --lists '{unused[0].text}' to use them")
@@ -157,11 +157,11 @@ def _lines(raw: Path, lists: SplitLists, messages: Candidates) -> list[ListLine]
     return kept
 
 
-def _layout(raw: Path, files: list[str], rules: PairingRules) -> Layout:
+def _layout(raw: Path, files: RawFiles, rules: PairingRules) -> Layout:
     """Return the layout that the user described, or the only known one that fits."""
     if rules.image and rules.label:
         return Layout("given by --image and --label", Template(rules.image), Template(rules.label), exclusive=False)
-    layouts = find_layouts(files)
+    layouts = [with_suffixes(layout, files.folders) for layout in find_layouts(files.folders)]
     if len(layouts) == 1:
         return layouts[0]
     if layouts:
@@ -172,7 +172,7 @@ def _layout(raw: Path, files: list[str], rules: PairingRules) -> Layout:
     raise InputError(
         f"{raw}: fits no known layout (images/ + labels/, train/ + train_labels/, VOC, …); describe it with templates, "
         f"such as {TEMPLATES_EXAMPLE}",
-        unknown_layout_hints(files),
+        unknown_layout_hints(files.paths),
     )
 
 
@@ -223,7 +223,7 @@ def _bad_splits(splits: set[str]) -> Iterator[str]:
         yield "some pairs have no split, though others do"
 
 
-def _hint(files: list[str], found: Candidates, layout: Layout | None, rules: PairingRules) -> str:
+def _hint(files: RawFiles, found: Candidates, layout: Layout | None, rules: PairingRules) -> str:
     if not found.pairs:
-        return f"; {no_common_key_hint(files)}" if layout else "; no line names an image and its label"
+        return f"; {no_common_key_hint(files.paths)}" if layout else "; no line names an image and its label"
     return "; --missing skip leaves out files without a partner" if found.missing and rules.missing == "error" else ""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from packer.errors import first_of
 from packer.pairs.candidates import UNWRITABLE
+from packer.pairs.folder_names import by_folder
 from packer.pairs.split_lists import usual_lists
 from packer.pairs.suggest import suggest_templates
 from packer.pairs.template import OTHER_PICTURES, PICTURES
@@ -40,7 +41,10 @@ def _lone_pair(files: list[str]) -> Iterator[str]:
 
 
 def _lists(files: list[str]) -> list[str]:
-    return [f"perhaps --lists '{lists.text}', if its lines name images and labels" for lists in usual_lists(files)]
+    return [
+        f"perhaps --lists '{lists.text}', if its lines name images and labels"
+        for lists in usual_lists(by_folder(files))
+    ]
 
 
 def _unpackable(files: list[str]) -> Iterator[str]:

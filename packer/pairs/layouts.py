@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import repeat
+from typing import Literal
 
 from packer.errors import UsageError
+from packer.pairs.folder_names import Folders
 from packer.pairs.template import KEY, OTHER_PICTURES, PICTURES, SPLIT, Template, composed
 
 IMAGE_FOLDERS = ("images", "image", "imgs", "img", "img_dir")
@@ -25,17 +27,13 @@ LABELS_OF_SPLIT = (
     "_annot",
     "annot",
 )
-LABEL_SUFFIXES = ("", "_L", "_label", "_labels", "_mask", "_masks", "_gt", "_seg", "_annotation")
-IMAGE_SUFFIXES = ("", "_img", "_image")
-
 VOC_IMAGES = "JPEGImages"
 VOC_LABELS = ("SegmentationClass", "SegmentationClassPNG")
 
 SplitKey = tuple[str, str]
 """A split ("" unless both templates capture it) and a key: an image and its label have the same."""
 KeyReader = Callable[[str], SplitKey | None]
-FIRST_FILES = 1000
-"""The images and labels that are compared first. If any have the same key, no other file is compared."""
+Side = Literal["image", "label"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,14 @@ class Layout:
 
     def label_key(self, path: str) -> SplitKey | None:
         return self._label_key(composed(path))
+
+    def split_keys(self, captures: Mapping[str, str], keys: Sequence[str]) -> list[SplitKey]:
+        """Return the keys of files in a folder with these captures, from their parts in place of `{key}`."""
+        split = captures[SPLIT] if self._both_have_split else ""
+        if len(self._parts) > 1:
+            before, after = "/".join(captures.get(name, "\0") for name in self._parts).split("\0")
+            keys = [f"{before}{key}{after}" for key in keys]
+        return list(zip(repeat(split), keys))
 
     def captures(self, image: str, label: str) -> dict[str, str]:
         """Return all captures of the paths of a pair."""
@@ -118,13 +124,14 @@ class Layout:
         return alone if parts == (KEY,) and not both else joined
 
 
-def find_layouts(files: Iterable[str]) -> list[Layout]:
-    """Return every known layout that the paths fit. None means unknown, several mean ambiguous."""
+def find_layouts(files: Folders) -> list[Layout]:
+    """Return every known layout that the folders fit. None means unknown, several mean ambiguous."""
     suffixes = (*PICTURES, *OTHER_PICTURES)
-    pictures = [path for path in files if path.lower().endswith(suffixes)]
-    folders = {parent for folder in {path.rpartition("/")[0] for path in pictures} for parent in _with_parents(folder)}
-    layouts = [*_voc(folders), *_flat(folders), *_split_first(folders)] or list(_split_suffixed(folders))
-    return [_with_suffixes(layout, pictures) for layout in layouts]
+    pictures = [
+        folder[:-1] for folder, names in files.items() if any(name.lower().endswith(suffixes) for name in names)
+    ]
+    folders = {parent for folder in pictures for parent in _with_parents(folder)}
+    return [*_voc(folders), *_flat(folders), *_split_first(folders)] or list(_split_suffixed(folders))
 
 
 def _with_parents(folder: str) -> Iterator[str]:
@@ -181,35 +188,3 @@ def _split_suffixed(folders: set[str]) -> Iterator[Layout]:
 
 def _layout(name: str, image: str, label: str) -> Layout:
     return Layout(name, Template(image), Template(label))
-
-
-def _with_suffixes(layout: Layout, files: list[str]) -> Layout:
-    """If no image and label share a key, try the usual suffixes of file names, such as `a.png` + `a_L.png`."""
-    first_images, first_labels = (
-        set(islice(filter(None, map(read, files)), FIRST_FILES)) for read in (layout.image_key, layout.label_key)
-    )
-    if first_images & first_labels:
-        return layout
-    images = {key for path in files if (key := layout.image_key(path))}
-    labels = set()
-    for path in files:
-        if key := layout.label_key(path):
-            if key in images:
-                return layout
-            labels.add(key)
-    label_keys = {suffix: _without(suffix, labels) for suffix in LABEL_SUFFIXES}
-    for image_suffix in IMAGE_SUFFIXES:
-        image_keys = _without(image_suffix, images)
-        for label_suffix in LABEL_SUFFIXES:
-            if image_keys & label_keys[label_suffix]:
-                return replace(
-                    layout,
-                    image=Template(layout.image.text + image_suffix),
-                    label=Template(layout.label.text + label_suffix),
-                )
-    return layout
-
-
-def _without(suffix: str, keys: Iterable[SplitKey]) -> set[SplitKey]:
-    """Return the keys that end with a suffix, without this suffix."""
-    return {(split, key.removesuffix(suffix)) for split, key in keys if key.endswith(suffix) and key != suffix}

@@ -20,15 +20,15 @@ class ListedPairs:
         self.found = Candidates()
         self._matches = matches
         self._paths = PathIndex({path: path for path in files if is_picture(path)})
-        images = matches.images.values() if matches else ()
-        self._stems = PathIndex({stem(path): path for paths in images for path in paths})
+        images = matches.image_paths() if matches else ()
+        self._stems = PathIndex({stem(path): path for path in images})
 
     def find(self, lines: Iterable[ListLine]) -> Candidates:
         self.found.add_listed(self._pairs(lines))
         if self._matches:
             self.found.problems += self._matches.all_problems()
             named = {pair.image for pair in self.found.pairs}
-            unlisted = sum(path not in named for paths in self._matches.images.values() for path in paths)
+            unlisted = sum(path not in named for path in self._matches.image_paths())
             if unlisted:
                 self.found.notes.append(f"{unlisted} images are in no list and are left out")
         return self.found
@@ -78,6 +78,7 @@ class ListedPairs:
         if whole in images or whole in labels:
             return {whole}
         paths = self._paths.find(name) if is_picture(name) else self._stems.find(name)
-        by_image = {key for path in paths if (key := layout.image_key(path)) and path in images.get(key, ())}
-        by_label = {key for path in paths if (key := layout.label_key(path)) and path in labels.get(key, ())}
+        matches = self._matches
+        by_image = {key for path in paths if (key := layout.image_key(path)) and path in matches.of("image", key)}
+        by_label = {key for path in paths if (key := layout.label_key(path)) and path in matches.of("label", key)}
         return by_image | by_label

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from packer.errors import first_of
 from packer.pairs.candidates import MOST_NAMED, UNWRITABLE, Candidate, Candidates
-from packer.pairs.layouts import Layout, SplitKey
+from packer.pairs.folder_names import FolderNames, Folders, names_in
+from packer.pairs.layouts import Layout, Side, SplitKey
 from packer.pairs.template import OTHER_PICTURES, PICTURES, composed
 
 
 @dataclass
 class Matches:
-    """The image paths and the label paths of each key, and files that should be neither."""
+    """The image and the label of each key, and files that should be neither."""
 
     layout: Layout
-    images: dict[SplitKey, list[str]] = field(default_factory=dict)
-    labels: dict[SplitKey, list[str]] = field(default_factory=dict)
+    images: dict[SplitKey, str] = field(default_factory=dict)
+    labels: dict[SplitKey, str] = field(default_factory=dict)
+    duplicates: dict[tuple[Side, SplitKey], list[str]] = field(default_factory=dict)
+    """All files of each key that has several images or labels."""
     problems: list[str] = field(default_factory=list)
-    unpackable: dict[tuple[str, SplitKey], str] = field(default_factory=dict)
-    """Pictures of types that cannot be packed, by `image` or `label` and the key that they would have."""
+    unpackable: dict[tuple[Side, SplitKey], str] = field(default_factory=dict)
+    """Pictures of types that cannot be packed, with the key that they would have."""
     others: int = 0
     """The number of pictures outside the folders of both templates."""
 
+    def of(self, side: Side, key: SplitKey) -> Sequence[str]:
+        """Return all images or labels of a key."""
+        known = self.images if side == "image" else self.labels
+        return self.duplicates.get((side, key)) or ([known[key]] if key in known else [])
+
+    def image_paths(self) -> list[str]:
+        return [path for key in self.images for path in self.of("image", key)]
+
     def pair(self, key: SplitKey, line: str = "", split: str | None = None) -> Candidate:
         """Return the pair of a key that has an image and a label."""
-        image, label = self.images[key][0], self.labels[key][0]
+        image, label = self.images[key], self.labels[key]
         split = self.layout.split(key, image, label) if split is None else split
         return Candidate(split, key[1], image, label, line)
 
@@ -42,58 +53,118 @@ class Matches:
         image, label = self.layout.image.text, self.layout.label.text
         return [f"{self.others} other pictures fit neither {image} nor {label}"] if self.others else []
 
+    def add(self, side: Side, keys: Sequence[SplitKey], paths: Sequence[str]) -> None:
+        """Add images or labels with their keys."""
+        known = self.images if side == "image" else self.labels
+        new = dict(zip(keys, paths, strict=True))
+        if len(new) == len(paths) and new.keys().isdisjoint(known):
+            known.update(new)
+            return
+        for key, path in zip(keys, paths, strict=True):
+            if key in known:
+                self.duplicates.setdefault((side, key), [known[key]]).append(path)
+            else:
+                known[key] = path
+
     def _duplicates(self) -> Iterator[str]:
-        for kind, matches in (("images", self.images), ("labels", self.labels)):
-            for split, key in sorted(key for key, paths in matches.items() if len(paths) > 1):
-                paths = matches[split, key]
-                yield f"{', '.join(first_of(paths, MOST_NAMED))}: {len(paths)} {kind} for the key {key!r}"
+        for (side, (_, key)), paths in sorted(self.duplicates.items()):
+            yield f"{', '.join(first_of(sorted(paths), MOST_NAMED))}: {len(paths)} {side}s for the key {key!r}"
 
     def _orphans(self) -> Iterator[str]:
         for key in sorted(self.images.keys() - self.labels.keys()):
-            yield f"{self.images[key][0]}: {self._lack('label', key)}"
+            yield f"{min(self.of('image', key))}: {self._lack('label', key)}"
         for key in sorted(self.labels.keys() - self.images.keys()):
-            yield f"{self.labels[key][0]}: {self._lack('image', key)}"
+            yield f"{min(self.of('label', key))}: {self._lack('image', key)}"
 
-    def _lack(self, what: str, key: SplitKey) -> str:
+    def _lack(self, side: Side, key: SplitKey) -> str:
         """Describe the missing partner of a file."""
-        path = self.unpackable.get((what, key))
+        path = self.unpackable.get((side, key))
         if path is None:
-            return f"has no {what}"
-        return f"its {what} {path} is of a file type that cannot be packed; convert it to PNG"
+            return f"has no {side}"
+        return f"its {side} {path} is of a file type that cannot be packed; convert it to PNG"
 
 
-def match_files(files: Iterable[str], layout: Layout) -> Matches:
-    """Sort the files into images, labels and others."""
+def match_files(folders: Folders, layout: Layout) -> Matches:
+    """Sort the files into images, labels and others: whole folders where their names decide, else path by path."""
     matches = Matches(layout)
-    surplus = layout.label.literal - layout.image.literal
-    for path in files:
-        image, label = layout.keys(path)
-        if not image and not label:
-            _match_neither(path, matches)
-        elif not path.isprintable() and UNWRITABLE.search(path):
-            matches.problems.append(f"{path!r}: the name has control characters or is not UTF-8; rename the file")
-        elif image and label and not surplus:
-            matches.problems.append(f"{path}: fits --image and --label equally well; make one of them more specific")
-        elif label and (not image or surplus > 0):
-            matches.labels.setdefault(label, []).append(
-                path
-            )  # a_mask.png fits {key}.png and {key}_mask.png: the longer template wins
-        elif image:
-            matches.images.setdefault(image, []).append(path)
+    problems: dict[str, str] = {}
+    neither: list[str] = []
+    for folder, names in folders.items():
+        sides, by_path = _sides(folder, layout), []
+        if sides is not None and folder.isprintable():
+            joined = "".join(names)
+            if not (joined.isascii() and joined.isprintable()):
+                by_path = [name for name in names if not (name.isascii() and name.isprintable())]
+                names = [name for name in names if name.isascii() and name.isprintable()]
+            neither += [folder + name for name in _match_names(folder, names, sides, matches)]
+        else:
+            by_path = list(names)
+        neither += [path for name in by_path if not _match_path(path := folder + name, matches, problems)]
+    _match_neither(sorted(neither), matches, problems)
+    matches.problems = [problems[path] for path in sorted(problems)]
     return matches
 
 
-def _match_neither(path: str, matches: Matches) -> None:
-    """Report a picture in the folders of an exclusive layout; count all others."""
-    layout, suffix = matches.layout, "." + path.rpartition(".")[2].lower()
-    if suffix in OTHER_PICTURES:
-        for what, template, number in (("image", layout.image, 0), ("label", layout.label, 1)):
-            if key := layout.keys(path[: -len(suffix)] + (template.suffix or ".png"))[number]:
-                matches.unpackable.setdefault((what, key), path)
-    inside = layout.exclusive and composed(path).startswith((*layout.image.folders, *layout.label.folders))
-    if inside and suffix in OTHER_PICTURES:
-        matches.problems.append(f"{path}: this file type cannot be packed; convert it to PNG")
-    elif inside and suffix in PICTURES:
-        matches.problems.append(f"{path}: fits neither {layout.image.text} nor {layout.label.text}")
-    else:
-        matches.others += suffix in (*PICTURES, *OTHER_PICTURES)
+def _sides(folder: str, layout: Layout) -> list[tuple[Side, FolderNames]] | None:
+    """Return which files a folder may hold, the more specific template first; None if only whole paths decide."""
+    if not layout.image.fixed_ends or not layout.label.fixed_ends:
+        return None
+    image, label = names_in(folder, layout.image), names_in(folder, layout.label)
+    if image and label and layout.image.literal == layout.label.literal:
+        return None
+    sides: list[tuple[Side, FolderNames]] = []
+    if image:
+        sides.append(("image", image))
+    if label:
+        sides.append(("label", label))
+    return sides[::-1] if layout.label.literal > layout.image.literal else sides
+
+
+def _match_names(
+    folder: str, names: Sequence[str], sides: Sequence[tuple[Side, FolderNames]], matches: Matches
+) -> Sequence[str]:
+    """Sort the names in a folder into images and labels, and return the others."""
+    for side, fitting in sides:  # a_mask.png fits {key}.png and {key}_mask.png: the longer template wins
+        fits, keys = fitting.of(names)
+        matches.add(side, matches.layout.split_keys(fitting.captures, keys), [folder + name for name in fits])
+        chosen = set(fits)
+        names = [name for name in names if name not in chosen] if len(fits) < len(names) else []
+    return names
+
+
+def _match_path(path: str, matches: Matches, problems: dict[str, str]) -> bool:
+    """Match one file by the regular expressions; return False if it is neither image nor label."""
+    layout = matches.layout
+    image, label = layout.keys(path)
+    surplus = layout.label.literal - layout.image.literal
+    if not path.isprintable() and UNWRITABLE.search(path) and (image or label):
+        problems[path] = f"{path!r}: the name has control characters or is not UTF-8; rename the file"
+    elif image and label and not surplus:
+        problems[path] = f"{path}: fits --image and --label equally well; make one of them more specific"
+    elif label and (not image or surplus > 0):
+        matches.add("label", [label], [path])
+    elif image:
+        matches.add("image", [image], [path])
+    return bool(image or label)
+
+
+def _match_neither(paths: Iterable[str], matches: Matches, problems: dict[str, str]) -> None:
+    """Report the pictures in the folders of an exclusive layout; count all others."""
+    layout = matches.layout
+    folders = (*layout.image.folders, *layout.label.folders)
+    for path in paths:
+        suffix = path[path.rfind(".") :].lower()
+        if suffix not in PICTURES and suffix not in OTHER_PICTURES:
+            continue
+        if suffix in OTHER_PICTURES:
+            stem = path[: -len(suffix)]
+            if key := layout.image_key(stem + (layout.image.suffix or ".png")):
+                matches.unpackable.setdefault(("image", key), path)
+            if key := layout.label_key(stem + (layout.label.suffix or ".png")):
+                matches.unpackable.setdefault(("label", key), path)
+        if not layout.exclusive or not composed(path).startswith(folders):
+            matches.others += 1
+        elif suffix in OTHER_PICTURES:
+            problems[path] = f"{path}: this file type cannot be packed; convert it to PNG"
+        else:
+            problems[path] = f"{path}: fits neither {layout.image.text} nor {layout.label.text}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from packer.errors import SettingsError, UsageError
+from packer.pairs.folder_names import Folders
 from packer.pairs.layouts import SPLIT_FOLDERS
 from packer.pairs.paths import is_picture, read_list_text
 from packer.pairs.template import OTHER_PICTURES, PICTURES
@@ -76,14 +77,14 @@ def given_lists(raw: Path, text: str) -> SplitLists:
     return SplitLists(f"{text.rstrip('/')}/{{split}}.txt")
 
 
-def usual_lists(files: Iterable[str]) -> list[SplitLists]:
+def usual_lists(files: Folders) -> list[SplitLists]:
     """Return the lists in the usual folders, such as `splits/train.txt`."""
     found: dict[str, set[str]] = {}
-    for path in files:
-        folder, _, name = path.rpartition("/")
-        split = name.removesuffix(".txt")
-        if folder in USUAL_FOLDERS and split != name and (folder == VOC_LISTS or split.casefold() in USUAL_NAMES):
-            found.setdefault(folder, set()).add(split)
+    for folder in USUAL_FOLDERS:
+        for name in files.get(f"{folder}/".lstrip("/"), ()):
+            split = name.removesuffix(".txt")
+            if split != name and (folder == VOC_LISTS or split.casefold() in USUAL_NAMES):
+                found.setdefault(folder, set()).add(split)
     return [
         SplitLists(f"{folder}/{{split:{'|'.join(sorted(found[folder]))}}}.txt".lstrip("/"))
         for folder in USUAL_FOLDERS

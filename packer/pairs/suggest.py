@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from packer.errors import UsageError
 from packer.pairs.differences import Difference, SharedFolders, differences, with_split
+from packer.pairs.folder_names import by_folder
 from packer.pairs.layouts import Layout
 from packer.pairs.match import match_files
 from packer.pairs.template import PICTURES, Template, composed
@@ -106,7 +107,7 @@ def _any(words: list[str], known: tuple[str, ...]) -> bool:
 def _try(pictures: Sequence[str], image: str, label: str) -> Suggestion | None:
     """Count the pairs that two templates find among all pictures; return None if there are none or only problems."""
     try:
-        matches = match_files(pictures, Layout("", Template(image), Template(label), exclusive=False))
+        matches = match_files(by_folder(pictures), Layout("", Template(image), Template(label), exclusive=False))
     except UsageError:
         return None
     pairs = len(matches.images.keys() & matches.labels.keys())

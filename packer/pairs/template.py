@@ -6,6 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from packer.errors import UsageError
 
@@ -18,6 +19,17 @@ SPLIT, KEY = "split", "key"
 _PART = re.compile(r"\{(?P<name>[A-Za-z_]\w*)(?::(?P<choices>[^{}]+))?\}|(?P<star>\*)|(?P<text>[^{}*]+|[{}])", re.ASCII)
 _STAR_IN_SUFFIX = re.compile(r"\.[^./{}]*\*[^./{}]*$")
 _ANY_PICTURE = "(?:" + "|".join(re.escape(suffix) for suffix in PICTURES) + ")"
+
+
+class FixedEnds(NamedTuple):
+    """A template whose last part is `{key}` between two texts. The pattern is that of the folders before it."""
+
+    folders: re.Pattern[str]
+    depth: int
+    """The number of these folders."""
+    before: str
+    after: str
+    suffixes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -73,6 +85,20 @@ class Template:
         name = "".join(part["text"] or (part["choices"] or "x").partition("|")[0] for part in last)
         prefixes = (folder, f"{folder}/x")
         return any(self.match(f"{prefix}/{name}{suffix}") for prefix in prefixes for suffix in ("", ".png"))
+
+    @cached_property
+    def fixed_ends(self) -> FixedEnds | None:
+        """The template in parts, if `{key}` is all that varies after its folders; else None."""
+        body = self._plain[: len(self._plain) - len(self.suffix)]
+        folders, name = body[: body.rfind("/") + 1], body[body.rfind("/") + 1 :]
+        before, key, after = name.partition(f"{{{KEY}}}")
+        varies = any(not part["text"] for part in _PART.finditer(before + after))
+        if not key or varies or any("/" in (part["choices"] or "") for part in _PART.finditer(body)):
+            return None
+        pattern = re.compile(_regex_of(folders), re.DOTALL)
+        return FixedEnds(
+            pattern, folders.count("/"), before, after, (self.suffix.lower(),) if self.suffix else PICTURES
+        )
 
     @property
     def _plain(self) -> str:

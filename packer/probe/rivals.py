@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from packer.errors import UsageError
 from packer.pairs.find import Pairing, PairingRules
+from packer.pairs.folder_names import by_folder
 from packer.pairs.layouts import VOC_IMAGES, Layout
 from packer.pairs.match import match_files
 from packer.pairs.suggest import Suggestion, speaks_against_labels, suggest_templates
@@ -51,11 +52,11 @@ def _share(pictures: Sequence[str], suggestion: Suggestion, side: str, partners:
     """Return the share of the partners for which the suggestion finds one of the other files."""
     layout = Layout("", Template(suggestion.image), Template(suggestion.label), exclusive=False)
     try:
-        matches = match_files(pictures, layout)
+        matches = match_files(by_folder(pictures), layout)
     except UsageError:
         return 0.0
     mine, theirs = (matches.labels, matches.images) if side == "label" else (matches.images, matches.labels)
-    hits = sum(theirs[key][0] in partners and mine[key][0] in others for key in mine.keys() & theirs.keys())
+    hits = sum(theirs[key] in partners and mine[key] in others for key in mine.keys() & theirs.keys())
     return hits / len(partners)
 
 
