@@ -310,6 +310,14 @@ def test_a_jpeg_with_a_broken_colour_profile_has_its_pixels(parts: bytes) -> Non
             decode_image(data[:length])
 
 
+def test_a_jpeg_with_an_unknown_revision_of_jfif_has_its_pixels() -> None:
+    revision = SMOOTH_JPEG.index(b"JFIF\0") + 5
+    data = SMOOTH_JPEG[:revision] + b"\2\1" + SMOOTH_JPEG[revision + 2 :]
+    assert np.array_equal(decode_image(data), decode_image(SMOOTH_JPEG))
+    with pytest.raises(BadPair):
+        decode_image(data[: len(data) // 2] + b"\xff\xd9")
+
+
 @pytest.mark.parametrize(
     ("sampling", "message"),
     [

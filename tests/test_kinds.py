@@ -291,9 +291,12 @@ def test_a_tiff_is_turned_by_its_tag(orientation: int) -> None:
 
 REFUSED_TIFFS: list[tuple[str, bytes, str]] = [
     ("BigTIFF", b"II+\0" + tiff(INDEX)[4:], "is a BigTIFF"),
-    ("JPEG", tiff(IMAGE, t259=(7,)), "compressed by JPEG"),
+    ("old JPEG", tiff(IMAGE, t259=(6,)), "compressed by JPEG as TIFF 6 had it"),
+    ("JPEG of 16 bits", tiff(IMAGE.astype(np.uint16), t259=(7,)), "JPEG and 3 channels of 16 bits"),
+    ("JPEG with alpha", tiff(with_alpha(IMAGE, 1), t259=(7,)), "JPEG and 4 channels of 8 bits"),
+    ("YCbCr without JPEG", tiff(IMAGE, t262=(6,)), "a TIFF of YCbCr"),
     ("CMYK", tiff(with_alpha(IMAGE, 1), t262=(5,)), "a TIFF of CMYK"),
-    ("white is zero", tiff(INDEX, t262=(0,)), "white is zero"),
+    ("white is zero", tiff(INDEX.astype(np.uint16), t262=(0,)), "white is zero, with more than 8 bits"),
     ("5 channels", tiff(np.zeros((4, 4, 5), np.uint8)), "5 channels, not 3"),
     ("4 bands", tiff(with_alpha(IMAGE, 1), t338=(0,)), "4 channels, not 3"),
     ("planes", tiff(IMAGE, t284=(2,)), "PlanarConfiguration 2 or FillOrder 2"),

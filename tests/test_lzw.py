@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from packer.decoding.decode import decode_image, decode_label
-from packer.decoding.lzw import CLEAR, END, unpack_lzw
 from packer.decoding.rules import ImageRules
+from packer.decoding.tiff.lzw import CLEAR, END, unpack_lzw
 from packer.errors import BadPair
 
 RNG = np.random.default_rng(13)

@@ -1,4 +1,4 @@
-"""Decode raw pictures: one file per picture format. Whatever is doubtful is refused with a BadPair.
+"""Decode raw pictures: one file or folder per picture format. Whatever is doubtful is refused with a BadPair.
 
 Each format has `read`, from a file to a `Header`, and `decode`, from bytes to `Stored` pixels. `file_types` finds the
 format by the first bytes, `decode` turns what is stored into an image or a label, `pair_headers` checks a pair before

@@ -36,6 +36,11 @@ def check_label(header: Header, lossy: bool = False) -> None:
     """Refuse a picture that cannot hold a label."""
     if header.is_lossy and not lossy:
         raise BadPair(f"is a {header.kind} with lossy compression, which changes labels; use PNG")
+    if header.white_is_zero:
+        raise BadPair(
+            f"is a {header.kind} in which white is zero: as a label some programs read 0 as 0, others as white; "
+            "save it with black as zero"
+        )
     if header.is_float:
         raise BadPair("has floating-point numbers; labels must be integers or colours")
     if header.depth == 16 and header.channels != 1:

@@ -6,9 +6,10 @@ import struct
 from types import ModuleType
 from typing import BinaryIO
 
-from packer.decoding import bmp, jpeg, png, tiff, webp
+from packer.decoding import bmp, jpeg, png, webp
 from packer.decoding.header import Header
 from packer.decoding.rules import MOST_PIXELS
+from packer.decoding.tiff import picture as tiff
 from packer.errors import BadPair
 
 _KINDS: tuple[tuple[tuple[bytes, ...], ModuleType], ...] = (

@@ -25,6 +25,8 @@ class Header:
     orientation: int = 1
     """The EXIF number: 1 is upright, 5 to 8 have height and width swapped."""
     has_palette: bool = False
+    white_is_zero: bool = False
+    """The file holds white as 0. Decoded pixels do not."""
 
     @property
     def size(self) -> tuple[int, int]:

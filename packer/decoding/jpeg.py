@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterator
 from io import BytesIO
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 import simplejpeg
@@ -16,24 +17,24 @@ from packer.errors import BadPair
 SIGNATURE = b"\xff\xd8"
 _XMP = b"http://ns.adobe.com/xap/1.0/\0"
 _PROFILE = b"ICC_PROFILE\0"
-_BAD_PROFILE = "bad ICC marker"
+_JFIF = b"JFIF\0"
+_KNOWN_REVISION = b"\1\1"
+_HARMLESS = ("bad ICC marker", "JFIF revision")
+"""The warnings of libjpeg about what decides no pixel."""
 _MORE_XMP = b"http://ns.adobe.com/xmp/extension/\0"
 _MORE_XMP_HEADER = len(_MORE_XMP) + 32 + 4 + 4
 """The parts of a long XMP packet begin with its identifier, its length and the offset of the part."""
 _FRAMES = (0xC0, 0xC1, 0xC2, 0xC9, 0xCA)
 """Baseline, extended and progressive, with either entropy coding. The others are lossless or hierarchical."""
+Change: TypeAlias = Callable[[int, bytes], bytes | None]
+"""From a marker and the content of its segment to another content, or to None if the segment is to be left out."""
 
 
 def read(file: BinaryIO) -> Header:
     """Follow the markers up to the first scan. Frame header and orientation come before it."""
     frame: tuple[int, ...] | None = None
     orientation, more_xmp = Orientation(), b""
-    file.seek(2)
-    while (marker := _marker(file)) not in (0xD9, 0xDA):
-        (length,) = struct.unpack(">H", file.read(2))
-        if length < 2:
-            raise BadPair("is not a JPEG that follows the standard: a segment has no length")
-        content = file.read(length - 2)
+    for marker, content in _segments(file):
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             if marker not in _FRAMES:
                 raise BadPair(
@@ -64,9 +65,10 @@ def decode(data: bytes, header: Header) -> Stored:
         try:
             pixels = simplejpeg.decode_jpeg(data, colours, strict=True)
         except ValueError as error:
-            if _BAD_PROFILE not in str(error):
+            if not any(doubt in str(error) for doubt in _HARMLESS):
                 raise
-            pixels = simplejpeg.decode_jpeg(_without_profile(data), colours, strict=True)
+            head, rest = changed_head(data, _without_doubts)
+            pixels = simplejpeg.decode_jpeg(SIGNATURE + head + rest, colours, strict=True)
     except ValueError as error:
         raise BadPair(_reason(str(error))) from error
     _check_scans(data, header.channels)
@@ -90,17 +92,26 @@ def _reason(error: str) -> str:
     return f"is damaged ({error})"
 
 
-def _without_profile(data: bytes) -> bytes:
-    """Leave out the colour profile, which decides no pixel: libjpeg warns if its parts are not complete."""
-    file, kept, start = BytesIO(data), [data[:2]], 2
-    file.seek(start)
-    while (marker := _marker(file)) != 0xDA:
-        (length,) = struct.unpack(">H", file.read(2))
-        content = file.read(length - 2)
-        if not (marker == 0xE2 and content.startswith(_PROFILE)):
-            kept.append(data[start : file.tell()])
-        start = file.tell()
-    return b"".join([*kept, data[start:]])
+def segment(marker: int, content: bytes) -> bytes:
+    return struct.pack(">BBH", 0xFF, marker, len(content) + 2) + content
+
+
+def changed_head(data: bytes, change: Change) -> tuple[bytes, bytes]:
+    """Return the segments before the first scan, each changed or left out (None), and the rest of the file."""
+    file, kept = BytesIO(data), []
+    for marker, content in _segments(file):
+        if (changed := change(marker, content)) is not None:
+            kept.append(segment(marker, changed))
+    return b"".join(kept), data[file.tell() - 2 :]
+
+
+def _without_doubts(marker: int, content: bytes) -> bytes | None:
+    """Change what libjpeg warns about although it decides no pixel: an incomplete profile, a revision of JFIF."""
+    if marker == 0xE2 and content.startswith(_PROFILE):
+        return None
+    if marker == 0xE0 and content.startswith(_JFIF):
+        return _JFIF + _KNOWN_REVISION + content[len(_JFIF) + 2 :]
+    return content
 
 
 def _check_scans(data: bytes, channels: int) -> None:
@@ -121,6 +132,16 @@ def _check_scans(data: bytes, channels: int) -> None:
         scan = data.find(b"\xff\xda", scan + 2, end)
     if len(missing) < channels or any(any(bits) for bits in missing.values()):
         raise BadPair("is damaged: its last scans are missing")
+
+
+def _segments(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the segments before the first scan as (marker, content). The file is then behind the marker of the scan."""
+    file.seek(2)
+    while (marker := _marker(file)) not in (0xD9, 0xDA):
+        (length,) = struct.unpack(">H", file.read(2))
+        if length < 2:
+            raise BadPair("is not a JPEG that follows the standard: a segment has no length")
+        yield marker, file.read(length - 2)
 
 
 def _marker(file: BinaryIO) -> int:

@@ -20,6 +20,7 @@ import numpy as np
 
 import packer.config
 from drills.damaged_packs import make_pack
+from drills.damaged_pictures import group_4
 from drills.structures import CHANGES, changed
 from packer.classes.load import read_table
 from packer.config.last_build import last_settings
@@ -64,7 +65,9 @@ TABLES = {
 ENCODERS: dict[str, tuple[tuple[str, tuple[int, ...]], ...]] = {
     "png": ((".png", ()),),
     "jpeg": ((".jpg", ()), (".jpg", (cv2.IMWRITE_JPEG_PROGRESSIVE, 1))),
-    "tiff": tuple((".tif", (cv2.IMWRITE_TIFF_COMPRESSION, kind)) for kind in (1, 5, 8, 32773)),
+    "tiff": tuple(
+        (".tif", (cv2.IMWRITE_TIFF_COMPRESSION, kind, cv2.IMWRITE_TIFF_ROWSPERSTRIP, 8)) for kind in (1, 5, 7, 8, 32773)
+    ),
     "bmp": ((".bmp", ()),),
     "webp": ((".webp", (cv2.IMWRITE_WEBP_QUALITY, 101)), (".webp", (cv2.IMWRITE_WEBP_QUALITY, 90))),
 }
@@ -257,6 +260,8 @@ def _seed_pictures(kind: str) -> Iterable[bytes]:
             ok, data = cv2.imencode(suffix, pixels, options)
             assert ok
             yield data.tobytes()
+    if kind == "tiff":
+        yield from map(group_4, (colours[..., 0] > 99, np.tile(colours[..., 1] > 99, (9, 9))))
     if kind == "png":
         raster = b"".join(b"\0" + row.tobytes() for row in colours[..., 0] % 4)
         chunks = (

@@ -1,0 +1,96 @@
+"""Find the strips or tiles of a TIFF, and turn each into pixels. Each must lie in the file and have all its pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from packer.decoding.bits import unpack_bits
+from packer.decoding.header import Pixels
+from packer.decoding.tiff.colours import DIFFERENCES, PLANES
+from packer.decoding.tiff.compressions import UNPACKERS
+from packer.decoding.tiff.directory import (
+    BITS,
+    COMPRESSION,
+    HEIGHT,
+    PREDICTOR,
+    SAMPLES,
+    STRIP_BYTES,
+    STRIP_OFFSETS,
+    STRIP_ROWS,
+    TILE_BYTES,
+    TILE_HEIGHT,
+    TILE_OFFSETS,
+    TILE_WIDTH,
+    WIDTH,
+    Directory,
+)
+from packer.decoding.tiff.shape import Shape
+from packer.errors import BadPair
+
+
+@dataclass(frozen=True)
+class Block:
+    """A strip or tile: its upper left corner, what it holds, and its bytes in the file."""
+
+    top: int
+    left: int
+    shape: Shape
+    offset: int
+    count: int
+
+
+def decoded(tiff: Directory, data: bytes) -> Iterator[tuple[Block, Pixels]]:
+    """Yield each block with its pixels, (rows, columns, samples). A tile may reach beyond the picture."""
+    unpack = UNPACKERS[tiff.one(COMPRESSION)](tiff)
+    for block in _blocks(tiff):
+        end = block.offset + block.count
+        raw = unpack(data[block.offset : end], block.shape) if end <= len(data) else b""
+        if len(raw) < block.shape.size:
+            raise BadPair(f"is damaged: the block at row {block.top}, column {block.left} is cut short")
+        yield block, _pixels(tiff, raw, block.shape)
+
+
+def _blocks(tiff: Directory) -> Iterator[Block]:
+    height, width, samples, bits = (tiff.one(tag) for tag in (HEIGHT, WIDTH, SAMPLES, BITS))
+    is_tiled = TILE_OFFSETS in tiff.numbers
+    tall, wide = (
+        (tiff.one(TILE_HEIGHT), tiff.one(TILE_WIDTH)) if is_tiled else (min(tiff.one(STRIP_ROWS), height), width)
+    )
+    if not 0 < tall * wide <= 4 * max(height * width, 1 << 20):
+        raise BadPair(f"is damaged: its blocks are {tall}x{wide}")
+    names = (TILE_OFFSETS, TILE_BYTES) if is_tiled else (STRIP_OFFSETS, STRIP_BYTES)
+    offsets, counts = (tiff.numbers.get(name, ()) for name in names)
+    needed = -(-height // tall) * -(-width // wide)
+    if not needed == len(offsets) == len(counts):
+        raise BadPair(f"is damaged: it has {len(offsets)} blocks and needs {needed}")
+    corners = product(range(0, height, tall), range(0, width, wide))
+    for (top, left), offset, count in zip(corners, offsets, counts, strict=True):
+        rows = tall if is_tiled else min(tall, height - top)
+        yield Block(top, left, Shape(rows, wide, samples, bits, tall), offset, count)
+
+
+def _pixels(tiff: Directory, raw: bytes, shape: Shape) -> Pixels:
+    """Return the numbers in the bytes of a block, without their predictor."""
+    if tiff.one(PREDICTOR) == PLANES:
+        return _from_planes(raw, shape)
+    if shape.bits < 8:
+        packed = np.frombuffer(raw, np.uint8, shape.size).reshape(shape.rows, shape.row_bytes)
+        return unpack_bits(packed, shape.bits, shape.columns)[..., None]
+    stored = np.dtype(tiff.order + tiff.dtype)
+    numbers = np.frombuffer(raw, stored, shape.size // stored.itemsize)
+    numbers = numbers.reshape(shape.rows, shape.columns, shape.samples)
+    if tiff.one(PREDICTOR) == DIFFERENCES:
+        return np.cumsum(numbers, axis=1, dtype=tiff.dtype)
+    return numbers
+
+
+def _from_planes(raw: bytes, shape: Shape) -> Pixels:
+    """Undo predictor 3: a plane for each of the four bytes of a float, the highest first, as differences in a row."""
+    rows, columns, samples = shape.rows, shape.columns, shape.samples
+    differences = np.frombuffer(raw, np.uint8, shape.size).reshape(rows, 4 * columns, samples)
+    planes = np.cumsum(differences, axis=1, dtype=np.uint8).reshape(rows, 4, columns * samples)
+    return np.ascontiguousarray(planes.swapaxes(1, 2)).view(">f4").reshape(rows, columns, samples)

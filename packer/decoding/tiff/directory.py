@@ -1,0 +1,120 @@
+"""`Directory`: the tags of a TIFF, as far as they decide pixels."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from packer.decoding.orientation import MOST_METADATA, too_much_metadata, xmp_orientation
+from packer.errors import BadPair
+
+WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC, FILL_ORDER = 256, 257, 258, 259, 262, 266
+STRIP_OFFSETS, ORIENTATION, SAMPLES, STRIP_ROWS, STRIP_BYTES, PLANAR = 273, 274, 277, 278, 279, 284
+T4_OPTIONS, T6_OPTIONS, PREDICTOR, PALETTE = 292, 293, 317, 320
+TILE_WIDTH, TILE_HEIGHT, TILE_OFFSETS, TILE_BYTES = 322, 323, 324, 325
+EXTRA_SAMPLES, SAMPLE_FORMAT, JPEG_TABLES, XMP = 338, 339, 347, 700
+
+_DEFAULTS = {
+    BITS: 1,
+    COMPRESSION: 1,
+    FILL_ORDER: 1,
+    ORIENTATION: 1,
+    SAMPLES: 1,
+    STRIP_ROWS: 2**32 - 1,
+    PLANAR: 1,
+    T4_OPTIONS: 0,
+    T6_OPTIONS: 0,
+    PREDICTOR: 1,
+    SAMPLE_FORMAT: 1,
+}
+_NUMBERS = (
+    *_DEFAULTS,
+    *(WIDTH, HEIGHT, PHOTOMETRIC, STRIP_OFFSETS, STRIP_BYTES, PALETTE),
+    *(TILE_WIDTH, TILE_HEIGHT, TILE_OFFSETS, TILE_BYTES, EXTRA_SAMPLES),
+)
+_TEXTS = (JPEG_TABLES, XMP)
+_TYPES = {1: "B", 3: "H", 4: "I"}
+_MOST_ENTRIES = 1 << 22
+_DTYPES = {(1, 1): "u1", (2, 1): "u1", (4, 1): "u1", (8, 1): "u1", (16, 1): "u2", (32, 3): "f4"}
+
+
+@dataclass(frozen=True)
+class Directory:
+    """The only directory of a file: tags that are numbers, and tags that are bytes."""
+
+    order: str
+    numbers: dict[int, tuple[int, ...]]
+    texts: dict[int, bytes]
+
+    def one(self, tag: int) -> int:
+        """Return the number of a tag. A number per channel is fine if all are equal."""
+        numbers = self.numbers.get(tag) or ((_DEFAULTS[tag],) if tag in _DEFAULTS else ())
+        if not numbers or len(set(numbers)) > 1:
+            raise BadPair(f"is a TIFF whose tag {tag} is {numbers or 'missing'}; convert it to PNG")
+        return numbers[0]
+
+    @property
+    def dtype(self) -> str:
+        bits, kind = self.one(BITS), self.one(SAMPLE_FORMAT)
+        if (bits, kind) not in _DTYPES:
+            words = {1: "", 2: "signed ", 3: "floating-point "}.get(kind, "unknown ")
+            raise BadPair(
+                f"is a TIFF of {words}numbers with {bits} bits; only 1, 2, 4, 8, 16 and float32 can be packed"
+            )
+        return _DTYPES[bits, kind]
+
+    @property
+    def orientation(self) -> int:
+        """The tag's number, or that of XMP if there is no tag."""
+        xmp = self.texts.get(XMP, b"")
+        turned = self.one(ORIENTATION) if ORIENTATION in self.numbers else xmp_orientation(xmp) or 1
+        return turned if 1 <= turned <= 8 else 1
+
+
+def read_directory(file: BinaryIO) -> Directory:
+    """Read the tags that matter. Tags of other types do not matter for the pixels."""
+    file.seek(0)
+    start = file.read(8)
+    if start[2:4] in (b"+\0", b"\0+"):
+        raise BadPair("is a BigTIFF; save it as a TIFF of less than 4 GiB")
+    order = {b"II": "<", b"MM": ">"}[start[:2]]
+    file.seek(struct.unpack_from(order + "I", start, 4)[0])
+    (count,) = struct.unpack(order + "H", file.read(2))
+    entries = file.read(12 * count + 4)
+    if struct.unpack_from(order + "I", entries, 12 * count)[0] != 0:
+        raise BadPair("is a TIFF with several pages; save one page alone")
+    directory = Directory(order, {}, {})
+    for entry in range(0, 12 * count, 12):
+        tag, kind, length = struct.unpack_from(order + "HHI", entries, entry)
+        inline = entries[entry + 8 : entry + 12]
+        if tag in _TEXTS:
+            directory.texts[tag] = _text(file, order, length, inline)
+        elif tag in _NUMBERS and kind in _TYPES:
+            directory.numbers[tag] = _numbers(file, f"{order}{_count(tag, length)}{_TYPES[kind]}", inline)
+    return directory
+
+
+def _count(tag: int, length: int) -> int:
+    if length > _MOST_ENTRIES:
+        raise BadPair(f"is damaged: its tag {tag} claims {length} numbers")
+    return length
+
+
+def _numbers(file: BinaryIO, layout: str, inline: bytes) -> tuple[int, ...]:
+    """Return the numbers of an entry. Up to four bytes are in the entry itself, more are at its offset."""
+    size = struct.calcsize(layout)
+    if size > 4:
+        file.seek(struct.unpack(layout[0] + "I", inline)[0])
+        inline = file.read(size)
+    return struct.unpack_from(layout, inline)
+
+
+def _text(file: BinaryIO, order: str, size: int, inline: bytes) -> bytes:
+    """Return the content of an entry whose type is bytes of some kind."""
+    if size > MOST_METADATA:
+        raise too_much_metadata()
+    if size <= 4:
+        return b""
+    file.seek(struct.unpack(order + "I", inline)[0])
+    return file.read(size)

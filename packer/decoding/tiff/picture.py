@@ -1,0 +1,47 @@
+"""Read the header of a TIFF, and put its strips or tiles together."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import BinaryIO
+
+import numpy as np
+
+from packer.decoding.header import Header, Stored, alpha_if_used
+from packer.decoding.tiff import blocks, colours
+from packer.decoding.tiff.compressions import JPEG
+from packer.decoding.tiff.directory import BITS, COMPRESSION, HEIGHT, PHOTOMETRIC, SAMPLES, WIDTH, read_directory
+
+SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+
+def read(file: BinaryIO) -> Header:
+    """Read the directory, and refuse what cannot be decoded. Only damage of the blocks is found later."""
+    tiff = read_directory(file)
+    colours.check(tiff)
+    return Header(
+        "TIFF",
+        tiff.one(WIDTH),
+        tiff.one(HEIGHT),
+        tiff.one(BITS),
+        tiff.one(SAMPLES),
+        is_float=tiff.dtype == "f4",
+        is_lossy=tiff.one(COMPRESSION) == JPEG,
+        orientation=tiff.orientation,
+        has_palette=tiff.one(PHOTOMETRIC) == colours.INDEXED,
+        white_is_zero=tiff.one(PHOTOMETRIC) == colours.WHITE_IS_ZERO,
+    )
+
+
+def decode(data: bytes, header: Header) -> Stored:
+    """Return gray, indices with their palette, or colours; alpha is separate."""
+    tiff = read_directory(BytesIO(data))
+    pixels = np.empty((header.stored_height, header.stored_width, header.channels), tiff.dtype)
+    for block, numbers in blocks.decoded(tiff, data):
+        target = pixels[block.top : block.top + block.shape.rows, block.left : block.left + block.shape.columns]
+        target[:] = numbers[: target.shape[0], : target.shape[1]]
+    alpha = alpha_if_used(pixels[..., -1]) if colours.has_alpha(tiff) else None
+    if header.channels > 2:
+        return Stored(np.ascontiguousarray(pixels[..., :3]), alpha)
+    gray = np.ascontiguousarray(pixels[..., 0])
+    return Stored(2**header.depth - 1 - gray if header.white_is_zero else gray, alpha, colours.palette(tiff))

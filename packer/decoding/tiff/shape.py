@@ -1,0 +1,23 @@
+"""`Shape`: what a strip or tile holds when it is unpacked."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Shape(NamedTuple):
+    """Rows, columns and samples of a block, and bits of a sample. The last strip may be stored with `most_rows`."""
+
+    rows: int
+    columns: int
+    samples: int
+    bits: int
+    most_rows: int
+
+    @property
+    def row_bytes(self) -> int:
+        return -(-self.columns * self.samples * self.bits // 8)
+
+    @property
+    def size(self) -> int:
+        return self.rows * self.row_bytes
