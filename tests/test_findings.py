@@ -101,9 +101,9 @@ def test_near_duplicates_differ_in_few_bits_by_brute_force(hashes: list[int], da
 
 
 def test_the_hash_marks_images_of_one_colour() -> None:
-    flat = np.full((9, 9, 3), 3, np.uint8)
+    flat = np.full((3, 9, 9), 3, np.uint8)
     assert image_hash(255, flat) == "000000ffflat"
-    flat[4, 4, 1] = 4
+    flat[1, 4, 4] = 4
     assert len(image_hash(255, flat)) == 24
     assert find_mistakes([], [], near=True).to_json() == []
 

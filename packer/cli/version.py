@@ -10,6 +10,7 @@ from readers.contract.kernels import kernels_in_use
 
 KERNELS = (
     "packer.decoding.unfilter_kernel",
+    "packer.pixels.area_kernel",
     "readers.contract.onehot_kernel",
     "readers.formats.gather_kernel",
     "readers.window_kernel",

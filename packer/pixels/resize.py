@@ -10,11 +10,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.pixels.area import RULE, area_mean
 from packer.pixels.choices import NATIVE, TILE
 from packer.pixels.class_lookup import IGNORE
 from readers.contract.tiles import Origin, Size, tile_starts
 
 Array = TypeVar("Array", bound=NDArray[Any])
+Part = tuple[slice, slice]
+"""The rows and columns of a part of a picture."""
 
 _GROW = {"area": cv2.INTER_LINEAR, "linear": cv2.INTER_LINEAR, "cubic": cv2.INTER_CUBIC}
 
@@ -25,8 +28,8 @@ class Geometry:
 
     `size` is None for native rows. `overlap` and `edge` are for tiles: the number of pixels that neighbours share; the
     last tile of a side is padded, or shifted so that it ends with the picture.
-    area: exact area mean on sides that shrink, linear on sides that grow. cubic: the same, but growing sides are cubic.
-    linear: two neighbours per side, also when shrinking (aliases). nearest: the rule of labels.
+    area: area mean on sides that shrink, linear on sides that grow; the mean of bytes is exact. cubic: the same, but
+    growing sides are cubic. linear: two neighbours per side, also when shrinking (aliases). nearest: as labels.
     """
 
     size: Size | None
@@ -40,6 +43,12 @@ class Geometry:
         """True if the size of a picture decides the number or the size of its rows."""
         return self.fit in (TILE, NATIVE)
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The rules of our own that decide the bytes, for the recipe; OpenCV's are named by its version."""
+        scales = self.fit not in ("crop-or-pad", TILE, NATIVE)
+        return (RULE,) if scales and self.interpolation in ("area", "cubic") else ()
+
     def origins(self, source: Size) -> list[Origin | None]:
         """Return the top left corner of each tile of a picture of this size, or None for the whole picture."""
         if self.fit != TILE or self.size is None:
@@ -48,25 +57,44 @@ class Geometry:
         tops, lefts = (tile_starts(source[side], self.size[side], self.overlap, shifted) for side in (0, 1))
         return [(top, left) for top in tops for left in lefts]
 
-    def image(self, pixels: Array, origin: Origin | None = None) -> Array:
-        """Return an image at the stored size; padding is black."""
-        return self._fitted(pixels, origin, 0, self.interpolation)
+    def image(self, pixels: Array, origin: Origin | None = None, out: Array | None = None) -> Array:
+        """Return an image (H,W,C) as planes (C,h,w) at the stored size, written to `out` if given; padding is black."""
+        size = self._scaled(_size(pixels), origin)
+        taken, region = self._placed(size, origin)
+        planes = np.empty((pixels.shape[2], *(self.size or size)), pixels.dtype) if out is None else out
+        target = planes[(slice(None), *region)]
+        if target.shape != planes.shape:
+            planes[...] = 0
+        if size == _size(pixels) or not _is_exact(pixels, size, self.interpolation):
+            _split(_resize(pixels, size, self.interpolation)[taken], target)
+        elif target.shape[1:] == size:
+            area_mean(pixels, target)
+        else:
+            target[...] = _area_planes(pixels, size)[(slice(None), *taken)]
+        return planes  # type: ignore[return-value]
 
     def label(self, index: NDArray[np.uint16], origin: Origin | None = None) -> NDArray[np.uint16]:
         """Return class indices at the stored size, by nearest: a mean of two classes is a third. Padding is ignored."""
-        return self._fitted(index, origin, IGNORE, "nearest")
+        size = self._scaled(_size(index), origin)
+        taken, region = self._placed(size, origin)
+        part = _resize(index, size, "nearest")[taken]
+        if self.size in (None, _size(part)):
+            return part
+        out = np.full(self.size, IGNORE, index.dtype)
+        out[region] = part
+        return out
 
-    def _fitted(self, pixels: Array, origin: Origin | None, padding: int, interpolation: str) -> Array:
-        if self.size is None:
-            return pixels
-        if origin is not None:
-            return _window(pixels, origin, self.size, padding)
-        source = _size(pixels)
-        if source == self.size:
-            return pixels
-        if self.fit != "crop-or-pad":
-            pixels = _resize(pixels, _scaled(source, self.size, self.fit), interpolation)
-        return _centre(pixels, self.size, padding)
+    def _scaled(self, source: Size, origin: Origin | None) -> Size:
+        """Return the size to scale a picture to before it is padded or cut."""
+        if self.size is None or origin is not None or source == self.size or self.fit == "crop-or-pad":
+            return source
+        return _scaled(source, self.size, self.fit)
+
+    def _placed(self, size: Size, origin: Origin | None) -> tuple[Part, Part]:
+        """Return the part of a scaled picture that is stored, and its position in the stored size."""
+        target = self.size or size
+        spans = [_span(size[side], target[side], None if origin is None else origin[side]) for side in (0, 1)]
+        return (spans[0][0], spans[1][0]), (spans[0][1], spans[1][1])
 
 
 def _scaled(source: Size, target: Size, fit: str) -> Size:
@@ -96,45 +124,54 @@ def _nearest(pixels: Array, size: Size) -> Array:
 
 
 def _resize(pixels: Array, size: Size, interpolation: str) -> Array:
-    """Scale. OpenCV's area rule averages exactly only if no side grows, so sides that grow come second."""
+    """Scale. An area mean is exact only if no side grows, so sides that grow come second."""
+    if size == _size(pixels):
+        return pixels
     if interpolation == "nearest":
         return _nearest(pixels, size)
     if interpolation != "linear":
         shrunk = min(size[0], pixels.shape[0]), min(size[1], pixels.shape[1])
         if shrunk != _size(pixels):
-            pixels = _opencv(pixels, shrunk, cv2.INTER_AREA)
-    if size == _size(pixels):
-        return pixels
-    return _opencv(pixels, size, _GROW[interpolation])
+            if _is_exact(pixels, shrunk, interpolation):
+                pixels = np.asarray(cv2.merge(list(_area_planes(pixels, shrunk))), pixels.dtype)  # type: ignore[assignment]
+            else:
+                pixels = _opencv(pixels, shrunk, cv2.INTER_AREA)
+    return pixels if size == _size(pixels) else _opencv(pixels, size, _GROW[interpolation])
+
+
+def _is_exact(pixels: NDArray[Any], size: Size, interpolation: str) -> bool:
+    """Return whether `area_mean` scales an image to this size: bytes of which no side grows."""
+    shrinks = size[0] <= pixels.shape[0] and size[1] <= pixels.shape[1]
+    return shrinks and pixels.dtype == np.uint8 and interpolation in ("area", "cubic")
+
+
+def _area_planes(pixels: NDArray[Any], size: Size) -> NDArray[np.uint8]:
+    planes = np.empty((pixels.shape[2], *size), np.uint8)
+    area_mean(pixels, planes)
+    return planes
+
+
+def _split(pixels: NDArray[Any], planes: NDArray[Any]) -> None:
+    """Write the channels of an image into planes of the same type."""
+    if pixels.dtype == np.uint8:
+        cv2.split(pixels, list(planes))  # a third of the time of a copy of the transposed array
+    else:
+        np.copyto(planes, pixels.transpose(2, 0, 1))
 
 
 def _opencv(pixels: Array, size: Size, rule: int) -> Array:
     return np.asarray(cv2.resize(pixels, size[::-1], interpolation=rule), pixels.dtype)  # type: ignore[return-value]
 
 
-def _window(pixels: Array, origin: Origin, size: Size, padding: int) -> Array:
-    """Return the part of a picture in a tile, padded if the tile reaches beyond the picture."""
-    (top, left), (height, width) = origin, size
-    part = pixels[top : top + height, left : left + width]
-    if _size(part) == size:
-        return part  # type: ignore[return-value]
-    out = np.full((*size, *pixels.shape[2:]), padding, pixels.dtype)
-    out[: part.shape[0], : part.shape[1]] = part
-    return out  # type: ignore[return-value]
+def _span(source: int, target: int, start: int | None) -> tuple[slice, slice]:
+    """Return the part of a side that is stored, and its position in the target.
 
-
-def _centre(pixels: Array, size: Size, padding: int) -> Array:
-    """Cut or pad around the centre. An odd pixel is cut or padded at the end."""
-    if _size(pixels) == size:
-        return pixels
-    out = np.full((*size, *pixels.shape[2:]), padding, pixels.dtype)
-    (from_rows, to_rows), (from_columns, to_columns) = (_span(pixels.shape[axis], size[axis]) for axis in (0, 1))
-    out[to_rows, to_columns] = pixels[from_rows, from_columns]
-    return out  # type: ignore[return-value]
-
-
-def _span(source: int, target: int) -> tuple[slice, slice]:
-    """Return the part of a side that is taken, and its position in the target."""
+    A tile begins at `start`, and what is beyond the picture is padded at the end. Otherwise both have the same centre,
+    and an odd pixel is cut or padded at the end.
+    """
+    if start is not None:
+        length = min(source - start, target)
+        return slice(start, start + length), slice(0, length)
     length = min(source, target)
     start, offset = (source - length) // 2, (target - length) // 2
     return slice(start, start + length), slice(offset, offset + length)

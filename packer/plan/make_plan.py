@@ -129,7 +129,7 @@ def _recipe(
         shard_bytes=request.shard_bytes,
         image_template=pairing.image_template,
         label_template=pairing.label_template,
-        tools=(decoder_identity(), writer(request.storage).tool()),
+        tools=(decoder_identity(), *geometry.tools, writer(request.storage).tool()),
     )
 
 

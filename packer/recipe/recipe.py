@@ -23,7 +23,8 @@ from readers.contract.manifest import STORAGES
 
 @dataclass(frozen=True)
 class Recipe:
-    """The options that decide the bytes. `tools` holds the versions of the libraries that decode and write."""
+    """The options that decide the bytes. `tools` holds the versions of the libraries that decode and write, and of the
+    rules of our own."""
 
     storage: str
     classes: ClassTable

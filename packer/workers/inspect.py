@@ -134,7 +134,7 @@ def _image(path: Path, rules: ImageRules | None, max_pixels: int) -> str:
             header = read_header(file, max_pixels)
         rules = ImageRules(WHOLE_RANGE if header.depth > 8 or header.is_float else None, "drop", max_pixels)
     pixels = decode_image(read_raw(path), rules)
-    return image_hash(zlib.crc32(np.ascontiguousarray(pixels).data), pixels)
+    return image_hash(zlib.crc32(np.ascontiguousarray(pixels).data), pixels.transpose(2, 0, 1))
 
 
 def _as_gray(pixels: NDArray[Any]) -> NDArray[Any]:

@@ -38,7 +38,8 @@ class DecodedPairs:
         codec, geometry = _codec(), Geometry((self.side, self.side))
         image = decode_image(read_raw(image_path(self.raw, row)), RULES)
         label = codec.decode(read_raw(label_path(self.raw, row)))
-        return geometry.image(image).astype(np.uint8, copy=False), geometry.label(label).astype(np.uint8)
+        planes = geometry.image(image.astype(np.uint8, copy=False))
+        return np.asarray(cv2.merge(list(planes))), geometry.label(label).astype(np.uint8)
 
 
 @cache

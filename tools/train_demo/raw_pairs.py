@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import cv2
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset
@@ -44,7 +43,7 @@ class RawPairs(Dataset[Any]):
     def __getitem__(self, row: int) -> tuple[torch.Tensor, torch.Tensor]:
         piece, recipe = self._packed.pieces[row], self._packed.recipe
         image = decode_image((self._packed.raw / piece.image).read_bytes(), recipe.image_rules)
-        planes = np.ascontiguousarray(recipe.geometry.image(image, piece.origin).transpose(2, 0, 1))
+        planes = recipe.geometry.image(image, piece.origin)
         label = self._shrunk((self._packed.raw / piece.label).read_bytes())
         if label is None:
             label = self._codec.decode((self._packed.raw / piece.label).read_bytes())

@@ -1,0 +1,90 @@
+"""The exact area mean: shrink an image of bytes, by a kernel or by Python code that gives the same bytes.
+
+docs/guide/sizes.md defines it. Both sides of a picture shrink or stay. With both lengths of a side divided by their
+greatest divisor, a source pixel is `step` units long and a target pixel `length` units. A target pixel is the sum of
+byte * units * units over the source pixels that it covers, divided by the product of both lengths, halves to even.
+Floating-point images stay with OpenCV.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readers.contract.kernels import kernel
+
+KERNEL = kernel("packer.pixels.area_kernel")
+RULE = "area mean 1"
+"""The name of this definition in recipes, so that shards of another one are not reused. No library is part of it."""
+MOST = 1 << 22
+"""The longest side that the kernel takes."""
+MOST_LINES = (1 << 16) - 1
+"""The most lines that the kernel makes."""
+BLOCK = 1 << 18
+"""The numbers that are summed at a time without the kernel: so many fit into the caches."""
+LEAST_LINES = 512
+"""The lines that are summed at a time if hardly any columns of a picture have the same units."""
+
+Bytes = NDArray[np.uint8]
+
+
+def area_mean(pixels: Bytes, planes: Bytes) -> None:
+    """Write the area mean of an image (H,W,C) into planes (C,h,w). No side may grow."""
+    source, target = pixels.shape[:2], planes.shape[1:]
+    if KERNEL is not None and max(source) <= MOST and target[0] <= MOST_LINES:
+        KERNEL.area_mean(np.ascontiguousarray(pixels), planes)
+    else:
+        _in_blocks(pixels, planes)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A side that shrinks, in units that source and target have in common."""
+
+    length: int
+    step: int
+
+    @classmethod
+    def of(cls, source: int, target: int) -> _Side:
+        divisor = gcd(source, target)
+        return cls(source // divisor, target // divisor)
+
+    def sums(self, lines: NDArray[Any], first: int, out: NDArray[Any]) -> None:
+        """Write the sums of the target lines from `first` on, as many as `out` has.
+
+        After `step` target lines and `length` source lines the units repeat, so such lines are summed together.
+        """
+        for number in range(first, first + min(self.step, len(out))):
+            alike = out[number - first :: self.step]
+            begin, end = number * self.length, (number + 1) * self.length
+            for source in range(begin // self.step, -(-end // self.step)):
+                units = min(end, (source + 1) * self.step) - max(begin, source * self.step)
+                part = alike if source * self.step <= begin else np.empty_like(alike)
+                np.multiply(
+                    lines[source :: self.length][: len(alike)], out.dtype.type(units), out=part, dtype=out.dtype
+                )
+                if part is not alike:
+                    alike += part
+
+
+def _in_blocks(pixels: Bytes, planes: Bytes) -> None:
+    """Sum the lines of some target lines, turn these sums on their side, sum again, and divide."""
+    (height, width, channels), (_, tall, wide) = pixels.shape, planes.shape
+    down, across = _Side.of(height, tall), _Side.of(width, wide)
+    total = down.length * across.length
+    lines = pixels.reshape(height, -1)
+    rows = max(1, BLOCK // lines.shape[1], min(across.step, LEAST_LINES))
+    for top in range(0, tall, rows):
+        block = min(rows, tall - top)
+        sums = np.empty((block, lines.shape[1]), np.min_scalar_type(255 * down.length))
+        down.sums(lines, top, sums)
+        columns = sums.reshape(block, width, channels).transpose(1, 2, 0).reshape(width, -1)
+        sums = np.empty((wide, columns.shape[1]), np.min_scalar_type(255 * total))
+        across.sums(columns, 0, sums)
+        exact = "f4" if total < 1 << 16 else "f8"  # area_avx2.h explains why
+        means = np.rint(sums.astype(exact) / np.asarray(total, exact)).astype(np.uint8)
+        planes[:, top : top + block] = means.reshape(wide, channels, block).transpose(1, 2, 0)
