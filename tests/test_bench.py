@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from bench.building import Workload, check
 from bench.copy_loops import copy_loops, fastest
+from bench.user_scripts import COLOURS, SCRIPTS, classes_of
 from program import command
 from scenes.camera import image_path, label_path, make_linked_streets
 
@@ -135,3 +136,22 @@ def test_the_fastest_copy_loop_is_named() -> None:
     loop = fastest(columns, reported.append)
     assert reported[-1] == f"  the limit: {loop.name}"
     assert len(reported) == len(copy_loops(columns)) + 1
+
+
+@pytest.mark.long
+def test_scripts_of_users_take_turns_with_the_packer(drawn: Path, tmp_path: Path) -> None:
+    link_pairs(drawn, tmp_path / "numbers")
+    printed = bench("building_users", "--pairs", PAIRS, "--rounds", 1, "--formats", "npy", "--keep", tmp_path)
+    assert figures(printed, "packer build, npy")[3] == 1
+    assert sum(line.startswith(tuple(SCRIPTS)) for line in printed.splitlines()) >= len(SCRIPTS)
+
+
+@pytest.mark.long
+def test_ranks_are_compared_with_one_process(tmp_path: Path) -> None:
+    printed = bench("ranks", "--ranks", 2, "--pairs", 32, "--rounds", 1, "--keep", tmp_path)
+    assert figures(printed, "2 ranks")[0] > 0
+
+
+def test_scripts_of_users_keep_classes() -> None:
+    colours = COLOURS[None]
+    assert classes_of(colours).tolist() == [list(range(len(COLOURS)))]
