@@ -11,8 +11,12 @@ from pathlib import Path
 import pytest
 from drills.damaged_packs import Worker
 from drills.fuzz_targets import HEADROOM, Target, make_targets, mutated
+from drills.hdf5_structure import structure
 from drills.structures import CHANGES as KNOWING
-from drills.structures import changed, hdf5_blocks, lookup3
+from drills.structures import changed
+
+from readers.contract.errors import ReadError
+from readers.formats.hdf5_checksum import lookup3
 
 CHANGES = 500
 TARGETS = (
@@ -77,10 +81,20 @@ def test_some_changes_know_the_format(targets: dict[str, Target]) -> None:
         assert {len(data) for data in found} == {len(seed)}
 
 
-def test_checksums_of_changed_hdf5_fit(targets: dict[str, Target]) -> None:
-    whole = targets["hdf5"].seeds[0][1:]
-    data = changed("hdf5", targets["hdf5"].seeds[0], random.Random(0))[1:]
-    for file in (whole, data):
-        blocks = hdf5_blocks(whole)
-        assert len(blocks) == 5
-        assert all(struct.unpack_from("<I", file, end)[0] == lookup3(file[start:end]) for start, end in blocks)
+@pytest.mark.parametrize(("native", "blocks"), [(False, 5), (True, 10)])
+def test_checksums_of_changed_hdf5_fit(targets: dict[str, Target], native: bool, blocks: int) -> None:
+    """The superblock, the root group, each data set, and with six of them two continuations of the root group."""
+    seed = targets["hdf5"].seeds[native]
+    found = structure(seed[1:]).blocks
+    assert len(found) == blocks
+    intact = [
+        struct.unpack_from("<I", seed, 1 + end)[0] == lookup3(seed[1 + start : 1 + end]) for start, _, end in found
+    ]
+    assert all(intact)
+    dice, wrong = random.Random(0), 0
+    for _ in range(200):
+        try:
+            targets["hdf5"].parse(changed("hdf5", seed, dice))
+        except ReadError as error:
+            wrong += "checksum" in str(error)
+    assert wrong < 50

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
-from conftest import REPO
+from conftest import REPO, RawFolder, pack
 
 from packer.cli import main
 from readers.contract.manifest import STORAGES
@@ -103,12 +103,56 @@ def test_every_format_has_both_sides() -> None:
     for folder in (REPO / "packer/shards/formats", REPO / "readers/formats"):
         names = {path.stem for path in folder.glob("*.py")}
         helpers = {"__init__", "shard", "column", "varying_size", "page_cache", "arrow_metadata", "flatbuffer"}
+        helpers |= {"hdf5_metadata", "hdf5_objects", "hdf5_checksum"}
         assert names - helpers == set(STORAGES)
 
 
-def test_readers_do_not_pass_files_to_pyarrow_or_liblmdb() -> None:
+LIBRARIES = ("h5py", "pyarrow", "lmdb")
+
+
+def names_of_libraries(tree: ast.Module) -> set[str]:
+    """Return the libraries of formats that are imported, also by `import_module("h5py")` and the like."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
+        elif isinstance(node, ast.Call):
+            names |= {str(part.value) for part in node.args if isinstance(part, ast.Constant)}
+    return {name.split(".")[0] for name in names} & set(LIBRARIES)
+
+
+def test_readers_do_not_pass_files_to_the_libraries_of_formats() -> None:
     for path in (REPO / "readers").rglob("*.py"):
-        assert not re.search(r"\b(import|from) (pyarrow|lmdb)\b", path.read_text()), path
+        assert not names_of_libraries(ast.parse(path.read_text())), path
+    for text in ("import h5py.h5f", "from pyarrow import ipc", "import_module('lmdb')", "__import__('h5py')"):
+        assert names_of_libraries(ast.parse(text)), text
+
+
+WITHOUT_LIBRARIES = """
+import os, sys
+sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))  # importing one of them is an ImportError
+from packer.cli import main
+from readers import open_dataset
+for out in sys.argv[2:]:
+    dataset = open_dataset(out, "all", verify="digest", staged=False)
+    assert len([dataset[row] for row in range(len(dataset))]) == 32
+    os.mkdir(f"{out}-copy")
+    for command in ("verify --deep OUT", "info OUT", "stats OUT", "stage OUT OUT-copy", "bench OUT --seconds 1"):
+        try:
+            main(command.replace("OUT", out).split())
+        except SystemExit as done:
+            assert not done.code, (command, done.code)
+"""
+
+
+def test_finished_packs_are_used_without_the_libraries_of_formats(raw_folder: RawFolder, tmp_path: Path) -> None:
+    """No command that reads a pack gives its bytes to a library; only builds use them, for files that they make."""
+    outs = [pack(raw_folder.path, tmp_path / storage, "--format", storage) for storage in STORAGES]
+    argv = [sys.executable, "-c", WITHOUT_LIBRARIES, ",".join(LIBRARIES), *map(str, outs)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def commands() -> list[tuple[str, click.Command]]:

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pytest
 from conftest import pack, run
 from drills.damaged_packs import BROKEN, DAMAGES, MISSED, Worker, drill, make_pack, workers
+from drills.hdf5_structure import CONTINUATION, DATASPACE, DATATYPE, LAYOUT, NIL, Structure, fit_checksums, structure
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ from readers.contract.manifest import MANIFEST, STORAGES, Manifest
 from readers.contract.receipt import SUFFIX
 from readers.contract.shard_table import RECORD, table_header, table_path
 from readers.formats.flatbuffer import Table
+from readers.formats.hdf5_checksum import lookup3
 from readers.pack import Pack
 
 Change = Callable[[Path], object]
@@ -286,6 +288,55 @@ def compact(file: h5py.File, numbers: Any) -> None:
     h5py.h5d.create(file.id, b"image", kind, space, properties)
 
 
+def libver(low: str, high: str, **options: Any) -> Change:
+    """Write the same data sets in another version of the format, or with other options."""
+
+    def apply(out: Path) -> None:
+        path = shard_file(out, ".h5")
+        with h5py.File(path) as file:
+            arrays = {name: file[name][:] for name in file}
+        with h5py.File(path, "w", libver=(low, high), **options) as file:
+            for name, numbers in arrays.items():
+                file[name] = numbers
+
+    return apply
+
+
+def sealed(change: Callable[[bytearray, Structure], object]) -> Change:
+    """Change metadata, and make its checksums fit."""
+
+    def apply(data: bytearray) -> None:
+        whole = bytes(data)
+        change(data, structure(whole))
+        fit_checksums(data, whole)
+
+    return patched(".h5", apply)
+
+
+def message(kind: int, offset: int, layout: str, *values: int) -> Change:
+    """Change numbers of the first message of a type."""
+    return sealed(lambda data, found: struct.pack_into(layout, data, found.of(kind)[0].body + offset, *values))
+
+
+def wrapping(data: bytearray, found: Structure) -> None:
+    """Claim rows whose bytes are the right number again modulo 2**64."""
+    space, layout = found.of(DATASPACE)[0].body, found.of(LAYOUT)[0].body
+    (rows,) = struct.unpack_from("<Q", data, space + 4)
+    struct.pack_into("<Q", data, space + 4, rows + 2**63)
+    struct.pack_into("<Q", data, space + 4 + 32, rows + 2**63)
+    assert struct.unpack_from("<Q", data, layout + 10)[0] == rows * 3 * 6 * 7
+
+
+def continued(data: bytearray, found: Structure, length: int = 28) -> None:
+    """Continue a header in a block that continues in itself; both lie in its free space."""
+    free = max(found.of(NIL), key=lambda message: message.size)
+    inner = free.at + 24
+    struct.pack_into("<BHBQQ", data, free.at, CONTINUATION, 16, 0, inner, length)
+    struct.pack_into("<BHB", data, free.at + 20, NIL, free.size - 20, 0)
+    struct.pack_into("<4sBHBQQ", data, inner, b"OCHK", CONTINUATION, 16, 0, inner, length)
+    struct.pack_into("<I", data, inner + 24, lookup3(bytes(data[inner : inner + 24])))
+
+
 # --- Arrow ---
 
 
@@ -529,6 +580,24 @@ HOSTILE: dict[str, tuple[str, Change]] = {
         "hdf5-native",
         h5("label_start", lambda f, _: f.__setitem__("label_start", f["image_start"])),
     ),
+    "an attribute": ("hdf5", h5("label", lambda f, n: f.create_dataset("label", data=n).attrs.create("a", 1))),
+    "one data set more": ("hdf5", h5("label", lambda f, n: f.update({"label": n, "more": n}))),
+    "HDF5 of the first version": ("hdf5", libver("earliest", "v108")),
+    "HDF5 of the latest version": ("hdf5", libver("latest", "latest")),
+    "HDF5 after other bytes": ("hdf5", libver("v108", "v108", userblock_size=512)),
+    "HDF5 with pages": ("hdf5", libver("v110", "v110", fs_strategy="page")),
+    "HDF5 numbers beyond the file": ("hdf5", message(LAYOUT, 2, "<Q", 2**40)),
+    "HDF5 numbers before the file": ("hdf5", message(LAYOUT, 2, "<Q", 2**64 - 8)),
+    "HDF5 numbers that end beyond the file": ("hdf5-native", message(LAYOUT, 10, "<Q", 2**64 - 1)),
+    "HDF5 rows that wrap": ("hdf5", sealed(wrapping)),
+    "a shared message": ("hdf5", message(DATATYPE, -1, "<B", 2)),
+    "a message beyond its header": ("hdf5", message(LAYOUT, -3, "<H", 65_535)),
+    "numbers with gaps": ("hdf5", message(DATATYPE, 10, "<H", 7)),
+    "signed numbers": ("hdf5", message(DATATYPE, 1, "<B", 8)),
+    "a header that goes on for ever": ("hdf5", sealed(continued)),
+    "a header that goes on for 4 GiB": ("hdf5", sealed(lambda data, found: continued(data, found, 2**32))),
+    "a root group that goes on in itself": ("hdf5-native", message(CONTINUATION, 0, "<QQ", 48, 131)),
+    "metadata with a wrong checksum": ("hdf5", patched(".h5", lambda data: data.__setitem__(100, data[100] ^ 1))),
     "a cut HDF5": ("hdf5", patched(".h5", lambda data: data.__delitem__(slice(700, None)))),
     # Arrow
     "compressed buffers": ("arrow", arrow(lambda found: found, compression="zstd")),

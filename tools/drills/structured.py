@@ -1,6 +1,6 @@
 """Read shards with changes that know their format: a reader may refuse them or deliver data, but never crash.
 
-    tools/run drills.structured [--runs 1000000] [--seconds 600] [--format arrow …] [--keep FOLDER]
+    tools/run drills.structured [--first 0] [--runs 1000000] [--seconds 600] [--format arrow …] [--keep FOLDER]
 
 Where a null count changes, so may the length of its validity buffer, and checksums inside a file fit: see
 `drills.structures`. Each format is read in a process of its own that may take little more memory than it has, and that
@@ -34,7 +34,8 @@ WIDTHS = (-8, 10, 8, 8)
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--runs", type=int, default=1_000_000, help="changed files of each format")
+    options.add_argument("--first", type=int, default=0, help="continue with the changed file of this number")
+    options.add_argument("--runs", type=int, default=1_000_000, help="changed files of each format, with those before")
     options.add_argument("--seconds", type=int, default=600, help="the most seconds for each format")
     options.add_argument("--format", action="append", choices=tuple(CHANGES), help="only this; may be repeated")
     options.add_argument("--keep", type=Path, metavar="FOLDER", help="work there and delete nothing")
@@ -44,18 +45,21 @@ def main() -> None:
         folder.mkdir(exist_ok=True)
         targets = make_targets(folder)
         print(line(("format", "runs", "crashed", "wrong"), WIDTHS))
-        found = sum(drill(targets[name], folder, chosen.runs, chosen.seconds) for name in chosen.format or CHANGES)
+        numbers = range(chosen.first, chosen.runs)
+        found = sum(drill(targets[name], folder, numbers, chosen.seconds) for name in chosen.format or CHANGES)
     sys.exit(1 if found else 0)
 
 
-def drill(target: Target, folder: Path, runs: int, seconds: int) -> int:
-    """Read changed files of a format, print the counts, and return the number of findings."""
+def drill(target: Target, folder: Path, numbers: range, seconds: int) -> int:
+    """Read the changed files with these numbers, print the counts, and return the number of findings."""
     found = folder / "found" / target.name
     found.mkdir(parents=True, exist_ok=True)
-    done: Synchronized[int] = multiprocessing.Value("q", 0)
+    done: Synchronized[int] = multiprocessing.Value("q", numbers.start)
     end, crashes = time.monotonic() + seconds, 0
-    while done.value < runs and time.monotonic() < end and crashes < MOST_CRASHES:
-        child = multiprocessing.get_context("fork").Process(target=_serve, args=(target, done, runs, end, found))
+    while done.value < numbers.stop and time.monotonic() < end and crashes < MOST_CRASHES:
+        child = multiprocessing.get_context("fork").Process(
+            target=_serve, args=(target, done, numbers.stop, end, found)
+        )
         child.start()
         before = -1
         while child.is_alive() and done.value != before:
@@ -68,7 +72,7 @@ def drill(target: Target, folder: Path, runs: int, seconds: int) -> int:
             (found / f"crash-{done.value}.bin").write_bytes(_input(target, done.value))
             done.value += 1
     wrong = len(list(found.glob("wrong-*.log")))
-    print(line((target.name, done.value, crashes, wrong), WIDTHS), flush=True)
+    print(line((target.name, done.value - numbers.start, crashes, wrong), WIDTHS), flush=True)
     return crashes + wrong
 
 

@@ -23,8 +23,7 @@ def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str
     error; libhdf5 itself would crash when it closes the file.
     """
     path, bare = stem.with_name(stem.name + SUFFIX), stem.with_name(stem.name + ".bare")
-    options = {"libver": ("v108", "v108"), "alignment_threshold": 4096, "alignment_interval": 4096}
-    with as_os_error(RuntimeError), h5py.File(bare, "w", **options) as file:
+    with as_os_error(RuntimeError), h5py.File(_create(bare)) as file:
         starts = {name: _allocate(file, name, array) for name, array in arrays.items()}
     with bare.open("rb") as layout, DirectFile(path) as data:
         for name in sorted(starts, key=lambda name: starts[name]):
@@ -34,6 +33,15 @@ def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str
         data.write(layout.read())
     bare.unlink()
     return {path: data.digest}
+
+
+def _create(path: Path) -> Any:
+    """Create a file whose root group has no times: before h5py 3.15, `h5py.File` would write the present second."""
+    properties, access = h5py.h5p.create(h5py.h5p.FILE_CREATE), h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    properties.set_obj_track_times(False)
+    access.set_libver_bounds(h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V18)
+    access.set_alignment(4096, 4096)
+    return h5py.h5f.create(os.fsencode(path), h5py.h5f.ACC_TRUNC, properties, access)
 
 
 def _allocate(file: h5py.File, name: str, array: NDArray[Any]) -> int:

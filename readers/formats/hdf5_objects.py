@@ -1,0 +1,114 @@
+"""The blocks of an HDF5 file: its superblock, and the object headers whose messages describe groups and data sets.
+
+Positions are checked against the file, lengths against what our packer writes, and checksums before anything in a block
+is used. The names below are those of the HDF5 File Format Specification.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from readers.formats.hdf5_checksum import lookup3
+
+_MAGIC = b"\x89HDF\r\n\x1a\n"
+_SUPERBLOCK = struct.Struct("<8s4B4Q")  # magic, version, sizes, flags; base, extension, end of file, root group
+_MESSAGE = struct.Struct("<BHB")  # type, size, flags
+_CONTINUATION = struct.Struct("<QQ")  # position, length
+_VERSION, _OFFSET_BYTES, _LENGTH_BYTES, _FLAGS = 2, 8, 8, 0
+_OBJECT_VERSION = 2
+_WIDE, _TIMES = 0x01, 0x20
+_CHECKSUM_BYTES = 4
+_MOST_BYTES = 4096
+"""The most bytes of a block. Those that our packer writes have fewer than 300."""
+_MOST_BLOCKS = 8
+"""The most blocks of an object header. Those that our packer writes have up to 3."""
+
+UNDEFINED = 2**64 - 1
+NIL, CONTINUATION = 0x00, 0x10
+
+
+class Message(NamedTuple):
+    """A message of an object header: its type, and its content."""
+
+    kind: int
+    body: bytes
+
+
+def root_group(data: memoryview) -> int:
+    """Return the position of the object header of the root group. Anything unexpected raises ValueError."""
+    magic, *kind, base, extension, end, root = _SUPERBLOCK.unpack(_cut(data, 0, _SUPERBLOCK.size))
+    if magic != _MAGIC or kind != [_VERSION, _OFFSET_BYTES, _LENGTH_BYTES, _FLAGS]:
+        raise ValueError(f"it is not an HDF5 file with a superblock of version {_VERSION}")
+    _checked(data, 0, _SUPERBLOCK.size)
+    if (base, extension) != (0, UNDEFINED):
+        raise ValueError("its superblock has a base address or an extension, expected none")
+    if end != len(data):
+        raise ValueError(f"it has {len(data)} bytes, expected {end}; was it cut short?")
+    return int(root)
+
+
+def messages(data: memoryview, start: int) -> Iterator[Message]:
+    """Yield the messages of the object header at this position, without those that only fill space."""
+    blocks = [_first_block(data, start)]
+    for block in blocks:  # which grows
+        for message in _split(block):
+            if message.kind != CONTINUATION:
+                yield message
+            elif len(message.body) == _CONTINUATION.size and len(blocks) < _MOST_BLOCKS:
+                blocks.append(_next_block(data, *_CONTINUATION.unpack(message.body)))
+            else:
+                raise ValueError(f"an object header has more than {_MOST_BLOCKS} blocks")
+
+
+def _first_block(data: memoryview, start: int) -> bytes:
+    """Return the messages in the first block of an object header."""
+    signature, version, flags = struct.unpack("<4sBB", _cut(data, start, 6))
+    if signature != b"OHDR" or version != _OBJECT_VERSION or flags & ~(_WIDE | _TIMES):
+        raise ValueError(f"there is no object header of version {_OBJECT_VERSION} at {start}")
+    size_at = 6 + (16 if flags & _TIMES else 0)
+    begin = size_at + (2 if flags & _WIDE else 1)
+    size = int.from_bytes(_cut(data, start + size_at, begin - size_at), "little")
+    return _checked(data, start, begin + size)[begin:]
+
+
+def _next_block(data: memoryview, start: int, length: int) -> bytes:
+    """Return the messages in a later block, whose length includes its checksum."""
+    block = _checked(data, start, length - _CHECKSUM_BYTES)
+    if block[:4] != b"OCHK":
+        raise ValueError(f"there is no continuation of an object header at {start}")
+    return block[4:]
+
+
+def _split(block: bytes) -> Iterator[Message]:
+    """Yield the messages of a block. Those that are shared, or that may be ignored, are refused."""
+    at = 0
+    while at < len(block):
+        if len(block) - at < _MESSAGE.size:
+            raise ValueError("an object header ends within a message")
+        kind, size, flags = _MESSAGE.unpack_from(block, at)
+        at += _MESSAGE.size
+        if size > len(block) - at or flags > 1:
+            raise ValueError(f"a message of type {kind:#x} is too long or has the flags {flags:#x}")
+        if kind != NIL:
+            yield Message(kind, block[at : at + size])
+        at += size
+
+
+def _checked(data: memoryview, start: int, length: int) -> bytes:
+    """Return some bytes after which their checksum follows."""
+    if not 0 <= length <= _MOST_BYTES:
+        raise ValueError(f"a block of {length} bytes of metadata is not possible")
+    block = _cut(data, start, length + _CHECKSUM_BYTES)
+    found = int.from_bytes(block[length:], "little")
+    if found != lookup3(block[:length]):
+        raise ValueError(f"the checksum of the metadata at {start} is wrong")
+    return block[:length]
+
+
+def _cut(data: memoryview, start: int, length: int) -> bytes:
+    """Return some bytes of the file, all of which must exist."""
+    if not 0 <= start <= len(data) - length:
+        raise ValueError(f"its metadata at {start} ends beyond the file; was it cut short?")
+    return bytes(data[start : start + length])
