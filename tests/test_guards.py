@@ -107,7 +107,7 @@ def test_every_format_has_both_sides() -> None:
         assert names - helpers == set(STORAGES)
 
 
-LIBRARIES = ("h5py", "pyarrow", "lmdb")
+FORMAT_LIBRARIES = ("h5py", "pyarrow", "lmdb")
 
 
 def names_of_libraries(tree: ast.Module) -> set[str]:
@@ -120,7 +120,7 @@ def names_of_libraries(tree: ast.Module) -> set[str]:
             names.add(node.module or "")
         elif isinstance(node, ast.Call):
             names |= {str(part.value) for part in node.args if isinstance(part, ast.Constant)}
-    return {name.split(".")[0] for name in names} & set(LIBRARIES)
+    return {name.split(".")[0] for name in names} & set(FORMAT_LIBRARIES)
 
 
 def test_readers_do_not_pass_files_to_the_libraries_of_formats() -> None:
@@ -150,7 +150,7 @@ for out in sys.argv[2:]:
 def test_finished_packs_are_used_without_the_libraries_of_formats(raw_folder: RawFolder, tmp_path: Path) -> None:
     """No command that reads a pack gives its bytes to a library; only builds use them, for files that they make."""
     outs = [pack(raw_folder.path, tmp_path / storage, "--format", storage) for storage in STORAGES]
-    argv = [sys.executable, "-c", WITHOUT_LIBRARIES, ",".join(LIBRARIES), *map(str, outs)]
+    argv = [sys.executable, "-c", WITHOUT_LIBRARIES, ",".join(FORMAT_LIBRARIES), *map(str, outs)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
