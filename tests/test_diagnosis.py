@@ -158,6 +158,25 @@ def test_reports(tmp_path: Path) -> None:
     for part in page.split("<svg")[1:]:
         ElementTree.fromstring("<svg" + part.partition("</svg>")[0] + "</svg>")
     assert page.count("</svg>") >= 2
+
+
+def test_all_charts_of_a_report_have_the_same_time_axis(tmp_path: Path) -> None:
+    with watch([torch.zeros(1)] * 3, report=tmp_path / "waits.json", quiet=True) as batches:
+        list(batches)
+    (document,) = json.loads((tmp_path / "waits.json").read_text())
+    record = replace(
+        Record.from_json(document["record"], "waits.json"),
+        steps=[[100.0 + step, 1.0, 0.1, 0.1, 0.7] for step in range(20)],
+        samples=[[97.3 + 0.5 * number, 0.5, 0.5, 0.3, 0.2, 0.1, 9e6, 0.0, 0.0, 0.0] for number in range(51)],
+    )
+    ticks = []
+    for part in to_html([record]).split("<svg")[1:]:
+        svg = ElementTree.fromstring("<svg" + part.partition("</svg>")[0] + "</svg>")
+        texts = [text for text in svg.iter() if text.tag.endswith("text") and text.get("text-anchor") == "middle"]
+        ticks.append([(text.get("x"), text.text) for text in texts])
+    assert len(ticks) >= 2
+    assert all(each == ticks[0] for each in ticks)
+    assert len(ticks[0]) > 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["waits.json"]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
-from packer.bench.recommend import LoaderResult, by_batch, cheapest
+from packer.bench.recommend import LoaderResult, by_batch, cheapest, fast_from
 from packer.bench.settings import (
     BATCHES,
     LOADER,
@@ -58,6 +58,25 @@ def test_the_median_counts() -> None:
     steady = LoaderResult(LoaderSettings(LOADER, 8, 2), (100, 100, 100), (1, 1, 1))
     lucky = LoaderResult(LoaderSettings(LOADER, 8, 1), (90, 80, 900), (1, 1, 1))
     assert cheapest([lucky, steady]) is steady
+
+
+def test_a_difference_below_the_noise_of_the_best_decides_nothing() -> None:
+    noisy = LoaderResult(LoaderSettings(LOADER, 8, 4), (700, 1000, 1300, 600, 1100), (1,) * 5)
+    steady = LoaderResult(LoaderSettings(LOADER, 8, 4), (990, 1000, 1010, 1000, 1000), (1,) * 5)
+    slower = LoaderResult(LoaderSettings(LOADER, 8, 1), (800, 810, 790, 800, 800), (1,) * 5)
+    assert fast_from([noisy, slower]) == noisy.low == 700
+    assert cheapest([noisy, slower]) is slower
+    assert cheapest([steady, slower]) is steady
+    half = replace(slower, rates=(500.0,) * 5)
+    assert cheapest([noisy, half]) is noisy
+
+
+def test_a_trial_is_never_too_short_to_recommend_by() -> None:
+    many = candidates(BATCHES, threads_for(64), (0, 4), (16,), slots=True)
+    for budget in (0.5, 2, 20, 300):
+        plan = TrialPlan.make(many, WORKLOAD, MACHINE, budget)
+        assert plan.rounds >= 3
+        assert plan.seconds >= 0.1, budget
 
 
 def test_a_target_selects_the_cheapest_that_reaches_it() -> None:

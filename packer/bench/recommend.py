@@ -26,21 +26,32 @@ class LoaderResult:
         return statistics.median(self.rates)
 
     @property
+    def low(self) -> float:
+        """The lower quartile of the rates."""
+        return statistics.quantiles(self.rates, method="inclusive")[0] if len(self.rates) > 1 else self.rate
+
+    @property
     def ratio(self) -> float:
         """The median ratio to the copy loop's rate."""
         return statistics.median(self.of_copy)
 
 
 def cheapest(results: Sequence[LoaderResult], target: float | None = None) -> LoaderResult:
-    """Return the cheapest loader that reaches the target rate; without one, or if none does, the cheapest within 5 % of
-    the best rate.
+    """Return the cheapest loader that reaches the target rate; without one, or if none does, the cheapest that is as
+    fast as the best.
 
     A thread is cheaper than a worker process, then fewer are cheaper than more, then less memory than more.
     """
-    best = max(result.rate for result in results)
     enough = [result for result in results if target is not None and result.rate >= target]
-    enough = enough or [result for result in results if result.rate >= NEAR * best]
+    enough = enough or [result for result in results if result.rate >= fast_from(results)]
     return min(enough, key=lambda result: _cost(result.settings))
+
+
+def fast_from(results: Sequence[LoaderResult]) -> float:
+    """Return the rate from which a loader counts as fast as the best: 5 % below it, or the lower quartile of its rounds
+    if these differ by more. A smaller difference is noise, which does not justify a dearer loader."""
+    best = max(results, key=lambda result: result.rate)
+    return min(NEAR * best.rate, best.low)
 
 
 def by_batch(results: Sequence[LoaderResult], target: float | None = None) -> dict[int, LoaderResult]:

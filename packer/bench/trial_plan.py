@@ -11,8 +11,8 @@ from readers.machine import Machine
 MOST_OF_MEMORY = 0.5
 """The part of the free memory that a loader may take: a model needs memory, too."""
 LEAST_ROUNDS, MOST_ROUNDS = 3, 15
-LEAST_SECONDS, GOOD_SECONDS, MOST_SECONDS = 0.02, 0.25, 1.0
-"""Seconds of a trial."""
+LEAST_SECONDS, GOOD_SECONDS, MOST_SECONDS = 0.1, 0.25, 1.0
+"""Seconds of a trial. A shorter one hangs on a single pause of the machine."""
 STARTING, STARTING_WORKER = 0.005, 0.1
 """Approximate seconds to start and end a trial, and each of its worker processes."""
 

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from packer.bench.recommend import LoaderResult, by_batch
+from packer.bench.recommend import LoaderResult, by_batch, fast_from
 from packer.bench.run import BenchResult
 from packer.bench.settings import LOADER, LoaderSettings
 from packer.cli.bench_text import code, milliseconds, reason, warnings
@@ -50,6 +50,7 @@ def facts(result: BenchResult, best: LoaderResult, target: float | None) -> dict
         "target": None if target is None else {"samples_per_second": target, "met": best.rate >= target},
         "recommended": {
             **_loader(result, best),
+            "as_fast_from": fast_from(result.loaders),
             "why": reason(result, best, target),
             "code": "\n".join(code(result, best.settings)),
         },

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from textwrap import wrap
 
-from packer.bench.recommend import NEAR, LoaderResult, by_batch
+from packer.bench.recommend import NEAR, LoaderResult, by_batch, fast_from
 from packer.bench.run import BenchResult
 from packer.bench.settings import LOADER, SLOTS, STOCK, LoaderSettings
 from packer.bench.trial_plan import MEMORY, ROWS, SHARED, Skipped
@@ -115,9 +115,12 @@ def reason(result: BenchResult, best: LoaderResult, target: float | None) -> str
     if target is not None and best.rate >= target:
         because = f"it is the cheapest that delivers {_number(target)} samples/s"
     elif best is not fastest:
-        because = f"nothing cheaper is within {100 - 100 * NEAR:.0f} % of the best, {_words(fastest.settings)} at "
-        because += _number(fastest.rate)
-    rate = f"{_rates(result, best.rate)}, {100 * best.ratio:.0f} % of the copy loop's rate"
+        because = f"the best, {_words(fastest.settings)} at {_number(fastest.rate)}, is not faster by more than "
+        noise = fast_from(result.loaders) < NEAR * fastest.rate
+        because += f"its own rounds differ (lower quartile {_number(fastest.low)})" if noise else "5 %"
+        because += ", and this is the cheapest of which that is true"
+    spread = f"{_number(min(best.rates))} to {_number(max(best.rates))} in {len(best.rates)} rounds"
+    rate = f"{_rates(result, best.rate)} ({spread}), {100 * best.ratio:.0f} % of the copy loop's rate"
     step = f"A training step that takes longer than {milliseconds(result, best):.2g} ms will not wait for data."
     return f"{_words(best.settings)}: {rate}; {because}. {step}"
 

@@ -69,19 +69,30 @@ def _list(kind: str, lines: Sequence[str]) -> str:
     return f"<{kind}>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</{kind}>"
 
 
+def _time_axis(record: Record) -> Axis:
+    """Return the time axis that all charts of a record have in common."""
+    begin = _begin(record)
+    times = [row[0] - begin for row in (*record.steps, *record.samples)] or [0.0]
+    return Axis("seconds since the first step", least=min(times), most=max(times))
+
+
+def _begin(record: Record) -> float:
+    return record.steps[0][0] if record.steps else 0.0
+
+
 def _steps(record: Record) -> str:
     rows = joined([list(row) for row in record.steps], -(-len(record.steps) // MOST_BARS) or 1)
-    begin = rows[0][0] if rows else 0.0
+    begin = _begin(record)
     names = ("waiting for data", "copying and finishing", "computing")
     series = [
         Series(name, [(row[0] - begin, 1000 * row[2 + index] / row[1]) for row in rows])
         for index, name in enumerate(names)
     ]
-    return stacked_chart("Time of a step", Axis("seconds since the first step"), Axis("ms"), series)
+    return stacked_chart("Time of a step", _time_axis(record), Axis("ms"), series)
 
 
 def _machine(record: Record) -> str:
-    begin = record.steps[0][0] if record.steps else 0.0
+    begin, time = _begin(record), _time_axis(record)
     rows = [row for row in record.samples if row[2] > 0]
 
     def line(name: str, column: int, of: float) -> Series:
@@ -94,13 +105,11 @@ def _machine(record: Record) -> str:
     ]
     if any(row[9] for row in rows):
         lines.append(Series("GPU", [(row[0] - begin, 100 * row[8] / row[9]) for row in rows if row[9]]))
-    shown = line_chart("Use of the machine", Axis("seconds since the first step"), Axis("%", most=100.0), lines)
+    shown = line_chart("Use of the machine", time, Axis("%", most=100.0), lines)
     read = [(row[0] - begin, row[6] / row[2] / 1e6) for row in rows]
     if max((rate for _, rate in read), default=0.0) < 1:
         return shown
-    return shown + line_chart(
-        "Read from disks", Axis("seconds since the first step"), Axis("MB/s"), [Series("this training", read)]
-    )
+    return shown + line_chart("Read from disks", time, Axis("MB/s"), [Series("this training", read)])
 
 
 def _seconds(record: Record) -> list[tuple[str, float]]:

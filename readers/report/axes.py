@@ -16,11 +16,12 @@ LEAST_STEP = 1e-290
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis. `ticks` are the numbers on it, by default round ones. `most` is a number that it must reach."""
+    """An axis. `ticks` are the numbers on it, by default round ones. It reaches from `least` to `most` or beyond."""
 
     label: str
     ticks: Sequence[float] = ()
     most: float | None = None
+    least: float | None = None
     doubling: bool = False
     """A logarithmic axis: for 1, 2, 4, 8."""
 
@@ -42,7 +43,8 @@ class Frame:
     def around(cls, x: Axis, y: Axis, positions: Sequence[float], heights: Sequence[float]) -> Frame:
         """Return the smallest frame with all of these. Heights begin at zero, because other charts mislead."""
         positions = [at for at in (*positions, *x.ticks) if math.isfinite(at) and (at > 0 or not x.doubling)] or [1.0]
-        first, last = min(positions), max(*positions, x.most or min(positions))
+        first, last = min(positions), max(positions)
+        first, last = min(first, first if x.least is None else x.least), max(last, last if x.most is None else x.most)
         top = max([high for high in (*heights, y.most or 0.0) if math.isfinite(high)], default=0.0)
         y_ticks = y.ticks or round_ticks(0.0, top if top > 0 else 1.0, beyond=True)
         x_ticks = x.ticks or (_doublings(first, last) if x.doubling else round_ticks(first, last, 8))

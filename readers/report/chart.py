@@ -53,7 +53,7 @@ def stacked_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str
     if any([at for at, _ in layer.points] != positions for layer in series):
         raise ValueError("the series of a stacked chart must have the same x")
     heights = [[max(0.0, high) if math.isfinite(high) else 0.0 for _, high in layer.points] for layer in series]
-    edges = _edges(positions)
+    edges = [min(max(edge, _or(x.least, edge)), _or(x.most, edge)) for edge in _edges(positions)]
     x = x if len(positions) > 1 else replace(x, ticks=positions)
     frame = Frame.around(x, y, edges, [sum(column) for column in zip(*heights, strict=True)])
     below = [0.0] * len(positions)
@@ -113,6 +113,10 @@ def _edges(positions: Sequence[float]) -> list[float]:
         return [edge for at in positions for edge in (at - 0.5, at + 0.5)]
     middles = [(left + right) / 2 for left, right in pairwise(positions)]
     return [2 * positions[0] - middles[0], *middles, 2 * positions[-1] - middles[-1]]
+
+
+def _or(limit: float | None, value: float) -> float:
+    return value if limit is None else limit
 
 
 def _bars(frame: Frame, edges: Sequence[float], below: Sequence[float], above: Sequence[float]) -> str:

@@ -14,7 +14,9 @@ h1{font-size:1.6rem;line-height:1.25;margin:0 0 1rem}h2{font-size:1.15rem;margin
 p,ul,ol{margin:.6rem 0}small,.soft{color:var(--soft)}svg{display:block;width:100%;height:auto;margin:1.2rem 0}
 code,pre{font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--code);border-radius:6px}
 code{padding:.1em .3em}pre{padding:.8rem 1rem;overflow-x:auto}pre code{padding:0}
-.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:tabular-nums}
+.wide{overflow-x:auto;width:max-content;min-width:100%;max-width:calc(100vw - 40px);
+position:relative;left:50%;transform:translateX(-50%)}
+table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:tabular-nums}
 th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 th{color:var(--soft);font-weight:600}th:first-child,td:first-child{text-align:left;padding-left:0}
 """
