@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -72,8 +71,7 @@ def test_shrinking_is_the_exact_area_mean(source: tuple[int, int], data: st.Data
 
 
 def test_halves_are_rounded_to_even() -> None:
-    image = np.array([[[0], [1], [1], [2]]], np.uint8).repeat(2, 0).repeat(3, 2)
-    assert cv2.resize(image, (2, 1), interpolation=cv2.INTER_AREA)[0, :, 0].tolist() == [1, 2]
+    image = np.array([[[0], [1], [1], [2]]], np.uint8).repeat(2, 0).repeat(3, 2)  # OpenCV makes 1 of the first half
     assert Geometry((1, 2)).image(image)[0].tolist() == [[0, 2]]
 
 

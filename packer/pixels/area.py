@@ -38,7 +38,7 @@ def area_mean(pixels: Bytes, planes: Bytes) -> None:
     if KERNEL is not None and max(source) <= MOST and target[0] <= MOST_LINES:
         KERNEL.area_mean(np.ascontiguousarray(pixels), planes)
     else:
-        _in_blocks(pixels, planes)
+        area_mean_in_numpy(pixels, planes)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class _Side:
                     alike += part
 
 
-def _in_blocks(pixels: Bytes, planes: Bytes) -> None:
+def area_mean_in_numpy(pixels: Bytes, planes: Bytes) -> None:
     """Sum the lines of some target lines, turn these sums on their side, sum again, and divide."""
     (height, width, channels), (_, tall, wide) = pixels.shape, planes.shape
     down, across = _Side.of(height, tall), _Side.of(width, wide)

@@ -33,7 +33,7 @@ AVX2 static void put_8(const __m256i *pairs, uint8_t *out, Py_ssize_t plane) {
     bytes = _mm256_shuffle_epi8(bytes, by_channel);
     __m128i even = _mm256_castsi256_si128(bytes), odd = _mm256_extracti128_si256(bytes, 1);
     _mm_storel_epi64((__m128i *)out, _mm_unpacklo_epi8(even, odd));
-    _mm_storeh_pd((double *)(out + plane), _mm_castsi128_pd(_mm_unpacklo_epi8(even, odd)));
+    _mm_storel_epi64((__m128i *)(out + plane), _mm_srli_si128(_mm_unpacklo_epi8(even, odd), 8));
     _mm_storel_epi64((__m128i *)(out + 2 * plane), _mm_unpackhi_epi8(even, odd));
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -113,7 +114,37 @@ def window(dice: Dice) -> None:
     assert (gaps == UNTOUCHED).all()
 
 
-CASES: dict[str, Callable[[Dice], None]] = {"onehot": onehot, "gather": gather, "window": window}
+def area(dice: Dice) -> None:
+    from packer.pixels.area import KERNEL
+
+    sides = [dice.integers(1, 40, 2).tolist(), dice.integers(1, 9, 2).tolist()][dice.integers(2)]
+    if dice.random() < 0.03:
+        sides[dice.integers(2)] = int(dice.integers(40, 1500))
+    height, width = sides
+    tall, wide = (int(dice.integers(1, side + 1)) if dice.random() < 0.8 else side for side in sides)
+    channels = int(dice.choice([3, 3, 3, 3, 1, 2, 4]))
+    lines = array(dice, (height, width * channels))
+    lines //= np.uint8(dice.choice([1, 1, 1, 64, 255]))
+    if dice.random() < 0.2:
+        lines[...] = 255
+    pixels = np.lib.stride_tricks.as_strided(lines, (height, width, channels), (lines.strides[0], channels, 1))
+    out, gaps = target(dice, (channels, tall, wide))
+    KERNEL.area_mean(pixels, out)  # type: ignore[union-attr]
+    sums = units(height, tall) @ pixels.reshape(height, -1).astype(np.float64)  # whole numbers, so exact
+    sums = units(width, wide) @ sums.reshape(tall, width, channels)
+    assert np.array_equal(out, np.rint(sums / (height * width)).astype(np.uint8).transpose(2, 0, 1))
+    assert (gaps == UNTOUCHED).all()
+
+
+@lru_cache(maxsize=2000)
+def units(source: int, target: int) -> NDArray[np.float64]:
+    """Return the overlap of each target pixel with each source pixel, in units of 1 / target."""
+    begin, first = np.arange(target)[:, None] * source, np.arange(source) * target
+    shared = np.minimum(begin + source, first + target) - np.maximum(begin, first)
+    return np.asarray(np.maximum(shared, 0), np.float64)
+
+
+CASES: dict[str, Callable[[Dice], None]] = {"onehot": onehot, "gather": gather, "window": window, "area": area}
 
 if __name__ == "__main__":
     main()
