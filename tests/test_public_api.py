@@ -26,7 +26,9 @@ from packer import (
     verify_pack,
 )
 from packer.classes.documents import parse_toml
+from packer.cli import main
 from packer.config.options import BUILD, CONFIGURATION, BuildOptions
+from packer.probe.request import ProbeOptions
 from packer.progress import Advance
 from readers import open_dataset
 from readers.contract.errors import NoPackError
@@ -36,19 +38,7 @@ SIGNATURES = {
     "build_pack": ["raw", "out", "progress", "options"],
     "diff_pack": ["out", "raw", "config"],
     "pack_stats": ["out"],
-    "probe_folder": [
-        "raw",
-        "image",
-        "label",
-        "lists",
-        "pairs",
-        "classes",
-        "ignore",
-        "sample",
-        "near_duplicates",
-        "workers",
-        "task_timeout",
-    ],
+    "probe_folder": ["raw", "options"],
     "progress_bar": ["task", "total", "unit"],
     "repair_pack": ["out", "raw", "config", "workers", "progress", "found"],
     "stage_pack": ["out", "target", "ram", "workers", "progress"],
@@ -84,6 +74,18 @@ def test_the_surface_is_exactly_this() -> None:
 def test_the_options_from_python_are_those_of_the_command() -> None:
     names = {option.name.replace("-", "_") for option in (*CONFIGURATION, *BUILD.values())}
     assert set(BuildOptions.__annotations__) == names
+
+
+def test_the_options_of_a_probe_are_those_of_the_command(raw_folder: RawFolder) -> None:
+    names = {parameter.name for parameter in main.commands["probe"].params} - {"raw", "write", "as_json"}
+    assert set(ProbeOptions.__annotations__) == names
+    with pytest.raises(TypeError, match="did you mean workers"):
+        probe_folder(raw_folder.path, worker=1)  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match="expected a list"):
+        probe_folder(raw_folder.path, ignore="sky")
+    found = probe_folder(raw_folder.path, classes=12, ignore=[3], sample=2, workers=None, pairs=None)
+    assert found.survey is not None
+    assert found.survey.sample
 
 
 @pytest.mark.parametrize("name", [*SIGNATURES, *sorted(ERRORS)])

@@ -48,7 +48,7 @@ def find_preset(name: str) -> Preset:
     if name.lower() in names:
         return Preset(name.lower())
     hint = did_you_mean(name, names) or f"; known are {', '.join(names)}"
-    raise UsageError(f"{name}: unknown preset{hint}")
+    raise UsageError(f"--preset {name}: unknown preset{hint}")
 
 
 def preset_classes(settings: Settings) -> ClassTable | None:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from packer.classes.load import load_class_table, read_table
 from packer.classes.values import is_values
 from packer.config.config import DECIDE, Setting, Settings
-from packer.config.options import TASK_TIMEOUT
 from packer.errors import InputError, SettingsError, first_of
 from packer.pairs.files import list_files
 from packer.pairs.find import Pairing, PairingRules, find_pairs
@@ -20,13 +20,18 @@ from packer.plan.sample import LabelSampler
 from packer.probe.guess_labels import LabelReading, read_by_table, read_without_table
 from packer.probe.label_pixels import known_share
 from packer.probe.match_presets import PresetMatch, matching_presets, presets_with_values
+from packer.probe.request import ProbeRequest
 from packer.probe.rivals import rival_questions
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
 from packer.probe.trial import Trial, try_settings
 from packer.workers.run import open_engine
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL
-from readers.machine import usable_cores
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from packer.probe.request import ProbeOptions
 
 TABLE_SUFFIXES = (".csv", ".txt", ".toml", ".json")
 TABLE_WORDS = ("class", "label", "colo", "palette", "categor", "objectinfo")
@@ -36,20 +41,6 @@ MOST_PLANES = 3
 LEAST_TO_SPLIT = 10
 """With fewer pairs no split is proposed."""
 GUESSED = "unknown; these templates, suggested by the file names, pair most files"
-
-
-@dataclass(frozen=True)
-class ProbeRequest:
-    """The options of `packer probe`."""
-
-    raw: Path
-    pairing: PairingRules
-    classes: str | ClassTable | None = None
-    ignore: tuple[str, ...] = ()
-    sample: int = 64
-    near_duplicates: bool = False
-    workers: int = 1
-    task_timeout: int = TASK_TIMEOUT
 
 
 @dataclass(frozen=True)
@@ -69,27 +60,12 @@ class ProbeResult:
     """Questions that the user must decide."""
 
 
-def probe_folder(
-    raw: str | PathLike[str],
-    *,
-    image: str | None = None,
-    label: str | None = None,
-    lists: str | None = None,
-    pairs: str | PathLike[str] | None = None,
-    classes: str | ClassTable | None = None,
-    ignore: Sequence[str] = (),
-    sample: int = 64,
-    near_duplicates: bool = False,
-    workers: int | None = None,
-    task_timeout: int = TASK_TIMEOUT,
-) -> ProbeResult:
+def probe_folder(raw: str | PathLike[str], **options: Unpack[ProbeOptions]) -> ProbeResult:
     """Inspect a raw folder: its layout, its pairs, what a sample of its labels holds, and a configuration for a build.
 
     The options are those of `packer probe`.
     """
-    rules = PairingRules(image, label, lists, None if pairs is None else Path(pairs))
-    cores = workers or usable_cores()
-    return _probe(ProbeRequest(Path(raw), rules, classes, tuple(ignore), sample, near_duplicates, cores, task_timeout))
+    return _probe(ProbeRequest.from_options(Path(raw), options))
 
 
 def _probe(request: ProbeRequest) -> ProbeResult:
