@@ -21,6 +21,7 @@ import numpy as np
 import packer.config
 from drills.damaged_packs import make_pack
 from drills.damaged_pictures import group_4
+from drills.hdf5_structure import fit_checksums
 from drills.structures import CHANGES, changed
 from packer.classes.load import read_table
 from packer.config.last_build import last_settings
@@ -167,7 +168,10 @@ def _shards(folder: Path, storage: str, packs: list[Path]) -> Target:
 
     def parse(data: bytes) -> None:
         path, whole, stem, facts = files[data[0] % len(files) if data else 0]
-        path.write_bytes(data[1:])
+        changed_file = bytearray(data[1:])
+        if storage == "hdf5":
+            fit_checksums(changed_file, whole)
+        path.write_bytes(changed_file)
         try:
             shard = OPENERS[storage](stem, facts)
             for row in range(facts.rows):

@@ -85,7 +85,7 @@ def fit_checksums(data: bytearray, whole: bytes) -> None:
     """Make the checksums fit of all blocks that differ from the whole file, also of headers of another length."""
     for start, _, end in structure(whole).blocks:
         if data[start:end] != whole[start:end]:
-            now = _header(data, start).end if data[start : start + 4] == b"OHDR" else end
+            now = _header(data, start).end if data[start : start + 4] == b"OHDR" and start + 32 < len(data) else end
             end = now if now + 4 <= len(data) else end
             put(data, end, lookup3(bytes(data[start:end])), 4)
 
