@@ -101,7 +101,7 @@ def find_pairs(
         raise InputError(f"{raw}: {summary} in the layout {name}{hint}", [*found.problems, *found.missing])
     return Pairing(
         name,
-        tuple(sorted(Pair(pair.split or ALL, pair.key, pair.image, pair.label) for pair in found.pairs)),
+        tuple(sorted(Pair(split or ALL, key, image, label) for split, key, image, label, _, _ in found.pairs)),
         layout.image.text if layout else "",
         layout.label.text if layout else "",
         tuple(found.missing),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 from packer.pairs.template import Template, composed
 
@@ -32,15 +33,36 @@ class FolderNames:
         """Return the names that fit, and the key of each. All names must be in ASCII."""
         fits: list[str] = []
         keys: list[str] = []
-        before, begun = self.before, self.begun
-        for suffix in sorted({name[name.rfind(".") :] for name in names}):
+        for suffix in _suffixes(names):
             if suffix.lower() in self.suffixes:
-                end = self.after + suffix
-                least = len(before) + len(end) + (not begun)
-                same = [name for name in names if name.endswith(end) and name.startswith(before) and len(name) >= least]
+                same = self._ending(names, self.after + suffix)
+                start, end = len(self.before), -len(self.after + suffix)
                 fits += same
-                keys += [begun + name[len(before) : -len(end)] for name in same]
-        return fits, keys
+                keys += (
+                    [self.begun + name[start:end] for name in same]
+                    if self.begun
+                    else [name[start:end] for name in same]
+                )
+        return fits, [self.begun + key for key in keys] if self.begun else keys
+
+    def _ending(self, names: Sequence[str], end: str) -> list[str]:
+        """Return the names with this end and a key."""
+        same = [name for name in names if name.endswith(end)]
+        if self.before:
+            least = len(self.before) + len(end) + 1
+            return [name for name in same if name.startswith(self.before) and len(name) >= least]
+        if not self.begun and end in same:
+            same.remove(end)
+        return same
+
+
+def _suffixes(names: Sequence[str]) -> list[str]:
+    """Return all suffixes of names, and the last character of a name without a suffix. Most folders have one suffix."""
+    for name in names[:1]:
+        suffix = name[name.rfind(".") :]
+        if all(map(str.endswith, names, repeat(suffix))):
+            return [suffix]
+    return sorted({name[name.rfind(".") :] for name in names})
 
 
 def names_in(folder: str, template: Template) -> FolderNames | None:

@@ -84,15 +84,16 @@ class Layout:
 
     def split(self, key: SplitKey, image: str, label: str) -> str:
         """Return the split of a pair. If only one template captures it, it is not part of the key."""
-        return self.captures(image, label)[SPLIT] if self._only_one_has_split else key[0]
+        return self.captures(image, label)[SPLIT] if self.only_one_has_split else key[0]
 
     @cached_property
-    def _only_one_has_split(self) -> bool:
+    def only_one_has_split(self) -> bool:
+        """True if the split is in one template only, and so is not part of the key."""
         return (SPLIT in self.image.captures) != (SPLIT in self.label.captures)
 
     @cached_property
     def _both_have_split(self) -> bool:
-        return self.has_splits and not self._only_one_has_split
+        return self.has_splits and not self.only_one_has_split
 
     @cached_property
     def _parts(self) -> tuple[str, ...]:

@@ -43,8 +43,18 @@ class Matches:
 
     def candidates(self) -> Candidates:
         """Return all pairs, and all files without a partner."""
-        keys = sorted(key for key in self.images if key in self.labels)
-        return Candidates([self.pair(key) for key in keys], self.all_problems(), list(self._orphans()), self.notes())
+        images, labels = self.images, self.labels
+        if list(images) == list(labels):  # then whole lists are paired, and nothing lacks a partner
+            found = sorted(zip(images, images.values(), labels.values(), strict=True))
+            orphans: list[str] = []
+        else:
+            found = [(key, images[key], labels[key]) for key in sorted(images.keys() & labels.keys())]
+            orphans = list(self._orphans())
+        if self.layout.only_one_has_split:
+            pairs = [self.pair(key) for key, _, _ in found]
+        else:
+            pairs = [Candidate(split, key, image, label) for (split, key), image, label in found]
+        return Candidates(pairs, self.all_problems(), orphans, self.notes())
 
     def all_problems(self) -> list[str]:
         return [*self.problems, *self._duplicates()]
@@ -127,8 +137,8 @@ def _match_names(
     for side, fitting in sides:  # a_mask.png fits {key}.png and {key}_mask.png: the longer template wins
         fits, keys = fitting.of(names)
         matches.add(side, matches.layout.split_keys(fitting.captures, keys), [folder + name for name in fits])
-        chosen = set(fits)
-        names = [name for name in names if name not in chosen] if len(fits) < len(names) else []
+        chosen = set(fits) if len(fits) < len(names) else None
+        names = [] if chosen is None else [name for name in names if name not in chosen]
     return names
 
 

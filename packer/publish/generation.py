@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,14 @@ from readers.contract.files import plain_file, sha256
 from readers.contract.manifest import MANIFEST, Manifest, Split, generation_path
 from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import Receipt
-from readers.contract.shard_table import RECORD, table_header, table_path
+from readers.contract.shard_table import RECORD, ShardTable, table_header, table_path
 
 
 def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
     """Publish the shards of these receipts as the next generation. If the data did not change, keep the current one."""
-    table = table_header(len(receipts)) + _records(receipts).tobytes()
-    digest = hashlib.sha256(table).hexdigest()
     current = current_manifest(out)
+    table = table_header(len(receipts)) + _records(receipts, _known_digests(out, current)).tobytes()
+    digest = hashlib.sha256(table).hexdigest()
     manifest = Manifest(
         generation=_last_generation(out) + 1,
         created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -72,14 +72,32 @@ def _keep(out: Path, manifest: Manifest) -> None:
         write_atomic(kept, text)
 
 
-def _records(receipts: Sequence[Receipt]) -> NDArray[Any]:
+def _records(receipts: Sequence[Receipt], known: Mapping[str, str]) -> NDArray[Any]:
     """Return the records of the shard table."""
     records = np.zeros(len(receipts), RECORD)
     records["end"] = np.cumsum([receipt.rows for receipt in receipts])
     records["bytes"] = [receipt.bytes for receipt in receipts]
     records["fingerprint"] = [receipt.fingerprint.encode() for receipt in receipts]
-    records["receipt"] = [hashlib.sha256(receipt.to_text().encode()).hexdigest().encode() for receipt in receipts]
+    records["receipt"] = [_digest(receipt, known).encode() for receipt in receipts]
     return records
+
+
+def _digest(receipt: Receipt, known: Mapping[str, str]) -> str:
+    """Return the SHA-256 of a receipt's text. If the file has the known one, it is not encoded again."""
+    if receipt.digest and receipt.digest == known.get(receipt.fingerprint):
+        return receipt.digest
+    return hashlib.sha256(receipt.to_text().encode()).hexdigest()
+
+
+def _known_digests(out: Path, current: Manifest | None) -> dict[str, str]:
+    """Return the SHA-256 of the receipt of each shard of the current generation, by the shard's fingerprint."""
+    if current is None:
+        return {}
+    try:
+        table = ShardTable.open(out, current)
+    except DamagedError:
+        return {}
+    return {table.fingerprint(shard): table.receipt(shard) for shard in range(len(table))}
 
 
 def _write_table(out: Path, digest: str, table: bytes) -> None:

@@ -117,6 +117,8 @@ class Entry:
     def _list(self, key: str, valid: Callable[[Any], bool], expected: str) -> tuple[Any, ...]:
         """Take a list of valid values; of invalid ones the first is a problem, and the list is taken as empty."""
         values = self._take(key, list, "a list", [])
+        if all(map(valid, values)):
+            return tuple(values)
         for index, value in enumerate(values):
             if not valid(value):
                 self.problem(f"{key}.{index}", f"expected {expected}, found {_shown(value)}")

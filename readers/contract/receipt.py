@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from itertools import chain, starmap
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,6 +63,8 @@ class Receipt:
     looks: tuple[str, ...]
     """For each row's image: its CRC-32, then its difference hash or `flat`, in hex digits."""
     pixels: Pixels
+    digest: str = field(default="", compare=False)
+    """The SHA-256 of the file that it was read from."""
 
     @property
     def stem(self) -> str:
@@ -84,7 +87,7 @@ class Receipt:
 
     def with_files(self, files: Iterable[ShardFile]) -> Receipt:
         """Return the same receipt with these files."""
-        return replace(self, files=tuple(files))
+        return replace(self, files=tuple(files), digest="")
 
     def to_text(self) -> str:
         document: dict[str, Any] = {
@@ -115,8 +118,8 @@ class Receipt:
             fingerprint=entry.text("fingerprint"),
             storage=entry.choice("storage", STORAGES),
             recipe=entry.text("recipe"),
-            sources=tuple(map(Source._make, _rows(entry, "sources", 3))),
-            rejects=tuple(map(Reject._make, _rows(entry, "rejects", 2))),
+            sources=tuple(starmap(Source, _rows(entry, "sources", 3))),
+            rejects=tuple(starmap(Reject, _rows(entry, "rejects", 2))),
             files=tuple(_file(file) for file in entry.entries("files")),
             crc32=entry.wholes("crc32"),
             looks=entry.texts("looks"),
@@ -131,10 +134,11 @@ class Receipt:
     @classmethod
     def load(cls, path: Path) -> Receipt:
         try:
-            text = path.read_text(encoding="utf-8")
+            data = path.read_bytes()
+            text = data.decode()
         except (OSError, UnicodeDecodeError) as error:
             raise DamagedError(f"{path}: the receipt cannot be read ({error})") from error
-        return cls.from_text(text, path)
+        return replace(cls.from_text(text, path), digest=hashlib.sha256(data).hexdigest())
 
 
 def _as_lines(value: Any) -> str:
