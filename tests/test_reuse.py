@@ -18,8 +18,10 @@ from scenes.pictures import LONG_AGO
 from scenes.tiny import SHARDS as SMALL
 from scenes.tiny import age
 
+from packer.decoding.pair_headers import check_pair
 from packer.publish.target import STAMPS
 from packer.shards.stamps import SUFFIX, ShardStamps, load_stamps
+from readers.contract.receipt import Receipt
 
 
 def built(raw: Path, out: Path, *options: object) -> dict[str, Any]:
@@ -224,3 +226,59 @@ def test_a_diff_asks_for_each_raw_file_once_and_reads_the_stamps_once(
     files = [path for path in night.path.rglob("*.png") if path.stem != changed.stem]
     assert len(files) == 2 * 24
     assert {path.name: stats[str(path)] for path in files} == {path.name: 1 for path in files}
+
+
+def test_a_night_lists_each_folder_once_and_encodes_no_receipt(
+    night: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built(night.path, tmp_path / "out")
+    before = published(tmp_path / "out")
+    folders = [str(night.path), *(str(path) for path in night.path.rglob("*") if path.is_dir())]
+    listed: Counter[str] = Counter()
+    real_scandir = os.scandir
+
+    def counted_scandir(path: Any = ".") -> Any:
+        listed[os.fspath(path) if isinstance(path, (str, Path)) else ""] += 1
+        return real_scandir(path)
+
+    def nobody(*arguments: object) -> str:
+        raise AssertionError("a receipt is encoded")
+
+    monkeypatch.setattr(os, "scandir", counted_scandir)
+    monkeypatch.setattr(Receipt, "to_text", nobody)
+    assert built(night.path, tmp_path / "out")["reused_rows"] == 26
+    assert {folder: listed[folder] for folder in folders} == dict.fromkeys(folders, 1)
+    assert published(tmp_path / "out") == before
+
+
+def test_a_changed_receipt_is_never_published_as_it_is(night: RawFolder, tmp_path: Path) -> None:
+    """A build writes the SHA-256 of the receipt that belongs to the shard, whatever the file holds now."""
+    built(night.path, tmp_path / "out")
+    receipt = next((tmp_path / "out" / "shards").glob("*.receipt.json"))
+    receipt.write_text(receipt.read_text() + "\n")
+    table = next((tmp_path / "out" / "generations").glob("shards-*.npy")).read_bytes()
+    again = built(night.path, tmp_path / "out")
+    assert (again["generation"], again["reused_rows"]) == (1, 26)
+    assert [path.read_bytes() for path in (tmp_path / "out" / "generations").glob("shards-*.npy")] == [table]
+
+
+def test_only_the_headers_of_new_pairs_are_read(
+    night: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard whose pairs are not the same any more is compared pair by pair."""
+    built(night.path, tmp_path / "out")
+    for kind in ("images", "masks"):
+        folder = night.path / "train" / kind
+        shutil.copy2(folder / "street_004.png", folder / "street_004b.png")
+        (folder / "street_011.png").unlink()
+    checked: list[str] = []
+
+    def counted_check(raw: Path, image: str, *others: Any) -> Any:
+        checked.append(image)
+        return check_pair(raw, image, *others)
+
+    monkeypatch.setattr("packer.plan.make_plan.check_pair", counted_check)
+    assert built(night.path, tmp_path / "out")["rows"] == 26
+    assert checked == ["train/images/street_004b.png"]
+    built(night.path, tmp_path / "fresh")
+    assert published(tmp_path / "out") == published(tmp_path / "fresh")

@@ -38,11 +38,7 @@ class FolderNames:
                 same = self._ending(names, self.after + suffix)
                 start, end = len(self.before), -len(self.after + suffix)
                 fits += same
-                keys += (
-                    [self.begun + name[start:end] for name in same]
-                    if self.begun
-                    else [name[start:end] for name in same]
-                )
+                keys += [name[start:end] for name in same]
         return fits, [self.begun + key for key in keys] if self.begun else keys
 
     def _ending(self, names: Sequence[str], end: str) -> list[str]:
