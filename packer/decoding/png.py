@@ -15,6 +15,7 @@ from packer.decoding import opencv, plain_png
 from packer.decoding.header import Header, Pixels, Stored, alpha_if_used
 from packer.decoding.orientation import Orientation, read_metadata
 from packer.decoding.plain_png import Chunk
+from packer.decoding.png_length import check_length
 from packer.decoding.png_text import MOST_KEYWORD, TEXTS, add_text, may_turn
 from packer.errors import BadPair
 
@@ -84,6 +85,7 @@ def decode(data: bytes, header: Header) -> Stored:
 
 def _by_opencv(data: bytes, raster: list[Chunk], colour: int, depth: int) -> Pixels:
     """Return the numbers in the file. OpenCV gets neither PLTE nor tRNS, nor anything else that does not matter."""
+    check_length(data, raster)
     parts = [SIGNATURE]
     for kind, start, end in raster:
         parts.append(_as_gray(data[start:end]) if kind == b"IHDR" else data[start - 8 : end + 4])
