@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from bench.decode_loop import decode_loop
 from bench.decoded_pairs import DecodedPairs
 from bench.write_job import WriteJob, Written
 from program import command
-from scenes.camera import make_linked_streets
+from scenes.camera import STREET, make_linked_streets
 from zlib_ng.zlib_ng import crc32
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are read from /proc")
@@ -40,7 +41,7 @@ def test_all_writers_get_what_the_decode_loop_makes(raw: Path) -> None:
     pairs = DecodedPairs(raw, PAIRS, SIDE)
     given = [pairs[number] for number in range(len(pairs))]
     sums = tuple(crc32(label.tobytes(), crc32(image.transpose(2, 0, 1).tobytes())) for image, label in given)
-    assert sums == decode_loop(raw, PAIRS, 1, checked=True, side=SIDE).checksums
+    assert sums == decode_loop(raw, PAIRS, 1, checked=True, shape=replace(STREET, stored=(SIDE, SIDE))).checksums
 
 
 @pytest.mark.long
@@ -74,7 +75,7 @@ def test_it_runs_with_npy_alone(raw: Path, tmp_path: Path) -> None:
 
 def test_a_writer_of_wrong_pixels_is_not_measured(raw: Path, tmp_path: Path) -> None:
     result, job = WriteResult("npy"), WriteJob("npy", raw, tmp_path / "out", PAIRS, SIDE, 1)
-    truth = sorted(decode_loop(raw, PAIRS, 1, checked=True, side=SIDE).checksums)
+    truth = sorted(decode_loop(raw, PAIRS, 1, checked=True, shape=replace(STREET, stored=(SIDE, SIDE))).checksums)
     turn(result, job, LOOP, [*truth[1:], truth[0] ^ 1])
     assert (result.trouble, result.written) == ("what is read back is not what was decoded", [])
     assert not job.out.exists()

@@ -1,7 +1,7 @@
 """`packer build` in every format, next to a loop that decodes, resizes and maps to classes, and writes nothing.
 
-    tools/run bench.building [--pairs 400] [--rounds 5] [--colours] [--labels onehot] [--scaling | --memory]
-                             [--keep FOLDER]
+    tools/run bench.building [--pairs 400] [--rounds 5] [--shape cityscapes] [--colours] [--labels onehot]
+                             [--scaling | --memory] [--keep FOLDER]
 
 Decode loops and builds take turns. The rate of a build is divided by the mean of the loops before and after it.
 *pairs/s* counts from the first shard that is handed out to the last receipt, *command* the whole command. *cpu* is the
@@ -22,11 +22,12 @@ from functools import cached_property
 from pathlib import Path
 
 from program import parser
-from scenes.camera import HEIGHT, WIDTH, make_linked_streets
+from scenes.camera import STREET, make_linked_streets
+from scenes.shapes import SHAPES, Shape
 from scenes.street import CLASSES
 from tables import aligned, line
 
-from bench.decode_loop import SIZE, decode_loop
+from bench.decode_loop import decode_loop
 from bench.machine import PACKER_PACKAGES, machine, versions
 from bench.run_build import BuildRun, run_build
 from readers.contract.manifest import STORAGES, Manifest
@@ -35,8 +36,8 @@ from readers.machine import usable_cores
 
 SHARD = 32 << 20
 MIB = 1 << 20
-SMALL = (96, 128)
-"""The size of pictures when memory is measured: many pairs, little to decode."""
+SMALL = Shape(96, 128)
+"""The shape of pictures when memory is measured: many pairs, little to decode."""
 LOOP = "decode loop"
 WIDTHS = (-12, 16, 16, 8)
 """Columns of the tables of --scaling and --memory."""
@@ -51,18 +52,31 @@ class Workload:
     pairs: int
     colours: bool
     labels: str = "index"
+    shape: Shape = STREET
 
     @cached_property
     def checksums(self) -> tuple[int, ...]:
         """The CRC of each pair in the decode loop."""
-        return decode_loop(self.raw, self.pairs, usable_cores(), self.colours, checked=True).checksums
+        return decode_loop(self.raw, self.pairs, usable_cores(), self.colours, True, self.shape).checksums
 
     def build(self, storage: str, *options: object, memory: bool = False) -> BuildRun:
         """Build a new pack."""
         shutil.rmtree(self.out, ignore_errors=True)
         os.sync()  # a build must not wait for what the one before wrote
         classes = () if self.colours else ("--classes", len(CLASSES))
-        options = (*classes, "--size", f"{SIZE}x{SIZE}", "--shard-size", SHARD, "--labels", self.labels, *options)
+        size = "x".join(map(str, self.shape.stored))
+        options = (
+            *classes,
+            "--size",
+            size,
+            "--fit",
+            self.shape.fit,
+            "--shard-size",
+            SHARD,
+            "--labels",
+            self.labels,
+            *options,
+        )
         return run_build(["build", "--format", storage, *options, self.raw, self.out], memory)
 
 
@@ -72,6 +86,7 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--workers", type=int, default=usable_cores())
     options.add_argument("--formats", nargs="+", choices=STORAGES, default=list(STORAGES))
+    options.add_argument("--shape", choices=SHAPES, default="street", help="the sizes and file types of the pictures")
     options.add_argument("--colours", action="store_true", help="labels are colours instead of class numbers")
     options.add_argument("--labels", choices=("index", "onehot"), default="index", help="the form of stored labels")
     options.add_argument(
@@ -83,12 +98,13 @@ def main() -> None:
     chosen = options.parse_args()
     with _folder(chosen.keep) as root:
         if chosen.memory:
-            compare_memory(root, chosen.pairs, chosen.formats, (HEIGHT, WIDTH) if chosen.large else SMALL)
+            compare_memory(root, chosen.pairs, chosen.formats, STREET if chosen.large else SMALL)
             return
-        raw = root / ("colours" if chosen.colours else "numbers")
-        work = Workload(raw, root / "out", chosen.pairs, chosen.colours, chosen.labels)
+        kind = "colours" if chosen.colours else "numbers"
+        raw = root / (kind if chosen.shape == "street" else f"{kind}-{chosen.shape}")
+        work = Workload(raw, root / "out", chosen.pairs, chosen.colours, chosen.labels, SHAPES[chosen.shape])
         if not raw.is_dir():
-            make_linked_streets(raw, work.pairs, work.colours)
+            make_linked_streets(raw, work.pairs, work.colours, work.shape)
         print("\n".join(header(work)), flush=True)
         if chosen.scaling:
             compare_scaling(work, chosen.rounds, chosen.formats)
@@ -109,8 +125,7 @@ def header(work: Workload) -> list[str]:
     """Describe the work and the machine."""
     kind = "colours" if work.colours else "numbers"
     return [
-        f"{work.pairs} pairs of {WIDTH}x{HEIGHT}, JPEG and PNG of {kind}, to {SIZE}x{SIZE}, labels as {work.labels}, "
-        f"shards of {SHARD // MIB} MiB",
+        f"{work.pairs} pairs of {work.shape}, {kind}, labels as {work.labels}, shards of {SHARD // MIB} MiB",
         machine(),
         versions(PACKER_PACKAGES),
     ]
@@ -118,14 +133,14 @@ def header(work: Workload) -> list[str]:
 
 def compare(work: Workload, rounds: int, formats: Sequence[str], workers: int) -> None:
     """Run decode loops and builds in turns and print the table."""
-    loops = [decode_loop(work.raw, work.pairs, workers, work.colours)]
+    loops = [decode_loop(work.raw, work.pairs, workers, work.colours, shape=work.shape)]
     builds: dict[str, list[tuple[BuildRun, float]]] = {}
     for _ in range(rounds):
         for storage in formats:
             run = work.build(storage, "--workers", workers)
             if work.labels == "index":
                 check(work, storage)
-            loops.append(decode_loop(work.raw, work.pairs, workers, work.colours))
+            loops.append(decode_loop(work.raw, work.pairs, workers, work.colours, shape=work.shape))
             builds.setdefault(storage, []).append((run, (loops[-2].seconds + loops[-1].seconds) / 2))
     table: list[tuple[str, ...]] = [("", "pairs/s", "lowest", "highest", "of loop", "cpu ms", "command", "start-up")]
     table.append((*_rates(LOOP, work.pairs, [loop.seconds for loop in loops], [loop.cpu for loop in loops]), "", ""))
@@ -176,17 +191,18 @@ def compare_scaling(work: Workload, rounds: int, formats: Sequence[str]) -> None
 
 def _seconds(work: Workload, storage: str, workers: int) -> float:
     if storage == LOOP:
-        return decode_loop(work.raw, work.pairs, workers, work.colours).seconds
+        return decode_loop(work.raw, work.pairs, workers, work.colours, shape=work.shape).seconds
     return work.build(storage, "--workers", workers).build_seconds
 
 
-def compare_memory(root: Path, pairs: int, formats: Sequence[str], size: tuple[int, int]) -> None:
+def compare_memory(root: Path, pairs: int, formats: Sequence[str], shape: Shape) -> None:
     """Print the peak memory of all processes together, for some pairs and for ten times as many."""
     counts = (pairs, 10 * pairs)
-    works = [Workload(root / f"{size[0]}x{size[1]}-{count}", root / "out", count, False) for count in counts]
+    folders = [root / f"{shape.height}x{shape.width}-{count}" for count in counts]
+    works = [Workload(raw, root / "out", count, False) for raw, count in zip(folders, counts, strict=True)]
     for work in works:
         if not work.raw.is_dir():
-            make_linked_streets(work.raw, work.pairs, False, *size)
+            make_linked_streets(work.raw, work.pairs, False, shape)
     print("peak MiB of all processes together")
     print(line(("", *(f"{count} pairs" for count in counts), "times"), WIDTHS), flush=True)
     for storage in formats:

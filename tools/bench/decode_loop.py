@@ -17,10 +17,12 @@ import cv2
 import numpy as np
 import simplejpeg
 from numpy.typing import NDArray
-from scenes.camera import image_path, label_path
+from scenes.camera import STREET, image_path, label_path
+from scenes.shapes import Shape
 from scenes.street import CLASSES
 
-from packer.pixels.resize import nearest_source
+from packer.pixels.class_lookup import IGNORE
+from packer.pixels.resize import Geometry, nearest_source
 from packer.workers.memory import keep_memory
 
 SIZE = 512
@@ -38,11 +40,11 @@ class Decoded:
 
 
 def decode_loop(
-    raw: Path, pairs: int, workers: int, colours: bool = False, checked: bool = False, side: int = SIZE
+    raw: Path, pairs: int, workers: int, colours: bool = False, checked: bool = False, shape: Shape = STREET
 ) -> Decoded:
     """Start warm processes and run once over the pairs of a folder."""
     context = multiprocessing.get_context("spawn")
-    with context.Pool(workers, _start, (str(raw), colours, checked, side)) as pool:
+    with context.Pool(workers, _start, (str(raw), colours, checked, shape)) as pool:
         pool.map(_pair, [0] * 8 * workers, chunksize=1)
         started = time.perf_counter()
         done: Sequence[tuple[float, int]] = list(pool.imap(_pair, range(pairs), CHUNK))
@@ -53,22 +55,55 @@ def decode_loop(
 class Loop:
     """The state of a process between pairs."""
 
-    def __init__(self, raw: Path, colours: bool, checked: bool, side: int) -> None:
-        self._raw, self._colours, self._checked, self._side = raw, colours, checked, side
+    def __init__(self, raw: Path, colours: bool, checked: bool, shape: Shape) -> None:
+        self._raw, self._colours, self._checked, self._shape = raw, colours, checked, shape
         self._class_of = np.full(1 << 24 if colours else 256, 255, np.uint8)
         for number, (red, green, blue) in enumerate(CLASSES.values()):
             self._class_of[blue << 16 | green << 8 | red if colours else number] = number
 
     def pair(self, number: int) -> int:
         """Decode a pair. Return its CRC as the receipt of a shard has it, or 0 if that is not checked."""
-        image = simplejpeg.decode_jpeg(image_path(self._raw, number).read_bytes(), "RGB")
-        fitted = cv2.resize(image, (self._side, self._side), interpolation=cv2.INTER_AREA)
+        image = self._decoded(image_path(self._raw, number, self._shape).read_bytes())
         label = self._classes(np.frombuffer(label_path(self._raw, number).read_bytes(), np.uint8))
-        rows, columns = (nearest_source(side, self._side) for side in label.shape)
+        if self._checked:
+            return self._checksum(image, label)
+        self._fitted(image, label)
+        return 0
+
+    def _decoded(self, data: bytes) -> NDArray[Any]:
+        if self._shape.suffix == ".jpg":
+            return np.asarray(simplejpeg.decode_jpeg(data, "RGB"))
+        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
+        assert pixels is not None
+        return pixels
+
+    def _fitted(self, image: NDArray[Any], label: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return both at the stored size, as directly as the libraries do it."""
+        (height, width), (tall, wide) = image.shape[:2], self._shape.stored
+        if self._shape.fit == "letterbox":
+            scale = min(tall / height, wide / width)
+            height, width = round(height * scale), round(width * scale)
+        else:
+            height, width = tall, wide
+        shrinks = height <= image.shape[0] and width <= image.shape[1]
+        image = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+        rows, columns = (nearest_source(*sides) for sides in zip(label.shape, (height, width), strict=True))
         label = label.take(rows, axis=0).take(columns, axis=1)
-        if not self._checked:
-            return 0
-        return zlib.crc32(label.tobytes(), zlib.crc32(fitted.transpose(2, 0, 1).tobytes()))
+        if (height, width) == (tall, wide):
+            return image, label
+        top, left = (tall - height) // 2, (wide - width) // 2
+        edges = top, tall - height - top, left, wide - width - left
+        return (
+            cv2.copyMakeBorder(image, *edges, cv2.BORDER_CONSTANT),
+            cv2.copyMakeBorder(label, *edges, cv2.BORDER_CONSTANT, value=(255,)),
+        )
+
+    def _checksum(self, image: NDArray[Any], label: NDArray[Any]) -> int:
+        """Return the CRC of the pair as the packer resizes it: OpenCV breaks ties at random."""
+        geometry = Geometry(self._shape.stored, self._shape.fit)
+        ignored = np.where(label == 255, IGNORE, label.astype(np.uint16))
+        planes, stored = geometry.image(image), geometry.label(ignored).astype(np.uint8)
+        return zlib.crc32(stored.tobytes(), zlib.crc32(planes.tobytes()))
 
     def _classes(self, data: NDArray[np.uint8]) -> NDArray[Any]:
         """Return the class of every pixel."""
@@ -83,11 +118,11 @@ class Loop:
 _loops: list[Loop] = []
 
 
-def _start(raw: str, colours: bool, checked: bool, side: int) -> None:
+def _start(raw: str, colours: bool, checked: bool, shape: Shape) -> None:
     """Set up a new process: one thread, and memory that is kept once it was allocated."""
     cv2.setNumThreads(0)
     keep_memory()
-    _loops.append(Loop(Path(raw), colours, checked, side))
+    _loops.append(Loop(Path(raw), colours, checked, shape))
 
 
 def _pair(number: int) -> tuple[float, int]:

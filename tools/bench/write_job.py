@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scenes.camera import STREET
+from scenes.shapes import Shape
 from scenes.street import CLASSES
 from zlib_ng.zlib_ng import crc32
 
@@ -46,6 +48,11 @@ class WriteJob:
     pairs: int
     side: int
     workers: int
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the pictures."""
+        return replace(STREET, stored=(self.side, self.side))
 
     def to_text(self) -> str:
         return json.dumps(asdict(self), default=str)
@@ -76,7 +83,7 @@ def main() -> None:
 def write(job: WriteJob) -> Written:
     """Import everything, then start the clock and write."""
     if job.name == LOOP:
-        loop = decode_loop(job.raw, job.pairs, job.workers, side=job.side)
+        loop = decode_loop(job.raw, job.pairs, job.workers, shape=job.shape)
         return Written(loop.seconds, loop.seconds, loop.cpu, 0)
     work = writer(job)
     spent, started = cpu_seconds(), time.perf_counter()
@@ -120,7 +127,7 @@ def bring_to_disk(folder: Path) -> None:
 def checksums(job: WriteJob) -> list[int]:
     """Return the CRC of each pair that is read back, as in our receipts. They are sorted: orders of reading differ."""
     if job.name == LOOP:
-        return sorted(decode_loop(job.raw, job.pairs, job.workers, checked=True, side=job.side).checksums)
+        return sorted(decode_loop(job.raw, job.pairs, job.workers, checked=True, shape=job.shape).checksums)
     ours = job.name in STORAGES
     module = import_module(f"bench.libraries.{'segpack' if ours else job.name}")
     loaders: Loaders = module.loaders(job.out if ours else job.out / "pairs")

@@ -14,31 +14,33 @@ from program import SAMPLES
 
 from scenes.draw import draw_scene
 from scenes.pictures import CLASS_TABLE, JPEG, LONG_AGO, SMALL_PNG, read_picture, write_class_table, write_picture
+from scenes.shapes import SHAPES, Shape
 from scenes.street import CLASSES, Pixels
 
-HEIGHT, WIDTH = 720, 960
+STREET = SHAPES["street"]
+HEIGHT, WIDTH = STREET.height, STREET.width
 DISTINCT = 24
 """Pictures of a linked folder that are drawn; the others are links to them."""
 
 
-def make_linked_streets(raw: Path, pairs: int, colours: bool = False, height: int = HEIGHT, width: int = WIDTH) -> None:
+def make_linked_streets(raw: Path, pairs: int, colours: bool = False, shape: Shape = STREET) -> None:
     """Make a folder of DISTINCT drawn scenes. Labels are class numbers, or colours with a class table."""
     for kind in ("images", "labels"):
         (raw / kind).mkdir(parents=True)
     if colours:
         write_class_table(raw / CLASS_TABLE, CLASSES.items())
     for number in range(pairs):
-        paths = image_path(raw, number), label_path(raw, number)
+        paths = image_path(raw, number, shape), label_path(raw, number)
         if number < DISTINCT:
-            _draw(number, *paths, colours, (width, height))
+            _draw(number, *paths, colours, (shape.width, shape.height))
             continue
         first = number % DISTINCT
-        for path, drawn in zip(paths, (image_path(raw, first), label_path(raw, first)), strict=True):
+        for path, drawn in zip(paths, (image_path(raw, first, shape), label_path(raw, first)), strict=True):
             os.link(drawn, path)
 
 
-def image_path(raw: Path, number: int) -> Path:
-    return raw / "images" / f"{number:06}.jpg"
+def image_path(raw: Path, number: int, shape: Shape = STREET) -> Path:
+    return raw / "images" / f"{number:06}{shape.suffix}"
 
 
 def label_path(raw: Path, number: int) -> Path:
