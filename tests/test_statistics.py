@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as of_numpy
 from numpy.typing import NDArray
 
 from packer.pixels.row_statistics import row_pixels
-from packer.shards.rows import _counted
+from packer.pixels.stored_label import count_runs
 from readers import RequestError, SegDataset, open_dataset
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import Manifest, Split
@@ -54,8 +54,8 @@ def test_mean_and_deviation_are_those_of_all_pixels(raw_folder: RawFolder, tmp_p
     of_numpy.arrays(np.uint8, of_numpy.array_shapes(min_dims=2, max_dims=2), elements=st.sampled_from([0, 1, 5, 255]))
 )
 def test_runs_count_every_pixel_of_every_class(index: NDArray[np.uint8]) -> None:
-    assert _counted(index, 6) == [(index == number).sum() for number in range(6)]
-    assert _counted(index.astype("<u2"), 300)[255] == (index == 255).sum()
+    assert count_runs(index, 6) == [(index == number).sum() for number in range(6)]
+    assert count_runs(index.astype("<u2"), 300)[255] == (index == 255).sum()
 
 
 def test_rows_and_areas_are_of_the_rows_that_have_a_class(native: Path) -> None:

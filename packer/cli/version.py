@@ -11,6 +11,8 @@ from readers.contract.kernels import kernels_in_use
 KERNELS = (
     "packer.decoding.unfilter_kernel",
     "packer.pixels.area_kernel",
+    "packer.pixels.distinct_kernel",
+    "packer.pixels.sample_kernel",
     "readers.contract.onehot_kernel",
     "readers.formats.gather_kernel",
     "readers.window_kernel",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
 
@@ -64,24 +65,44 @@ def decode_image(data: bytes, rules: ImageRules) -> NDArray[np.uint8] | NDArray[
     return _upright(pixels, header)
 
 
-def decode_label(data: bytes, as_index: bool, lossy: bool = False, max_pixels: int = MOST_PIXELS) -> Pixels:
-    """Return a label as upright (H,W) numbers or (H,W,3) RGB; as (H,W,4) only if there are transparent pixels.
+@dataclass(frozen=True)
+class LabelFile:
+    """A decoded label, whose pixels can be read as numbers or as colours."""
 
-    A palette gives its indices if `as_index`, else its colours. Gray of less than 8 bits gives the number in the file
-    if `as_index`, else the gray from 0 to 255.
-    """
+    header: Header
+    stored: Stored
+
+    def pixels(self, as_index: bool) -> Pixels:
+        """Return upright (H,W) numbers or (H,W,3) RGB; (H,W,4) only if there are transparent pixels.
+
+        A palette gives its indices if `as_index`, else its colours. Gray of less than 8 bits gives the number in the
+        file if `as_index`, else the gray from 0 to 255.
+        """
+        stored = self.stored if as_index else _coloured(self.stored)
+        numbers, alpha = stored.numbers, stored.alpha
+        if numbers.ndim == 2 and not as_index:
+            numbers = _spread(numbers, self.header)
+        if alpha is None or (self.header.channels == 1 and numbers.ndim == 2):  # a gray that tRNS marks is a number
+            return _upright(numbers, self.header)
+        colours = cv2.cvtColor(numbers, cv2.COLOR_GRAY2RGB) if numbers.ndim == 2 else numbers
+        return _upright(np.dstack([colours, alpha]), self.header)
+
+    @property
+    def upright_numbers(self) -> Pixels:
+        """The stored numbers, upright: gray, the indices of a palette, or colours without their alpha."""
+        return _upright(self.stored.numbers, self.header)
+
+
+def read_label(data: bytes, lossy: bool = False, max_pixels: int = MOST_PIXELS) -> LabelFile:
+    """Decode a label."""
     header = read_header(BytesIO(data), max_pixels)
     check_label(header, lossy)
-    stored = _stored(data, header)
-    if stored.palette is not None and not as_index:
-        stored = _coloured(stored)
-    numbers, alpha = stored.numbers, stored.alpha
-    if numbers.ndim == 2 and not as_index:
-        numbers = _spread(numbers, header)
-    if alpha is None or (header.channels == 1 and numbers.ndim == 2):  # a gray that tRNS marks is still a number
-        return _upright(numbers, header)
-    colours = cv2.cvtColor(numbers, cv2.COLOR_GRAY2RGB) if numbers.ndim == 2 else numbers
-    return _upright(np.dstack([colours, alpha]), header)
+    return LabelFile(header, _stored(data, header))
+
+
+def decode_label(data: bytes, as_index: bool, lossy: bool = False, max_pixels: int = MOST_PIXELS) -> Pixels:
+    """Return the pixels of a label file; see `LabelFile`."""
+    return read_label(data, lossy, max_pixels).pixels(as_index)
 
 
 def decode_palette(data: bytes, max_pixels: int = MOST_PIXELS) -> Pixels | None:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.decode import decode_label
+from packer.decoding.decode import LabelFile, read_label
 from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair
 from packer.pixels.class_lookup import IGNORE, UNKNOWN, Index, Lookup, Numbers, describe_strays, stray_name
+from packer.pixels.class_picture import ClassPicture, classify
 from packer.pixels.label_rules import (
     ADE20K,
     AS_THE_TABLE_SAYS,
@@ -44,17 +45,21 @@ class LabelCodec:
 
     def decode(self, data: bytes) -> Index:
         """Return the (H,W) class indices of a label file, with IGNORE for ignored pixels."""
-        return self._decode(data)
+        return self.read(data).index()
 
-    def _index(self, data: bytes) -> Index:
-        numbers = _numbers(self._pixels(data, as_index=True))
+    def read(self, data: bytes) -> ClassPicture:
+        """Return a label file as numbers, and the class index of each."""
+        return classify(read_label(data, self._rules.lossy, self._max_pixels), self._decode)
+
+    def _index(self, label: LabelFile) -> Index:
+        numbers = _numbers(label.pixels(as_index=True))
         index = self._lookup.values(numbers)
         if self._lookup.has_colours:
-            self._refuse_another_reading(data, index, "index")
+            self._refuse_another_reading(label, index, "index")
         return self._resolved(index, numbers)
 
-    def _colour(self, data: bytes) -> Index:
-        pixels = self._pixels(data, as_index=False)
+    def _colour(self, label: LabelFile) -> Index:
+        pixels = label.pixels(as_index=False)
         if pixels.dtype != np.uint8:
             raise BadPair("is gray with 16 bits, not colour; use --label-codec index")
         if pixels.shape[2:] == (4,) and not self._lookup.has_transparent:
@@ -64,18 +69,18 @@ class LabelCodec:
             )
         return self._resolved(self._lookup.colours(pixels), pixels)
 
-    def _either(self, data: bytes) -> Index:
+    def _either(self, label: LabelFile) -> Index:
         """Read with a table of values and colours: gray as values, RGB as colours. For a palette both must agree."""
-        pixels = self._pixels(data, as_index=True)
+        pixels = label.pixels(as_index=True)
         if pixels.ndim == 3:
-            return self._colour(data)
+            return self._colour(label)
         index = self._lookup.values(pixels)
-        self._refuse_another_reading(data, index, "auto")
+        self._refuse_another_reading(label, index, "auto")
         return self._resolved(index, pixels)
 
-    def _refuse_another_reading(self, data: bytes, index: Index, codec: str) -> None:
+    def _refuse_another_reading(self, label: LabelFile, index: Index, codec: str) -> None:
         """Refuse a palette whose indices and colours are different classes by the table."""
-        colours = self._pixels(data, as_index=False)
+        colours = label.pixels(as_index=False)
         if colours.ndim == 2:  # gray has one reading
             return
         other = self._lookup.colours(colours)
@@ -90,8 +95,8 @@ class LabelCodec:
                 "use --label-codec colour, or --label-codec index with a class table without colours"
             )
 
-    def _binary(self, data: bytes) -> Index:
-        numbers = self._grays(data)
+    def _binary(self, label: LabelFile) -> Index:
+        numbers = self._grays(label)
         index = self._lookup.values(numbers)
         if self._rules.threshold is not None:
             return np.where(index == IGNORE, index, np.asarray(numbers >= self._rules.threshold, np.uint16))
@@ -100,31 +105,28 @@ class LabelCodec:
             raise BadPair(f"is not binary, it has {strays}; to split gray edges, use --threshold 128")
         return self._resolved(index, numbers)
 
-    def _ade20k(self, data: bytes) -> Index:
-        pixels = self._pixels(data, as_index=False)
+    def _ade20k(self, label: LabelFile) -> Index:
+        pixels = label.pixels(as_index=False)
         if pixels.ndim == 2 or pixels.shape[2] != 3:
             raise BadPair("is not RGB, but full annotations of ADE20K are")
         numbers = pixels[..., 0].astype(np.uint16) // 10 * 256 + pixels[..., 1]
         return self._resolved(self._lookup.values(numbers), numbers)
 
-    def _instance(self, data: bytes) -> Index:
+    def _instance(self, label: LabelFile) -> Index:
         """Read class ids. Cityscapes has id * 1000 + n, or an id below 1000; KITTI and Mapillary have id * 256 + n."""
-        ids = _numbers(self._pixels(data, as_index=True)).astype(np.uint16)  # the divisor does not fit into 8 bits
+        ids = _numbers(label.pixels(as_index=True)).astype(np.uint16)  # the divisor does not fit into 8 bits
         divisor = self._rules.divisor
         numbers = np.where(ids < divisor, ids, ids // divisor) if divisor == DIVISORS[0] else ids // divisor
         return self._resolved(self._lookup.values(numbers), numbers)
 
-    def _grays(self, data: bytes) -> Numbers:
+    def _grays(self, label: LabelFile) -> Numbers:
         """Return gray values; of a palette its grays, or its indices if it has colours and no threshold is set."""
         try:
-            return _numbers(self._pixels(data, as_index=False))
+            return _numbers(label.pixels(as_index=False))
         except BadPair:
             if self._rules.threshold is not None:  # a threshold on indices would be meaningless
                 raise
-            return _numbers(self._pixels(data, as_index=True))
-
-    def _pixels(self, data: bytes, as_index: bool) -> NDArray[Any]:
-        return decode_label(data, as_index, self._rules.lossy, self._max_pixels)
+            return _numbers(label.pixels(as_index=True))
 
     def _resolved(self, index: Index, pixels: NDArray[Any]) -> Index:
         """Treat pixels in no class as the rules demand: refuse, ignore, or nearest colour."""

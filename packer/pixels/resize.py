@@ -16,6 +16,7 @@ from packer.pixels.class_lookup import IGNORE
 from readers.contract.tiles import Origin, Size, tile_starts
 
 Array = TypeVar("Array", bound=NDArray[Any])
+Lines = NDArray[np.int64]
 Part = tuple[slice, slice]
 """The rows and columns of a part of a picture."""
 
@@ -84,6 +85,12 @@ class Geometry:
         out[region] = part
         return out
 
+    def sampled(self, source: Size, origin: Origin | None = None) -> tuple[Lines, Lines, Part]:
+        """Return the rows and columns that `label` takes from a picture of this size, and where it puts them."""
+        size = self._scaled(source, origin)
+        (rows, columns), region = self._placed(size, origin)
+        return nearest_source(source[0], size[0])[rows], nearest_source(source[1], size[1])[columns], region
+
     def _scaled(self, source: Size, origin: Origin | None) -> Size:
         """Return the size to scale a picture to before it is padded or cut."""
         if self.size is None or origin is not None or source == self.size or self.fit == "crop-or-pad":
@@ -113,9 +120,9 @@ def _size(pixels: NDArray[Any]) -> Size:
 
 
 @lru_cache(maxsize=64)
-def nearest_source(source: int, target: int) -> NDArray[np.intp]:
+def nearest_source(source: int, target: int) -> Lines:
     """Return the source pixel of each target pixel: the one under its centre, src = (2i+1)*S // (2*D)."""
-    return (2 * np.arange(target) + 1) * source // (2 * target)
+    return (2 * np.arange(target, dtype=np.int64) + 1) * source // (2 * target)
 
 
 def _nearest(pixels: Array, size: Size) -> Array:

@@ -17,9 +17,10 @@ from packer.decoding.decode import decode_image
 from packer.decoding.pair_headers import check_same_size
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair
-from packer.pixels.class_lookup import Index
+from packer.pixels.class_picture import ClassPicture
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.row_statistics import image_hash, row_pixels
+from packer.pixels.stored_label import store
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.shards.stamps import UNKNOWN, FileState, state_to_keep
@@ -109,40 +110,31 @@ class RowMaker:
         digests.append(hashlib.sha256(data).hexdigest())
         return data
 
-    def _decode(self, piece: Piece, image_data: bytes, label_data: bytes) -> tuple[NDArray[Any], Index]:
+    def _decode(self, piece: Piece, image_data: bytes, label_data: bytes) -> tuple[NDArray[Any], ClassPicture]:
         with naming(piece.image):
             image = decode_image(image_data, self._recipe.image_rules)
         with naming(piece.label):
-            label = self._codec.decode(label_data)
+            label = self._codec.read(label_data)
         check_same_size(piece.image, image.shape[:2], piece.label, label.shape)
         if self._recipe.geometry.depends_on_source and image.shape[:2] != piece.source:
             raise BadPair(f"{piece.image}: was another picture when the build was planned; build again")
         return image, label
 
-    def _pack(self, target: RowTarget, image: NDArray[Any], label: Index) -> Row:
+    def _pack(self, target: RowTarget, image: NDArray[Any], label: ClassPicture) -> Row:
         geometry, classes = self._recipe.geometry, self._recipe.classes
         planes = self._put(image, target)
-        stored = geometry.label(label, target.piece.origin).astype(classes.index_dtype)
-        if self._recipe.labels == "onehot":
-            expand(stored, len(classes), out=target.label)
-        else:
-            np.copyto(target.label, stored)
-        counts = _counted(stored, len(classes))
+        is_onehot = self._recipe.labels == "onehot"
+        index = np.empty(target.label.shape[1:], classes.index_dtype) if is_onehot else target.label
+        counts = store(label, geometry, target.piece.origin, len(classes), index)
+        if is_onehot:
+            expand(index, len(classes), out=target.label)
         crc = crc32(target.image.data)
         return Row(
             NOTHING,
             crc32(target.label.data, crc),
             image_hash(crc, planes),
-            row_pixels(target.image, counts, stored.size - sum(counts)),
+            row_pixels(target.image, counts, index.size - sum(counts)),
         )
-
-
-def _counted(index: NDArray[Any], classes: int) -> list[int]:
-    """Return the pixels of each class, summed over runs of equal ones: runs are few, and float64 sums are exact."""
-    flat = index.reshape(-1)
-    ends = np.append(np.flatnonzero(flat[1:] != flat[:-1]), flat.size - 1)
-    counts = np.bincount(flat[ends], np.diff(ends, prepend=-1), classes)[:classes]
-    return list(map(int, counts))
 
 
 @lru_cache(maxsize=1)

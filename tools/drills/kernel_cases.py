@@ -12,16 +12,16 @@ from functools import lru_cache
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from program import parser
 
+from drills import label_cases
+from drills.arrays import UNTOUCHED, Dice, array, target
+
 FOLDER = "DRILL_KERNELS"
 """The variable with the folder of the compiled kernels."""
-UNTOUCHED = 77
-Dice = np.random.Generator
 
 
 def main() -> None:
@@ -48,19 +48,6 @@ def load_kernels(folder: Path) -> None:
         sys.modules[name] = module_from_spec(spec)
         assert spec.loader is not None
         spec.loader.exec_module(sys.modules[name])
-
-
-def array(dice: Dice, shape: tuple[int, ...], dtype: str = "uint8") -> NDArray[Any]:
-    """Return random numbers; the lines have gaps behind them in half of the cases."""
-    gap = int(dice.integers(0, 4)) if dice.random() < 0.5 else 0
-    return dice.integers(0, 256, (*shape[:-1], shape[-1] + gap), dtype="uint8").astype(dtype)[..., : shape[-1]]
-
-
-def target(dice: Dice, shape: tuple[int, ...], dtype: str = "uint8") -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return an array to write to, and its gaps, which must stay as they are."""
-    gap = int(dice.integers(0, 4)) if dice.random() < 0.5 else 0
-    whole = np.full((*shape[:-1], shape[-1] + gap), UNTOUCHED, dtype)
-    return whole[..., : shape[-1]], whole[..., shape[-1] :]
 
 
 def onehot(dice: Dice) -> None:
@@ -144,7 +131,16 @@ def units(source: int, target: int) -> NDArray[np.float64]:
     return np.asarray(np.maximum(shared, 0), np.float64)
 
 
-CASES: dict[str, Callable[[Dice], None]] = {"onehot": onehot, "gather": gather, "window": window, "area": area}
+CASES: dict[str, Callable[[Dice], None]] = {
+    "onehot": onehot,
+    "gather": gather,
+    "window": window,
+    "area": area,
+    "unfilter": label_cases.unfilter,
+    "png": label_cases.png,
+    "distinct": label_cases.distinct,
+    "sample": label_cases.sample,
+}
 
 if __name__ == "__main__":
     main()

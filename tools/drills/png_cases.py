@@ -58,3 +58,23 @@ def _damaged(data: bytes, dice: np.random.Generator) -> bytes:
         data[:place] + data[place + 1 :],
         data + dice.bytes(int(dice.integers(1, 9))),
     )[dice.integers(4)]
+
+
+def unfiltered(stream: bytes, height: int, size: int, pixel: int) -> list[bytes]:
+    """Undo the filters byte by byte, as the standard describes them. IndexError if a filter does not exist."""
+    lines, above = [], bytes(size)
+    for y in range(height):
+        start = y * (size + 1)
+        line = bytearray(stream[start + 1 : start + 1 + size])
+        for x in range(size):
+            left, corner = (line[x - pixel], above[x - pixel]) if x >= pixel else (0, 0)
+            guesses = (0, left, above[x], (left + above[x]) // 2, _nearest(left, above[x], corner))
+            line[x] = (line[x] + guesses[stream[start]]) % 256
+        above = bytes(line)
+        lines.append(above)
+    return lines
+
+
+def _nearest(left: int, above: int, corner: int) -> int:
+    """Return the neighbour that is nearest to the slope of all three; of equal ones the first."""
+    return min((left, above, corner), key=lambda byte: abs(byte - (left + above - corner)))
