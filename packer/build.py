@@ -14,9 +14,10 @@ from packer.config.effective import effective, from_python
 from packer.config.last_build import keep_settings
 from packer.data_checks.find_mistakes import ClassCounts, HashedImage, find_mistakes
 from packer.data_checks.findings import NEAR_LEAKAGE, VOID_CLASS, Findings
-from packer.errors import PackError, RejectedError, TargetError, TooManyRejectsError
+from packer.errors import PackError, TargetError
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
+from packer.plan.problems import problem_of, reject_error
 from packer.plan.request import Request
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.generation import commit
@@ -112,8 +113,8 @@ def build(plan: Plan, advance: Advance, engine: Engine) -> Summary:
     The engine is closed when the shards are built: its workers and their memory are not needed any more.
     """
     timer = Timer()
-    if plan.rejects and not plan.request.limits.allows(len(plan.rejects), plan.pairs):
-        raise _too_many(plan.rejects, plan, "by their headers and a sample of the labels; the rest is checked later")
+    if plan.refusal is not None:
+        raise plan.refusal
     plan.check_disk()
     out = plan.request.out
     make_target(out)
@@ -134,7 +135,7 @@ def build(plan: Plan, advance: Advance, engine: Engine) -> Summary:
         pieces=plan.pieces,
         rows=rows,
         reused=sum(receipt.rows for receipt in plan.reused.values()),
-        missing=plan.pairing.missing,
+        missing=tuple(map(str, plan.pairing.missing)),
         rejects=rejects,
         findings=findings,
         stages={**plan.seconds, **timer.seconds},
@@ -164,9 +165,11 @@ def _judge(plan: Plan, receipts: Sequence[Receipt]) -> tuple[int, tuple[tuple[st
         raise PackError(
             f"{plan.pieces} pairs or tiles went in, {rows} rows and {rejected} rejects came out: please report this"
         )
-    rejects = _bad_pairs(receipts)
-    if not plan.request.limits.allows(len(rejects), plan.pairs) or rows == 0:
-        raise _too_many([reason for _, _, reason in rejects], plan, "nothing was published")
+    rejects, limits = _bad_pairs(receipts), plan.request.limits
+    if not limits.allows(len(rejects), plan.pairs) or rows == 0:
+        pairs = {(pair.split, pair.key): pair for pair in plan.pairing.pairs}
+        problems = [problem_of(pairs[split, key], reason) for split, key, reason in rejects]
+        raise reject_error(problems, limits, plan.pairs, "nothing was published")
     return rows, rejects
 
 
@@ -192,12 +195,3 @@ def _bad_pairs(receipts: Sequence[Receipt]) -> tuple[tuple[str, str, str], ...]:
     """Every rejected pair once, even if each of its tiles is a reject."""
     bad = {(receipt.split, picture_of(reject.key)): reject.reason for receipt in receipts for reject in receipt.rejects}
     return tuple((split, key, reason) for (split, key), reason in bad.items())
-
-
-def _too_many(reasons: Sequence[str], plan: Plan, remark: str) -> PackError:
-    limits, count = plan.request.limits, f"{len(reasons)} of {plan.pairs} pairs are bad"
-    if not limits.skip:
-        return RejectedError(f"{count} ({remark}); fix them, or use --on-bad skip", reasons)
-    share = limits.most is not None and 0 < limits.most < 1
-    most = "" if limits.most is None else f", over --max-bad {limits.most:{'.6g' if not share else '.4%'}}"
-    return TooManyRejectsError(f"{count}{most} ({remark})", reasons)

@@ -17,12 +17,15 @@ BadPair is not in the tree: the shard catches it and makes the pair a reject.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
+MOST_FILES = 3
+"""A message names at most this many files of one cause. `Problem.files` has all of them."""
 
 
 class PackError(Exception):
@@ -32,11 +35,60 @@ class PackError(Exception):
 
 
 class InputError(PackError):
-    """The raw folder cannot be used; `problems` has one line for each problem."""
+    """The raw folder cannot be used.
 
-    def __init__(self, summary: str, problems: Sequence[str] = ()) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join([summary, *(f"  {problem}" for problem in problems)]))
+    `problems` has a line for each problem. `causes` has the problems of one cause together, and so has the message.
+    """
+
+    def __init__(self, summary: str, problems: Sequence[str | Problem] = ()) -> None:
+        self.problems = tuple(map(str, problems))
+        self.causes = by_cause(problem if isinstance(problem, Problem) else Problem(problem) for problem in problems)
+        super().__init__("\n".join([summary, *(f"  {cause}" for cause in self.causes)]))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A reason why files cannot be used, and what to do. As text it is one line, for any number of files."""
+
+    cause: str
+    hint: str = ""
+    files: tuple[str, ...] = ()
+    noun: str = "file"
+    kind: str = ""
+    """Problems of one kind have one cause, although their texts differ in numbers or names. Default: the same text."""
+    alike: bool = True
+    """False if the cause is that of the first file, and those of the others differ in numbers or names."""
+
+    def __str__(self) -> str:
+        if len(self.files) < 2:
+            return f"{''.join(f'{file}: ' for file in self.files)}{self.cause}{self.hint and f'; {self.hint}'}"
+        first, count = first_of(self.files, MOST_FILES), f"{len(self.files)} {self.noun}s"
+        verb, _, cause = self.cause.partition(" ")
+        if self.alike and verb in ("has", "is"):
+            hint = self.hint and f". {self.hint[0].upper()}{self.hint[1:]}"
+            return f"{count}: {cause}{hint}; {'first' if len(first) > MOST_FILES else 'all'}: {', '.join(first)}"
+        hint = self.hint and f"; {self.hint}"
+        return f"{count}, such as {first[0]}: {self.cause}{hint}; also {', '.join(first[1:])}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"cause": self.cause, "hint": self.hint or None, "count": len(self.files), "files": list(self.files)}
+
+
+def by_cause(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Join problems of one kind. Their order is that of the first of each kind."""
+    found: dict[object, list[Problem]] = {}
+    for problem in problems:
+        found.setdefault((problem.kind or problem.cause, problem.hint, problem.noun, bool(problem.files)), []).append(
+            problem
+        )
+    return tuple(
+        replace(
+            same[0],
+            files=tuple(file for problem in same for file in problem.files),
+            alike=all(problem.alike and problem.cause == same[0].cause for problem in same),
+        )
+        for same in found.values()
+    )
 
 
 class UsageError(PackError):
@@ -74,9 +126,13 @@ class RejectedError(InputError):
 
 
 class FindingsError(InputError):
-    """The data has likely mistakes of a kind that --fail-on names."""
+    """The data has likely mistakes of a kind that --fail-on names. `findings` has their facts."""
 
     exit_code = 6
+
+    def __init__(self, summary: str, problems: Sequence[str] = (), findings: Sequence[Mapping[str, Any]] = ()) -> None:
+        super().__init__(summary, problems)
+        self.findings = tuple(findings)
 
 
 class TooManyRejectsError(InputError):

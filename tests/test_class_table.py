@@ -450,12 +450,12 @@ def test_a_number_or_list_of_classes_that_cannot_be_says_why(tmp_path: Path, tex
         load_class_table(tmp_path, text)
 
 
-def test_classes_that_the_manifest_cannot_hold_are_refused_before_anything_is_decoded(tmp_path: Path) -> None:
+def test_classes_that_the_manifest_cannot_hold_are_refused_before_anything_is_packed(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 1}).path
     table = tmp_path / "long_names.json"
     names = [f"{number:03d}{'x' * 9_000}" for number in range(1000)]
     table.write_text(json.dumps([{"name": name, "values": [value]} for value, name in enumerate(names)]))
-    with mock.patch("packer.plan.make_plan.check_labels", side_effect=AssertionError("decoded")):
+    with mock.patch("packer.build.build", side_effect=AssertionError("packed")):
         done = run("build", "--classes", table, "--labels", "index", raw, tmp_path / "out")
     assert done.exit_code == 2
     assert "1000 classes would need up to 17 MiB in the manifest, which may have 16" in done.stderr

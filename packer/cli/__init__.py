@@ -10,6 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from packer.cli.answer import answer_failure, begin_answer, note_json
 from packer.cli.exit_code import exit_code
 from packer.cli.log import LOG, TEXT
 from packer.cli.output import show
@@ -78,35 +79,59 @@ class Commands(click.Group):
         commands = [CompletionItem(name, help=short_help) for name, short_help in found]
         return commands + click.Command.shell_complete(self, ctx, incomplete)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            note_json(ctx, command, rest)
+        return name, command, rest
+
     def invoke(self, ctx: click.Context) -> Any:
         LOG.published = False
+        begin_answer()
         try:
             with ended_by_signals():
                 return super().invoke(ctx)
+        except (click.exceptions.Exit, click.Abort):
+            raise
+        except click.ClickException as error:
+            answer_failure(error.format_message(), error.exit_code)
+            raise
         except (PackError, ReadError) as error:
-            LOG.say("error", f"packer: {error}{_published_before(ctx, error)}", exit_code=exit_code(error))
+            message = f"{error}{_published_before(ctx, error)}"
+            answer_failure(message, exit_code(error), error)
+            LOG.say("error", f"packer: {message}", exit_code=exit_code(error))
             if str(error).count("\n") > MOST_LINES and LOG.form == TEXT:
                 show(f"packer: {str(error).splitlines()[0]} (listed above)", err=True)
             ctx.exit(exit_code(error))
         except KeyboardInterrupt as stop:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything has stopped, so another Ctrl-C changes nothing
             number = stop.number if isinstance(stop, StoppedError) else signal.SIGINT
-            LOG.say("stopped", f"packer: {STOPPED[number]}{_left_behind(ctx)}", exit_code=exit_code(stop))
+            message = f"{STOPPED[number]}{_left_behind(ctx)}"
+            answer_failure(message, exit_code(stop))
+            LOG.say("stopped", f"packer: {message}", exit_code=exit_code(stop))
             ctx.exit(exit_code(stop))
         except MemoryError as error:
             advice = "try fewer --workers or a smaller --shard-size"
-            show(f"packer: out of memory ({error}); {advice}{_published_before(ctx, error)}", err=True)
+            _failed(f"out of memory ({error}); {advice}{_published_before(ctx, error)}")
             ctx.exit(1)
         except BrokenPipeError:  # click handles a closed stdout
             raise
         except OSError as error:  # an error without a message of ours: a name too long, a folder without permission
             message = f"{error.filename or 'input/output'}: {error.strerror or error}{_published_before(ctx, error)}"
-            show(f"packer: {message}", err=True)
+            _failed(message)
             ctx.exit(1)
         except Exception as error:  # a mistake of ours: the traceback follows
+            answer_failure(f"{type(error).__name__}: {error}{_published_before(ctx, error)}", 1)
             if LOG.published:
                 show(f"packer: {type(error).__name__}{_published_before(ctx, error)}", err=True)
             raise
+
+
+def _failed(message: str) -> None:
+    answer_failure(message, 1)
+    show(f"packer: {message}", err=True)
 
 
 def _left_behind(ctx: click.Context) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from packer.cli.log import LOG
 from packer.cli.output import join_lines
 from packer.cli.values import bytes_text, shape_text
-from packer.errors import first_of
+from packer.errors import by_cause, first_of
 from packer.publish.pin import is_pinned
 
 if TYPE_CHECKING:
@@ -23,9 +23,12 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     return {
         "layout": plan.pairing.layout,
         "pairs": dict(Counter(pair.split for pair in plan.pairing.pairs)),
-        "rows": plan.rows,
+        "rows": 0 if plan.refusal is not None else plan.rows,
         "rejects": list(plan.rejects),
-        "missing": list(plan.pairing.missing),
+        "problems": [problem.to_json() for problem in plan.problems],
+        "sampled": {"pairs": plan.sampled, "bad": plan.sampled_bad},
+        "refused": None if plan.refusal is None else first_line(plan.refusal),
+        "missing": list(map(str, plan.pairing.missing)),
         "notes": list(plan.pairing.notes),
         "sizes": {f"{height}x{width}": count for (height, width), count in plan.sizes.items()},
         "fields": [field.to_json() for field in plan.recipe.fields],
@@ -52,17 +55,32 @@ def plan_text(plan: Plan) -> str:
         *([templates] if recipe.image_template else []),
         "pairs     " + ", ".join(f"{split} {count}" for split, count in facts["pairs"].items()),
         f"rejects   {len(plan.rejects)}",
-        *(f"          {reason}" for reason in plan.rejects),
+        *(f"          {problem}" for problem in plan.problems),
         f"missing   {len(plan.pairing.missing)}",
-        *(f"          {name}" for name in plan.pairing.missing),
+        *(f"          {problem}" for problem in by_cause(plan.pairing.missing)),
         "sizes     " + ", ".join(first_of(sizes, MOST_NAMED, "sizes")),
         "fields    " + "; ".join(fields),
         f"classes   {len(facts['classes'])}: " + ", ".join(first_of(facts["classes"], MOST_NAMED)),
         f"shards    {facts['shards']}, of which {facts['reused_shards']} exist already",
-        f"bytes     {bytes_text(plan.bytes)} in {plan.rows} rows",
+        _rows_line(plan),
         f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else ""),
     ]
     return join_lines([*lines, *plan_notes(plan), *size_notes(plan)])
+
+
+def _rows_line(plan: Plan) -> str:
+    """The bytes and rows that a build would publish. They are an upper bound if the sample has bad pairs."""
+    if plan.refusal is not None:
+        return f"refused   a build publishes nothing: {first_line(plan.refusal)}"
+    most = f"at most {bytes_text(plan.bytes)} in {plan.rows} rows"
+    if plan.sampled_bad:
+        return f"bytes     {most}, because {plan.sampled_bad} of {plan.sampled} decoded pairs are bad"
+    return f"bytes     {most.removeprefix('at most ')}"
+
+
+def first_line(error: Exception) -> str:
+    """The summary of an error."""
+    return str(error).partition("\n")[0]
 
 
 def plan_notes(plan: Plan) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from packer.cli.output import show
+from packer.cli.output import STDOUT, show
 from packer.cli.presets import preset_names
 from packer.config.config import Settings, to_toml
 from packer.config.effective import effective, from_environment, portable
@@ -41,7 +41,10 @@ class ConfiguredCommand(click.Command):
         given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         help_option = self.get_help_option(ctx)
         if not ctx.resilient_parsing and not (help_option and given.get(str(help_option.name))):
-            settings = _in_order(effective({**from_environment(os.environ), **_settings(given)}))
+            named = {**from_environment(os.environ), **_settings(given)}
+            STDOUT.json = bool(named.get("json"))
+            settings = _in_order(effective(named))
+            STDOUT.json = bool(settings["json"])
             if given.get(_parameter(PRINT)):
                 show(to_toml(portable(settings)), nl=False)
                 ctx.exit()

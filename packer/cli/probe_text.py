@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from packer.config.config import to_toml
-from packer.errors import first_of
+from packer.errors import by_cause, first_of
 from packer.plan.palettes import colour_name
 from packer.probe.label_pixels import shown_counts
 from packer.probe.probe import ProbeResult
@@ -61,7 +61,7 @@ def _pairs_lines(found: ProbeResult) -> Iterator[str]:
         yield f"          --image '{pairing.image_template}' --label '{pairing.label_template}'"
     splits = Counter(pair.split for pair in pairing.pairs)
     yield "pairs     " + ", ".join(f"{split} {count}" for split, count in splits.items())
-    yield from (f"missing   {name}" for name in first_of(pairing.missing, MOST_NAMED))
+    yield from (f"missing   {problem}" for problem in by_cause(pairing.missing))
     yield from (f"note      {note}" for note in pairing.notes)
 
 
@@ -113,7 +113,7 @@ def probe_json(found: ProbeResult) -> dict[str, Any]:
             "image": pairing.image_template,
             "label": pairing.label_template,
             "pairs": dict(Counter(pair.split for pair in pairing.pairs)),
-            "missing": list(pairing.missing),
+            "missing": list(map(str, pairing.missing)),
             "notes": list(pairing.notes),
         }
     if reading is not None:

@@ -36,11 +36,13 @@ def verify_command(out: Path, deep: bool, workers: int | None, as_json: bool, qu
     manifest = Manifest.load(out)
     damage = verify_pack(out, deep=deep, workers=workers, progress=shown(quiet))
     messages = list(map(str, damage))
+    error = f"{out}: {len(damage)} problems; packer repair {out} builds damaged shards again" if damage else None
     if as_json:
-        show(json.dumps({"bytes": manifest.bytes, "shards": manifest.shards, "damage": messages}, indent=1))
+        facts = {"bytes": manifest.bytes, "shards": manifest.shards, "damage": messages, "error": error}
+        show(json.dumps(facts, indent=1))
     elif damage:
         show(join_lines(messages))
     else:
         show(f"{out}: whole; {manifest.shards} shards, {manifest.rows} rows, {bytes_text(manifest.bytes)}")
-    if damage:
-        raise DamagedError(f"{out}: {len(damage)} problems; packer repair {out} builds damaged shards again")
+    if error is not None:
+        raise DamagedError(error)

@@ -42,6 +42,15 @@ class Finding:
         """The text that accepts this finding and no other."""
         return f"{self.kind}:{self.name}" if self.name else self.kind
 
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "pairs": list(self.pairs),
+            "splits": list(self.splits),
+            "classes": list(self.classes),
+            "accept": self.accept,
+        }
+
     def text(self, most: int) -> str:
         """Return a short text: of a long group only the first names."""
         if self.kind == ABSENT_IN_SPLIT:
@@ -66,17 +75,7 @@ class Findings:
         return [finding for finding in self.found if finding.kind == kind and not self.is_accepted(finding)]
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "kind": finding.kind,
-                "pairs": list(finding.pairs),
-                "splits": list(finding.splits),
-                "classes": list(finding.classes),
-                "accept": finding.accept,
-                "accepted": self.is_accepted(finding),
-            }
-            for finding in self.found
-        ]
+        return [{**finding.to_json(), "accepted": self.is_accepted(finding)} for finding in self.found]
 
     def lines(self, most: int = 5) -> Iterator[str]:
         """Yield a line for each kind of mistake that was found and not accepted, the worst first."""
@@ -89,10 +88,11 @@ class Findings:
 
     def check(self, kinds: Sequence[str]) -> None:
         """Raise FindingsError if there is a finding of these kinds that is not accepted."""
-        failing = [finding.accept for kind in kinds for finding in self.of(kind)]
+        failing = [finding for kind in kinds for finding in self.of(kind)]
         if failing:
             raise FindingsError(
                 f"{len(failing)} findings of --fail-on {','.join(kinds)} (nothing was published); fix the data, or "
                 "accept them with --accept, or in the configuration: accept = [...]",
-                first_of(failing, MOST_FAILING),
+                first_of(failing, MOST_FAILING, show=lambda finding: finding.accept),
+                [finding.to_json() for finding in failing],
             )

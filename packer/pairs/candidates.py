@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from packer.errors import Problem
+
 MOST_NAMED = 10
 """A message names at most this many files or keys."""
 UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Control characters, and Python's stand-ins for bytes that are not UTF-8. They would garble every list and log."""
+UNWRITABLE_NAME = "the name has control characters or is not UTF-8"
 
 
 class Candidate(NamedTuple):
@@ -29,8 +32,8 @@ class Candidates:
     """The pairs of a folder. Problems stop a build, missing files too unless they are skipped, notes never do."""
 
     pairs: list[Candidate] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    missing: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def with_messages(self, other: Candidates) -> Candidates:
@@ -52,15 +55,20 @@ class Candidates:
 
     def _add_listed(self, pair: Candidate, same_image: Candidate, same_key: Candidate) -> None:
         if same_image.split != pair.split:
-            self.problems.append(
-                f"{pair.line}: {pair.image} is in {pair.split or 'no split'}, "
-                f"and in {same_image.split or 'no split'} by {same_image.line}"
-            )
+            splits = f"{pair.split or 'no split'}, and in {same_image.split or 'no split'} by {same_image.line}"
+            self.problems.append(of_line(pair.line, f"{pair.image} is in {splits}", "two splits"))
         elif same_key is not pair:
-            self.problems.append(f"{pair.line}: the key {pair.key!r} has another pair at {same_key.line}")
+            self.problems.append(
+                of_line(pair.line, f"the key {pair.key!r} has another pair at {same_key.line}", "two pairs")
+            )
         elif pair.image == pair.label:
-            self.problems.append(f"{pair.line}: {pair.image} is named as image and as label")
+            self.problems.append(of_line(pair.line, f"{pair.image} is named as image and as label", "image and label"))
         elif UNWRITABLE.search(pair.key + pair.image + pair.label):
-            self.problems.append(f"{pair.line}: the name has control characters or is not UTF-8; rename the file")
+            self.problems.append(Problem(UNWRITABLE_NAME, "rename the file", (pair.line,), "line"))
         else:
             self.pairs.append(pair)
+
+
+def of_line(line: str, cause: str, kind: str) -> Problem:
+    """Return the problem of a line of a list or table."""
+    return Problem(cause, "", (line,), "line", kind)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from packer.errors import InputError, TargetError, UsageError, first_of
+from packer.errors import InputError, Problem, TargetError, UsageError, first_of
 from packer.pairs.candidates import MOST_NAMED, Candidate, Candidates
 from packer.pairs.files import RawFiles, find_files
 from packer.pairs.hints import no_common_key_hint, unknown_layout_hints
@@ -63,7 +63,7 @@ class Pairing:
     pairs: tuple[Pair, ...]
     image_template: str = ""
     label_template: str = ""
-    missing: tuple[str, ...] = ()
+    missing: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -77,7 +77,16 @@ def find_pairs(
 
     `count_pixels` is called if the splits are to have every class in its share.
     """
-    rules = rules or PairingRules()
+    pairing, refusal = search_pairs(raw, rules or PairingRules(), leave_out, count_pixels)
+    if refusal is not None:
+        raise refusal
+    return pairing
+
+
+def search_pairs(
+    raw: Path, rules: PairingRules, leave_out: Path | None, count_pixels: CountPixels
+) -> tuple[Pairing, InputError | None]:
+    """Find the pairs. If some are found in spite of problems, also return the error that `find_pairs` raises."""
     files = find_files(raw, leave_out)
     layout, found = _search(raw, files, rules)
     if layout and leave_out:
@@ -92,14 +101,17 @@ def find_pairs(
         drawn = [exact.get(group) or rules.split.split_of(group) for group in groups]
         found.pairs = [pair._replace(split=split) for pair, split in zip(found.pairs, drawn, strict=True)]
         found.notes += _small_splits(rules, Counter(drawn))
-    found.problems += _bad_splits({pair.split for pair in found.pairs})
+    found.problems += map(Problem, _bad_splits({pair.split for pair in found.pairs}))
     name = layout.name if layout else "given by " + ("--pairs" if rules.pairs else "--lists")
+    refusal = None
     if found.problems or not found.pairs or (found.missing and rules.missing == "error"):
         count = len(found.problems) + len(found.missing)
         summary = f"{count} problems" if count else "there is no pair"
         hint = _hint(files, found, layout, rules)
-        raise InputError(f"{raw}: {summary} in the layout {name}{hint}", [*found.problems, *found.missing])
-    return Pairing(
+        refusal = InputError(f"{raw}: {summary} in the layout {name}{hint}", [*found.problems, *found.missing])
+        if not found.pairs:
+            raise refusal
+    pairing = Pairing(
         name,
         tuple(sorted(Pair(split or ALL, key, image, label) for split, key, image, label, _, _ in found.pairs)),
         layout.image.text if layout else "",
@@ -107,6 +119,7 @@ def find_pairs(
         tuple(found.missing),
         tuple(found.notes),
     )
+    return pairing, refusal
 
 
 def _check_target(raw: Path, out: Path, layout: Layout) -> None:

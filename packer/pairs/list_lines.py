@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from packer.errors import first_of
-from packer.pairs.candidates import MOST_NAMED, Candidate, Candidates
+from packer.pairs.candidates import MOST_NAMED, Candidate, Candidates, of_line
 from packer.pairs.layouts import SplitKey
 from packer.pairs.match import Matches
 from packer.pairs.paths import PathIndex, is_picture, stem
@@ -51,9 +51,10 @@ class ListedPairs:
         """Return the one file that a path means."""
         found = self._paths.find(text)
         if not found:
-            self.found.missing.append(f"{line.where}: there is no file {text}")
+            self.found.missing.append(of_line(line.where, f"there is no file {text}", "no file"))
         if len(found) > 1:
-            self.found.problems.append(f"{line.where}: {text} may be any of {', '.join(first_of(found, MOST_NAMED))}")
+            cause = f"{text} may be any of {', '.join(first_of(found, MOST_NAMED))}"
+            self.found.problems.append(of_line(line.where, cause, "any of"))
         return found[0] if len(found) == 1 else None
 
     def _one_name(self, line: ListLine) -> Candidate | None:
@@ -61,13 +62,14 @@ class ListedPairs:
         found = next((found for name in line.names if (found := self._keys(name))), {("", line.names[-1])})
         if len(found) > 1:
             keys = ", ".join(first_of(sorted(key for _, key in found), MOST_NAMED))
-            self.found.problems.append(f"{line.where}: {line.text} may be any of {keys}")
+            self.found.problems.append(of_line(line.where, f"{line.text} may be any of {keys}", "any of"))
             return None
         (key,) = found
         if key in self._matches.images and key in self._matches.labels:
             return self._matches.pair(key, line.where, line.split)
         lacks = "no label" if key in self._matches.images else "no image" if key in self._matches.labels else None
-        self.found.missing.append(f"{line.where}: {key[1]} has {lacks or 'neither image nor label'}")
+        lacks = lacks or "neither image nor label"
+        self.found.missing.append(of_line(line.where, f"{key[1]} has {lacks}", lacks))
         return None
 
     def _keys(self, name: str) -> set[SplitKey]:

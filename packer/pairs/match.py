@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from packer.errors import first_of
-from packer.pairs.candidates import MOST_NAMED, UNWRITABLE, Candidate, Candidates
+from packer.errors import Problem, first_of
+from packer.pairs.candidates import MOST_NAMED, UNWRITABLE, UNWRITABLE_NAME, Candidate, Candidates
 from packer.pairs.folder_names import FolderNames, Folders, names_in
 from packer.pairs.layouts import Layout, Side, SplitKey
 from packer.pairs.template import OTHER_PICTURES, PICTURES, composed
@@ -21,7 +21,7 @@ class Matches:
     labels: dict[SplitKey, str] = field(default_factory=dict)
     duplicates: dict[tuple[Side, SplitKey], list[str]] = field(default_factory=dict)
     """All files of each key that has several images or labels."""
-    problems: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
     unpackable: dict[tuple[Side, SplitKey], str] = field(default_factory=dict)
     """Pictures of types that cannot be packed, with the key that they would have."""
     others: int = 0
@@ -56,7 +56,7 @@ class Matches:
             pairs = [Candidate(split, key, image, label) for (split, key), image, label in found]
         return Candidates(pairs, self.all_problems(), orphans, self.notes())
 
-    def all_problems(self) -> list[str]:
+    def all_problems(self) -> list[Problem]:
         return [*self.problems, *self._duplicates()]
 
     def notes(self) -> list[str]:
@@ -76,28 +76,30 @@ class Matches:
             else:
                 known[key] = path
 
-    def _duplicates(self) -> Iterator[str]:
+    def _duplicates(self) -> Iterator[Problem]:
         for (side, (_, key)), paths in sorted(self.duplicates.items()):
-            yield f"{', '.join(first_of(sorted(paths), MOST_NAMED))}: {len(paths)} {side}s for the key {key!r}"
+            files = ", ".join(first_of(sorted(paths), MOST_NAMED))
+            yield Problem(f"{len(paths)} {side}s for the key {key!r}", "", (files,), "key", f"several {side}s")
 
-    def _orphans(self) -> Iterator[str]:
+    def _orphans(self) -> Iterator[Problem]:
         for key in sorted(self.images.keys() - self.labels.keys()):
-            yield f"{min(self.of('image', key))}: {self._lack('label', key)}"
+            yield self._lack("label", "image", key)
         for key in sorted(self.labels.keys() - self.images.keys()):
-            yield f"{min(self.of('label', key))}: {self._lack('image', key)}"
+            yield self._lack("image", "label", key)
 
-    def _lack(self, side: Side, key: SplitKey) -> str:
-        """Describe the missing partner of a file."""
-        path = self.unpackable.get((side, key))
+    def _lack(self, side: Side, other: Side, key: SplitKey) -> Problem:
+        """Describe the missing partner of a file on the `other` side."""
+        file, path = min(self.of(other, key)), self.unpackable.get((side, key))
         if path is None:
-            return f"has no {side}"
-        return f"its {side} {path} is of a file type that cannot be packed; convert it to PNG"
+            return Problem(f"has no {side}", "", (file,), other)
+        cause = f"its {side} {path} is of a file type that cannot be packed"
+        return Problem(cause, "convert it to PNG", (file,), other, f"{side} of a type")
 
 
 def match_files(folders: Folders, layout: Layout) -> Matches:
     """Sort the files into images, labels and others: whole folders where their names decide, else path by path."""
     matches = Matches(layout)
-    problems: dict[str, str] = {}
+    problems: dict[str, Problem] = {}
     neither: list[str] = []
     for folder, names in folders.items():
         sides, by_path = _sides(folder, layout), []
@@ -142,15 +144,15 @@ def _match_names(
     return names
 
 
-def _match_path(path: str, matches: Matches, problems: dict[str, str]) -> bool:
+def _match_path(path: str, matches: Matches, problems: dict[str, Problem]) -> bool:
     """Match one file by the regular expressions; return False if it is neither image nor label."""
     layout = matches.layout
     image, label = layout.keys(path)
     surplus = layout.label.literal - layout.image.literal
     if not path.isprintable() and UNWRITABLE.search(path) and (image or label):
-        problems[path] = f"{path!r}: the name has control characters or is not UTF-8; rename the file"
+        problems[path] = Problem(UNWRITABLE_NAME, "rename the file", (repr(path),))
     elif image and label and not surplus:
-        problems[path] = f"{path}: fits --image and --label equally well; make one of them more specific"
+        problems[path] = Problem("fits --image and --label equally well", "make one of them more specific", (path,))
     elif label and (not image or surplus > 0):
         matches.add("label", [label], [path])
     elif image:
@@ -158,7 +160,7 @@ def _match_path(path: str, matches: Matches, problems: dict[str, str]) -> bool:
     return bool(image or label)
 
 
-def _match_neither(paths: Iterable[str], matches: Matches, problems: dict[str, str]) -> None:
+def _match_neither(paths: Iterable[str], matches: Matches, problems: dict[str, Problem]) -> None:
     """Report the pictures in the folders of an exclusive layout; count all others."""
     layout = matches.layout
     folders = (*layout.image.folders, *layout.label.folders)
@@ -175,6 +177,6 @@ def _match_neither(paths: Iterable[str], matches: Matches, problems: dict[str, s
         if not layout.exclusive or not composed(path).startswith(folders):
             matches.others += 1
         elif suffix in OTHER_PICTURES:
-            problems[path] = f"{path}: this file type cannot be packed; convert it to PNG"
+            problems[path] = Problem("this file type cannot be packed", "convert it to PNG", (path,))
         else:
-            problems[path] = f"{path}: fits neither {layout.image.text} nor {layout.label.text}"
+            problems[path] = Problem(f"fits neither {layout.image.text} nor {layout.label.text}", "", (path,))

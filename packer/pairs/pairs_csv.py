@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from packer.errors import SettingsError
-from packer.pairs.candidates import Candidate, Candidates
+from packer.pairs.candidates import Candidate, Candidates, of_line
 from packer.pairs.paths import PathIndex, is_picture, read_list_text, stem
 from packer.pairs.template import KEY, SPLIT, composed
 
@@ -40,7 +40,8 @@ class PairsCsv:
                 if is_heading:
                     continue
             if len(cells) != len(columns):
-                self.found.problems.append(f"{where}: has {len(cells)} columns, not {len(columns)}")
+                cause = f"has {len(cells)} columns, not {len(columns)}"
+                self.found.problems.append(of_line(where, cause, "columns"))
             elif pair := self._pair(where, dict(zip(columns, cells, strict=True))):
                 yield pair
 
@@ -84,9 +85,9 @@ class PairsCsv:
             paths = [os.path.relpath(text, raw) for raw in self._raws]
         inside = [path for path in paths if path.partition("/")[0] not in ("..", ".")]
         if not text or not inside:
-            self.found.problems.append(f"{where}: {text!r} is not a path below {self._raws[0]}")
+            self.found.problems.append(of_line(where, f"{text!r} is not a path below {self._raws[0]}", "not below"))
             return None
         found = next((path for name in inside if (path := self._files.exact(name))), None)
         if found is None:
-            self.found.missing.append(f"{where}: there is no file {text}")
+            self.found.missing.append(of_line(where, f"there is no file {text}", "no file"))
         return found

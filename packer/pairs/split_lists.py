@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from packer.errors import SettingsError, UsageError
+from packer.errors import Problem, SettingsError, UsageError
 from packer.pairs.folder_names import Folders
 from packer.pairs.layouts import SPLIT_FOLDERS
 from packer.pairs.paths import is_picture, read_list_text
@@ -57,7 +57,7 @@ class SplitLists:
         if len(_SPLIT.findall(self.text)) != 1 or set("{}*?[") & set(_SPLIT.sub("", self.text)):
             raise UsageError(f"--lists {self.text!r}: expected a folder, or a path with {{split}} once and no * or ?")
 
-    def read(self, raw: Path, problems: list[str]) -> list[ListLine]:
+    def read(self, raw: Path, problems: list[Problem]) -> list[ListLine]:
         """Read every line of every list, sorted by split."""
         found = _matching(raw, self.text) or _matching(Path(), self.text)
         choices = [split for split in _parts(self.text)[1].split("|") if split]
@@ -130,11 +130,11 @@ def _matching(base: Path, text: str) -> dict[str, tuple[Path, str]]:
     return found
 
 
-def _read_list(split: str, path: Path, shown: str, problems: list[str]) -> Iterator[ListLine]:
+def _read_list(split: str, path: Path, shown: str, problems: list[Problem]) -> Iterator[ListLine]:
     try:
         text = read_list_text(path)
     except (OSError, ValueError) as error:
-        problems.append(f"{shown}: the list cannot be read ({error})")
+        problems.append(Problem(f"{shown}: the list cannot be read ({error})"))
         return
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():

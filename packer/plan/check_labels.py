@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +10,10 @@ import numpy as np
 from packer.classes.load import TABLE_NAMES
 from packer.errors import InputError, first_of
 from packer.pairs.pair import Pair
-from packer.pixels.label_rules import BINARY, INDEX, LabelRules
+from packer.pixels.label_rules import BINARY, INDEX
 from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler
 from packer.workers.inspect import LabelCounts, colour_parts
-from readers.contract.classes import ClassTable
 
 SAMPLE_SIZE = 16
 MOST_NAMED = 20
@@ -23,22 +22,15 @@ PALETTES_DIFFER = "the labels' palettes differ, so index and colour cannot both 
 BY_COLOUR = "If the colour: give a class table of colours (name,r,g,b)."
 
 
-def check_labels(
-    sampler: LabelSampler,
-    pairs: Sequence[Pair],
-    classes: ClassTable,
-    rules: LabelRules,
-    named_codec: str,
-    palettes_differ: bool,
-) -> dict[int, str]:
-    """Return why labels of a sample are bad, by their index in `pairs`. `named_codec` is the codec that the user named.
+def check_palettes(pairs: Sequence[Pair], sample: Mapping[int, LabelCounts], codec: str, named_codec: str) -> None:
+    """Refuse a sample of labels, by their index in `pairs`, whose palettes contradict each other.
 
-    A palette can be read by index or by colour. If the two contradict each other in the sample, the user must decide.
-    If one colour has several indices, naming the codec is not enough: the index is then probably wrong.
+    `codec` reads the labels, and `named_codec` is the one that the user named. A palette can be read by index or by
+    colour. If the two contradict each other in the sample, the user must decide. If one colour has several indices,
+    naming the codec is not enough: the index is then probably wrong.
     """
-    sample = sampler.inspect(pairs, SAMPLE_SIZE, classes, rules)
-    if rules.codec in (INDEX, BINARY) and not palettes_differ:
-        by_index = {index: label for index, label in sample.items() if rules.codec == INDEX or not _is_gray(label)}
+    if codec in (INDEX, BINARY):
+        by_index = {index: label for index, label in sample.items() if codec == INDEX or not _is_gray(label)}
         palettes = Palettes((pairs[index].label, label) for index, label in by_index.items())
         if palettes.moving:
             raise InputError(
@@ -51,7 +43,6 @@ def check_labels(
                 f"{PALETTES_DIFFER}. {BY_COLOUR} If the index: --label-codec index",
                 first_of(palettes.doubts, MOST_NAMED),
             )
-    return {index: label.bad for index, label in sample.items() if label.bad is not None}
 
 
 def _is_gray(label: LabelCounts) -> bool:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from packer.errors import TargetError
+from packer.errors import PackError, Problem, TargetError, by_cause
 from packer.pairs.find import Pairing
+from packer.pairs.pair import Pair
 from packer.pixels.choices import NATIVE
+from packer.plan.problems import BEFORE, problem_of, too_many
 from packer.plan.request import Request
 from packer.recipe.recipe import Recipe, recipe_changes
 from packer.recipe.shard_spec import ShardSpec
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
-from readers.contract.tiles import Size
+from readers.contract.tiles import Size, picture_of
 
 SHARD_SLACK = 64 << 10
 """Bytes added per shard when free disk is checked: headers, page ends, keys and the receipt."""
@@ -33,7 +36,10 @@ class Plan:
     unchanged: tuple[bool, ...]
     """For each pair: is it in a shard of this recipe, with files of the same size and times?"""
     sizes: Counter[Size]
-    rejects: tuple[str, ...]
+    bad: Mapping[int, str]
+    """The reasons of bad pairs, by their index: of all headers and of the decoded sample."""
+    sampled: int
+    """The number of pairs that were decoded."""
     free_bytes: int
     current: Manifest | None
     """The manifest of the pack at the target now."""
@@ -50,9 +56,36 @@ class Plan:
         return sum(len(spec.pieces) for spec in self.specs)
 
     @property
+    def rejects(self) -> tuple[str, ...]:
+        """The reasons of the pairs that are known to be bad."""
+        return tuple(self.bad.values())
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The bad pairs by their cause."""
+        return by_cause(problem_of(pair, reason) for pair, reason in self._bad_pairs)
+
+    @property
+    def refusal(self) -> PackError | None:
+        """The error with which a build would stop, if too many pairs are known to be bad."""
+        return too_many(self._bad_pairs, self.request.limits, self.pairs, BEFORE)
+
+    @property
+    def _bad_pairs(self) -> list[tuple[Pair, str]]:
+        return [(self.pairing.pairs[index], reason) for index, reason in self.bad.items()]
+
+    @property
+    def sampled_bad(self) -> int:
+        """The number of decoded pairs that are bad, although their headers are not."""
+        return len(self.bad) - (self.pairs - sum(self.sizes.values()))
+
+    @cached_property
     def rows(self) -> int:
-        """The number of pieces without those that are known to be bad."""
-        return self.pieces - len(self.rejects)
+        """The number of pieces without those of pairs that are known to be bad."""
+        bad = {(pair.split, pair.key) for pair, _ in self._bad_pairs}
+        return self.pieces - sum(
+            (spec.split, picture_of(piece.key)) in bad for spec in self.specs if bad for piece in spec.pieces
+        )
 
     @property
     def splits(self) -> tuple[str, ...]:

@@ -1,0 +1,181 @@
+"""Check a raw folder for a build: pairs, classes, headers, sizes and a decoded sample. All problems at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from packer.classes.load import load_class_table
+from packer.config.options import MTIME
+from packer.decoding.decode import decoder_identity
+from packer.decoding.pair_headers import check_pair
+from packer.decoding.rules import ImageRules
+from packer.errors import BadPair, InputError, Problem, first_of
+from packer.pairs.find import Pairing, search_pairs
+from packer.pairs.pair import Pair
+from packer.pixels.choices import NATIVE
+from packer.pixels.label_rules import BINARY, BINARY_CLASSES, INSTANCE, LabelRules, resolve
+from packer.pixels.resize import Geometry
+from packer.plan.check_labels import SAMPLE_SIZE, check_palettes, no_classes
+from packer.plan.problems import BEFORE, Refusals, problem_of, too_many
+from packer.plan.request import Request
+from packer.plan.reuse import PreviousBuild
+from packer.plan.sample import LabelSampler
+from packer.publish.manifest_size import check_manifest_size
+from packer.recipe.recipe import Recipe
+from packer.runtime import Timer
+from packer.shards.build_shard import judged_by
+from packer.shards.formats import writer
+from packer.shards.stamps import ShardStamps
+from packer.workers.engine import Engine
+from packer.workers.inspect import LabelCounts
+from readers.contract.classes import ClassTable
+from readers.contract.tiles import Size
+
+CHECK_THREADS = 16
+"""Reading headers waits for the disk, not for the processor."""
+
+
+@dataclass(frozen=True)
+class CheckedPairs:
+    """The pairs of a raw folder, how they will be packed, and what is known about each before it is packed."""
+
+    pairing: Pairing
+    previous: PreviousBuild
+    recipe: Recipe
+    sizes: Sequence[Size | None]
+    """The size of each pair; None if its headers are bad."""
+    unchanged: Sequence[bool]
+    """For each pair: is it in a shard of this recipe, with files of the same size and times?"""
+    bad: Mapping[int, str]
+    """The reason of each bad pair, by its index."""
+    sampled: int
+    """The number of pairs that were decoded."""
+
+
+def check_pairs(request: Request, stamps: Sequence[ShardStamps], engine: Engine, timer: Timer) -> CheckedPairs:
+    """Check everything that a build can know before it packs. Raise one error with all problems that stop it."""
+    with timer.step("find"):
+        sampler = LabelSampler(request.raw, engine, request.max_pixels)
+        count = partial(sampler.pixels, divisor=request.divisor if request.label_codec == INSTANCE else 1)
+        pairing, refusal = search_pairs(request.raw, request.pairing, request.out, count)
+    pairs, refusals = pairing.pairs, Refusals(refusal)
+    classes = refusals.attempt(lambda: _classes(request, sampler, pairs))
+    rules = LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor)
+    if classes is not None:
+        rules = resolve(rules, classes)
+    image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels)
+    previous = PreviousBuild(request.out, request.raw, pairs, stamps, request.trust)
+    with timer.step("check"):
+        sizes, bad = _check_headers(request, pairs, previous, image_rules, rules)
+    geometry = refusals.attempt(lambda: _geometry(request, sizes, [problem_of(pairs[i], bad[i]) for i in bad]))
+    recipe = None
+    if classes is not None and geometry is not None:
+        recipe = refusals.attempt(partial(_recipe, request, pairing, classes, image_rules, rules, geometry))
+        classes = classes if recipe is not None else None  # too large for every message to a worker
+    unchanged = [False] * len(pairs) if recipe is None else previous.unchanged(recipe.fingerprint())
+    with timer.step("audit"):
+        new = [index for index in _untrusted(request, unchanged) if sizes[index] is not None]
+        sample = sampler.inspect([pairs[i] for i in new], SAMPLE_SIZE, classes, rules, True, image_rules)
+        sample = {new[index]: counts for index, counts in sample.items()}
+        refusals.attempt(lambda: _check_palettes(request, pairs, sample, rules))
+    bad |= {index: counts.bad for index, counts in sample.items() if counts.bad is not None}
+    rejected = too_many([(pairs[index], reason) for index, reason in bad.items()], request.limits, len(pairs), BEFORE)
+    refusals.check(rejected if any(sizes) or geometry is not None else None)
+    assert recipe is not None, "without a recipe the build is refused"
+    return CheckedPairs(pairing, previous, recipe, sizes, unchanged, bad, len(sample))
+
+
+def _classes(request: Request, sampler: LabelSampler, pairs: Sequence[Pair]) -> ClassTable:
+    classes = load_class_table(request.raw, request.classes, request.ignore)
+    if classes is None and request.label_codec == BINARY:
+        classes = BINARY_CLASSES
+    if classes is None:
+        raise no_classes(sampler, request.raw, pairs)
+    return classes
+
+
+def _recipe(
+    request: Request,
+    pairing: Pairing,
+    classes: ClassTable,
+    image_rules: ImageRules,
+    label_rules: LabelRules,
+    geometry: Geometry,
+) -> Recipe:
+    recipe = Recipe(
+        storage=request.storage,
+        classes=classes,
+        geometry=geometry,
+        image_dtype=request.image_dtype,
+        labels=request.labels,
+        image_rules=image_rules,
+        label_rules=label_rules,
+        shard_bytes=request.shard_bytes,
+        image_template=pairing.image_template,
+        label_template=pairing.label_template,
+        tools=(decoder_identity(), *geometry.tools, writer(request.storage).tool()),
+    )
+    check_manifest_size(recipe, (pair.split for pair in pairing.pairs))
+    return recipe
+
+
+def _geometry(request: Request, sizes: Sequence[Size | None], problems: Sequence[Problem]) -> Geometry:
+    if NATIVE in (request.size, request.fit):
+        return Geometry(None, NATIVE, request.interpolation)
+    size = request.size if isinstance(request.size, tuple) else _common_size(sizes, problems)
+    return Geometry(size, request.fit or "stretch", request.interpolation, request.overlap, request.edge)
+
+
+def _check_headers(
+    request: Request, pairs: Sequence[Pair], previous: PreviousBuild, image_rules: ImageRules, label_rules: LabelRules
+) -> tuple[list[Size | None], dict[int, str]]:
+    """Return the size of each pair, None for a bad one, and the reasons of the bad ones by their index."""
+    sizes = previous.sizes(judged_by(image_rules, label_rules))
+
+    def check(index: int) -> str | None:
+        pair = pairs[index]
+        try:
+            sizes[index] = check_pair(request.raw, pair.image, pair.label, image_rules, label_rules.lossy)
+        except BadPair as bad:
+            return str(bad)
+        return None
+
+    unknown = [index for index, size in enumerate(sizes) if size is None]
+    with ThreadPoolExecutor(CHECK_THREADS) as pool:
+        reasons = zip(unknown, pool.map(check, unknown), strict=True)
+        return sizes, {index: reason for index, reason in reasons if reason is not None}
+
+
+def _untrusted(request: Request, unchanged: Sequence[bool]) -> list[int]:
+    """Return the pairs of which a sample is decoded, by their index."""
+    return [index for index, same in enumerate(unchanged) if not same or request.trust != MTIME]
+
+
+def _check_palettes(
+    request: Request, pairs: Sequence[Pair], sample: Mapping[int, LabelCounts], rules: LabelRules
+) -> None:
+    if not request.palettes_differ:
+        check_palettes(pairs, sample, rules.codec, request.label_codec)
+
+
+def _common_size(sizes: Sequence[Size | None], problems: Sequence[Problem]) -> Size:
+    """Return the size of all pictures. If they differ, the user must choose one."""
+    counts = Counter(size for size in sizes if size is not None)
+    if not counts:
+        raise InputError("every pair is bad; fix the files", problems)
+    if len(counts) > 1:
+        raise InputError(
+            "the pictures have several sizes (height x width); choose one, such as --size 512x512, and --fit stretch, "
+            "letterbox, crop-or-pad, shorter-side or tile; or keep the size of each picture: --size native",
+            first_of(counts.most_common(), 20, "sizes", lambda item: f"{size_text(item[0])}: {item[1]} pairs"),
+        )
+    return next(iter(counts))
+
+
+def size_text(size: Size) -> str:
+    """Return a size as options write it."""
+    return f"{size[0]}x{size[1]}"

@@ -1,0 +1,87 @@
+"""Gather the problems that stop a build: missing partners, class table, headers, sizes and the decoded sample."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from packer.errors import InputError, PackError, Problem, RejectedError, TooManyRejectsError
+from packer.pairs.pair import Pair
+from packer.plan.request import Limits
+
+T = TypeVar("T")
+BEFORE = "by their headers and a decoded sample; the rest is checked later"
+_CAUSE_AND_HINT = re.compile(r"((?:\([^()]*\)|[^(;])*); (.*)", re.DOTALL)
+_VARYING = re.compile(r"\(.*\)|#[0-9a-f]{6,8}|'[^']*'|(?<!\d)\d+(?!\d| bits)")
+"""The parts of a reason that differ from file to file."""
+_ONE_STRAY = re.compile(r"^has a (colour|value) in")
+
+
+class Refusals:
+    """The errors that stop a plan, kept until everything that can be checked was checked."""
+
+    def __init__(self, *first: InputError | None) -> None:
+        self._errors = [error for error in first if error is not None]
+
+    def attempt(self, step: Callable[[], T]) -> T | None:
+        """Return what a step returns; None if it refuses."""
+        try:
+            return step()
+        except InputError as error:
+            self._errors.append(error)
+            return None
+
+    def check(self, rejects: PackError | None) -> None:
+        """Raise the only error as it is, or one error that has all of them. With `rejects` alone nothing is raised."""
+        if not self._errors:
+            return
+        errors = [*self._errors, *([rejects] if isinstance(rejects, InputError) else [])]
+        raise errors[0] if len(errors) == 1 else JoinedError(errors)
+
+
+class JoinedError(InputError):
+    """Several errors in one: the message has all their messages, and `causes` has their problems."""
+
+    def __init__(self, errors: Sequence[InputError]) -> None:
+        sections = [str(error).replace("\n", "\n  ") for error in errors]
+        super().__init__(f"{len(errors)} kinds of problems:", sections)
+        self.exit_code = max(error.exit_code for error in errors if error.exit_code < TooManyRejectsError.exit_code)
+        self.problems = tuple(problem for error in errors for problem in error.problems or (str(error),))
+        self.causes = tuple(cause for error in errors for cause in _causes(error))
+
+
+def _causes(error: InputError) -> Iterable[Problem]:
+    """Return the causes that have files. An error without any is a cause itself."""
+    return [cause for cause in error.causes if cause.files] or [Problem(str(error))]
+
+
+def too_many(bad: Iterable[tuple[Pair, str]], limits: Limits, pairs: int, remark: str) -> PackError | None:
+    """Return the error of more bad pairs than the limits allow, or None. `bad` has each pair with its reason."""
+    problems = [problem_of(pair, reason) for pair, reason in bad]
+    if not problems or limits.allows(len(problems), pairs):
+        return None
+    return reject_error(problems, limits, pairs, remark)
+
+
+def reject_error(problems: Sequence[Problem], limits: Limits, pairs: int, remark: str) -> PackError:
+    """Return the error of these bad pairs."""
+    count = f"{len(problems)} of {pairs} pairs are bad"
+    if not limits.skip:
+        return RejectedError(f"{count} ({remark}); fix them, or use --on-bad skip", problems)
+    share = limits.most is not None and 0 < limits.most < 1
+    most = "" if limits.most is None else f", over --max-bad {limits.most:{'.6g' if not share else '.4%'}}"
+    return TooManyRejectsError(f"{count}{most} ({remark})", problems)
+
+
+def problem_of(pair: Pair, reason: str) -> Problem:
+    """Return the reason why a pair is bad as a problem of its image, its label or both."""
+    both = f"{pair.image} or {pair.label}"
+    for file, noun in ((both, "pair"), (pair.label, "label"), (pair.image, "image")):
+        if reason.startswith((f"{file}: ", f"{file} ")):
+            text = reason[len(file) :].lstrip(": ")
+            parts = _CAUSE_AND_HINT.fullmatch(text)
+            cause, hint = parts.groups() if parts else (text, "")
+            kind = _VARYING.sub("", cause.replace(pair.label, ""))
+            return Problem(cause, hint, (file,), noun, _ONE_STRAY.sub(r"has \1s in", kind))
+    return Problem(reason)
