@@ -46,7 +46,7 @@ class Matches:
         images, labels = self.images, self.labels
         if list(images) == list(labels):  # then whole lists are paired, and nothing lacks a partner
             found = sorted(zip(images, images.values(), labels.values(), strict=True))
-            orphans: list[str] = []
+            orphans: list[Problem] = []
         else:
             found = [(key, images[key], labels[key]) for key in sorted(images.keys() & labels.keys())]
             orphans = list(self._orphans())
