@@ -1,6 +1,7 @@
 # make demo      pack the sample scenes in all four formats, verify, read, and compare with reading the raw files
 # make test      lint, types, and all tests that are not marked long; a few minutes
-# make test-all  also the long tests, 500 examples for each property test, and the recipes; this is what CI runs
+# make test-all  also the long tests, 500 examples for each property test, the recipes, and all tests once more without
+#                the compiled kernels; this is what CI runs
 # make recipes   only the recipes of docs/recipes, with the packages that they need
 # make docs      the site of README.md and docs/ in site/; view it with: python3 -m http.server -d site
 # make samples, make picture   draw data_samples/raw and docs/road.png again
@@ -22,6 +23,8 @@ test: $(VENV)/test.installed
 test-all: $(VENV)/recipes.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	SEGPACK_REQUIRE_RECIPES=1 PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/check --long
+	SEGPACK_KERNELS=plain PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest tests/test_*kernel*.py
+	SEGPACK_KERNELS=0 PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest --numprocesses 2 --dist worksteal
 
 recipes: $(VENV)/recipes.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
