@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import Any
 from unittest import mock
 
@@ -11,6 +12,7 @@ from handmade import chunk, encoded_as, png
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from program import command
 
 from packer.decoding.decode import read_label
 from packer.errors import BadPair, UsageError
@@ -192,3 +194,10 @@ def test_bad_arguments_are_refused(function: str, arguments: tuple[NDArray[Any],
     kernel = stored_label.KERNEL if function == "sample" else class_picture.KERNEL
     with pytest.raises(ValueError, match=words):
         getattr(kernel, function)(*arguments)
+
+
+def test_the_bench_has_a_line_for_each_kind_of_file() -> None:
+    done = subprocess.run(
+        command("bench.png_files", "--rounds", 1, "--size", "96x72"), capture_output=True, text=True, check=True
+    )
+    assert len(done.stdout.splitlines()) == 9
