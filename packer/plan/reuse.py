@@ -22,7 +22,7 @@ from packer.config.options import DIGEST, MTIME
 from packer.pairs.pair import Pair
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.build_shard import whole_shard
-from packer.shards.stamps import RowStamp, ShardStamps, row_text, state_of, state_to_keep, write_stamps
+from packer.shards.stamps import ShardStamps, row_text, state_of, state_to_keep, write_stamps
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.regular_files import digest_raw
@@ -153,11 +153,9 @@ class PreviousBuild:
         with ThreadPoolExecutor(THREADS) as pool:
             if not all(pool.map(lambda path: self._digest(path) == expected[path], expected)):
                 return False
-        rows = [
-            RowStamp(piece.key, *piece.files, ((s[0], s[1], s[2]), (s[3], s[4], s[5])), (size[0], size[1]))
-            for piece, s, size in zip(spec.pieces, states.tolist(), stamps.records["size"].tolist(), strict=True)
-        ]
-        write_stamps(self._out, stamps.stem, stamps.recipe, stamps.judged, rows)
+        records = stamps.records.copy()
+        records["state"] = states
+        write_stamps(self._out, stamps.stem, stamps.recipe, stamps.judged, records, stamps.text)
         return True
 
     def _digest(self, path: str) -> str | None:

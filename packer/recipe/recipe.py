@@ -20,6 +20,9 @@ from readers.contract.fields import IMAGE, LABEL, Field
 from readers.contract.json_entry import Entry, fingerprint
 from readers.contract.manifest import STORAGES
 
+ROWS_OF_A_SHARD = 1 << 16
+"""The most rows that a shard has on average: a worker needs 1.4 KB for each row besides its pixels."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -55,14 +58,17 @@ class Recipe:
     def weights(self, pieces: Sequence[Piece]) -> tuple[NDArray[np.int64], int]:
         """Return the share of each piece in a shard, and that of a full shard: in rows, or in bytes for native rows."""
         if self.geometry.fit == NATIVE:
-            return np.array([max(1, self.piece_bytes(piece)) for piece in pieces], np.int64), self.shard_bytes
+            least = max(1, self.shard_bytes // ROWS_OF_A_SHARD)
+            sizes = (max(least, self.piece_bytes(piece)) for piece in pieces)
+            return np.fromiter(sizes, np.int64, len(pieces)), self.shard_bytes
         return np.ones(len(pieces), np.int64), self._rows_of_a_shard
 
     @cached_property
     def _rows_of_a_shard(self) -> int:
         """The rows of a shard if all rows have one size."""
         assert self.geometry.size is not None
-        return max(1, self.shard_bytes // sum(field.row_bytes_at(*self.geometry.size) for field in self.fields))
+        row = sum(field.row_bytes_at(*self.geometry.size) for field in self.fields)
+        return max(1, min(ROWS_OF_A_SHARD, self.shard_bytes // row))
 
     def fingerprint(self) -> str:
         return fingerprint(self.to_json())

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import os
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 
@@ -21,8 +20,9 @@ from packer.recipe.piece import Piece
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.columns import Columns, Memory, fresh
 from packer.shards.formats import Arrays, writer
+from packer.shards.row_table import RowTable
 from packer.shards.rows import Row, RowMaker, RowTarget
-from packer.shards.stamps import RowStamp, state_to_keep, write_stamps
+from packer.shards.stamps import row_text, state_to_keep, write_stamps
 from packer.shards.threads import Threads, in_threads, one_thread
 from readers.contract import VERSION
 from readers.contract.atomic import move_into_place, partial, sync_folder
@@ -30,8 +30,7 @@ from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import SHARDS
-from readers.contract.pixel_sums import Pixels
-from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile, Source
+from readers.contract.receipt import SUFFIX, Receipt, ShardFile, Source
 
 PairMark = Callable[[int], AbstractContextManager[None]]
 """Entered by the thread that works on the picture whose first piece has this index.
@@ -63,17 +62,14 @@ def build_shard(
     The pieces in `crashed` are not read: they become rejects with these reasons. `writing` is
     called when all rows are decoded.
     """
-    indices = [index for index in range(len(spec.pieces)) if index not in crashed]
-    columns, decoded = decode_pieces(spec, raw, indices, threads, mark, memory)
-    made = dict(zip(indices, decoded, strict=True))
-    made |= {index: _crashed_row(spec.pieces[index], raw, why) for index, why in crashed.items()}
-    rows = [made[index] for index in range(len(spec.pieces))]
-    receipt = _store(_receipt(spec, rows), columns, _kept(rows), spec.recipe.fields, out / SHARDS, writing)
-    stamps = [
-        RowStamp(piece.key, *piece.files, row.states, row.size) for piece, row in zip(spec.pieces, rows, strict=True)
-    ]
+    every = range(len(spec.pieces))
+    indices = [index for index in every if index not in crashed] if crashed else every
+    columns, table = decode_pieces(spec, raw, indices, threads, mark, memory)
+    for index, why in crashed.items():
+        table.put(index, _crashed_row(spec.pieces[index], raw, why))
+    receipt = _store(_receipt(spec, table), columns, table.kept, spec.recipe.fields, out / SHARDS, writing)
     judged = judged_by(spec.recipe.image_rules, spec.recipe.label_rules)
-    write_stamps(out, receipt.stem, receipt.recipe, judged, stamps)
+    write_stamps(out, receipt.stem, receipt.recipe, judged, table.stamps, row_text(piece[:3] for piece in spec.pieces))
     return receipt
 
 
@@ -90,39 +86,45 @@ def _crashed_row(piece: Piece, raw: Path, why: str) -> Row:
 
 def decode_pieces(
     spec: ShardSpec, raw: Path, indices: Sequence[int], threads: Threads, mark: PairMark, memory: Memory
-) -> tuple[Columns, list[Row]]:
-    """Return the columns of a shard, filled at these indices, and a row for each of them."""
+) -> tuple[Columns, RowTable]:
+    """Return the columns of a shard, filled at these indices, and the table of its rows."""
     columns = Columns(spec.recipe, spec.pieces, memory)
+    table = RowTable(spec.pieces, len(spec.recipe.classes))
     maker = RowMaker(spec.recipe, raw)
+    starts = _pictures(spec, indices)
 
-    def fill(group: Sequence[int]) -> list[Row]:
+    def fill(picture: int) -> None:
+        group = indices[starts[picture] : starts[picture + 1]]
         with mark(group[0]):
-            return maker.fill([RowTarget(spec.pieces[index], *columns.rows(index)) for index in group])
+            rows = maker.fill([RowTarget(spec.pieces[index], *columns.rows(index)) for index in group])
+        for index, row in zip(group, rows, strict=True):
+            table.put(index, row)
 
-    # Neighbouring pieces of the same files are decoded together.
-    groups = [list(group) for _, group in groupby(indices, key=lambda index: spec.pieces[index].files)]
     cv2.setNumThreads(0)  # each thread has a picture of its own; more threads below would compete for the cores
-    return columns, [row for rows in in_threads(fill, groups, threads) for row in rows]
+    in_threads(fill, range(len(starts) - 1), threads)
+    return columns, table
 
 
-def _receipt(spec: ShardSpec, rows: Sequence[Row]) -> Receipt:
+def _pictures(spec: ShardSpec, indices: Sequence[int]) -> Sequence[int]:
+    """Return where in `indices` each picture begins, and the end: pieces of the same files are decoded together."""
+    files = [spec.pieces[index].files for index in indices]
+    starts = [number for number in range(len(files)) if number == 0 or files[number] != files[number - 1]]
+    return array("q", [*starts, len(files)])
+
+
+def _receipt(spec: ShardSpec, table: RowTable) -> Receipt:
     """Return the receipt without the files."""
-    recipe = spec.recipe.fingerprint()
-    sources = tuple(row.source for row in rows)
-    rejects = tuple(Reject(row.source.key, row.reject) for row in rows if row.reject is not None)
-    packed = [row for row in rows if row.reject is None]
-    nothing = Pixels.none(len(spec.recipe.classes))
     receipt = Receipt(
         split=spec.split,
         fingerprint="",
         storage=spec.recipe.storage,
-        recipe=recipe,
-        sources=sources,
-        rejects=rejects,
+        recipe=spec.recipe.fingerprint(),
+        sources=table.sources,
+        rejects=table.rejects,
         files=(),
-        crc32=tuple(row.crc32 for row in packed),
-        looks=tuple(row.look for row in packed),
-        pixels=functools.reduce(Pixels.__add__, (row.pixels for row in packed), nothing),
+        crc32=table.crc32,
+        looks=table.looks,
+        pixels=table.pixels,
     )
     return replace(receipt, fingerprint=content_fingerprint(receipt))
 
@@ -132,15 +134,10 @@ def content_fingerprint(receipt: Receipt) -> str:
     facts = [
         receipt.recipe,
         receipt.split,
-        [[source.key, source.image, source.label] for source in receipt.sources],
-        [[reject.key, reject.reason] for reject in receipt.rejects],
+        receipt.sources,
+        receipt.rejects,
     ]
     return fingerprint(facts)[:32]
-
-
-def _kept(rows: Sequence[Row]) -> list[int]:
-    """Return the indices of the rows that are packed."""
-    return [index for index, row in enumerate(rows) if row.reject is None]
 
 
 def _store(

@@ -66,8 +66,11 @@ class Columns:
         columns[KEY] = np.array([self._pieces[index].key.encode() for index in indices], np.bytes_)
         return columns
 
-    def _starts(self, field: Field) -> list[int]:
+    def _starts(self, field: Field) -> Sequence[int]:
         """Return the start of each row, and the end of the last."""
+        if self._size is not None:
+            numbers = math.prod(field.row_shape(*self._size))
+            return range(0, numbers * len(self._sizes) + 1, numbers)
         starts = [0]
         for size in self._sizes:
             starts.append(starts[-1] + math.prod(field.row_shape(*size)))
@@ -84,8 +87,10 @@ def _cut(memory: Memory, kinds: Sequence[tuple[str, int]]) -> list[NDArray[Any]]
     ]
 
 
-def _closed_up(flat: NDArray[Any], starts: Sequence[int], indices: Sequence[int]) -> list[int]:
+def _closed_up(flat: NDArray[Any], starts: Sequence[int], indices: Sequence[int]) -> Sequence[int]:
     """Move these rows to the front, in place. Return their starts, and the end of the last."""
+    if len(indices) == len(starts) - 1:  # there are no gaps
+        return starts
     moved = [0]
     for index in indices:
         count = starts[index + 1] - starts[index]

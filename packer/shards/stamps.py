@@ -11,7 +11,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from readers.contract.receipt import FINGERPRINT
 
 SUFFIX = ".stamps"
 RECORD = np.dtype([("state", "<i8", 6), ("size", "<u4", 2)])
+"""The states of both files of a row, and the upright size of its picture, (0, 0) if unknown."""
 _ENCODING = ("utf-8", "surrogateescape")
 UNKNOWN = (0, -1, -1)
 """The state of a file that could not be read: no file has it."""
@@ -34,17 +35,6 @@ change again within one tick of the clock, with the same time."""
 
 FileState = tuple[int, int, int]
 """Size, mtime and ctime in nanoseconds. The ctime reveals a file that was given another one's name and mtime."""
-
-
-@dataclass(frozen=True)
-class RowStamp:
-    """One row: its pair, the states of both files, and the upright size of its picture, (0, 0) if unknown."""
-
-    key: str
-    image: str
-    label: str
-    state: tuple[FileState, FileState]
-    size: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -92,14 +82,10 @@ def row_text(rows: Iterable[tuple[str, str, str]]) -> str:
     return "\n".join(map("\0".join, rows))
 
 
-def write_stamps(out: Path, stem: str, recipe: str, judged: str, rows: Sequence[RowStamp]) -> None:
-    """Write the stamps of a shard. If that fails, the next build only takes longer."""
-    records = np.zeros(len(rows), RECORD)
-    for record, row in zip(records, rows, strict=True):
-        record["state"] = (*row.state[0], *row.state[1])
-        record["size"] = row.size
-    data = records.tobytes() + row_text((row.key, row.image, row.label) for row in rows).encode(*_ENCODING)
-    head = json.dumps({"recipe": recipe, "judged": judged, "rows": len(rows), "crc32": zlib.crc32(data)})
+def write_stamps(out: Path, stem: str, recipe: str, judged: str, records: NDArray[Any], text: str) -> None:
+    """Write the stamps of a shard, a RECORD per line of `text`. If that fails, the next build only takes longer."""
+    data = records.tobytes() + text.encode(*_ENCODING)
+    head = json.dumps({"recipe": recipe, "judged": judged, "rows": len(records), "crc32": zlib.crc32(data)})
     folder = out / STAMPS
     try:
         folder.mkdir(exist_ok=True)

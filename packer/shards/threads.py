@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -20,40 +20,42 @@ def one_thread() -> int:
 def in_threads(work: Callable[[Item], Result], items: Sequence[Item], threads: Threads) -> list[Result]:
     """Return the results of all items in order. The first error is raised when every thread has ended.
 
-    The calling thread works, too. After each item it asks for the number of threads and starts those that are missing.
+    The calling thread works, too. Before each item it asks for the number of threads and starts those that are missing.
     """
-    results: dict[int, Result] = {}
+    results: list[Any] = [None] * len(items)
     errors: list[BaseException] = []
-    left = deque(range(len(items)))
+    ended = threading.Event()
+    numbers = itertools.count()
     helpers: dict[int, threading.Thread] = {}
 
     def work_on(number: int) -> None:
         """Take items as long as there are any, and this thread is one of those that are wanted."""
-        while left and number < threads():
-            if number == 0:
-                start_missing()
-            try:
-                index = left.popleft()
-            except IndexError:  # another thread has taken the last one
+        while not ended.is_set() and number < threads():
+            index = next(numbers)
+            if index >= len(items):
                 return
+            if number == 0:
+                start_missing(len(items) - index)
             try:
                 results[index] = work(items[index])
             except BaseException as error:  # noqa: BLE001 - raised by the calling thread
                 errors.append(error)
-                left.clear()
+                ended.set()
 
-    def start_missing() -> None:
-        for number in range(1, min(threads(), len(left))):
+    def start_missing(left: int) -> None:
+        for number in range(1, min(threads(), left)):
             if number not in helpers or not helpers[number].is_alive():
                 helpers[number] = threading.Thread(target=work_on, args=(number,))
                 helpers[number].start()
 
     try:
         work_on(0)
+    except BaseException:
+        ended.set()
+        raise
     finally:
-        left.clear()
         for helper in helpers.values():
             helper.join()
     if errors:
         raise errors[0]
-    return [results[index] for index in range(len(items))]
+    return results

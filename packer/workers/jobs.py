@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from packer.errors import EngineError
+from packer.errors import EngineError, TargetError
 from packer.recipe.shard_spec import ShardSpec
 from packer.workers.inspect import InspectRequest, LabelCounts
-from packer.workers.messages import InspectTask, ShardTask, read_counts, read_receipt
-from readers.contract.receipt import Receipt
+from packer.workers.messages import InspectTask, ShardTask, read_counts, read_fingerprint
+from readers.contract.errors import DamagedError
+from readers.contract.manifest import SHARDS
+from readers.contract.receipt import SUFFIX, Receipt, shard_stem
 
 MOST_FAILURES = 3
 """The number of crashes at a job that are tolerated if no pair is to blame."""
@@ -87,9 +89,6 @@ class ShardJob:
         """Pieces that are tried alone."""
         self._crashes: Counter[int] = Counter()
         self._failures = 0
-        self._pictures: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-        for piece_index, piece in enumerate(spec.pieces):
-            self._pictures[piece.files].append(piece_index)
 
     def task(self) -> str:
         return self.next_task().to_text()
@@ -101,10 +100,15 @@ class ShardJob:
         return ShardTask(self._spec, str(self._raw), str(self.out), crashed, indices)
 
     def read(self, text: str) -> Receipt | None:
-        receipt = read_receipt(text)
-        if receipt is None:
+        fingerprint = read_fingerprint(text)
+        if fingerprint is None:
             self.passed()
-        return receipt
+            return None
+        path = self.out / SHARDS / (shard_stem(self._spec.split, fingerprint) + SUFFIX)
+        try:
+            return Receipt.load(path)
+        except DamagedError as error:
+            raise TargetError(f"{error}, although a worker has just written it") from error
 
     def passed(self) -> None:
         """Record that the worker did not crash."""
@@ -125,7 +129,8 @@ class ShardJob:
             suspected = {other for index in self._to_try for other in self._picture_of(index)}
             self._to_decode = [index for index in given if index not in suspected and index not in self._rejected]
         elif self._to_decode and len(indices) == 1:
-            self._to_decode = [index for index in self._to_decode if index > max(self._picture_of(indices[0]))]
+            last = max(self._picture_of(indices[0]))
+            self._to_decode = [index for index in self._to_decode if index > last]
 
     def _suspect(self, index: int, cause: str) -> None:
         """Record that a worker crashed with only this pair in work."""
@@ -141,7 +146,8 @@ class ShardJob:
 
     def _picture_of(self, index: int) -> list[int]:
         """Return the indices of all pieces that are cut from the same picture as this one."""
-        return self._pictures[self._spec.pieces[index].files]
+        files = self._spec.pieces[index].files
+        return [other for other, piece in enumerate(self._spec.pieces) if piece.files == files]
 
     def _fail(self) -> None:
         self._failures += 1

@@ -12,7 +12,7 @@ from packer.errors import EngineError, TargetError
 from packer.recipe.shard_spec import ShardSpec
 from packer.workers.inspect import InspectRequest, LabelCounts
 from readers.contract.json_entry import Entry, Problem
-from readers.contract.receipt import Receipt
+from readers.contract.receipt import FINGERPRINT, Receipt
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ def read_task(text: str) -> ShardTask | InspectTask:
     return ShardTask(spec, task["raw"], task["out"], dict(task["crashed"]), indices)
 
 
-def receipt_answer(receipt: Receipt | None) -> str:
-    """Answer a shard task. A trial has no receipt."""
-    return json.dumps({"receipt": None if receipt is None else receipt.to_text()})
+def shard_answer(receipt: Receipt | None) -> str:
+    """Answer a shard task with the fingerprint of the receipt, which is on the disk. A trial has none."""
+    return json.dumps({"shard": None if receipt is None else receipt.fingerprint})
 
 
 def inspect_answer(counts: LabelCounts) -> str:
@@ -82,10 +82,12 @@ def error_answer(error: Exception) -> str:
     return json.dumps({"error": "EngineError", "about": [f"a worker failed: please report this\n{trace}"]})
 
 
-def read_receipt(text: str) -> Receipt | None:
-    """Read the answer to a shard task: the receipt, or None of a trial. Raises the worker's error."""
-    receipt = _answer(text)["receipt"]
-    return None if receipt is None else Receipt.from_text(receipt, "a worker's receipt")
+def read_fingerprint(text: str) -> str | None:
+    """Read the answer to a shard task: a fingerprint, or None of a trial. Raises the worker's error."""
+    found = _answer(text)["shard"]
+    if found is not None and not FINGERPRINT.fullmatch(str(found)):
+        raise EngineError(f"a worker's answer is not valid: {str(found)[:100]!r}")
+    return None if found is None else str(found)
 
 
 def read_counts(text: str) -> LabelCounts:

@@ -12,7 +12,7 @@ from packer.shards.build_shard import PairMark, build_shard, decode_pieces
 from packer.shards.threads import Threads, one_thread
 from packer.workers.inspect import LabelCounts, inspect_pair
 from packer.workers.memory import ColumnMemory
-from packer.workers.messages import InspectTask, ShardTask, error_answer, inspect_answer, read_task, receipt_answer
+from packer.workers.messages import InspectTask, ShardTask, error_answer, inspect_answer, read_task, shard_answer
 
 NO_MEMORY = "needs more memory than there is"
 """The reason of a reject that needs too much memory."""
@@ -60,8 +60,8 @@ class TaskRunner:
         raw, out = Path(task.raw), Path(task.out)
         if task.indices is not None:
             decode_pieces(task.spec, raw, task.indices, one_thread, self._marked, self._memory)
-            return receipt_answer(None)
-        return receipt_answer(
+            return shard_answer(None)
+        return shard_answer(
             build_shard(task.spec, raw, out, self._threads, task.crashed, self._marked, self._writing, self._memory)
         )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain, starmap
+from itertools import chain, islice, starmap
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,8 @@ from readers.contract.manifest import DIGEST, NAME, STORAGES
 from readers.contract.pixel_sums import Pixels
 
 SUFFIX = ".receipt.json"
+ROWS_OF_A_PART = 1000
+"""The rows of a receipt that become text together."""
 FLAT = "flat"
 """Replaces the difference hash of an image of one colour: these have all the same."""
 LOOKS = re.compile(rf"^[0-9a-f]{{8}}(?:[0-9a-f]{{16}}|{FLAT})$", re.MULTILINE)
@@ -95,14 +97,14 @@ class Receipt:
             "fingerprint": self.fingerprint,
             "storage": self.storage,
             "recipe": self.recipe,
-            "sources": [[source.key, source.image, source.label] for source in self.sources],
-            "rejects": [[reject.key, reject.reason] for reject in self.rejects],
+            "sources": self.sources,
+            "rejects": self.rejects,
             "files": [{"suffix": file.suffix, "bytes": file.bytes, "sha256": file.sha256} for file in self.files],
-            "crc32": list(self.crc32),
-            "looks": list(self.looks),
+            "crc32": self.crc32,
+            "looks": self.looks,
             "pixels": self.pixels.to_json(),
         }
-        return _as_lines(document) + "\n"
+        return "".join(_lines(document)) + "\n"
 
     @classmethod
     def from_text(cls, text: str, path: object) -> Receipt:
@@ -141,21 +143,35 @@ class Receipt:
         return replace(cls.from_text(text, path), digest=hashlib.sha256(data).hexdigest())
 
 
-def _as_lines(value: Any) -> str:
-    """Return `json.dumps(value, indent=0, ensure_ascii=False)` of a receipt. Python's fast encoder cannot indent."""
-    if isinstance(value, dict):
-        return _indented("{", [f"{_scalars(name)}: {_as_lines(member)}" for name, member in value.items()], "}")
-    if not isinstance(value, list):
-        return _scalars(value)
-    if not value or not isinstance(value[0], (list, dict)):
-        return _indented("[", [_scalars(value)[1:-1]] if value else [], "]")
-    if isinstance(value[0], list):
-        return _indented("[", [_indented("[", list(map(encode_basestring, texts)), "]") for texts in value], "]")
-    return _indented("[", list(map(_as_lines, value)), "]")
+def _lines(value: Any) -> Iterator[str]:
+    """Yield `json.dumps(value, indent=0, ensure_ascii=False)` of a receipt, in parts that take little memory each.
+
+    Python's fast encoder cannot indent.
+    """
+    if isinstance(value, dict) and value:
+        yield from _indented("{", ((f"{_scalars(name)}: ", member) for name, member in value.items()), "}")
+    elif not isinstance(value, (dict, list, tuple)):
+        yield _scalars(value)
+    elif value and isinstance(value[0], dict):
+        yield from _indented("[", (("", member) for member in value), "]")
+    elif value and isinstance(value[0], tuple):
+        rows = ("[\n" + ",\n".join(map(encode_basestring, texts)) + "\n]" for texts in value)
+        parts = iter(lambda: ",\n".join(islice(rows, ROWS_OF_A_PART)), "")
+        yield from ("[\n", next(parts), *(f",\n{part}" for part in parts), "\n]")
+    elif value:
+        yield f"[\n{_scalars(value)[1:-1]}\n]"
+    else:
+        yield "{}" if isinstance(value, dict) else "[]"
 
 
-def _indented(start: str, lines: list[str], end: str) -> str:
-    return "\n".join([start, ",\n".join(lines), end]) if lines else start + end
+def _indented(start: str, members: Iterable[tuple[str, Any]], end: str) -> Iterator[str]:
+    """Yield a list or a dictionary: what stands before each member, and the member."""
+    separator = start + "\n"
+    for before, member in members:
+        yield separator + before
+        yield from _lines(member)
+        separator = ",\n"
+    yield "\n" + end
 
 
 _scalars = json.JSONEncoder(ensure_ascii=False, separators=(",\n", ": ")).encode

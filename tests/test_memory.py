@@ -1,0 +1,81 @@
+"""The memory of a worker: the rows of a shard, and little more for each of them."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from conftest import make_raw
+
+from packer.decoding.rules import ImageRules
+from packer.pixels.label_rules import LabelRules
+from packer.pixels.resize import Geometry
+from packer.plan.make_plan import make_plan
+from packer.plan.request import Request
+from packer.recipe.cut import cut
+from packer.recipe.piece import Piece
+from packer.recipe.recipe import ROWS_OF_A_SHARD, Recipe
+from packer.workers.jobs import ShardJob
+from packer.workers.tasks import TaskRunner
+from readers.contract.classes import ClassTable, SegClass
+from readers.contract.receipt import ROWS_OF_A_PART, SUFFIX, Receipt
+
+ROWS = 3 * ROWS_OF_A_PART
+BYTES_OF_A_ROW = 1800
+"""The limit for what a worker needs to know of a row of 8x8. It was 2,900."""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> ShardJob:
+    """A shard of thousands of rows of 8x8."""
+    raw = make_raw(tmp_path / "raw", {"train": 1}, height=8, width=8).path
+    for kind in ("images", "masks"):
+        first = raw / "train" / kind / "street_000.png"
+        for number in range(1, ROWS):
+            first.with_name(f"street_{number:06d}.png").hardlink_to(first)
+    plan = make_plan(Request(raw, tmp_path / "out", workers=1))
+    (spec,) = plan.specs
+    assert len(spec.pieces) == ROWS
+    for folder in ("shards", "stamps"):
+        (tmp_path / "out" / folder).mkdir(parents=True)
+    return ShardJob(0, spec, raw, tmp_path / "out")
+
+
+def test_a_worker_needs_little_memory_for_a_row_besides_its_pixels(job: ShardJob) -> None:
+    runner = TaskRunner(lambda index: nullcontext(), lambda index: None, lambda: None, lambda: 1)
+    runner.run(job.task())  # libraries are loaded, and the memory of the columns is there
+    assert job.out is not None
+    for file in (job.out / "shards").iterdir():  # else the shard is taken as it is
+        file.unlink()
+    task = job.task()
+    tracemalloc.start()
+    try:
+        runner.run(task)
+        assert tracemalloc.get_traced_memory()[1] < ROWS * BYTES_OF_A_ROW
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("size", [(2, 2), None])
+def test_shards_of_tiny_rows_have_a_limit_of_rows(size: tuple[int, int] | None) -> None:
+    classes = ClassTable((SegClass("a", values=(0,)), SegClass("b", values=(1,))))
+    geometry = Geometry(size, "stretch" if size else "native")
+    recipe = Recipe("npy", classes, geometry, "uint8", "index", ImageRules(), LabelRules(), 1 << 30, "", "", ("tool",))
+    pieces = [Piece(f"{number:06d}", "", "", (2, 2)) for number in range(3 * ROWS_OF_A_SHARD)]
+    lengths = list(map(len, cut(pieces, recipe)))
+    assert sum(lengths) == len(pieces)
+    assert len(lengths) > 1
+    assert max(lengths) <= 2 * ROWS_OF_A_SHARD
+
+
+def test_a_receipt_of_many_parts_is_the_text_that_it_was(job: ShardJob) -> None:
+    runner = TaskRunner(lambda index: nullcontext(), lambda index: None, lambda: None, lambda: 1)
+    receipt = job.read(runner.run(job.task()))
+    assert receipt is not None
+    assert job.out is not None
+    text = (job.out / "shards" / f"{receipt.stem}{SUFFIX}").read_text()
+    assert Receipt.from_text(text, "receipt").to_text() == text
+    assert text == json.dumps(json.loads(text), indent=0, ensure_ascii=False) + "\n"
