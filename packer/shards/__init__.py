@@ -2,8 +2,8 @@
 
 `build_shard` is a pure function of a shard's spec and the raw files. It decodes all rows in threads, into arrays that
 are allocated for the whole shard, and closes the gaps of rejects. The storage format writes the arrays past the
-kernel's cache and hashes them at the same time. Every file is synced and renamed, the receipt last, so a shard with
-a receipt is complete.
+kernel's cache and hashes them at the same time. `RowTable` holds what else is known of the rows. Every file is synced
+and renamed, the receipt last, so a shard with a receipt is complete.
 
 A piece is a whole pair or a tile of it, and becomes one row. Pieces of the same picture are decoded once. The name of a
 shard is a fingerprint of its recipe and of the raw bytes that were read.
