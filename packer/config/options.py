@@ -25,7 +25,7 @@ from packer.config.values import (
     whole,
 )
 from packer.data_checks.findings import KINDS
-from packer.decoding.rules import ALPHAS, MOST_PIXELS
+from packer.decoding.rules import ALPHAS, DECODES, EXACT, MOST_PIXELS
 from packer.errors import did_you_mean
 from packer.pixels.choices import EDGES, FITS, IMAGE_DTYPES, INTERPOLATIONS, LABEL_FORMS
 from packer.pixels.label_rules import AUTO, CODECS, DIVISORS, UNKNOWNS
@@ -180,6 +180,12 @@ PICTURES = (
         "How to treat images with transparent pixels. drop keeps the stored colours.",
         "refuse",
     ),
+    Option(
+        "decode",
+        choice(DECODES),
+        "fast: decode JPEGs at a half, a quarter or an eighth of their size, not below the stored size. Other pixels.",
+        EXACT,
+    ),
     Option("max-pixels", whole(1, 1 << 30), "Reject larger pictures.", str(MOST_PIXELS)),
 )
 
@@ -280,6 +286,7 @@ class BuildOptions(TypedDict, total=False):
     interpolation: str
     image_range: tuple[float, float]
     alpha: str
+    decode: str
     max_pixels: int
     format: str
     labels: str

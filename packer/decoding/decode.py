@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from io import BytesIO
 
@@ -48,9 +48,14 @@ def check_label(header: Header, lossy: bool = False) -> None:
         raise BadPair("has 16 bits per colour channel; labels must have 8, or be gray")
 
 
-def decode_image(data: bytes, rules: ImageRules) -> NDArray[np.uint8] | NDArray[np.float32]:
-    """Return an image as upright (H,W,3) RGB: uint8, or float32 from 0 to 1 with a range. Gray has equal channels."""
+def decode_image(data: bytes, rules: ImageRules, reduction: int = 1) -> NDArray[np.uint8] | NDArray[np.float32]:
+    """Return an image as upright (H,W,3) RGB: uint8, or float32 from 0 to 1 with a range. Gray has equal channels.
+
+    The sides of a JPEG become `reduction` times smaller: 1, 2, 4 or 8.
+    """
     header = read_header(BytesIO(data), rules.max_pixels)
+    if header.kind == "JPEG":
+        header = replace(header, reduction=reduction)
     check_image(header, rules)
     stored = _coloured(_stored(data, header))
     if stored.alpha is not None and rules.alpha == "refuse":
@@ -112,7 +117,7 @@ def decode_palette(data: bytes, max_pixels: int = MOST_PIXELS) -> Pixels | None:
 
 def _stored(data: bytes, header: Header) -> Stored:
     stored: Stored = kind_of(data[:16]).decode(data, header)
-    if stored.numbers.shape[:2] != (header.stored_height, header.stored_width):
+    if stored.numbers.shape[:2] != header.decoded_size:
         raise BadPair(f"decodes to {stored.numbers.shape[:2]}, which is not the size in its header")
     return stored
 

@@ -27,6 +27,13 @@ class Header:
     has_palette: bool = False
     white_is_zero: bool = False
     """The file holds white as 0. Decoded pixels do not."""
+    reduction: int = 1
+    """The sides are decoded this many times smaller, rounded up. Above 1 only in JPEG, where it is 2, 4 or 8."""
+
+    @property
+    def decoded_size(self) -> tuple[int, int]:
+        """The (height, width) of the decoded pixels, before they are turned upright."""
+        return -(-self.stored_height // self.reduction), -(-self.stored_width // self.reduction)
 
     @property
     def size(self) -> tuple[int, int]:

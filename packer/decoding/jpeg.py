@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from functools import partial
 from io import BytesIO
 from typing import BinaryIO, TypeAlias
 
@@ -61,14 +62,16 @@ def read(file: BinaryIO) -> Header:
 def decode(data: bytes, header: Header) -> Stored:
     """Return the numbers of a gray JPEG, or the colours of any other."""
     colours = "GRAY" if header.channels == 1 else "RGB"
+    height, width = header.decoded_size if header.reduction > 1 else (0, 0)  # the least; 0: the whole picture
+    decode_jpeg = partial(simplejpeg.decode_jpeg, colorspace=colours, min_height=height, min_width=width, strict=True)
     try:
         try:
-            pixels = simplejpeg.decode_jpeg(data, colours, strict=True)
+            pixels = decode_jpeg(data)
         except ValueError as error:
             if not any(doubt in str(error) for doubt in _HARMLESS):
                 raise
             head, rest = changed_head(data, _without_doubts)
-            pixels = simplejpeg.decode_jpeg(SIGNATURE + head + rest, colours, strict=True)
+            pixels = decode_jpeg(SIGNATURE + head + rest)
     except ValueError as error:
         raise BadPair(_reason(str(error))) from error
     _check_scans(data, header.channels)

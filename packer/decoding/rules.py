@@ -8,6 +8,8 @@ from typing import Any
 from readers.contract.json_entry import Entry
 
 ALPHAS = ("refuse", "drop")
+EXACT, FAST = "exact", "fast"
+DECODES = (EXACT, FAST)
 MOST_PIXELS = 1 << 28
 """The most pixels of a picture, by default. A header may claim any size; 60,000 x 60,000 pixels fill the memory."""
 
@@ -19,12 +21,15 @@ class ImageRules:
     image_range: tuple[float, float] | None = None
     alpha: str = "refuse"
     max_pixels: int = MOST_PIXELS
+    decode: str = EXACT
+    """FAST decodes a large JPEG at a half, a quarter or an eighth of its size, before it is scaled."""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "image_range": None if self.image_range is None else list(self.image_range),
             "alpha": self.alpha,
             "max_pixels": self.max_pixels,
+            **({} if self.decode == EXACT else {"decode": self.decode}),
         }
 
     @classmethod
@@ -37,6 +42,7 @@ class ImageRules:
             image_range=None if limits is None else (limits[0], limits[1]),
             alpha=entry.choice("alpha", ALPHAS),
             max_pixels=entry.whole("max_pixels", least=1),
+            decode=entry.choice("decode", DECODES) if entry.has("decode") else EXACT,
         )
         entry.close()
         return rules

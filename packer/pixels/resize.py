@@ -20,6 +20,8 @@ Lines = NDArray[np.int64]
 Part = tuple[slice, slice]
 """The rows and columns of a part of a picture."""
 
+LARGE = 64
+"""The shortest side of a picture that may be decoded smaller."""
 _GROW = {"area": cv2.INTER_LINEAR, "linear": cv2.INTER_LINEAR, "cubic": cv2.INTER_CUBIC}
 
 
@@ -58,9 +60,25 @@ class Geometry:
         tops, lefts = (tile_starts(source[side], self.size[side], self.overlap, shifted) for side in (0, 1))
         return [(top, left) for top in tops for left in lefts]
 
-    def image(self, pixels: Array, origin: Origin | None = None, out: Array | None = None) -> Array:
-        """Return an image (H,W,C) as planes (C,h,w) at the stored size, written to `out` if given; padding is black."""
-        size = self._scaled(_size(pixels), origin)
+    def reduction(self, source: Size) -> int:
+        """Return how many times smaller a picture may be decoded before an area mean scales it.
+
+        It stays as large as the mean at least, and both sides are divided without a rest, so that nothing moves.
+        """
+        size = self._scaled(source, None)
+        if not self.tools or min(source) < LARGE:
+            return 1
+        ratios = (8, 4, 2)
+        return next((n for n in ratios if all(s % n == 0 and s >= n * t for s, t in zip(source, size, strict=True))), 1)
+
+    def image(
+        self, pixels: Array, origin: Origin | None = None, out: Array | None = None, source: Size | None = None
+    ) -> Array:
+        """Return an image (H,W,C) as planes (C,h,w) at the stored size, written to `out` if given; padding is black.
+
+        `source` is the size of the picture if it was decoded smaller.
+        """
+        size = self._scaled(source or _size(pixels), origin)
         taken, region = self._placed(size, origin)
         planes = np.empty((pixels.shape[2], *(self.size or size)), pixels.dtype) if out is None else out
         target = planes[(slice(None), *region)]

@@ -67,7 +67,7 @@ def check_pairs(request: Request, stamps: Sequence[ShardStamps], engine: Engine,
     rules = LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor)
     if classes is not None:
         rules = resolve(rules, classes)
-    image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels)
+    image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels, request.decode)
     previous = PreviousBuild(request.out, request.raw, pairs, stamps, request.trust)
     with timer.step("check"):
         sizes, bad = _check_headers(request, pairs, previous, image_rules, rules)

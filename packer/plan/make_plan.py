@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from itertools import groupby
 from operator import attrgetter
 
-from packer.decoding.rules import MOST_PIXELS
+from packer.decoding.rules import FAST, MOST_PIXELS
 from packer.errors import UsageError
 from packer.pixels.choices import NATIVE, TILE
+from packer.pixels.resize import Geometry
 from packer.plan.check_pairs import CheckedPairs, check_pairs, size_text
 from packer.plan.plan import Plan
 from packer.plan.request import Request
@@ -81,6 +82,10 @@ def _check_options(request: Request) -> None:
         )
     if isinstance(request.size, tuple) and request.size[0] * request.size[1] > MOST_PIXELS:
         raise UsageError(f"--size {size_text(request.size)}: is over the limit of {MOST_PIXELS} pixels")
+    size = request.size if isinstance(request.size, tuple) else None
+    scales = size is not None and Geometry(size, request.fit or "stretch", request.interpolation).tools
+    if request.decode == FAST and not scales:
+        raise UsageError("--decode fast: needs --size, a --fit that scales, and --interpolation area or cubic")
 
 
 def _specs(checked: CheckedPairs) -> Iterator[ShardSpec]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from packer.config.config import Settings
 from packer.config.options import BUILD, MTIME, TASK_TIMEOUT, value_of
-from packer.decoding.rules import MOST_PIXELS
+from packer.decoding.rules import EXACT, MOST_PIXELS
 from packer.errors import UsageError
 from packer.pairs.find import PairingRules
 from packer.pixels.label_rules import AUTO
@@ -59,6 +59,7 @@ class Request:
     image_dtype: str = "uint8"
     image_range: tuple[float, float] | None = None
     alpha: str = "refuse"
+    decode: str = EXACT
     max_pixels: int = MOST_PIXELS
     shard_bytes: int = 128 * MIB
     palettes_differ: bool = False

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
 from packer.decoding.decode import decode_image
+from packer.decoding.file_types import read_header
 from packer.decoding.pair_headers import check_same_size
 from packer.decoding.raw_file import naming
+from packer.decoding.rules import FAST
 from packer.errors import BadPair
 from packer.pixels.class_picture import ClassPicture
 from packer.pixels.label_codec import LabelCodec
@@ -89,10 +92,10 @@ class RowMaker:
             for target, row in zip(targets, packed, strict=True)
         ]
 
-    def _put(self, image: NDArray[Any], target: RowTarget) -> NDArray[Any]:
+    def _put(self, image: NDArray[Any], source: tuple[int, int], target: RowTarget) -> NDArray[Any]:
         """Store an image in its planes. Return the planes as bytes if it was decoded to these, else from 0 to 1."""
         direct = image.dtype == target.image.dtype == np.uint8
-        planes = self._recipe.geometry.image(image, target.piece.origin, target.image if direct else None)
+        planes = self._recipe.geometry.image(image, target.piece.origin, target.image if direct else None, source)
         if not direct:
             np.copyto(target.image, self._as_stored(planes))
         return planes
@@ -112,17 +115,26 @@ class RowMaker:
 
     def _decode(self, piece: Piece, image_data: bytes, label_data: bytes) -> tuple[NDArray[Any], ClassPicture]:
         with naming(piece.image):
-            image = decode_image(image_data, self._recipe.image_rules)
+            image, size = self._decode_image(image_data)
         with naming(piece.label):
             label = self._codec.read(label_data)
-        check_same_size(piece.image, image.shape[:2], piece.label, label.shape)
-        if self._recipe.geometry.depends_on_source and image.shape[:2] != piece.source:
+        check_same_size(piece.image, size, piece.label, label.shape)
+        if self._recipe.geometry.depends_on_source and size != piece.source:
             raise BadPair(f"{piece.image}: was another picture when the build was planned; build again")
         return image, label
 
+    def _decode_image(self, data: bytes) -> tuple[NDArray[Any], tuple[int, ...]]:
+        """Return the pixels of an image, which may be fewer than those of the picture, and the size of the picture."""
+        rules = self._recipe.image_rules
+        if rules.decode == FAST:
+            size = read_header(BytesIO(data), rules.max_pixels).size
+            return decode_image(data, rules, self._recipe.geometry.reduction(size)), size
+        image = decode_image(data, rules)
+        return image, image.shape[:2]
+
     def _pack(self, target: RowTarget, image: NDArray[Any], label: ClassPicture) -> Row:
         geometry, classes = self._recipe.geometry, self._recipe.classes
-        planes = self._put(image, target)
+        planes = self._put(image, label.shape, target)
         is_onehot = self._recipe.labels == "onehot"
         index = np.empty(target.label.shape[1:], classes.index_dtype) if is_onehot else target.label
         counts = store(label, geometry, target.piece.origin, len(classes), index)

@@ -46,6 +46,10 @@ class Entry:
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(Problem(".".join(part for part in (self.where, key) if part), message))
 
+    def has(self, key: str) -> bool:
+        """Return whether the object has an optional key."""
+        return key in self._values
+
     def text(self, key: str) -> str:
         return self._take(key, str, "a text", "")
 
