@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import RawFolder, examples, make_raw, run, scene, write_png
 from drills.histories import History, differing_night, histories
@@ -19,8 +21,10 @@ from scenes.tiny import SHARDS as SMALL
 from scenes.tiny import age
 
 from packer.decoding.pair_headers import check_pair
+from packer.pairs.find import find_pairs
+from packer.plan.reuse import FileStates
 from packer.publish.target import STAMPS
-from packer.shards.stamps import SUFFIX, ShardStamps, load_stamps
+from packer.shards.stamps import SUFFIX, FileState, ShardStamps, load_stamps, state_of
 from readers.contract.receipt import Receipt
 
 
@@ -282,3 +286,31 @@ def test_only_the_headers_of_new_pairs_are_read(
     assert checked == ["train/images/street_004b.png"]
     built(night.path, tmp_path / "fresh")
     assert published(tmp_path / "out") == published(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("slow", [-1.0, 1e9])
+def test_one_thread_or_many_ask_for_each_file_once(
+    night: RawFolder, monkeypatch: pytest.MonkeyPatch, slow: float
+) -> None:
+    """Many threads ask a slow disk, one a fast one. Both get the same answers."""
+    monkeypatch.setattr("packer.plan.reuse.SLOW", slow)
+    monkeypatch.setattr("packer.plan.reuse.CHUNK", 3)
+    monkeypatch.setattr("packer.plan.reuse.TOGETHER", 2)
+    asked: Counter[str] = Counter()
+    threads: set[int] = set()
+
+    def counted(path: str) -> FileState:
+        asked[path] += 1
+        threads.add(threading.get_ident())
+        return state_of(path)
+
+    monkeypatch.setattr("packer.plan.reuse.state_of", counted)
+    pairs = find_pairs(night.path).pairs
+    states = FileStates(night.path, pairs)
+    some = states.of(np.arange(0, len(pairs), 2))
+    everything = states.of(np.arange(len(pairs)))
+    files = [(str(night.path / pair.image), str(night.path / pair.label)) for pair in pairs]
+    assert everything.tolist() == [[*state_of(image), *state_of(label)] for image, label in files]
+    assert (everything[::2] == some).all()
+    assert asked == Counter(path for pair in files for path in pair)
+    assert (threads == {threading.get_ident()}) == (slow > 0)

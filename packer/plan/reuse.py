@@ -8,6 +8,7 @@ The finished shards of a killed build have stamps, too, so resuming a build is t
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,8 +29,11 @@ from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.regular_files import digest_raw
 from readers.contract.tiles import Size
 
-THREADS, CHUNK = 16, 256
-"""On a network file system, each thread waits for the answer to its own chunk of files."""
+THREADS, CHUNK, TOGETHER = 16, 256, 64
+"""Chunks of files that are asked for by one thread, and by all threads before one tries alone again."""
+SLOW = 50e-6
+"""Seconds a file. If an answer takes longer, the disk or the network is waited for, and many threads wait together.
+Otherwise threads are slower than one: each answer takes two microseconds, and they take turns to run Python."""
 NO_STATE = -2
 """The mtime of a file that was not asked for, or that has no stamp. No file has it, nor one that cannot be read."""
 
@@ -46,8 +50,13 @@ class FileStates:
         new = numbers[self._states[numbers, 1] == NO_STATE]
         chunks = [new[first : first + CHUNK] for first in range(0, len(new), CHUNK)]
         with ThreadPoolExecutor(THREADS) as pool:
-            for chunk, states in zip(chunks, pool.map(self._chunk, chunks), strict=True):
-                self._states[chunk] = states
+            while chunks:
+                started, chunk = time.monotonic(), chunks.pop()
+                self._states[chunk] = self._chunk(chunk)
+                if time.monotonic() - started > 2 * len(chunk) * SLOW:
+                    together, chunks = chunks[-TOGETHER:], chunks[:-TOGETHER]
+                    for chunk, states in zip(together, pool.map(self._chunk, together), strict=True):
+                        self._states[chunk] = states
         return self._states[numbers]
 
     def _chunk(self, numbers: NDArray[np.intp]) -> NDArray[np.int64]:
