@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from packer.errors import UsageError
 from packer.pairs.files import find_files
 from packer.pairs.folder_names import by_folder
 from packer.pairs.layouts import Layout, SplitKey
-from packer.pairs.match import match_files
+from packer.pairs.match import Matches, match_files
 from packer.pairs.template import Template
 
 FOLDERS = ["images", "labels", "train", "val", "train_labels", "img_a", "a", "é", "e\u0301", "x\n"]
@@ -141,3 +142,18 @@ def test_the_files_of_a_folder_do_not_depend_on_its_order(tmp_path: Path) -> Non
     }
     assert list(found.folders) == sorted(found.folders)
     assert found.paths == sorted(found.paths) == ["6.png", "a-/4.png", "a/5.png", "a/c/3.png", "b/1.png", "b/2.png"]
+
+
+def test_a_folder_more_does_not_search_all_files_before_it() -> None:
+    """With 300 folders of 1,300 files, this search took half of the time of a build in which nothing changed."""
+
+    class Unsearched(dict[SplitKey, str]):
+        def __iter__(self) -> Iterator[SplitKey]:
+            raise AssertionError("all files are searched")
+
+    matches = Matches(Layout("", Template("images/{key}"), Template("labels/{key}")), images=Unsearched())
+    for number in range(3):
+        matches.add("image", [("", f"{number}/a")], [f"images/{number}/a.png"])
+    matches.add("image", [("", "1/a")], ["images/1/a.jpg"])
+    assert len(matches.images) == 3
+    assert matches.duplicates == {("image", ("", "1/a")): ["images/1/a.png", "images/1/a.jpg"]}

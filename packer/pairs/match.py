@@ -67,7 +67,7 @@ class Matches:
         """Add images or labels with their keys."""
         known = self.images if side == "image" else self.labels
         new = dict(zip(keys, paths, strict=True))
-        if len(new) == len(paths) and new.keys().isdisjoint(known):
+        if len(new) == len(paths) and new.keys().isdisjoint(known.keys()):  # views: only the smaller one is searched
             known.update(new)
             return
         for key, path in zip(keys, paths, strict=True):
