@@ -281,7 +281,7 @@ def test_only_the_headers_of_new_pairs_are_read(
         checked.append(image)
         return check_pair(raw, image, *others)
 
-    monkeypatch.setattr("packer.plan.make_plan.check_pair", counted_check)
+    monkeypatch.setattr("packer.plan.check_pairs.check_pair", counted_check)
     assert built(night.path, tmp_path / "out")["rows"] == 26
     assert checked == ["train/images/street_004b.png"]
     built(night.path, tmp_path / "fresh")
