@@ -82,8 +82,10 @@ static int shrink(const Py_buffer *pixels, const Py_buffer *planes, int avx2) {
     uint32_t *sums = calloc(size + 16, sizeof *sums);
     uint16_t *whole = calloc(size + 16, sizeof *whole);
     done = done && sums && whole;
+#ifdef X86
     int wide = avx2 && channels == 3 && x.target >= 8;
     int narrow = wide && y.length <= 128 && x.step < 1 << 15 && x.longest <= 4 && total < 1 << 16;
+#endif
     for (Py_ssize_t i = 0; done && i < y.target; i++) {
         const uint8_t *lines = (const uint8_t *)pixels->buf + y.spans[i].first * stride;
         uint8_t *out = (uint8_t *)planes->buf + i * planes->strides[1];
