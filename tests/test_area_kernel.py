@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from packer.pixels import area
-from packer.pixels.area import area_mean, area_mean_in_numpy
+from packer.pixels.area import area_mean, area_mean_in_numpy, opencv_is_exact
 
 needs_kernel = pytest.mark.skipif(area.KERNEL is None, reason="the kernels are turned off or not compiled")
 Image = NDArray[np.uint8]
@@ -79,6 +80,24 @@ def test_photographs_are_equal_with_and_without_the_kernel(
     area_mean(pixels, ours)
     area_mean_in_numpy(pixels, theirs)
     assert np.array_equal(ours, theirs)
+
+
+@given(st.data())
+def test_opencv_is_used_only_where_it_is_exact(data: st.DataObject) -> None:
+    height, width = data.draw(st.integers(1, 120)), data.draw(st.integers(1, 120))
+    tall, wide = data.draw(st.integers(1, height)), data.draw(st.integers(1, width))
+    assume(opencv_is_exact((height, width), (tall, wide)))
+    pixels = noise((height, width, data.draw(st.integers(1, 4))), height, data.draw(st.sampled_from([2, 4, 256])))
+    ours, theirs = (np.empty((pixels.shape[2], tall, wide), np.uint8) for _ in range(2))
+    with mock.patch.object(area, "KERNEL", None):
+        area_mean(pixels, ours)
+    area_mean_in_numpy(pixels, theirs)
+    assert np.array_equal(ours, theirs)
+
+
+def test_opencv_is_used_for_common_sizes_but_not_where_halves_occur() -> None:
+    exact = [opencv_is_exact(source, target) for source, target in PHOTOS]
+    assert exact == [True, True, False, False, True, False, False, False, False, False]
 
 
 @pytest.mark.parametrize("value", [0, 1, 254, 255])

@@ -1,4 +1,4 @@
-"""The exact area mean: shrink an image of bytes, by a kernel or by Python code that gives the same bytes.
+"""The exact area mean: shrink an image of bytes, by a kernel, or by OpenCV or NumPy with the same bytes.
 
 docs/guide/sizes.md defines it. Both sides of a picture shrink or stay. With both lengths of a side divided by their
 greatest divisor, a source pixel is `step` units long and a target pixel `length` units. A target pixel is the sum of
@@ -8,10 +8,12 @@ Floating-point images stay with OpenCV.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,8 +39,23 @@ def area_mean(pixels: Bytes, planes: Bytes) -> None:
     source, target = pixels.shape[:2], planes.shape[1:]
     if KERNEL is not None and max(source) <= MOST and target[0] <= MOST_LINES:
         KERNEL.area_mean(np.ascontiguousarray(pixels), planes)
+    elif opencv_is_exact(source, target):
+        fitted = cv2.resize(pixels, target[::-1], interpolation=cv2.INTER_AREA)
+        split_planes(fitted.reshape(*target, -1), planes)
     else:
         area_mean_in_numpy(pixels, planes)
+
+
+def opencv_is_exact(source: Sequence[int], target: Sequence[int]) -> bool:
+    """Return whether OpenCV's means, which it sums in float32, are rounded to the right side of every half.
+
+    An odd total has no halves: a mean is at least 1 / (2 * total) away. Each step of a sum is wrong by at most 2^-24 of
+    it, and it is at most 255. OpenCV ignores a part of a pixel below 0.001.
+    """
+    down, across = (_Side.of(*sides) for sides in zip(source, target, strict=True))
+    total = down.length * across.length
+    steps = sum(-(-side.length // side.step) + 3 for side in (down, across))
+    return total % 2 == 1 and total * steps * 256 < 1 << 23 and max(down.step, across.step) < 1000
 
 
 @dataclass(frozen=True)
@@ -88,3 +105,11 @@ def area_mean_in_numpy(pixels: Bytes, planes: Bytes) -> None:
         exact = "f4" if total < 1 << 16 else "f8"  # area_avx2.h explains why
         means = np.rint(sums.astype(exact) / np.asarray(total, exact)).astype(np.uint8)
         planes[:, top : top + block] = means.reshape(wide, channels, block).transpose(1, 2, 0)
+
+
+def split_planes(pixels: NDArray[Any], planes: NDArray[Any]) -> None:
+    """Write the channels of an image into planes of the same type."""
+    if pixels.dtype == np.uint8:
+        cv2.split(pixels, list(planes))  # a third of the time of a copy of the transposed array
+    else:
+        np.copyto(planes, pixels.transpose(2, 0, 1))

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.pixels.area import RULE, area_mean
+from packer.pixels.area import RULE, area_mean, split_planes
 from packer.pixels.choices import NATIVE, TILE
 from packer.pixels.class_lookup import IGNORE
 from readers.contract.tiles import Origin, Size, tile_starts
@@ -85,7 +85,7 @@ class Geometry:
         if target.shape != planes.shape:
             planes[...] = 0
         if size == _size(pixels) or not _is_exact(pixels, size, self.interpolation):
-            _split(_resize(pixels, size, self.interpolation)[taken], target)
+            split_planes(_resize(pixels, size, self.interpolation)[taken], target)
         elif target.shape[1:] == size:
             area_mean(pixels, target)
         else:
@@ -174,14 +174,6 @@ def _area_planes(pixels: NDArray[Any], size: Size) -> NDArray[np.uint8]:
     planes = np.empty((pixels.shape[2], *size), np.uint8)
     area_mean(pixels, planes)
     return planes
-
-
-def _split(pixels: NDArray[Any], planes: NDArray[Any]) -> None:
-    """Write the channels of an image into planes of the same type."""
-    if pixels.dtype == np.uint8:
-        cv2.split(pixels, list(planes))  # a third of the time of a copy of the transposed array
-    else:
-        np.copyto(planes, pixels.transpose(2, 0, 1))
 
 
 def _opencv(pixels: Array, size: Size, rule: int) -> Array:
