@@ -110,11 +110,6 @@ def decode_label(data: bytes, as_index: bool, lossy: bool = False, max_pixels: i
     return read_label(data, lossy, max_pixels).pixels(as_index)
 
 
-def decode_palette(data: bytes, max_pixels: int = MOST_PIXELS) -> Pixels | None:
-    """Return the palette of a label as rows of red, green, blue and alpha; None if it has none."""
-    return _stored(data, read_header(BytesIO(data), max_pixels)).palette
-
-
 def _stored(data: bytes, header: Header) -> Stored:
     stored: Stored = kind_of(data[:16]).decode(data, header)
     if stored.numbers.shape[:2] != header.decoded_size:

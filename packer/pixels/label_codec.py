@@ -49,7 +49,11 @@ class LabelCodec:
 
     def read(self, data: bytes) -> ClassPicture:
         """Return a label file as numbers, and the class index of each."""
-        return classify(read_label(data, self._rules.lossy, self._max_pixels), self._decode)
+        return self.classify(read_label(data, self._rules.lossy, self._max_pixels))
+
+    def classify(self, label: LabelFile) -> ClassPicture:
+        """Return a decoded label as numbers, and the class index of each."""
+        return classify(label, self._decode)
 
     def _index(self, label: LabelFile) -> Index:
         numbers = _numbers(label.pixels(as_index=True))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.decode import decode_image, decode_label, decode_palette
+from packer.decoding.decode import LabelFile, decode_image, read_label
 from packer.decoding.file_types import read_header
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, ImageRules
@@ -94,10 +94,11 @@ def inspect_pair(request: InspectRequest, raw: Path) -> LabelCounts:
     label, counts = request.label, LabelCounts()
     try:
         with naming(label):
-            data = read_raw(raw / label)
-            counts = _label(data, request)
+            lossy = request.classes is None or request.rules.lossy  # without rules, any picture is read
+            decoded = read_label(read_raw(raw / label), lossy, request.max_pixels)
+            counts = _label(decoded)
             if request.classes is not None:
-                _codec(request.classes, request.rules, request.max_pixels).decode(data)
+                _codec(request.classes, request.rules, request.max_pixels).classify(decoded)
         if request.image is not None:
             with naming(request.image):
                 look = _image(raw / request.image, request.image_rules, request.max_pixels)
@@ -107,15 +108,14 @@ def inspect_pair(request: InspectRequest, raw: Path) -> LabelCounts:
     return counts
 
 
-def _label(data: bytes, request: InspectRequest) -> LabelCounts:
+def _label(label: LabelFile) -> LabelCounts:
     """Count the numbers of a gray label, the colours of an RGB label, and both for a palette."""
-    lossy = request.classes is None or request.rules.lossy  # without rules, any picture is read
-    index = _as_gray(decode_label(data, as_index=True, lossy=lossy, max_pixels=request.max_pixels))
+    index = _as_gray(label.pixels(as_index=True))
     values = _counts(index) if index.ndim == 2 else {}
-    entries = decode_palette(data, request.max_pixels) if values else None
+    entries = label.stored.palette if values else None
     shown = index
     if entries is not None:  # a gray entry of a palette is a colour; gray elsewhere is a number
-        shown = decode_label(data, as_index=False, lossy=lossy, max_pixels=request.max_pixels)
+        shown = label.pixels(as_index=False)
     if shown.ndim == 2:
         return LabelCounts(values)
     codes = colour_codes(shown) ^ OPAQUE if shown.shape[2] == 4 else colour_codes(shown)

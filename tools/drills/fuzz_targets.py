@@ -25,7 +25,7 @@ from drills.hdf5_structure import fit_checksums
 from drills.structures import CHANGES, changed
 from packer.classes.load import read_table
 from packer.config.last_build import last_settings
-from packer.decoding.decode import decode_image, decode_label, decode_palette
+from packer.decoding.decode import decode_image, decode_label
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.rules import ImageRules
@@ -235,13 +235,13 @@ def _receipt(folder: Path, packs: list[Path]) -> Target:
 
 
 def _pictures(kind: str) -> Target:
-    """Return the target of a picture type: its header alone, and decoded as an image, a label and a palette."""
+    """Return the target of a picture type: its header alone, and decoded as an image and as a label."""
     rules = ImageRules(max_pixels=MOST_PIXELS, alpha="drop", image_range=(0.0, 255.0))
     readings: tuple[Callable[[bytes], object], ...] = (
         lambda data: read_header(BytesIO(data), MOST_PIXELS),
         lambda data: decode_image(data, rules),
         lambda data: decode_label(data, as_index=True, max_pixels=MOST_PIXELS),
-        lambda data: decode_palette(data, MOST_PIXELS),
+        lambda data: decode_label(data, as_index=False, max_pixels=MOST_PIXELS),
     )
 
     def parse(data: bytes) -> None:
