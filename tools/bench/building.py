@@ -1,6 +1,6 @@
 """`packer build` in every format, next to a loop that decodes, resizes and maps to classes, and writes nothing.
 
-    tools/run bench.building [--pairs 400] [--rounds 5] [--shape cityscapes] [--colours] [--labels onehot]
+    tools/run bench.building [--pairs 400] [--rounds 5] [--shape cityscapes] [--kernels] [--colours] [--labels onehot]
                              [--scaling | --memory] [--keep FOLDER]
 
 Decode loops and builds take turns. The rate of a build is divided by the mean of the loops before and after it.
@@ -27,7 +27,7 @@ from scenes.shapes import SHAPES, Shape
 from scenes.street import CLASSES
 from tables import aligned, line
 
-from bench.decode_loop import decode_loop
+from bench.decode_loop import Decoded, decode_loop
 from bench.machine import PACKER_PACKAGES, machine, versions
 from bench.run_build import BuildRun, run_build
 from readers.contract.manifest import STORAGES, Manifest
@@ -53,6 +53,11 @@ class Workload:
     colours: bool
     labels: str = "index"
     shape: Shape = STREET
+    kernels: bool = False
+
+    def loop(self, workers: int) -> Decoded:
+        """Run the decode loop, by libraries or by kernels."""
+        return decode_loop(self.raw, self.pairs, workers, self.colours, shape=self.shape, kernels=self.kernels)
 
     @cached_property
     def checksums(self) -> tuple[int, ...]:
@@ -87,6 +92,7 @@ def main() -> None:
     options.add_argument("--workers", type=int, default=usable_cores())
     options.add_argument("--formats", nargs="+", choices=STORAGES, default=list(STORAGES))
     options.add_argument("--shape", choices=SHAPES, default="street", help="the sizes and file types of the pictures")
+    options.add_argument("--kernels", action="store_true", help="compare with a loop made of the packer's kernels")
     options.add_argument("--colours", action="store_true", help="labels are colours instead of class numbers")
     options.add_argument("--labels", choices=("index", "onehot"), default="index", help="the form of stored labels")
     options.add_argument(
@@ -102,7 +108,9 @@ def main() -> None:
             return
         kind = "colours" if chosen.colours else "numbers"
         raw = root / (kind if chosen.shape == "street" else f"{kind}-{chosen.shape}")
-        work = Workload(raw, root / "out", chosen.pairs, chosen.colours, chosen.labels, SHAPES[chosen.shape])
+        work = Workload(
+            raw, root / "out", chosen.pairs, chosen.colours, chosen.labels, SHAPES[chosen.shape], chosen.kernels
+        )
         if not raw.is_dir():
             make_linked_streets(raw, work.pairs, work.colours, work.shape)
         print("\n".join(header(work)), flush=True)
@@ -133,14 +141,14 @@ def header(work: Workload) -> list[str]:
 
 def compare(work: Workload, rounds: int, formats: Sequence[str], workers: int) -> None:
     """Run decode loops and builds in turns and print the table."""
-    loops = [decode_loop(work.raw, work.pairs, workers, work.colours, shape=work.shape)]
+    loops = [work.loop(workers)]
     builds: dict[str, list[tuple[BuildRun, float]]] = {}
     for _ in range(rounds):
         for storage in formats:
             run = work.build(storage, "--workers", workers)
             if work.labels == "index":
                 check(work, storage)
-            loops.append(decode_loop(work.raw, work.pairs, workers, work.colours, shape=work.shape))
+            loops.append(work.loop(workers))
             builds.setdefault(storage, []).append((run, (loops[-2].seconds + loops[-1].seconds) / 2))
     table: list[tuple[str, ...]] = [("", "pairs/s", "lowest", "highest", "of loop", "cpu ms", "command", "start-up")]
     table.append((*_rates(LOOP, work.pairs, [loop.seconds for loop in loops], [loop.cpu for loop in loops]), "", ""))
@@ -191,7 +199,7 @@ def compare_scaling(work: Workload, rounds: int, formats: Sequence[str]) -> None
 
 def _seconds(work: Workload, storage: str, workers: int) -> float:
     if storage == LOOP:
-        return decode_loop(work.raw, work.pairs, workers, work.colours, shape=work.shape).seconds
+        return work.loop(workers).seconds
     return work.build(storage, "--workers", workers).build_seconds
 
 

@@ -1,11 +1,13 @@
 """The decode loop: it decodes, resizes and maps pictures to classes on all cores, and keeps and writes nothing.
 
-It is the rate that a machine reaches with the libraries of the packer when they are called as directly as possible.
+`Loop` is the rate that a machine reaches with the libraries of the packer when they are called as directly as possible,
+`KernelLoop` the rate that it reaches with the packer's kernels.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import struct
 import time
 import zlib
 from collections.abc import Sequence
@@ -21,6 +23,8 @@ from scenes.camera import STREET, image_path, label_path
 from scenes.shapes import Shape
 from scenes.street import CLASSES
 
+from packer.decoding import plain_png
+from packer.pixels import area, class_picture, stored_label
 from packer.pixels.class_lookup import IGNORE
 from packer.pixels.resize import Geometry, nearest_source
 from packer.workers.memory import keep_memory
@@ -40,11 +44,17 @@ class Decoded:
 
 
 def decode_loop(
-    raw: Path, pairs: int, workers: int, colours: bool = False, checked: bool = False, shape: Shape = STREET
+    raw: Path,
+    pairs: int,
+    workers: int,
+    colours: bool = False,
+    checked: bool = False,
+    shape: Shape = STREET,
+    kernels: bool = False,
 ) -> Decoded:
     """Start warm processes and run once over the pairs of a folder."""
     context = multiprocessing.get_context("spawn")
-    with context.Pool(workers, _start, (str(raw), colours, checked, shape)) as pool:
+    with context.Pool(workers, _start, (kernels, str(raw), colours, checked, shape)) as pool:
         pool.map(_pair, [0] * 8 * workers, chunksize=1)
         started = time.perf_counter()
         done: Sequence[tuple[float, int]] = list(pool.imap(_pair, range(pairs), CHUNK))
@@ -115,14 +125,52 @@ class Loop:
         return self._class_of.take(pixels.view("<u4")[..., 0] & 0xFFFFFF, mode="clip")
 
 
+class KernelLoop(Loop):
+    """The same work by the kernels, called as directly as possible."""
+
+    def pair(self, number: int) -> int:
+        assert area.KERNEL is not None
+        assert class_picture.KERNEL is not None
+        assert stored_label.KERNEL is not None
+        pixels = self._decoded(image_path(self._raw, number, self._shape).read_bytes())
+        planes = np.empty((3, *self._shape.stored), np.uint8)
+        area.KERNEL.area_mean(pixels, planes)
+        numbers = self._unfiltered(label_path(self._raw, number).read_bytes())
+        classes = self._class_of[:256]
+        if numbers.ndim == 3:
+            colours, coded = np.zeros((256, 3), np.uint8), np.empty(numbers.shape[:2], np.uint8)
+            class_picture.KERNEL.colours(numbers.reshape(len(numbers), -1), coded, colours.reshape(-1))
+            codes = colours.astype(np.uint32) @ np.array([1, 1 << 8, 1 << 16], np.uint32)
+            numbers, classes = coded, self._class_of[codes]
+        rows, columns = (nearest_source(*sides) for sides in zip(numbers.shape, self._shape.stored, strict=True))
+        label, counts = np.empty(self._shape.stored, np.uint8), np.empty(256, np.int64)
+        stored_label.KERNEL.sample(numbers, classes, rows, columns, label, counts)
+        return 0
+
+    def _unfiltered(self, data: bytes) -> NDArray[Any]:
+        """Return the numbers of a PNG, whose checksums are not compared."""
+        raster, offset = [], 8
+        while offset < len(data):
+            (length,) = struct.unpack_from(">I", data, offset)
+            kind, offset = data[offset + 4 : offset + 8], offset + 12 + length
+            if kind in (b"IHDR", b"IDAT", b"IEND"):
+                raster.append((kind, offset - 4 - length, offset - 4))
+        numbers = plain_png.decode(data, raster)
+        assert numbers is not None
+        return numbers
+
+    def _decoded(self, data: bytes) -> NDArray[Any]:
+        return super()._decoded(data) if self._shape.suffix == ".jpg" else self._unfiltered(data)
+
+
 _loops: list[Loop] = []
 
 
-def _start(raw: str, colours: bool, checked: bool, shape: Shape) -> None:
+def _start(kernels: bool, raw: str, colours: bool, checked: bool, shape: Shape) -> None:
     """Set up a new process: one thread, and memory that is kept once it was allocated."""
     cv2.setNumThreads(0)
     keep_memory()
-    _loops.append(Loop(Path(raw), colours, checked, shape))
+    _loops.append((KernelLoop if kernels else Loop)(Path(raw), colours, checked, shape))
 
 
 def _pair(number: int) -> tuple[float, int]:
