@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,3 +43,25 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.undo()
     assert path.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize("call", ["mkdir", "rmtree"])
+def test_a_signal_while_the_private_folder_is_made_or_deleted_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """It arrives after the folder was made, or before it is deleted."""
+    calls: list[object] = []
+    owner, usual = (Path, Path.mkdir) if call == "mkdir" else (shutil, shutil.rmtree)
+
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        calls.append(arguments)
+        if call == "mkdir":
+            usual(*arguments, **options)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        usual(*arguments, **options)
+
+    monkeypatch.setattr(owner, call, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        atomic.write_atomic(tmp_path / "a.json", "new")
+    assert not list(tmp_path.glob(f"{atomic.PARTIAL}*"))

@@ -136,13 +136,13 @@ def test_a_file_that_an_option_names_must_be_regular(
 
 WAITING = """
 import os, signal, threading, time
-import packer.plan.make_plan as module
+import packer.plan.check_pairs as module
 from concurrent.futures import ThreadPoolExecutor
 def waiting(*arguments, **options):
     with ThreadPoolExecutor(1) as pool:
         pool.submit(time.sleep, 600)
         os.kill(os.getpid(), signal.%s)
-module.find_pairs = waiting
+module.search_pairs = waiting
 from packer.__main__ import main
 main()
 """

@@ -25,11 +25,15 @@ def write_atomic(path: Path, data: str | bytes) -> None:
 def partial(folder: Path) -> Iterator[Path]:
     """Make a private folder in `folder`, yield a path in it to write to, and remove the private folder at the end."""
     private = folder / f"{PARTIAL}{os.getpid()}-{secrets.token_hex(8)}"
-    private.mkdir()
     try:
+        private.mkdir()
         yield private / "new"
     finally:
-        shutil.rmtree(private, ignore_errors=True)
+        try:
+            shutil.rmtree(private, ignore_errors=True)
+        except BaseException:  # a signal that ends the command; a second one would end the process
+            shutil.rmtree(private, ignore_errors=True)
+            raise
 
 
 def move_into_place(written: Path, path: Path) -> None:
