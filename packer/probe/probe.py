@@ -96,7 +96,8 @@ def _trial_doubts(trial: Trial, survey: Survey) -> Iterator[str]:
     if trial.all_fail:
         yield f"no pair of the sample can be packed with this proposal, the first because {trial.bad[0]}"
     elif survey.bad:
-        yield f'{len(survey.bad)} bad pairs were found: fix them, or leave them out with on-bad = "skip"'
+        found = "1 bad pair was" if len(survey.bad) == 1 else f"{len(survey.bad)} bad pairs were"
+        yield f'{found} found: fix them, or leave them out with on-bad = "skip"'
 
 
 def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pairing | None, PairingRules, str | None]:

@@ -49,4 +49,4 @@ def try_settings(raw: Path, settings: Settings, sample: Sequence[Pair], engine: 
 
 def _one_line(error: PackError) -> str:
     summary, *problems = (line.strip() for line in str(error).splitlines())
-    return f"{summary}: {'; '.join(first_of(problems, MOST_PROBLEMS))}" if problems else summary
+    return f"{summary.rstrip(':')}: {'; '.join(first_of(problems, MOST_PROBLEMS))}" if problems else summary
