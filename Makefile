@@ -14,7 +14,7 @@ VENV ?= .venv
 
 demo: $(VENV)/demo.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps .
-	$(VENV)/bin/python tools/demo.py
+	$(VENV)/bin/python tools/run demo
 
 test: $(VENV)/test.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
@@ -36,7 +36,7 @@ docs: $(VENV)/docs.installed
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
 
 samples picture: $(VENV)/demo.installed
-	$(VENV)/bin/python tools/$(if $(filter samples,$@),make_samples,readme_picture).py
+	$(VENV)/bin/python tools/run $@
 
 $(VENV)/demo.installed: setup.cfg constraints.txt tools/make_venv
 	tools/make_venv $(PYTHON) $(VENV) .

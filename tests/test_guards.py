@@ -217,3 +217,14 @@ def test_a_decoder_that_does_not_load_gives_advice(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "pip install opencv-python-headless" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_makefile_starts_programs_with_their_launcher() -> None:
+    """A program of tools/ that is started as a file alone does nothing: `tools/run` calls its `main`."""
+    text = (REPO / "Makefile").read_text()
+    assert set(re.findall(r"python3? (tools/\S+)", text)) == {"tools/run"}
+    names = set(re.findall(r"tools/run (\S+)", text)) - {"$@"} | {"samples", "picture"}
+    assert names >= {"demo", "checks.cli_page"}
+    for name in names:
+        path = (REPO / "tools" / name.replace(".", "/")).with_suffix(".py")
+        assert "def main() -> None:" in path.read_text(), name
