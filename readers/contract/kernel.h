@@ -43,9 +43,10 @@ static int get_array(PyObject *object, Py_buffer *view, int ndim, Py_ssize_t ite
     return 0;
 }
 
-/* Define the module `name` with these functions, and the number `avx2`, which is 1 if it uses these instructions. */
+/* Add the number `avx2`, which is 1 if the module uses these instructions. */
 static int add_features(PyObject *module) { return PyModule_AddIntConstant(module, "avx2", has_avx2()); }
 
+/* Define the module `name` with these functions. */
 #define KERNEL_MODULE(name, text, functions)                                                                                \
     static PyModuleDef_Slot name##_slots[] = {{Py_mod_exec, (void *)add_features}, {0, NULL}};                             \
     static struct PyModuleDef name##_module = {PyModuleDef_HEAD_INIT, #name, text, 0, functions, name##_slots, 0, 0, 0};    \
