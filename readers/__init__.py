@@ -1,12 +1,12 @@
 """Packed segmentation data sets as PyTorch data sets: `from readers import open_dataset`.
 
 A row comes to the model in these steps, each in a module of its own. `contract` says what a pack is on disk, and checks
-it. `staged_copies` picks the pack or a copy near the GPU, and `pack` opens one generation of it. `formats` maps a shard
-of any format as columns. `row_reader` copies rows into memory from `batch_memory`, whole or a window of each.
+it. `location` opens one generation as a `pack`: OUT, or a copy near the GPU that `staged_copies` finds. `formats` maps
+a shard of any format as columns. `row_reader` copies rows into memory from `batch_memory`, whole or a window of each.
 
-`dataset` gives single samples. `loader` gives whole batches, in the order that `order` computes, and `device` brings
-them to the GPU. `slot_loader` is PyTorch's own DataLoader with batches in shared memory. `diagnosis` measures where the
-time of a training loop goes, and `report` draws charts.
+`by_format` opens a data set, and `dataset` gives its single samples. `loader` gives whole batches, in the order that
+`order` computes, and `device` brings them to the GPU. `slot_loader` is PyTorch's own DataLoader with batches in shared
+memory. `diagnosis` measures where the time of a training loop goes, and `report` draws charts.
 
 Everything here needs numpy at most, until a public name is used that needs PyTorch.
 """
@@ -20,17 +20,11 @@ from readers.contract import VERSION
 from readers.contract.errors import DamagedError, ManifestError, NoPackError, ReadError, RequestError
 
 if TYPE_CHECKING:
+    from readers.by_format import ArrowSegDataset, Hdf5SegDataset, LmdbSegDataset, NpySegDataset, open_dataset
     from readers.collate import NativeSample, collate_lists
     from readers.contract.tiles import Tile, stitch
     from readers.crop import CenterCrop, RandomCrop
-    from readers.dataset import (
-        ArrowSegDataset,
-        Hdf5SegDataset,
-        LmdbSegDataset,
-        NpySegDataset,
-        SegDataset,
-        open_dataset,
-    )
+    from readers.dataset import SegDataset
     from readers.device import DeviceBatches, to_device
     from readers.diagnosis.watch import Watch, watch
     from readers.epoch import Window
@@ -76,6 +70,7 @@ _MODULES = {
     "NativeSample": "readers.collate",
     "Order": "readers.order",
     "RandomCrop": "readers.crop",
+    "SegDataset": "readers.dataset",
     "SlotDataLoader": "readers.slot_loader",
     "Tile": "readers.contract.tiles",
     "Watch": "readers.diagnosis.watch",
@@ -90,7 +85,7 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used: most need torch, which takes seconds to import."""
     if name in __all__:
-        return getattr(import_module(_MODULES.get(name, "readers.dataset")), name)
+        return getattr(import_module(_MODULES.get(name, "readers.by_format")), name)
     raise AttributeError(f"module 'readers' has no attribute {name!r}")
 
 

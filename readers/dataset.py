@@ -1,11 +1,10 @@
-"""`SegDataset`: a packed data set as a PyTorch data set; one subclass per format, chosen by `open_dataset`."""
+"""`SegDataset`: the rows of a packed data set as a PyTorch data set."""
 
 from __future__ import annotations
 
 import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -16,21 +15,20 @@ from readers.batch_memory import BatchMemory, Lease
 from readers.batches import Batches, ReadAhead
 from readers.collate import NativeSample, Sample, SamplesOfBatch, register_collate
 from readers.contract.classes import ClassTable
-from readers.contract.errors import DamagedError, RequestError
+from readers.contract.errors import RequestError
 from readers.contract.fields import Field
 from readers.contract.manifest import Manifest
 from readers.contract.pixel_sums import Pixels
 from readers.crop import CenterCrop, CropAndFlip
 from readers.epoch import Window
 from readers.loader import Loader, Output
+from readers.location import Location, Verify
 from readers.order import Order, Shuffle
 from readers.pack import Pack
 from readers.row_reader import Arrays, LabelForm, RowReader, label_form
-from readers.staged_copies import open_pack, reopen
 from readers.statistics import Weighting, class_weights, deviation, mean, training_pixels
 from readers.windows import Size
 
-Verify = Literal["digest"]
 BLOCK_BYTES = 8 << 20
 """With `shuffle="window"`, about this many bytes are read from one region of the disk."""
 
@@ -38,28 +36,6 @@ IDLE = 4
 """Blocks of memory of samples that are kept for the next samples."""
 
 Transform = Callable[[torch.Tensor, torch.Tensor], Any]
-
-
-@dataclass(frozen=True)
-class _Location:
-    """The pack to open, and the options of opening it."""
-
-    root: Path
-    verify: Verify | None
-    staged: bool
-
-    def __post_init__(self) -> None:
-        if self.verify not in (None, "digest"):
-            raise RequestError(f'verify={self.verify!r} is neither None nor "digest"')
-
-    @property
-    def digests(self) -> bool:
-        """True if files are compared with their checksums before they are opened."""
-        return self.verify == "digest"
-
-    def open(self, generation: int | None = None) -> Pack:
-        """Open the pack, or a staged copy of it."""
-        return open_pack(self.root, generation, self.digests, self.staged)
 
 
 class SegDataset(Dataset[Any]):
@@ -81,11 +57,11 @@ class SegDataset(Dataset[Any]):
         verify: Verify | None = None,
         staged: bool = True,
     ) -> None:
-        location = _Location(Path(root).absolute(), verify, staged)
+        location = Location(Path(root).absolute(), verify, staged)
         self._open(location, location.open(), split, label, transform)
 
     def _open(
-        self, location: _Location, pack: Pack, split: str | None, label: LabelForm | None, transform: Transform | None
+        self, location: Location, pack: Pack, split: str | None, label: LabelForm | None, transform: Transform | None
     ) -> None:
         register_collate()
         self._location = location
@@ -98,10 +74,9 @@ class SegDataset(Dataset[Any]):
         self._reader = RowReader(self._pack, self.label)
         self._memory = BatchMemory(IDLE)
         if self.storage not in (None, pack.manifest.storage):
-            right = DATASETS[pack.manifest.storage].__name__
-            raise RequestError(
-                f"{location.root}: stored as {pack.manifest.storage}, not {self.storage}; use {right} or open_dataset"
-            )
+            stored = pack.manifest.storage
+            right = f"{stored.capitalize()}SegDataset or open_dataset"
+            raise RequestError(f"{location.root}: stored as {stored}, not {self.storage}; use {right}")
 
     @property
     def manifest(self) -> Manifest:
@@ -229,7 +204,7 @@ class SegDataset(Dataset[Any]):
         """Return paths and the identity only; unpickling opens the same generation, also when there is a newer one."""
         return {
             "location": self._location,
-            "copy": self.root,
+            "folder": self.root,
             "generation": self.manifest.generation,
             "identity": self.manifest.identity,
             "split": self._split,
@@ -238,13 +213,8 @@ class SegDataset(Dataset[Any]):
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        location: _Location = state["location"]
-        generation, identity = state["generation"], state["identity"]
-        staged = state["copy"] != location.root
-        pack = staged and reopen(state["copy"], generation, identity, location.digests)
-        pack = pack or location.open(generation)
-        if pack.manifest.identity != identity:
-            raise DamagedError(f"{location.root}: generation {generation} is not the one that was pickled")
+        location: Location = state["location"]
+        pack = location.open_again(state["folder"], state["generation"], state["identity"])
         self._open(location, pack, state["split"], state["label"], state["transform"])
 
     def _row(self, index: int) -> int:
@@ -268,57 +238,3 @@ class SegDataset(Dataset[Any]):
     def gather(self, indices: Sequence[int], lease: Lease) -> Arrays:
         """Return samples as one array of images and one of labels, in memory from `lease(shape, dtype)`."""
         return self._reader.read([self._row(index) for index in indices], lease)
-
-
-class ArrowSegDataset(SegDataset):
-    """A data set packed with `--format arrow`."""
-
-    storage = "arrow"
-
-
-class Hdf5SegDataset(SegDataset):
-    """A data set packed with `--format hdf5`."""
-
-    storage = "hdf5"
-
-
-class LmdbSegDataset(SegDataset):
-    """A data set packed with `--format lmdb`."""
-
-    storage = "lmdb"
-
-
-class NpySegDataset(SegDataset):
-    """A data set packed with `--format npy`."""
-
-    storage = "npy"
-
-
-DATASETS: dict[str, type[SegDataset]] = {
-    "arrow": ArrowSegDataset,
-    "hdf5": Hdf5SegDataset,
-    "lmdb": LmdbSegDataset,
-    "npy": NpySegDataset,
-}
-
-
-def open_dataset(
-    root: str | os.PathLike[str],
-    split: str | None = None,
-    label: LabelForm | None = None,
-    transform: Transform | None = None,
-    verify: Verify | None = None,
-    staged: bool = True,
-) -> SegDataset:
-    """Open the data set packed at `root`, in any format.
-
-    `split`: its name, or "all" for every row; can be left out if there is only one. `label`: "onehot" (C,H,W) or
-    "index" (H,W), by default as stored. `transform(image, label)`: applied to each sample; its result is the sample.
-    `verify`: "digest" compares the files of each shard with their SHA-256 before the shard is first opened.
-    `staged`: whether to look for a copy of the same generation made by `packer stage`, and read that.
-    """
-    location = _Location(Path(root).absolute(), verify, staged)
-    pack = location.open()
-    dataset = object.__new__(DATASETS[pack.manifest.storage])  # its __init__ would open the pack once more
-    dataset._open(location, pack, split, label, transform)
-    return dataset

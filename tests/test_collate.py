@@ -15,11 +15,11 @@ from readers import collate, open_dataset
 
 REGISTERED = """
 import sys
-import readers.dataset
+import readers.by_format
 from torch.utils.data._utils.collate import default_collate_fn_map
 names = lambda: {str(kind) for kind in default_collate_fn_map if "readers" in str(kind)}
 print(len(names()))
-readers.dataset.open_dataset(sys.argv[1], "all")
+readers.by_format.open_dataset(sys.argv[1], "all")
 print(len(names()))
 """
 

@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 import readers
 from packer.workers.fork_server import start_fork_server
 from readers import RequestError, SegDataset, open_dataset
-from readers.dataset import DATASETS
+from readers.by_format import DATASETS
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 

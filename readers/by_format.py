@@ -1,0 +1,64 @@
+"""A data set class for each format, and `open_dataset`, which picks the right one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from readers.dataset import SegDataset, Transform
+from readers.location import Location, Verify
+from readers.row_reader import LabelForm
+
+
+class ArrowSegDataset(SegDataset):
+    """A data set packed with `--format arrow`."""
+
+    storage = "arrow"
+
+
+class Hdf5SegDataset(SegDataset):
+    """A data set packed with `--format hdf5`."""
+
+    storage = "hdf5"
+
+
+class LmdbSegDataset(SegDataset):
+    """A data set packed with `--format lmdb`."""
+
+    storage = "lmdb"
+
+
+class NpySegDataset(SegDataset):
+    """A data set packed with `--format npy`."""
+
+    storage = "npy"
+
+
+DATASETS: dict[str, type[SegDataset]] = {
+    "arrow": ArrowSegDataset,
+    "hdf5": Hdf5SegDataset,
+    "lmdb": LmdbSegDataset,
+    "npy": NpySegDataset,
+}
+
+
+def open_dataset(
+    root: str | os.PathLike[str],
+    split: str | None = None,
+    label: LabelForm | None = None,
+    transform: Transform | None = None,
+    verify: Verify | None = None,
+    staged: bool = True,
+) -> SegDataset:
+    """Open the data set packed at `root`, in any format.
+
+    `split`: its name, or "all" for every row; can be left out if there is only one. `label`: "onehot" (C,H,W) or
+    "index" (H,W), by default as stored. `transform(image, label)`: applied to each sample; its result is the sample.
+    `verify`: "digest" compares the files of each shard with their SHA-256 before the shard is first opened.
+    `staged`: whether to look for a copy of the same generation made by `packer stage`, and read that.
+    """
+    location = Location(Path(root).absolute(), verify, staged)
+    pack = location.open()
+    dataset = object.__new__(DATASETS[pack.manifest.storage])  # its __init__ would open the pack once more
+    dataset._open(location, pack, split, label, transform)
+    return dataset
