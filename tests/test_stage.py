@@ -401,7 +401,7 @@ main()
 
 
 def is_writing(folder: Path) -> bool:
-    """Whether a new file lies in `folder`. `os.walk` passes over what vanishes meanwhile; `Path.rglob` raises."""
+    """Return true if a new file lies in `folder`. `os.walk` passes over files that vanish; `Path.rglob` raises."""
     return any(Path(place).name.startswith(".partial-") and "new" in files for place, _, files in os.walk(folder))
 
 
