@@ -135,7 +135,7 @@ def build(plan: Plan, advance: Advance, engine: Engine) -> Summary:
         pieces=plan.pieces,
         rows=rows,
         reused=sum(receipt.rows for receipt in plan.reused.values()),
-        missing=tuple(map(str, plan.pairing.missing)),
+        missing=tuple(map(str, plan.found.missing)),
         rejects=rejects,
         findings=findings,
         stages={**plan.seconds, **timer.seconds},
@@ -167,8 +167,8 @@ def _judge(plan: Plan, receipts: Sequence[Receipt]) -> tuple[int, tuple[tuple[st
         )
     rejects, limits = _bad_pairs(receipts), plan.request.limits
     if not limits.allows(len(rejects), plan.pairs) or rows == 0:
-        pairs = {(pair.split, pair.key): pair for pair in plan.pairing.pairs}
-        problems = [problem_of(pairs[split, key], reason) for split, key, reason in rejects]
+        refs = {(ref.split, ref.key): ref for ref in plan.found.refs}
+        problems = [problem_of(refs[split, key], reason) for split, key, reason in rejects]
         raise reject_error(problems, limits, plan.pairs, "nothing was published")
     return rows, rejects
 

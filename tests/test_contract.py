@@ -20,7 +20,7 @@ from readers.contract.json_entry import Entry, Problem, fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.contract.onehot import collapse, expand
 from readers.contract.pixel_sums import Pixels
-from readers.contract.receipt import SUFFIX, Receipt, Reject, ShardFile, Source
+from readers.contract.receipt import SUFFIX, Receipt, Reject, RowInput, ShardFile
 from readers.contract.shard_table import table_path
 from readers.pack import Pack
 
@@ -169,7 +169,7 @@ def test_a_missing_generation_is_named(packed: Path) -> None:
 def test_the_text_of_a_receipt_is_json_without_indentation(sources: list[list[str]], looks: list[str]) -> None:
     files = (ShardFile(".image.npy", 7, "0" * 64),)
     rejects = tuple(Reject(*source[:2]) for source in sources)
-    rows = tuple(Source(*source) for source in sources)
+    rows = tuple(RowInput(*source) for source in sources)
     pixels = Pixels.none(2)
     receipt = Receipt("train", "0" * 32, "npy", "1" * 32, rows, rejects, files, (1, 2), tuple(looks), pixels)
     text = receipt.to_text()

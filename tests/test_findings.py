@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from packer import FindingsError, build_pack
 from packer.data_checks.find_mistakes import NEAR_BITS, ClassCounts, HashedImage, find_mistakes
-from packer.pixels.row_statistics import image_hash
+from packer.pixels.image_hash import image_hash
 from readers.contract.pixel_sums import Pixels
 
 

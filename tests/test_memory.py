@@ -18,6 +18,7 @@ from packer.plan.request import Request
 from packer.recipe.cut import cut
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import ROWS_OF_A_SHARD, Recipe
+from packer.recipe.row_ref import RowRef
 from packer.workers.jobs import ShardJob
 from packer.workers.tasks import TaskRunner
 from readers.contract.classes import ClassTable, SegClass
@@ -64,7 +65,7 @@ def test_shards_of_tiny_rows_have_a_limit_of_rows(size: tuple[int, int] | None) 
     classes = ClassTable((SegClass("a", values=(0,)), SegClass("b", values=(1,))))
     geometry = Geometry(size, "stretch" if size else "native")
     recipe = Recipe("npy", classes, geometry, "uint8", "index", ImageRules(), LabelRules(), 1 << 30, "", "", ("tool",))
-    pieces = [Piece(f"{number:06d}", "", "", (2, 2)) for number in range(3 * ROWS_OF_A_SHARD)]
+    pieces = [Piece(RowRef("all", f"{number:06d}", ("", "")), (2, 2)) for number in range(3 * ROWS_OF_A_SHARD)]
     lengths = list(map(len, cut(pieces, recipe)))
     assert sum(lengths) == len(pieces)
     assert len(lengths) > 1

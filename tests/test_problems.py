@@ -11,11 +11,11 @@ from conftest import COLOURS, make_raw, run, write_png
 
 from packer import build_pack
 from packer.errors import InputError, Problem, RejectedError, by_cause
-from packer.pairs.pair import Pair
 from packer.plan.problems import problem_of
+from packer.recipe.row_ref import RowRef
 
 MESSY = 60
-PAIR = Pair("train", "a", "images/a: 1.png", "labels/a: 1.png")
+PAIR = RowRef("train", "a", ("images/a: 1.png", "labels/a: 1.png"))
 
 
 @pytest.fixture

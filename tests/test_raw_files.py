@@ -136,7 +136,7 @@ def test_a_file_that_an_option_names_must_be_regular(
 
 WAITING = """
 import os, signal, threading, time
-import packer.plan.check_pairs as module
+import packer.sources.open_source as module
 from concurrent.futures import ThreadPoolExecutor
 def waiting(*arguments, **options):
     with ThreadPoolExecutor(1) as pool:

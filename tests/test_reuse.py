@@ -25,6 +25,7 @@ from packer.pairs.find import find_pairs
 from packer.plan.reuse import FileStates
 from packer.publish.target import STAMPS
 from packer.shards.stamps import SUFFIX, FileState, ShardStamps, load_stamps, state_of
+from packer.sources.folder import refs_of
 from readers.contract.receipt import Receipt
 
 
@@ -306,7 +307,7 @@ def test_one_thread_or_many_ask_for_each_file_once(
 
     monkeypatch.setattr("packer.plan.reuse.state_of", counted)
     pairs = find_pairs(night.path).pairs
-    states = FileStates(night.path, pairs)
+    states = FileStates(night.path, list(refs_of(pairs)))
     some = states.of(np.arange(0, len(pairs), 2))
     everything = states.of(np.arange(len(pairs)))
     files = [(str(night.path / pair.image), str(night.path / pair.label)) for pair in pairs]

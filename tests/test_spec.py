@@ -16,6 +16,7 @@ from packer.pixels.resize import Geometry
 from packer.recipe.cut import cut
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe, recipe_changes
+from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from readers.contract.classes import ClassTable, SegClass
 
@@ -35,7 +36,7 @@ RECIPE = Recipe(
 
 
 def pairs(keys: list[str]) -> list[Piece]:
-    return [Piece(key, f"i/{key}.png", f"l/{key}.png") for key in sorted(keys)]
+    return [Piece(RowRef("train", key, (f"i/{key}.png", f"l/{key}.png"))) for key in sorted(keys)]
 
 
 def shards(keys: list[str], rows: int) -> list[tuple[Piece, ...]]:
@@ -127,7 +128,7 @@ NATIVE = replace(RECIPE, geometry=Geometry(None, "native"))
 
 
 def native(sizes: list[int]) -> list[Piece]:
-    return [Piece(f"frame_{number:05d}", "i", "l", (size, 7)) for number, size in enumerate(sizes)]
+    return [Piece(RowRef("train", f"frame_{number:05d}", ("i", "l")), (size, 7)) for number, size in enumerate(sizes)]
 
 
 @given(st.lists(st.integers(1, 60), max_size=120))
@@ -150,7 +151,8 @@ def test_one_native_picture_more_or_less_changes_the_shards_around_it_only() -> 
 
 
 def test_a_native_spec_and_a_tile_are_their_json() -> None:
-    tile = Piece("a@000001+000002of9x9", "i", "l", (9, 9), (1, 2))
+    tile = Piece(RowRef("train", "a", ("i", "l")), (9, 9), (1, 2))
+    assert tile.key == "a@000001+000002of9x9"
     for recipe, pieces in ((NATIVE, native([3, 4])), (RECIPE, [tile])):
         spec = ShardSpec("train", tuple(pieces), recipe)
         assert ShardSpec.from_text(spec.to_text()) == spec

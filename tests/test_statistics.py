@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as of_numpy
 from numpy.typing import NDArray
 
-from packer.pixels.row_statistics import row_pixels
 from packer.pixels.stored_label import count_runs
+from packer.shards.row_sums import row_pixels
 from readers import RequestError, SegDataset, open_dataset
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import Manifest, Split

@@ -21,15 +21,15 @@ MOST_NAMED = 20
 
 def plan_json(plan: Plan) -> dict[str, Any]:
     return {
-        "layout": plan.pairing.layout,
-        "pairs": dict(Counter(pair.split for pair in plan.pairing.pairs)),
+        "layout": plan.found.layout,
+        "pairs": dict(Counter(ref.split for ref in plan.found.refs)),
         "rows": 0 if plan.refusal is not None else plan.rows,
         "rejects": list(plan.rejects),
         "problems": [problem.to_json() for problem in plan.problems],
         "sampled": {"pairs": plan.sampled, "bad": plan.sampled_bad},
         "refused": None if plan.refusal is None else first_line(plan.refusal),
-        "missing": list(map(str, plan.pairing.missing)),
-        "notes": list(plan.pairing.notes),
+        "missing": list(map(str, plan.found.missing)),
+        "notes": list(plan.found.notes),
         "sizes": {f"{height}x{width}": count for (height, width), count in plan.sizes.items()},
         "fields": [field.to_json() for field in plan.recipe.fields],
         "classes": list(plan.recipe.classes.names),
@@ -56,8 +56,8 @@ def plan_text(plan: Plan) -> str:
         "pairs     " + ", ".join(f"{split} {count}" for split, count in facts["pairs"].items()),
         f"rejects   {len(plan.rejects)}",
         *(f"          {problem}" for problem in plan.problems),
-        f"missing   {len(plan.pairing.missing)}",
-        *(f"          {problem}" for problem in by_cause(plan.pairing.missing)),
+        f"missing   {len(plan.found.missing)}",
+        *(f"          {problem}" for problem in by_cause(plan.found.missing)),
         "sizes     " + ", ".join(first_of(sizes, MOST_NAMED, "sizes")),
         "fields    " + "; ".join(fields),
         f"classes   {len(facts['classes'])}: " + ", ".join(first_of(facts["classes"], MOST_NAMED)),
@@ -85,7 +85,7 @@ def first_line(error: Exception) -> str:
 
 def plan_notes(plan: Plan) -> list[str]:
     """Advice that helps before a build, not after it."""
-    notes = [f"note      {note}" for note in plan.pairing.notes]
+    notes = [f"note      {note}" for note in plan.found.notes]
     if is_pinned(plan.request.out):
         notes.append(
             f"note      the pack is pinned, so a build publishes nothing before packer unpin {plan.request.out}"

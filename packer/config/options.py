@@ -25,9 +25,18 @@ from packer.config.values import (
     whole,
 )
 from packer.data_checks.findings import KINDS
-from packer.decoding.rules import ALPHAS, DECODES, EXACT, MOST_PIXELS
 from packer.errors import did_you_mean
-from packer.pixels.choices import EDGES, FITS, IMAGE_DTYPES, INTERPOLATIONS, LABEL_FORMS
+from packer.pixels.choices import (
+    ALPHAS,
+    DECODES,
+    EDGES,
+    EXACT,
+    FITS,
+    IMAGE_DTYPES,
+    INTERPOLATIONS,
+    LABEL_FORMS,
+    MOST_PIXELS,
+)
 from packer.pixels.label_rules import AUTO, CODECS, DIVISORS, UNKNOWNS
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import STORAGES

@@ -68,9 +68,9 @@ def difference(plan: Plan) -> Difference:
     out = plan.request.out
     receipts = list(_intact_receipts(out))
     before = {(receipt.split, picture_of(source.key)) for receipt in receipts for source in receipt.sources}
-    now = {(pair.split, pair.key) for pair in plan.pairing.pairs}
-    rebuilt = {(spec.split, picture_of(piece.key)) for spec in plan.new_specs.values() for piece in spec.pieces}
-    unchanged = {(pair.split, pair.key) for pair, same in zip(plan.pairing.pairs, plan.unchanged, strict=True) if same}
+    now = {(ref.split, ref.key) for ref in plan.found.refs}
+    rebuilt = {(spec.split, piece.ref.key) for spec in plan.new_specs.values() for piece in spec.pieces}
+    unchanged = {(ref.split, ref.key) for ref, same in zip(plan.found.refs, plan.unchanged, strict=True) if same}
     reused = {receipt.stem for receipt in plan.reused.values()}
     return Difference(
         added=_names(now - before),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.pixels.row_statistics import row_pixels
+from packer.shards.row_sums import row_pixels
 from readers.contract.classes import ClassTable
 from readers.contract.fields import Field
 from readers.contract.pixel_sums import Pixels

@@ -9,10 +9,10 @@ import numpy as np
 
 from packer.classes.load import TABLE_NAMES
 from packer.errors import InputError, first_of
-from packer.pairs.pair import Pair
 from packer.pixels.label_rules import BINARY, INDEX
 from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler
+from packer.recipe.row_ref import RowRef
 from packer.workers.inspect import LabelCounts, colour_parts
 
 SAMPLE_SIZE = 16
@@ -22,8 +22,8 @@ PALETTES_DIFFER = "the labels' palettes differ, so index and colour cannot both 
 BY_COLOUR = "If the colour: give a class table of colours (name,r,g,b)."
 
 
-def check_palettes(pairs: Sequence[Pair], sample: Mapping[int, LabelCounts], codec: str, named_codec: str) -> None:
-    """Refuse a sample of labels, by their index in `pairs`, whose palettes contradict each other.
+def check_palettes(refs: Sequence[RowRef], sample: Mapping[int, LabelCounts], codec: str, named_codec: str) -> None:
+    """Refuse a sample of labels, by their index in `refs`, whose palettes contradict each other.
 
     `codec` reads the labels, and `named_codec` is the one that the user named. A palette can be read by index or by
     colour. If the two contradict each other in the sample, the user must decide. If one colour has several indices,
@@ -31,7 +31,7 @@ def check_palettes(pairs: Sequence[Pair], sample: Mapping[int, LabelCounts], cod
     """
     if codec in (INDEX, BINARY):
         by_index = {index: label for index, label in sample.items() if codec == INDEX or not _is_gray(label)}
-        palettes = Palettes((pairs[index].label, label) for index, label in by_index.items())
+        palettes = Palettes((refs[index].parts[1], label) for index, label in by_index.items())
         if palettes.moving:
             raise InputError(
                 f"{PALETTES_DIFFER}. {BY_COLOUR} If the index, although one colour has several: --label-codec index "
@@ -51,9 +51,9 @@ def _is_gray(label: LabelCounts) -> bool:
     return bool((parts[:, :3] == parts[:, :1]).all())
 
 
-def no_classes(sampler: LabelSampler, raw: Path, pairs: Sequence[Pair]) -> InputError:
+def no_classes(sampler: LabelSampler, raw: Path, refs: Sequence[RowRef]) -> InputError:
     """Return an error that shows the values in the labels and proposes a --classes option."""
-    sample = sampler.inspect(pairs, SAMPLE_SIZE)
+    sample = sampler.inspect(refs, SAMPLE_SIZE)
     found = {value for label in sample.values() for value in label.values}
     summary = f"{raw}: no class table; put {TABLE_NAMES[0]} (name,r,g,b) there, or name one with --classes FILE"
     if not found:
@@ -65,5 +65,5 @@ def no_classes(sampler: LabelSampler, raw: Path, pairs: Sequence[Pair]) -> Input
     values = ", ".join(first_of(sorted(found), MOST_VALUES_SHOWN))
     return InputError(
         f"{summary}; the labels hold numbers, so a number of classes is enough, {proposal} (packer probe shows more)",
-        [f"values in a sample of {len(sample)} of {len(pairs)} labels: {values}"],
+        [f"values in a sample of {len(sample)} of {len(refs)} labels: {values}"],
     )

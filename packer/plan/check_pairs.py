@@ -14,8 +14,6 @@ from packer.decoding.decode import decoder_identity
 from packer.decoding.pair_headers import check_pair
 from packer.decoding.rules import ImageRules
 from packer.errors import BadPair, InputError, Problem, first_of
-from packer.pairs.find import Pairing, search_pairs
-from packer.pairs.pair import Pair
 from packer.pixels.choices import NATIVE
 from packer.pixels.label_rules import BINARY, BINARY_CLASSES, INSTANCE, LabelRules, resolve
 from packer.pixels.resize import Geometry
@@ -26,10 +24,12 @@ from packer.plan.reuse import PreviousBuild
 from packer.plan.sample import LabelSampler
 from packer.publish.manifest_size import check_manifest_size
 from packer.recipe.recipe import Recipe
+from packer.recipe.row_ref import RowRef
 from packer.runtime import Timer
 from packer.shards.build_shard import judged_by
 from packer.shards.formats import writer
 from packer.shards.stamps import ShardStamps
+from packer.sources.open_source import FoundRows
 from packer.workers.engine import Engine
 from packer.workers.inspect import LabelCounts
 from readers.contract.classes import ClassTable
@@ -43,7 +43,7 @@ CHECK_THREADS = 16
 class CheckedPairs:
     """The pairs of a raw folder, how they will be packed, and what is known about each before it is packed."""
 
-    pairing: Pairing
+    found: FoundRows
     previous: PreviousBuild
     recipe: Recipe
     sizes: Sequence[Size | None]
@@ -61,46 +61,46 @@ def check_pairs(request: Request, stamps: Sequence[ShardStamps], engine: Engine,
     with timer.step("find"):
         sampler = LabelSampler(request.raw, engine, request.max_pixels)
         count = partial(sampler.pixels, divisor=request.divisor if request.label_codec == INSTANCE else 1)
-        pairing, refusal = search_pairs(request.raw, request.pairing, request.out, count)
-    pairs, refusals = pairing.pairs, Refusals(refusal)
-    classes = refusals.attempt(lambda: _classes(request, sampler, pairs))
+        found, refusal = request.source.find_rows(request.raw, request.out, count)
+    refs, refusals = found.refs, Refusals(refusal)
+    classes = refusals.attempt(lambda: _classes(request, sampler, refs))
     rules = LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor)
     if classes is not None:
         rules = resolve(rules, classes)
     image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels, request.decode)
-    previous = PreviousBuild(request.out, request.raw, pairs, stamps, request.trust)
+    previous = PreviousBuild(request.out, request.raw, refs, stamps, request.trust)
     with timer.step("check"):
-        sizes, bad = _check_headers(request, pairs, previous, image_rules, rules)
-    geometry = refusals.attempt(lambda: _geometry(request, sizes, [problem_of(pairs[i], bad[i]) for i in bad]))
+        sizes, bad = _check_headers(request, refs, previous, image_rules, rules)
+    geometry = refusals.attempt(lambda: _geometry(request, sizes, [problem_of(refs[i], bad[i]) for i in bad]))
     recipe = None
     if classes is not None and geometry is not None:
-        recipe = refusals.attempt(partial(_recipe, request, pairing, classes, image_rules, rules, geometry))
+        recipe = refusals.attempt(partial(_recipe, request, found, classes, image_rules, rules, geometry))
         classes = classes if recipe is not None else None  # too large for every message to a worker
-    unchanged = [False] * len(pairs) if recipe is None else previous.unchanged(recipe.fingerprint())
+    unchanged = [False] * len(refs) if recipe is None else previous.unchanged(recipe.fingerprint())
     with timer.step("audit"):
         new = [index for index in _untrusted(request, unchanged) if sizes[index] is not None]
-        sample = sampler.inspect([pairs[i] for i in new], SAMPLE_SIZE, classes, rules, True, image_rules)
+        sample = sampler.inspect([refs[i] for i in new], SAMPLE_SIZE, classes, rules, True, image_rules)
         sample = {new[index]: counts for index, counts in sample.items()}
-        refusals.attempt(lambda: _check_palettes(request, pairs, sample, rules))
+        refusals.attempt(lambda: _check_palettes(request, refs, sample, rules))
     bad |= {index: counts.bad for index, counts in sample.items() if counts.bad is not None}
-    rejected = too_many([(pairs[index], reason) for index, reason in bad.items()], request.limits, len(pairs), BEFORE)
+    rejected = too_many([(refs[index], reason) for index, reason in bad.items()], request.limits, len(refs), BEFORE)
     refusals.check(rejected if any(sizes) or geometry is not None else None)
     assert recipe is not None, "without a recipe the build is refused"
-    return CheckedPairs(pairing, previous, recipe, sizes, unchanged, bad, len(sample))
+    return CheckedPairs(found, previous, recipe, sizes, unchanged, bad, len(sample))
 
 
-def _classes(request: Request, sampler: LabelSampler, pairs: Sequence[Pair]) -> ClassTable:
+def _classes(request: Request, sampler: LabelSampler, refs: Sequence[RowRef]) -> ClassTable:
     classes = load_class_table(request.raw, request.classes, request.ignore)
     if classes is None and request.label_codec == BINARY:
         classes = BINARY_CLASSES
     if classes is None:
-        raise no_classes(sampler, request.raw, pairs)
+        raise no_classes(sampler, request.raw, refs)
     return classes
 
 
 def _recipe(
     request: Request,
-    pairing: Pairing,
+    found: FoundRows,
     classes: ClassTable,
     image_rules: ImageRules,
     label_rules: LabelRules,
@@ -115,11 +115,11 @@ def _recipe(
         image_rules=image_rules,
         label_rules=label_rules,
         shard_bytes=request.shard_bytes,
-        image_template=pairing.image_template,
-        label_template=pairing.label_template,
-        tools=(decoder_identity(), *geometry.tools, writer(request.storage).tool()),
+        image_template=found.source.templates[0],
+        label_template=found.source.templates[1],
+        tools=(decoder_identity(), *found.source.tools, *geometry.tools, writer(request.storage).tool()),
     )
-    check_manifest_size(recipe, (pair.split for pair in pairing.pairs))
+    check_manifest_size(recipe, (ref.split for ref in found.refs))
     return recipe
 
 
@@ -131,15 +131,15 @@ def _geometry(request: Request, sizes: Sequence[Size | None], problems: Sequence
 
 
 def _check_headers(
-    request: Request, pairs: Sequence[Pair], previous: PreviousBuild, image_rules: ImageRules, label_rules: LabelRules
+    request: Request, refs: Sequence[RowRef], previous: PreviousBuild, image_rules: ImageRules, label_rules: LabelRules
 ) -> tuple[list[Size | None], dict[int, str]]:
     """Return the size of each pair, None for a bad one, and the reasons of the bad ones by their index."""
     sizes = previous.sizes(judged_by(image_rules, label_rules))
 
     def check(index: int) -> str | None:
-        pair = pairs[index]
         try:
-            sizes[index] = check_pair(request.raw, pair.image, pair.label, image_rules, label_rules.lossy)
+            image, label = refs[index].parts
+            sizes[index] = check_pair(request.raw, image, label, image_rules, label_rules.lossy)
         except BadPair as bad:
             return str(bad)
         return None
@@ -156,10 +156,10 @@ def _untrusted(request: Request, unchanged: Sequence[bool]) -> list[int]:
 
 
 def _check_palettes(
-    request: Request, pairs: Sequence[Pair], sample: Mapping[int, LabelCounts], rules: LabelRules
+    request: Request, refs: Sequence[RowRef], sample: Mapping[int, LabelCounts], rules: LabelRules
 ) -> None:
     if not request.palettes_differ:
-        check_palettes(pairs, sample, rules.codec, request.label_codec)
+        check_palettes(refs, sample, rules.codec, request.label_codec)
 
 
 def _common_size(sizes: Sequence[Size | None], problems: Sequence[Problem]) -> Size:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from operator import attrgetter
 
-from packer.decoding.rules import FAST, MOST_PIXELS
 from packer.errors import UsageError
-from packer.pixels.choices import NATIVE, TILE
+from packer.pixels.choices import FAST, MOST_PIXELS, NATIVE, TILE
 from packer.pixels.resize import Geometry
 from packer.plan.check_pairs import CheckedPairs, check_pairs, size_text
 from packer.plan.plan import Plan
@@ -51,7 +50,7 @@ def _plan(request: Request, distrusted: frozenset[str], engine: Engine) -> Plan:
     return Plan(
         request=request,
         recipe=checked.recipe,
-        pairing=checked.pairing,
+        found=checked.found,
         specs=specs,
         reused=reused,
         unchanged=tuple(checked.unchanged),
@@ -91,7 +90,7 @@ def _check_options(request: Request) -> None:
 def _specs(checked: CheckedPairs) -> Iterator[ShardSpec]:
     """The shards of each split."""
     recipe, start = checked.recipe, 0
-    for split, members in groupby(checked.pairing.pairs, key=attrgetter("split")):
+    for split, members in groupby(checked.found.refs, key=attrgetter("split")):
         of_split = list(members)
         end = start + len(of_split)
         shards = cut(pieces(of_split, checked.sizes[start:end], recipe.geometry), recipe)

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from packer.errors import PackError, Problem, TargetError, by_cause
-from packer.pairs.find import Pairing
-from packer.pairs.pair import Pair
 from packer.pixels.choices import NATIVE
 from packer.plan.problems import BEFORE, problem_of, too_many
 from packer.plan.request import Request
 from packer.recipe.recipe import Recipe, recipe_changes
+from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
+from packer.sources.open_source import FoundRows
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
-from readers.contract.tiles import Size, picture_of
+from readers.contract.tiles import Size
 
 SHARD_SLACK = 64 << 10
 """Bytes added per shard when free disk is checked: headers, page ends, keys and the receipt."""
@@ -29,7 +29,7 @@ class Plan:
 
     request: Request
     recipe: Recipe
-    pairing: Pairing
+    found: FoundRows
     specs: tuple[ShardSpec, ...]
     reused: Mapping[int, Receipt]
     """The shards that exist already, by the index of their spec."""
@@ -48,7 +48,7 @@ class Plan:
 
     @property
     def pairs(self) -> int:
-        return len(self.pairing.pairs)
+        return len(self.found.refs)
 
     @property
     def pieces(self) -> int:
@@ -63,7 +63,7 @@ class Plan:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """The bad pairs by their cause."""
-        return by_cause(problem_of(pair, reason) for pair, reason in self._bad_pairs)
+        return by_cause(problem_of(ref, reason) for ref, reason in self._bad_pairs)
 
     @property
     def refusal(self) -> PackError | None:
@@ -71,8 +71,8 @@ class Plan:
         return too_many(self._bad_pairs, self.request.limits, self.pairs, BEFORE)
 
     @property
-    def _bad_pairs(self) -> list[tuple[Pair, str]]:
-        return [(self.pairing.pairs[index], reason) for index, reason in self.bad.items()]
+    def _bad_pairs(self) -> list[tuple[RowRef, str]]:
+        return [(self.found.refs[index], reason) for index, reason in self.bad.items()]
 
     @property
     def sampled_bad(self) -> int:
@@ -82,9 +82,9 @@ class Plan:
     @cached_property
     def rows(self) -> int:
         """The number of pieces without those of pairs that are known to be bad."""
-        bad = {(pair.split, pair.key) for pair, _ in self._bad_pairs}
+        bad = {(ref.split, ref.key) for ref, _ in self._bad_pairs}
         return self.pieces - sum(
-            (spec.split, picture_of(piece.key)) in bad for spec in self.specs if bad for piece in spec.pieces
+            (spec.split, piece.ref.key) in bad for spec in self.specs if bad for piece in spec.pieces
         )
 
     @property

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from packer.errors import InputError, PackError, Problem, RejectedError, TooManyRejectsError
-from packer.pairs.pair import Pair
 from packer.plan.request import Limits
+from packer.recipe.row_ref import RowRef
+from readers.contract.fields import IMAGE, LABEL
 
 T = TypeVar("T")
 BEFORE = "by their headers and a decoded sample; the rest is checked later"
@@ -56,9 +57,9 @@ def _causes(error: InputError) -> Iterable[Problem]:
     return [cause for cause in error.causes if cause.files] or [Problem(str(error))]
 
 
-def too_many(bad: Iterable[tuple[Pair, str]], limits: Limits, pairs: int, remark: str) -> PackError | None:
-    """Return the error of more bad pairs than the limits allow, or None. `bad` has each pair with its reason."""
-    problems = [problem_of(pair, reason) for pair, reason in bad]
+def too_many(bad: Iterable[tuple[RowRef, str]], limits: Limits, pairs: int, remark: str) -> PackError | None:
+    """Return the error of more bad pairs than the limits allow, or None. `bad` has each row with its reason."""
+    problems = [problem_of(ref, reason) for ref, reason in bad]
     if not problems or limits.allows(len(problems), pairs):
         return None
     return reject_error(problems, limits, pairs, remark)
@@ -74,14 +75,14 @@ def reject_error(problems: Sequence[Problem], limits: Limits, pairs: int, remark
     return TooManyRejectsError(f"{count}{most} ({remark})", problems)
 
 
-def problem_of(pair: Pair, reason: str) -> Problem:
+def problem_of(ref: RowRef, reason: str) -> Problem:
     """Return the reason why a pair is bad as a problem of its image, its label or both."""
-    both = f"{pair.image} or {pair.label}"
-    for file, noun in ((both, "pair"), (pair.label, "label"), (pair.image, "image")):
+    both = " or ".join(ref.parts)
+    for file, noun in ((both, "pair"), *zip(ref.parts[::-1], (LABEL, IMAGE), strict=False)):
         if reason.startswith((f"{file}: ", f"{file} ")):
             text = reason[len(file) :].lstrip(": ")
             parts = _CAUSE_AND_HINT.fullmatch(text)
             cause, hint = parts.groups() if parts else (text, "")
-            kind = _VARYING.sub("", cause.replace(pair.label, ""))
+            kind = _VARYING.sub("", cause.replace(ref.parts[-1], ""))
             return Problem(cause, hint, (file,), noun, _ONE_STRAY.sub(r"has \1s in", kind))
     return Problem(reason)

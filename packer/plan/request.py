@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from packer.config.config import Settings
 from packer.config.options import BUILD, MTIME, TASK_TIMEOUT, value_of
-from packer.decoding.rules import EXACT, MOST_PIXELS
 from packer.errors import UsageError
-from packer.pairs.find import PairingRules
+from packer.pixels.choices import EXACT, MOST_PIXELS
 from packer.pixels.label_rules import AUTO
+from packer.sources.open_source import SourceOptions
 from readers.contract.classes import ClassTable
 from readers.contract.tiles import Size
 from readers.machine import usable_cores
@@ -43,7 +43,7 @@ class Request:
     raw: Path
     out: Path
     storage: str = "npy"
-    pairing: PairingRules = field(default_factory=PairingRules)
+    source: SourceOptions = field(default_factory=SourceOptions)
     classes: str | ClassTable | None = None
     ignore: tuple[str, ...] = ()
     label_codec: str = AUTO
@@ -80,9 +80,9 @@ class Request:
             for name, option in BUILD.items()
             if name in settings
         }
-        rules = {rule.name: values.pop(rule.name) for rule in fields(PairingRules) if rule.name in values}
+        source = SourceOptions.take_from(values)
         limits = Limits(values.pop("on_bad", "fail") == "skip", values.pop("max_bad", None))
         values["divisor"] = int(values.get("divisor", cls.divisor))
         values.setdefault("workers", usable_cores())
         raw, out = Path(str(settings["raw"])), Path(str(settings["out"]))
-        return cls(raw, out, pairing=PairingRules(**rules), limits=limits, **values)
+        return cls(raw, out, source=source, limits=limits, **values)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.config.options import DIGEST, MTIME
-from packer.pairs.pair import Pair
+from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.build_shard import whole_shard
 from packer.shards.stamps import ShardStamps, row_text, state_of, state_to_keep, write_stamps
@@ -41,9 +41,9 @@ NO_STATE = -2
 class FileStates:
     """The size and times of the files of all pairs now. Each file is asked for once."""
 
-    def __init__(self, raw: Path, pairs: Sequence[Pair]) -> None:
-        self._raw, self._pairs = str(raw), pairs
-        self._states = np.full((len(pairs), 6), NO_STATE, np.int64)
+    def __init__(self, raw: Path, refs: Sequence[RowRef]) -> None:
+        self._raw, self._refs = str(raw), refs
+        self._states = np.full((len(refs), 6), NO_STATE, np.int64)
 
     def of(self, numbers: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return (N,6): the state of the image and of the label of the pairs with these numbers."""
@@ -60,8 +60,8 @@ class FileStates:
         return self._states[numbers]
 
     def _chunk(self, numbers: NDArray[np.intp]) -> NDArray[np.int64]:
-        raw, pairs = self._raw, self._pairs
-        paths = [f"{raw}/{path}" for number in numbers.tolist() for path in pairs[number][2:]]
+        raw, refs = self._raw, self._refs
+        paths = [f"{raw}/{path}" for number in numbers.tolist() for path in refs[number].parts]
         return np.fromiter(chain.from_iterable(map(state_of, paths)), np.int64, 3 * len(paths)).reshape(-1, 6)
 
 
@@ -69,18 +69,18 @@ class PreviousBuild:
     """The stamps and receipts of a pack, compared with the sorted pairs and their files as they are now."""
 
     def __init__(
-        self, out: Path, raw: Path, pairs: Sequence[Pair], stamps: Sequence[ShardStamps], trust: str = MTIME
+        self, out: Path, raw: Path, refs: Sequence[RowRef], stamps: Sequence[ShardStamps], trust: str = MTIME
     ) -> None:
-        self._out, self._raw, self._pairs, self._trust = out, raw, pairs, trust
+        self._out, self._raw, self._refs, self._trust = out, raw, refs, trust
         self._stamps = stamps
-        self._states = FileStates(raw, pairs)
+        self._states = FileStates(raw, refs)
         self._numbers: dict[str, NDArray[np.intp]] = {}
         self._by_start = {(shard.recipe, shard.split, len(shard.records), shard.first_key): shard for shard in stamps}
 
     def sizes(self, judged: str) -> list[Size | None]:
         """Return the picture size of each unchanged pair whose headers were judged by the same rules, else None."""
         if self._trust == DIGEST:
-            return [None] * len(self._pairs)
+            return [None] * len(self._refs)
         same, sizes = self._compare([shard for shard in self._stamps if shard.judged == judged])
         known = np.where(same & (sizes > 0).all(1), sizes[:, 0].astype(np.uint64) << np.uint64(32) | sizes[:, 1], 0)
         values, indices = np.unique(known, return_inverse=True)
@@ -95,8 +95,8 @@ class PreviousBuild:
 
     def _compare(self, stamps: Sequence[ShardStamps]) -> tuple[NDArray[np.bool_], NDArray[np.uint32]]:
         """Return which pairs have files in the state of their newest stamp, and the picture sizes in these stamps."""
-        states = np.full((len(self._pairs), 6), NO_STATE, np.int64)
-        sizes = np.zeros((len(self._pairs), 2), np.uint32)
+        states = np.full((len(self._refs), 6), NO_STATE, np.int64)
+        sizes = np.zeros((len(self._refs), 2), np.uint32)
         for shard in stamps:
             numbers = self._pairs_of(shard)
             found = numbers >= 0
@@ -114,8 +114,8 @@ class PreviousBuild:
         """
         if shard.stem not in self._numbers:
             rows = len(shard.records)
-            start = bisect_left(self._pairs, (shard.split, shard.first_key))
-            if row_text(pair[1:] for pair in self._pairs[start : start + rows]) == shard.text:
+            start = bisect_left(self._refs, (shard.split, shard.first_key))
+            if row_text(ref.texts for ref in self._refs[start : start + rows]) == shard.text:
                 numbers = np.arange(start, start + rows)
             else:
                 numbers = np.fromiter(map(self._by_files.get, shard.files, repeat(-1)), np.intp, rows)
@@ -125,13 +125,13 @@ class PreviousBuild:
     @cached_property
     def _by_files(self) -> dict[str, int]:
         """The number of each pair, by its image and label."""
-        return {"\0".join(pair[2:]): number for number, pair in enumerate(self._pairs)}
+        return {"\0".join(ref.parts): number for number, ref in enumerate(self._refs)}
 
     def receipt(self, spec: ShardSpec, recipe: str, retry_bad: bool) -> Receipt | None:
         """Return the receipt of the shard that this spec would become, if that shard exists and has all its files."""
         pieces = spec.pieces
         stamps = self._by_start.get((recipe, spec.split, len(pieces), pieces[0].key))
-        if stamps is None or stamps.text != row_text(piece[:3] for piece in pieces):
+        if stamps is None or stamps.text != row_text(piece.texts for piece in pieces):
             return None
         receipt = whole_shard(self._out / SHARDS / (stamps.stem + SUFFIX))
         if receipt is None or (retry_bad and receipt.rejects):
@@ -150,13 +150,13 @@ class PreviousBuild:
         """Return whether the files of these pieces have the digests of the receipt. If so, renew the stamps."""
         states = stamps.records["state"].copy()
         for index in indices:  # before the bytes are read
-            image, label = spec.pieces[index].files
+            image, label = spec.pieces[index].ref.parts
             states[index] = (*state_to_keep(self._raw / image), *state_to_keep(self._raw / label))
         expected = {
             path: digest
             for index in indices
             for path, digest in zip(
-                spec.pieces[index].files, (receipt.sources[index].image, receipt.sources[index].label), strict=True
+                spec.pieces[index].ref.parts, (receipt.sources[index].image, receipt.sources[index].label), strict=True
             )
         }
         with ThreadPoolExecutor(THREADS) as pool:

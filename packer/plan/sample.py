@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from packer.decoding.rules import MOST_PIXELS, ImageRules
-from packer.pairs.pair import Pair
+from packer.decoding.rules import ImageRules
+from packer.pixels.choices import MOST_PIXELS
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, LabelRules
+from packer.recipe.row_ref import RowRef
 from packer.workers.engine import Engine
 from packer.workers.inspect import InspectRequest, LabelCounts
 from packer.workers.run import inspect_pairs
@@ -26,31 +27,31 @@ class LabelSampler:
 
     def inspect(
         self,
-        pairs: Sequence[Pair],
+        refs: Sequence[RowRef],
         most: int,
         classes: ClassTable | None = None,
         rules: LabelRules = AS_THE_TABLE_SAYS,
         images: bool = False,
         image_rules: ImageRules | None = None,
     ) -> dict[int, LabelCounts]:
-        """Inspect the labels of about `most` pairs, with their images if wanted. Keys are indices into `pairs`.
+        """Inspect the labels of about `most` rows, with their images if wanted. Keys are indices into `refs`.
 
         With `image_rules` an image that a shard would refuse makes its pair bad.
         """
-        indices = spread_indices(len(pairs), most)
+        indices = spread_indices(len(refs), most)
         requests = [
-            InspectRequest(pair.label, pair.image if images else None, classes, rules, self.max_pixels, image_rules)
-            for pair in (pairs[index] for index in indices)
+            InspectRequest(label, image if images else None, classes, rules, self.max_pixels, image_rules)
+            for image, label in (refs[index].parts for index in indices)
         ]
         answers = inspect_pairs(requests, self.raw, self.engine)
         return dict(zip(indices, answers, strict=True))
 
     def pixels(self, labels: Sequence[str], divisor: int = 1) -> list[Counter[int]]:
         """Count the pixels of every label by value // divisor, or by colour. A label that cannot be read has none."""
-        pairs = [Pair("", "", "", label) for label in labels]
+        refs = [RowRef("", "", ("", label)) for label in labels]
         return [
             Counter[int](seen.colours) if seen.colours and not seen.values else _merged(seen.values, divisor)
-            for seen in self.inspect(pairs, len(pairs)).values()
+            for seen in self.inspect(refs, len(refs)).values()
         ]
 
 

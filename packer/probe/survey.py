@@ -16,6 +16,7 @@ from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler, spread_indices
+from packer.sources.folder import refs_of
 from packer.workers.inspect import MOST_COUNTS, LabelCounts
 from readers.contract.regular_files import digest_raw, open_raw
 from readers.contract.tiles import Size
@@ -89,7 +90,7 @@ def survey_pairs(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: 
     depths = [0 if image.is_float else image.depth for image, _ in headers]
     chosen = _sample(results, most)
     sampled = [pairs[index] for index in chosen]
-    sample = dict(zip(chosen, sampler.inspect(sampled, len(sampled), images=True).values(), strict=True))
+    sample = dict(zip(chosen, sampler.inspect(list(refs_of(sampled)), len(sampled), images=True).values(), strict=True))
     labels = LabelSurvey(
         len(pairs),
         kinds=Counter(_kind(label) for _, label in headers),

@@ -14,6 +14,7 @@ from packer.pairs.pair import Pair
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.plan.sample import LabelSampler
+from packer.sources.folder import refs_of
 from packer.workers.engine import Engine
 
 MOST_PROBLEMS = 3
@@ -41,7 +42,7 @@ def try_settings(raw: Path, settings: Settings, sample: Sequence[Pair], engine: 
             return Trial(refusal=_one_line(error))
     recipe = plan.recipe
     seen = LabelSampler(raw, engine, recipe.image_rules.max_pixels).inspect(
-        sample, len(sample), recipe.classes, recipe.label_rules, True, recipe.image_rules
+        list(refs_of(sample)), len(sample), recipe.classes, recipe.label_rules, True, recipe.image_rules
     )
     bad = [counts.bad for counts in seen.values() if counts.bad is not None]
     return Trial(None, tuple(dict.fromkeys([*plan.rejects, *bad])), len(bad) == len(seen) > 0)

@@ -23,7 +23,7 @@ def cut(pieces: Iterable[Piece], recipe: Recipe) -> Iterator[tuple[Piece, ...]]:
     """
     pieces = tuple(pieces)
     start = 0
-    for end in _ends(*recipe.weights(pieces), key_hashes(piece[0] for piece in pieces)) if pieces else ():
+    for end in _ends(*recipe.weights(pieces), key_hashes(piece.key for piece in pieces)) if pieces else ():
         yield pieces[start:end]
         start = end
 

@@ -52,7 +52,7 @@ class Recipe:
 
     def piece_bytes(self, piece: Piece) -> int:
         """Return the bytes of a piece's row; 0 if the size of its picture is unknown."""
-        size = self.geometry.size or piece.source
+        size = self.geometry.size or piece.size
         return 0 if size is None else sum(field.row_bytes_at(*size) for field in self.fields)
 
     def weights(self, pieces: Sequence[Piece]) -> tuple[NDArray[np.int64], int]:

@@ -35,7 +35,7 @@ class ShardSpec:
         problems: list[Problem] = []
         entry = Entry(json.loads(text), "", problems)
         split = entry.text("split")
-        pieces = tuple(Piece.from_json(values) for values in entry.lists("pieces"))
+        pieces = tuple(Piece.from_json(split, values) for values in entry.lists("pieces"))
         spec = cls(split, pieces, Recipe.from_json(entry.entry("recipe")))
         entry.close()
         if problems:

@@ -30,7 +30,7 @@ from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import SHARDS
-from readers.contract.receipt import SUFFIX, Receipt, ShardFile, Source
+from readers.contract.receipt import SUFFIX, Receipt, RowInput, ShardFile
 
 PairMark = Callable[[int], AbstractContextManager[None]]
 """Entered by the thread that works on the picture whose first piece has this index.
@@ -69,7 +69,14 @@ def build_shard(
         table.put(index, _crashed_row(spec.pieces[index], raw, why))
     receipt = _store(_receipt(spec, table), columns, table.kept, spec.recipe.fields, out / SHARDS, writing)
     judged = judged_by(spec.recipe.image_rules, spec.recipe.label_rules)
-    write_stamps(out, receipt.stem, receipt.recipe, judged, table.stamps, row_text(piece[:3] for piece in spec.pieces))
+    write_stamps(
+        out,
+        receipt.stem,
+        receipt.recipe,
+        judged,
+        table.stamps,
+        row_text(piece.texts for piece in spec.pieces),
+    )
     return receipt
 
 
@@ -80,8 +87,9 @@ def judged_by(image_rules: ImageRules, label_rules: LabelRules) -> str:
 
 def _crashed_row(piece: Piece, raw: Path, why: str) -> Row:
     """Return the row of a piece that crashes workers."""
-    states = (state_to_keep(raw / piece.image), state_to_keep(raw / piece.label))
-    return Row(Source(piece.key, "", ""), reject=why, states=states)
+    image, label = piece.ref.parts
+    states = (state_to_keep(raw / image), state_to_keep(raw / label))
+    return Row(RowInput(piece.key, "", ""), reject=why, states=states)
 
 
 def decode_pieces(
@@ -106,10 +114,10 @@ def decode_pieces(
 
 
 def _pictures(spec: ShardSpec, indices: Sequence[int]) -> Sequence[int]:
-    """Return where in `indices` each picture begins, and the end: pieces of the same files are decoded together."""
-    files = [spec.pieces[index].files for index in indices]
-    starts = [number for number in range(len(files)) if number == 0 or files[number] != files[number - 1]]
-    return array("q", [*starts, len(files)])
+    """Return where in `indices` each picture begins, and the end: pieces of the same row are decoded together."""
+    refs = [spec.pieces[index].ref for index in indices]
+    starts = [number for number in range(len(refs)) if number == 0 or refs[number] != refs[number - 1]]
+    return array("q", [*starts, len(refs)])
 
 
 def _receipt(spec: ShardSpec, table: RowTable) -> Receipt:

@@ -34,7 +34,7 @@ class Columns:
     def __init__(self, recipe: Recipe, pieces: Sequence[Piece], memory: Memory) -> None:
         self._pieces = pieces
         self._size = recipe.geometry.size
-        self._sizes = [self._size or piece.source or (0, 0) for piece in pieces]
+        self._sizes = [self._size or piece.size or (0, 0) for piece in pieces]
         starts = {field: self._starts(field) for field in recipe.fields}
         arrays = _cut(memory, [(field.dtype, ends[-1]) for field, ends in starts.items()])
         self._flat = {field: (flat, starts[field]) for field, flat in zip(starts, arrays, strict=True)}

@@ -11,7 +11,7 @@ from packer.recipe.piece import Piece
 from packer.shards.rows import Row
 from packer.shards.stamps import RECORD
 from readers.contract.pixel_sums import Pixels
-from readers.contract.receipt import Reject, Source
+from readers.contract.receipt import Reject, RowInput
 
 
 class RowTable:
@@ -47,9 +47,9 @@ class RowTable:
         return [index for index in every if index not in self._rejects] if self._rejects else every
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[RowInput, ...]:
         return tuple(
-            Source(piece.key, image.decode(), label.decode())
+            RowInput(piece.key, image.decode(), label.decode())
             for piece, (image, label) in zip(self._pieces, self._digests, strict=True)
         )
 

@@ -21,26 +21,27 @@ from packer.decoding.raw_file import naming
 from packer.decoding.rules import FAST
 from packer.errors import BadPair
 from packer.pixels.class_picture import ClassPicture
+from packer.pixels.image_hash import image_hash
 from packer.pixels.label_codec import LabelCodec
-from packer.pixels.row_statistics import image_hash, row_pixels
 from packer.pixels.stored_label import store
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
+from packer.shards.row_sums import row_pixels
 from packer.shards.stamps import UNKNOWN, FileState, state_to_keep
 from readers.contract.onehot import expand
 from readers.contract.pixel_sums import Pixels
-from readers.contract.receipt import Source
+from readers.contract.receipt import RowInput
 from readers.contract.regular_files import read_raw
 
 NO_PIXELS = Pixels.none(0)
-NOTHING = Source("", "", "")
+NOTHING = RowInput("", "", "")
 
 
 @dataclass(frozen=True)
 class Row:
     """The result of packing a pair, without its pixels. `reject` is the reason why it is not packed."""
 
-    source: Source
+    source: RowInput
     crc32: int = 0
     look: str = ""
     pixels: Pixels = NO_PIXELS
@@ -75,19 +76,20 @@ class RowMaker:
         """Pack the pieces of one pair. The digests are those of the bytes that were decoded."""
         digests: list[str] = []
         first = targets[0].piece
-        image_file, label_file = self._raw / first.image, self._raw / first.label
+        image_path, label_path = first.ref.parts
+        image_file, label_file = self._raw / image_path, self._raw / label_path
         states = (state_to_keep(image_file), state_to_keep(label_file))
         try:
-            image_data = self._load(first.image, image_file, digests)
-            label_data = self._load(first.label, label_file, digests)
+            image_data = self._load(image_path, image_file, digests)
+            label_data = self._load(label_path, label_file, digests)
             image, label = self._decode(first, image_data, label_data)
             packed = [self._pack(target, image, label) for target in targets]  # all or none
         except BadPair as bad:
             bad_row = Row(NOTHING, reject=str(bad), states=states)
-            return [replace(bad_row, source=Source(target.piece.key, *(*digests, "", "")[:2])) for target in targets]
+            return [replace(bad_row, source=RowInput(target.piece.key, *(*digests, "", "")[:2])) for target in targets]
         return [
             replace(
-                row, source=Source(target.piece.key, *digests), states=states, size=(label.shape[0], label.shape[1])
+                row, source=RowInput(target.piece.key, *digests), states=states, size=(label.shape[0], label.shape[1])
             )
             for target, row in zip(targets, packed, strict=True)
         ]
@@ -114,13 +116,14 @@ class RowMaker:
         return data
 
     def _decode(self, piece: Piece, image_data: bytes, label_data: bytes) -> tuple[NDArray[Any], ClassPicture]:
-        with naming(piece.image):
+        image_path, label_path = piece.ref.parts
+        with naming(image_path):
             image, size = self._decode_image(image_data)
-        with naming(piece.label):
+        with naming(label_path):
             label = self._codec.read(label_data)
-        check_same_size(piece.image, size, piece.label, label.shape)
-        if self._recipe.geometry.depends_on_source and size != piece.source:
-            raise BadPair(f"{piece.image}: was another picture when the build was planned; build again")
+        check_same_size(image_path, size, label_path, label.shape)
+        if self._recipe.geometry.depends_on_source and size != piece.size:
+            raise BadPair(f"{image_path}: was another picture when the build was planned; build again")
         return image, label
 
     def _decode_image(self, data: bytes) -> tuple[NDArray[Any], tuple[int, ...]]:

@@ -77,8 +77,8 @@ def state_to_keep(path: Path | str) -> FileState:
     return state if state[1] < time.time_ns() - MIN_FILE_AGE else (state[0], -1, -1)
 
 
-def row_text(rows: Iterable[tuple[str, str, str]]) -> str:
-    """Return a line for each row: key, image and label. None of them has control characters."""
+def row_text(rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a line for each row: its key and its parts. None of them has a line break or a zero."""
     return "\n".join(map("\0".join, rows))
 
 

@@ -18,9 +18,9 @@ from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
 from packer.pixels.class_lookup import colour_codes
+from packer.pixels.image_hash import image_hash
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, LabelRules
-from packer.pixels.row_statistics import image_hash
 from readers.contract.classes import ClassTable
 from readers.contract.json_entry import Entry
 from readers.contract.regular_files import open_raw, read_raw

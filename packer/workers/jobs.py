@@ -138,16 +138,16 @@ class ShardJob:
         if self._crashes[index] < MOST_CRASHES:
             self._to_try.append(index)
             return
-        piece = self._spec.pieces[index]
+        parts = " or ".join(self._spec.pieces[index].ref.parts)
         for other in self._picture_of(index):
-            self._rejected[other] = f"{piece.image} or {piece.label}: {cause}"
+            self._rejected[other] = f"{parts}: {cause}"
         self._to_try = [other for other in self._to_try if other != index]
         self._failures = 0
 
     def _picture_of(self, index: int) -> list[int]:
         """Return the indices of all pieces that are cut from the same picture as this one."""
-        files = self._spec.pieces[index].files
-        return [other for other, piece in enumerate(self._spec.pieces) if piece.files == files]
+        ref = self._spec.pieces[index].ref
+        return [other for other, piece in enumerate(self._spec.pieces) if piece.ref == ref]
 
     def _fail(self) -> None:
         self._failures += 1

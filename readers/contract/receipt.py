@@ -35,8 +35,8 @@ class ShardFile:
     sha256: str
 
 
-class Source(NamedTuple):
-    """A raw pair: its key, and the SHA-256 of both files when they were read (empty if one was not read)."""
+class RowInput(NamedTuple):
+    """The input of a row: its key, and the SHA-256 of both files when they were read (empty if one was not read)."""
 
     key: str
     image: str
@@ -58,7 +58,7 @@ class Receipt:
     fingerprint: str
     storage: str
     recipe: str
-    sources: tuple[Source, ...]
+    sources: tuple[RowInput, ...]
     rejects: tuple[Reject, ...]
     files: tuple[ShardFile, ...]
     crc32: tuple[int, ...]
@@ -120,7 +120,7 @@ class Receipt:
             fingerprint=entry.text("fingerprint"),
             storage=entry.choice("storage", STORAGES),
             recipe=entry.text("recipe"),
-            sources=tuple(starmap(Source, _rows(entry, "sources", 3))),
+            sources=tuple(starmap(RowInput, _rows(entry, "sources", 3))),
             rejects=tuple(starmap(Reject, _rows(entry, "rejects", 2))),
             files=tuple(_file(file) for file in entry.entries("files")),
             crc32=entry.wholes("crc32"),

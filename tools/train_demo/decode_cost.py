@@ -70,9 +70,9 @@ class OpenCv:
         """Return the image in planes, and the classes of its pixels."""
         piece, raw = self._packed.pieces[row], self._packed.raw
         tall, wide = self._packed.recipe.geometry.size or (0, 0)
-        image = cv2.imread(str(raw / piece.image), cv2.IMREAD_COLOR_RGB)
+        image = cv2.imread(str(raw / piece.ref.parts[0]), cv2.IMREAD_COLOR_RGB)
         flags = cv2.IMREAD_UNCHANGED if self._as_index else cv2.IMREAD_COLOR_RGB
-        label = cv2.imread(str(raw / piece.label), flags)
+        label = cv2.imread(str(raw / piece.ref.parts[1]), flags)
         assert image is not None
         assert label is not None
         small = cv2.resize(image, (wide, tall), interpolation=cv2.INTER_AREA)

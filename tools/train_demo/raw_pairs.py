@@ -42,11 +42,11 @@ class RawPairs(Dataset[Any]):
 
     def __getitem__(self, row: int) -> tuple[torch.Tensor, torch.Tensor]:
         piece, recipe = self._packed.pieces[row], self._packed.recipe
-        image = decode_image((self._packed.raw / piece.image).read_bytes(), recipe.image_rules)
+        image = decode_image((self._packed.raw / piece.ref.parts[0]).read_bytes(), recipe.image_rules)
         planes = recipe.geometry.image(image, piece.origin)
-        label = self._shrunk((self._packed.raw / piece.label).read_bytes())
+        label = self._shrunk((self._packed.raw / piece.ref.parts[1]).read_bytes())
         if label is None:
-            label = self._codec.decode((self._packed.raw / piece.label).read_bytes())
+            label = self._codec.decode((self._packed.raw / piece.ref.parts[1]).read_bytes())
         index = recipe.geometry.label(label, piece.origin).astype(recipe.classes.index_dtype)
         return torch.from_numpy(planes), torch.from_numpy(index)
 

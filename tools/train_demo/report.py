@@ -33,7 +33,7 @@ HEAD = (
 def header(setup: Setup, epochs: int) -> dict[str, str]:
     """Describe the data, the machine and the cost before the first epoch."""
     packed, dataset = setup.packed, setup.packed.dataset
-    files = {packed.raw / file for piece in packed.pieces for file in piece.files}
+    files = {packed.raw / file for piece in packed.pieces for file in piece.ref.parts}
     mb = sum(file.stat().st_size for file in files) / 1e6
     height, width = dataset.size(0)
     rows = (

@@ -1,0 +1,19 @@
+"""`RowRef`: a row before it is loaded."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class RowRef(NamedTuple):
+    """A row as its source names it. References sort by split and key."""
+
+    split: str
+    key: str
+    parts: tuple[str, ...]
+    """The place of each field in the source: a path, a row number, an id."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The key and the parts."""
+        return self.key, *self.parts

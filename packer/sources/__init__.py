@@ -1,0 +1,5 @@
+"""Find rows and load them: one module for each kind of source.
+
+`open_source` is the way in: it finds all rows and refuses keys that no pack can hold. A `folder` of files is the first
+source; `packer/pairs` finds its pairs. The interface is `packer/recipe/source.py`.
+"""
