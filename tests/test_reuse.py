@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,13 @@ from scenes.pictures import LONG_AGO
 from scenes.tiny import SHARDS as SMALL
 from scenes.tiny import age
 
-from packer.decoding.pair_headers import check_pair
 from packer.pairs.find import find_pairs
 from packer.plan.reuse import FileStates
 from packer.publish.target import STAMPS
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import Heads
 from packer.shards.stamps import SUFFIX, FileState, ShardStamps, load_stamps, state_of
-from packer.sources.folder import refs_of
+from packer.sources.folder import FolderSource, refs_of
 from readers.contract.receipt import Receipt
 
 
@@ -51,7 +53,7 @@ def test_the_same_files_are_not_opened_again(night: RawFolder, tmp_path: Path, m
         raise AssertionError(f"{arguments} is opened")
 
     monkeypatch.setattr("readers.contract.regular_files.open_raw", nobody)
-    for function in ("decoding.pair_headers.open_raw", "plan.reuse.digest_raw", "workers.supervisor.Worker"):
+    for function in ("sources.folder.open_raw", "plan.reuse.digest_raw", "workers.supervisor.Worker"):
         monkeypatch.setattr(f"packer.{function}", nobody)
     again = built(night.path, tmp_path / "out")
     assert (again["generation"], again["rows"], again["reused_rows"]) == (1, 26, 26)
@@ -278,11 +280,12 @@ def test_only_the_headers_of_new_pairs_are_read(
         (folder / "street_011.png").unlink()
     checked: list[str] = []
 
-    def counted_check(raw: Path, image: str, *others: Any) -> Any:
-        checked.append(image)
-        return check_pair(raw, image, *others)
+    def counted_heads(source: FolderSource, refs: Sequence[RowRef]) -> Iterator[Heads]:
+        checked.extend(ref.parts[0] for ref in refs)
+        return real_heads(source, refs)
 
-    monkeypatch.setattr("packer.plan.check_pairs.check_pair", counted_check)
+    real_heads = FolderSource.heads
+    monkeypatch.setattr(FolderSource, "heads", counted_heads)
     assert built(night.path, tmp_path / "out")["rows"] == 26
     assert checked == ["train/images/street_004b.png"]
     built(night.path, tmp_path / "fresh")

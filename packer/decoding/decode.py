@@ -48,6 +48,15 @@ def check_label(header: Header, lossy: bool = False) -> None:
         raise BadPair("has 16 bits per colour channel; labels must have 8, or be gray")
 
 
+def check_same_size(image: str, image_size: tuple[int, ...], label: str, label_size: tuple[int, ...]) -> None:
+    """Refuse an image and a label of different sizes. Scaling one to the other would move the labels."""
+    if image_size != label_size:
+        raise BadPair(
+            f"{image} is {image_size[0]}x{image_size[1]}, its label {label} is {label_size[0]}x{label_size[1]} "
+            "(height x width); they must have the same size"
+        )
+
+
 def decode_image(data: bytes, rules: ImageRules, reduction: int = 1) -> NDArray[np.uint8] | NDArray[np.float32]:
     """Return an image as upright (H,W,3) RGB: uint8, or float32 from 0 to 1 with a range. Gray has equal channels.
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Pixels = NDArray[Any]
+_CHANNELS = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGB with alpha"}
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,13 @@ class Header:
     """The file holds white as 0. Decoded pixels do not."""
     reduction: int = 1
     """The sides are decoded this many times smaller, rounded up. Above 1 only in JPEG, where it is 2, 4 or 8."""
+
+    def __str__(self) -> str:
+        """Describe the type of the file, such as `PNG RGB, 8 bits`."""
+        channels = "palette" if self.has_palette else _CHANNELS.get(self.channels, f"{self.channels} channels")
+        kind = "bits, float" if self.is_float else "bits"
+        turned = "" if self.orientation == 1 else ", turned by EXIF"
+        return f"{self.kind} {channels}, {self.depth} {kind}{turned}"
 
     @property
     def decoded_size(self) -> tuple[int, int]:

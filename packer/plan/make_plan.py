@@ -10,7 +10,7 @@ from operator import attrgetter
 from packer.errors import UsageError
 from packer.pixels.choices import FAST, MOST_PIXELS, NATIVE, TILE
 from packer.pixels.resize import Geometry
-from packer.plan.check_pairs import CheckedPairs, check_pairs, size_text
+from packer.plan.check_rows import CheckedRows, check_rows, size_text
 from packer.plan.plan import Plan
 from packer.plan.request import Request
 from packer.publish.free_space import free_space
@@ -40,7 +40,7 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), engine
 def _plan(request: Request, distrusted: frozenset[str], engine: Engine) -> Plan:
     timer = Timer()
     stamps = [shard for shard in load_stamps(request.out) if shard.stem not in distrusted]
-    checked = check_pairs(request, stamps, engine, timer)
+    checked = check_rows(request, stamps, engine, timer)
     fingerprint = checked.recipe.fingerprint()
     with timer.step("compare"):
         specs = tuple(_specs(checked))
@@ -87,7 +87,7 @@ def _check_options(request: Request) -> None:
         raise UsageError("--decode fast: needs --size, a --fit that scales, and --interpolation area or cubic")
 
 
-def _specs(checked: CheckedPairs) -> Iterator[ShardSpec]:
+def _specs(checked: CheckedRows) -> Iterator[ShardSpec]:
     """The shards of each split."""
     recipe, start = checked.recipe, 0
     for split, members in groupby(checked.found.refs, key=attrgetter("split")):

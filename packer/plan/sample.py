@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from packer.decoding.rules import ImageRules
 from packer.pixels.choices import MOST_PIXELS
-from packer.pixels.label_rules import AS_THE_TABLE_SAYS, LabelRules
+from packer.pixels.label_rules import AS_THE_TABLE_SAYS
+from packer.recipe.read_rules import ReadRules
 from packer.recipe.row_ref import RowRef
 from packer.workers.engine import Engine
 from packer.workers.inspect import InspectRequest, LabelCounts
@@ -30,17 +30,18 @@ class LabelSampler:
         refs: Sequence[RowRef],
         most: int,
         classes: ClassTable | None = None,
-        rules: LabelRules = AS_THE_TABLE_SAYS,
+        rules: ReadRules | None = None,
         images: bool = False,
-        image_rules: ImageRules | None = None,
     ) -> dict[int, LabelCounts]:
         """Inspect the labels of about `most` rows, with their images if wanted. Keys are indices into `refs`.
 
-        With `image_rules` an image that a shard would refuse makes its pair bad.
+        With `rules` a file that a shard would refuse makes its row bad.
         """
         indices = spread_indices(len(refs), most)
+        label_rules = AS_THE_TABLE_SAYS if rules is None else rules.label
+        image_rules = None if rules is None else rules.image
         requests = [
-            InspectRequest(label, image if images else None, classes, rules, self.max_pixels, image_rules)
+            InspectRequest(label, image if images else None, classes, label_rules, self.max_pixels, image_rules)
             for image, label in (refs[index].parts for index in indices)
         ]
         answers = inspect_pairs(requests, self.raw, self.engine)

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from packer.data_checks.find_mistakes import HashedImage, find_mistakes
 from packer.data_checks.findings import Findings
-from packer.decoding.header import Header
-from packer.decoding.pair_headers import check_same_size, read_pair_headers
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler, spread_indices
-from packer.sources.folder import refs_of
+from packer.sources.folder import FolderSource, refs_of
 from packer.workers.inspect import MOST_COUNTS, LabelCounts
 from readers.contract.regular_files import digest_raw, open_raw
 from readers.contract.tiles import Size
 
-THREADS = 16
-"""Reading headers waits for the disk more than for the processor."""
 MOST_RARE = 32
 """Pairs of rare file types that are decoded in addition to the sample."""
-CHANNELS = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGB with alpha"}
 
 
 @dataclass
@@ -83,17 +77,17 @@ class Survey:
 
 def survey_pairs(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: bool) -> Survey:
     """Read every header, and the pixels of about `most` pairs."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        results = list(pool.map(lambda pair: _headers(pair, sampler.raw), pairs))
+    results = list(FolderSource(sampler.raw).heads(list(refs_of(pairs))))
     headers = [result for result in results if not isinstance(result, str)]
     sizes = Counter(image.size for image, _ in headers)
     depths = [0 if image.is_float else image.depth for image, _ in headers]
-    chosen = _sample(results, most)
+    kinds = [None if isinstance(result, str) else tuple(map(str, result)) for result in results]
+    chosen = _sample(kinds, most)
     sampled = [pairs[index] for index in chosen]
     sample = dict(zip(chosen, sampler.inspect(list(refs_of(sampled)), len(sampled), images=True).values(), strict=True))
     labels = LabelSurvey(
         len(pairs),
-        kinds=Counter(_kind(label) for _, label in headers),
+        kinds=Counter(str(label) for _, label in headers),
         lossy=any(label.is_lossy for _, label in headers),
     )
     for index, counts in sample.items():
@@ -107,7 +101,7 @@ def survey_pairs(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: 
     ]
     return Survey(
         sizes,
-        Counter(_kind(image) for image, _ in headers),
+        Counter(str(image) for image, _ in headers),
         0 if 0 in depths else max(depths, default=8),
         labels,
         tuple(dict.fromkeys(bad)),
@@ -117,31 +111,15 @@ def survey_pairs(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: 
     )
 
 
-def _sample(headers: Sequence[tuple[Header, Header] | str], most: int) -> list[int]:
-    """Choose about `most` pairs, evenly spread, and the first pairs of every file type that these do not show."""
-    chosen = spread_indices(len(headers), most)
-    kinds = [None if isinstance(found, str) else (_kind(found[0]), _kind(found[1])) for found in headers]
+def _sample(kinds: Sequence[tuple[str, ...] | None], most: int) -> list[int]:
+    """Choose about `most` pairs, evenly spread, and the first pairs of all file types that these do not show.
+
+    `kinds` has the file types of each pair, or None if it is bad.
+    """
+    chosen = spread_indices(len(kinds), most)
     rare = {kind for kind in kinds if kind is not None} - {kinds[index] for index in chosen}
     firsts = [kinds.index(kind) for kind in rare]
     return sorted({*chosen, *sorted(firsts)[:MOST_RARE]})
-
-
-def _kind(header: Header) -> str:
-    """Describe a file type, such as `PNG RGB, 8 bits`."""
-    channels = "palette" if header.has_palette else CHANNELS.get(header.channels, f"{header.channels} channels")
-    kind = "bits, float" if header.is_float else "bits"
-    turned = "" if header.orientation == 1 else ", turned by EXIF"
-    return f"{header.kind} {channels}, {header.depth} {kind}{turned}"
-
-
-def _headers(pair: Pair, raw: Path) -> tuple[Header, Header] | str:
-    """Return the headers of an image and its label, or the reason why they cannot be read."""
-    try:
-        image, label = read_pair_headers(raw, pair.image, pair.label)
-        check_same_size(pair.image, image.size, pair.label, label.size)
-    except BadPair as bad:
-        return str(bad)
-    return image, label
 
 
 def _copies(pairs: Sequence[Pair], raw: Path) -> Iterator[tuple[str, ...]]:

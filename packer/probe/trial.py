@@ -42,7 +42,7 @@ def try_settings(raw: Path, settings: Settings, sample: Sequence[Pair], engine: 
             return Trial(refusal=_one_line(error))
     recipe = plan.recipe
     seen = LabelSampler(raw, engine, recipe.image_rules.max_pixels).inspect(
-        list(refs_of(sample)), len(sample), recipe.classes, recipe.label_rules, True, recipe.image_rules
+        list(refs_of(sample)), len(sample), recipe.classes, recipe.read_rules, images=True
     )
     bad = [counts.bad for counts in seen.values() if counts.bad is not None]
     return Trial(None, tuple(dict.fromkeys([*plan.rejects, *bad])), len(bad) == len(seen) > 0)

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.decode import decoder_identity
 from packer.decoding.rules import ImageRules
 from packer.pixels.choices import EDGES, FITS, IMAGE_DTYPES, INTERPOLATIONS, LABEL_FORMS, NATIVE
 from packer.pixels.label_rules import LabelRules
 from packer.pixels.resize import Geometry
 from packer.recipe.piece import Piece
+from packer.recipe.read_rules import ReadRules
+from packer.recipe.source import Source
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL, Field
 from readers.contract.json_entry import Entry, fingerprint
@@ -70,6 +73,10 @@ class Recipe:
         row = sum(field.row_bytes_at(*self.geometry.size) for field in self.fields)
         return max(1, min(ROWS_OF_A_SHARD, self.shard_bytes // row))
 
+    @property
+    def read_rules(self) -> ReadRules:
+        return ReadRules(self.image_rules, self.label_rules)
+
     def fingerprint(self) -> str:
         return fingerprint(self.to_json())
 
@@ -109,6 +116,11 @@ class Recipe:
         )
         entry.close()
         return recipe
+
+
+def tools_of(source: Source, geometry: Geometry, writer: str) -> tuple[str, ...]:
+    """Return the versions of everything that decides the bytes, from reading a file to writing a shard."""
+    return (decoder_identity(), *source.tools, *geometry.tools, writer)
 
 
 def recipe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[tuple[str, Any, Any], ...]:

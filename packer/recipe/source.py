@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeAlias
 
+from packer.decoding.header import Header
 from packer.recipe.row_ref import RowRef
+
+Heads: TypeAlias = "tuple[Header, ...] | str"
+"""The header of each field of a row, all of one upright size, or the reason why the row is bad."""
 
 
 class Source(Protocol):
-    """Gives rows. It lists references to all of them without decoding any."""
+    """Gives rows. It lists references to all of them, and their sizes and types, without decoding any."""
 
     @property
     def templates(self) -> tuple[str, ...]:
@@ -21,3 +25,6 @@ class Source(Protocol):
 
     def rows(self) -> Iterable[RowRef]:
         """Yield a reference to each row, in any order."""
+
+    def heads(self, refs: Sequence[RowRef]) -> Iterable[Heads]:
+        """Yield the heads of each of these rows. Nothing is decoded for them."""

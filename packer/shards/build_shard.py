@@ -12,9 +12,7 @@ from types import MappingProxyType
 
 import cv2
 
-from packer.decoding.rules import ImageRules
 from packer.errors import TargetError
-from packer.pixels.label_rules import LabelRules
 from packer.publish.atomic import write_atomic
 from packer.recipe.piece import Piece
 from packer.recipe.shard_spec import ShardSpec
@@ -24,7 +22,6 @@ from packer.shards.row_table import RowTable
 from packer.shards.rows import Row, RowMaker, RowTarget
 from packer.shards.stamps import row_text, state_to_keep, write_stamps
 from packer.shards.threads import Threads, in_threads, one_thread
-from readers.contract import VERSION
 from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
@@ -68,7 +65,7 @@ def build_shard(
     for index, why in crashed.items():
         table.put(index, _crashed_row(spec.pieces[index], raw, why))
     receipt = _store(_receipt(spec, table), columns, table.kept, spec.recipe.fields, out / SHARDS, writing)
-    judged = judged_by(spec.recipe.image_rules, spec.recipe.label_rules)
+    judged = spec.recipe.read_rules.judged
     write_stamps(
         out,
         receipt.stem,
@@ -78,11 +75,6 @@ def build_shard(
         row_text(piece.texts for piece in spec.pieces),
     )
     return receipt
-
-
-def judged_by(image_rules: ImageRules, label_rules: LabelRules) -> str:
-    """Return a fingerprint of everything that decides whether a pair is good by its headers."""
-    return fingerprint([VERSION, image_rules.to_json(), label_rules.lossy])[:32]
 
 
 def _crashed_row(piece: Piece, raw: Path, why: str) -> Row:

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
-from packer.decoding.decode import decode_image
+from packer.decoding.decode import check_same_size, decode_image
 from packer.decoding.file_types import read_header
-from packer.decoding.pair_headers import check_same_size
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import FAST
 from packer.errors import BadPair

@@ -45,7 +45,9 @@ class SourceOptions:
             PairingRules(**{rule.name: values.pop(rule.name) for rule in fields(PairingRules) if rule.name in values})
         )
 
-    def find_rows(self, raw: Path, out: Path, count_pixels: CountPixels) -> tuple[FoundRows, InputError | None]:
+    def find_rows(
+        self, raw: Path, out: Path, max_pixels: int, count_pixels: CountPixels
+    ) -> tuple[FoundRows, InputError | None]:
         """Find all rows. If some are found in spite of problems, also return the error with these."""
         if self.given is not None:
             refs = tuple(sorted(self.given.rows()))
@@ -56,7 +58,8 @@ class SourceOptions:
                 )
             return FoundRows(self.given, refs, type(self.given).__name__), None
         pairing, refusal = search_pairs(raw, self.pairing, out, count_pixels)
-        source = FolderSource(raw, pairing.pairs, (pairing.image_template, pairing.label_template))
+        templates = (pairing.image_template, pairing.label_template)
+        source = FolderSource(raw, pairing.pairs, templates, max_pixels)
         return FoundRows(source, tuple(source.rows()), pairing.layout, pairing.missing, pairing.notes), refusal
 
 

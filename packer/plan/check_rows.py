@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
 from packer.classes.load import load_class_table
 from packer.config.options import MTIME
-from packer.decoding.decode import decoder_identity
-from packer.decoding.pair_headers import check_pair
-from packer.decoding.rules import ImageRules
 from packer.errors import BadPair, InputError, Problem, first_of
 from packer.pixels.choices import NATIVE
 from packer.pixels.label_rules import BINARY, BINARY_CLASSES, INSTANCE, LabelRules, resolve
@@ -23,10 +19,10 @@ from packer.plan.request import Request
 from packer.plan.reuse import PreviousBuild
 from packer.plan.sample import LabelSampler
 from packer.publish.manifest_size import check_manifest_size
-from packer.recipe.recipe import Recipe
+from packer.recipe.read_rules import ReadRules
+from packer.recipe.recipe import Recipe, tools_of
 from packer.recipe.row_ref import RowRef
 from packer.runtime import Timer
-from packer.shards.build_shard import judged_by
 from packer.shards.formats import writer
 from packer.shards.stamps import ShardStamps
 from packer.sources.open_source import FoundRows
@@ -35,12 +31,9 @@ from packer.workers.inspect import LabelCounts
 from readers.contract.classes import ClassTable
 from readers.contract.tiles import Size
 
-CHECK_THREADS = 16
-"""Reading headers waits for the disk, not for the processor."""
-
 
 @dataclass(frozen=True)
-class CheckedPairs:
+class CheckedRows:
     """The pairs of a raw folder, how they will be packed, and what is known about each before it is packed."""
 
     found: FoundRows
@@ -56,37 +49,34 @@ class CheckedPairs:
     """The number of pairs that were decoded."""
 
 
-def check_pairs(request: Request, stamps: Sequence[ShardStamps], engine: Engine, timer: Timer) -> CheckedPairs:
+def check_rows(request: Request, stamps: Sequence[ShardStamps], engine: Engine, timer: Timer) -> CheckedRows:
     """Check everything that a build can know before it packs. Raise one error with all problems that stop it."""
     with timer.step("find"):
         sampler = LabelSampler(request.raw, engine, request.max_pixels)
         count = partial(sampler.pixels, divisor=request.divisor if request.label_codec == INSTANCE else 1)
-        found, refusal = request.source.find_rows(request.raw, request.out, count)
+        found, refusal = request.source.find_rows(request.raw, request.out, request.max_pixels, count)
     refs, refusals = found.refs, Refusals(refusal)
     classes = refusals.attempt(lambda: _classes(request, sampler, refs))
-    rules = LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor)
-    if classes is not None:
-        rules = resolve(rules, classes)
-    image_rules = ImageRules(request.image_range, request.alpha, request.max_pixels, request.decode)
+    rules = _read_rules(request, classes)
     previous = PreviousBuild(request.out, request.raw, refs, stamps, request.trust)
     with timer.step("check"):
-        sizes, bad = _check_headers(request, refs, previous, image_rules, rules)
+        sizes, bad = _check_heads(found, previous, rules)
     geometry = refusals.attempt(lambda: _geometry(request, sizes, [problem_of(refs[i], bad[i]) for i in bad]))
     recipe = None
     if classes is not None and geometry is not None:
-        recipe = refusals.attempt(partial(_recipe, request, found, classes, image_rules, rules, geometry))
+        recipe = refusals.attempt(partial(_recipe, request, found, classes, rules, geometry))
         classes = classes if recipe is not None else None  # too large for every message to a worker
     unchanged = [False] * len(refs) if recipe is None else previous.unchanged(recipe.fingerprint())
     with timer.step("audit"):
         new = [index for index in _untrusted(request, unchanged) if sizes[index] is not None]
-        sample = sampler.inspect([refs[i] for i in new], SAMPLE_SIZE, classes, rules, True, image_rules)
+        sample = sampler.inspect([refs[i] for i in new], SAMPLE_SIZE, classes, rules, images=True)
         sample = {new[index]: counts for index, counts in sample.items()}
-        refusals.attempt(lambda: _check_palettes(request, refs, sample, rules))
+        refusals.attempt(lambda: _check_palettes(request, refs, sample, rules.label.codec))
     bad |= {index: counts.bad for index, counts in sample.items() if counts.bad is not None}
     rejected = too_many([(refs[index], reason) for index, reason in bad.items()], request.limits, len(refs), BEFORE)
     refusals.check(rejected if any(sizes) or geometry is not None else None)
     assert recipe is not None, "without a recipe the build is refused"
-    return CheckedPairs(found, previous, recipe, sizes, unchanged, bad, len(sample))
+    return CheckedRows(found, previous, recipe, sizes, unchanged, bad, len(sample))
 
 
 def _classes(request: Request, sampler: LabelSampler, refs: Sequence[RowRef]) -> ClassTable:
@@ -98,12 +88,18 @@ def _classes(request: Request, sampler: LabelSampler, refs: Sequence[RowRef]) ->
     return classes
 
 
+def _read_rules(request: Request, classes: ClassTable | None) -> ReadRules:
+    label = LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor)
+    if classes is not None:
+        label = resolve(label, classes)
+    return ReadRules.of(request.image_range, request.alpha, request.max_pixels, request.decode, label)
+
+
 def _recipe(
     request: Request,
     found: FoundRows,
     classes: ClassTable,
-    image_rules: ImageRules,
-    label_rules: LabelRules,
+    rules: ReadRules,
     geometry: Geometry,
 ) -> Recipe:
     recipe = Recipe(
@@ -112,12 +108,12 @@ def _recipe(
         geometry=geometry,
         image_dtype=request.image_dtype,
         labels=request.labels,
-        image_rules=image_rules,
-        label_rules=label_rules,
+        image_rules=rules.image,
+        label_rules=rules.label,
         shard_bytes=request.shard_bytes,
         image_template=found.source.templates[0],
         label_template=found.source.templates[1],
-        tools=(decoder_identity(), *found.source.tools, *geometry.tools, writer(request.storage).tool()),
+        tools=tools_of(found.source, geometry, writer(request.storage).tool()),
     )
     check_manifest_size(recipe, (ref.split for ref in found.refs))
     return recipe
@@ -130,24 +126,24 @@ def _geometry(request: Request, sizes: Sequence[Size | None], problems: Sequence
     return Geometry(size, request.fit or "stretch", request.interpolation, request.overlap, request.edge)
 
 
-def _check_headers(
-    request: Request, refs: Sequence[RowRef], previous: PreviousBuild, image_rules: ImageRules, label_rules: LabelRules
+def _check_heads(
+    found: FoundRows, previous: PreviousBuild, rules: ReadRules
 ) -> tuple[list[Size | None], dict[int, str]]:
-    """Return the size of each pair, None for a bad one, and the reasons of the bad ones by their index."""
-    sizes = previous.sizes(judged_by(image_rules, label_rules))
-
-    def check(index: int) -> str | None:
-        try:
-            image, label = refs[index].parts
-            sizes[index] = check_pair(request.raw, image, label, image_rules, label_rules.lossy)
-        except BadPair as bad:
-            return str(bad)
-        return None
-
+    """Return the size of each row, None for a bad one, and the reasons of the bad ones by their index."""
+    sizes, bad = previous.sizes(rules.judged), {}
     unknown = [index for index, size in enumerate(sizes) if size is None]
-    with ThreadPoolExecutor(CHECK_THREADS) as pool:
-        reasons = zip(unknown, pool.map(check, unknown), strict=True)
-        return sizes, {index: reason for index, reason in reasons if reason is not None}
+    refs = [found.refs[index] for index in unknown]
+    for index, ref, heads in zip(unknown, refs, found.source.heads(refs), strict=True):
+        if isinstance(heads, str):
+            bad[index] = heads
+            continue
+        try:
+            rules.check(ref, heads)
+        except BadPair as reason:
+            bad[index] = str(reason)
+        else:
+            sizes[index] = heads[0].size
+    return sizes, bad
 
 
 def _untrusted(request: Request, unchanged: Sequence[bool]) -> list[int]:
@@ -155,11 +151,9 @@ def _untrusted(request: Request, unchanged: Sequence[bool]) -> list[int]:
     return [index for index, same in enumerate(unchanged) if not same or request.trust != MTIME]
 
 
-def _check_palettes(
-    request: Request, refs: Sequence[RowRef], sample: Mapping[int, LabelCounts], rules: LabelRules
-) -> None:
+def _check_palettes(request: Request, refs: Sequence[RowRef], sample: Mapping[int, LabelCounts], codec: str) -> None:
     if not request.palettes_differ:
-        check_palettes(refs, sample, rules.codec, request.label_codec)
+        check_palettes(refs, sample, codec, request.label_codec)
 
 
 def _common_size(sizes: Sequence[Size | None], problems: Sequence[Problem]) -> Size:
