@@ -21,7 +21,7 @@ from readers.contract.errors import DamagedError, ManifestError, NoPackError, Re
 
 if TYPE_CHECKING:
     from readers.by_format import ArrowSegDataset, Hdf5SegDataset, LmdbSegDataset, NpySegDataset, open_dataset
-    from readers.collate import NativeSample, collate_lists
+    from readers.collate import Sample, collate_lists
     from readers.contract.tiles import Tile, stitch
     from readers.crop import CenterCrop, RandomCrop
     from readers.dataset import SegDataset
@@ -43,13 +43,13 @@ __all__ = [
     "LmdbSegDataset",
     "Loader",
     "ManifestError",
-    "NativeSample",
     "NoPackError",
     "NpySegDataset",
     "Order",
     "RandomCrop",
     "ReadError",
     "RequestError",
+    "Sample",
     "SegDataset",
     "SlotDataLoader",
     "Tile",
@@ -67,9 +67,9 @@ _MODULES = {
     "CenterCrop": "readers.crop",
     "DeviceBatches": "readers.device",
     "Loader": "readers.loader",
-    "NativeSample": "readers.collate",
     "Order": "readers.order",
     "RandomCrop": "readers.crop",
+    "Sample": "readers.collate",
     "SegDataset": "readers.dataset",
     "SlotDataLoader": "readers.slot_loader",
     "Tile": "readers.contract.tiles",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
-from readers.dataset import SegDataset, Transform
+from readers.dataset import SegDataset, Transform, View
+from readers.delivered import LabelForm
 from readers.location import Location, Verify
-from readers.row_reader import LabelForm
 
 
 class ArrowSegDataset(SegDataset):
@@ -49,6 +50,7 @@ def open_dataset(
     transform: Transform | None = None,
     verify: Verify | None = None,
     staged: bool = True,
+    fields: Sequence[str] | None = None,
 ) -> SegDataset:
     """Open the data set packed at `root`, in any format.
 
@@ -56,9 +58,11 @@ def open_dataset(
     "index" (H,W), by default as stored. `transform(image, label)`: applied to each sample; its result is the sample.
     `verify`: "digest" compares the files of each shard with their SHA-256 before the shard is first opened.
     `staged`: whether to look for a copy of the same generation made by `packer stage`, and read that.
+    `fields`: the names of what is read, in the order of samples, batches and arguments of `transform`; by default
+    ("image", "label"). Samples of other fields are tuples without names.
     """
     location = Location(Path(root).absolute(), verify, staged)
     pack = location.open()
     dataset = object.__new__(DATASETS[pack.manifest.storage])  # its __init__ would open the pack once more
-    dataset._open(location, pack, split, label, transform)
+    dataset._open(location, pack, View(split, fields, label), transform)
     return dataset

@@ -21,34 +21,38 @@ CollateMap = dict[Any, Callable[..., Any]]
 
 
 class Sample(NamedTuple):
-    """A sample, or a batch, of a data set whose rows are all of one size."""
+    """A sample, or a batch, of images and labels."""
 
     image: torch.Tensor
     label: torch.Tensor
 
 
-class SamplesOfBatch(list[Sample]):
+class PlainSample(tuple[torch.Tensor, ...]):
+    """A sample, or a batch, of other fields: a tuple in the order of the data set's `fields`, also of a single one."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _make(cls, parts: Iterable[torch.Tensor]) -> PlainSample:
+        """Return a sample of these parts; `Sample` has the same method."""
+        return cls(parts)
+
+
+AnySample = Sample | PlainSample
+
+
+class SamplesOfBatch(list[AnySample]):
     """Samples that were read as one batch, and that batch."""
 
-    def __init__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
-        super().__init__(map(Sample, images, labels))
-        self.batch = Sample(images, labels)
+    def __init__(self, batch: AnySample) -> None:
+        super().__init__(map(type(batch)._make, zip(*batch, strict=True)))
+        self.batch = batch
 
     def unchanged(self) -> bool:
         """Return whether these are still the samples of the batch, and no others."""
-        return len(self) == len(self.batch.image) and all(
+        return len(self) == len(self.batch[0]) and all(
             part[0].data_ptr() == first.data_ptr() for part, first in zip(self.batch, self[0], strict=True)
         )
-
-
-class NativeSample(NamedTuple):
-    """A sample, or a batch, of a data set whose rows have each a size of their own.
-
-    A DataLoader without a `collate_fn` refuses samples of different sizes with an error that names the ways out.
-    """
-
-    image: torch.Tensor
-    label: torch.Tensor
 
 
 @cache
@@ -61,7 +65,7 @@ def register_collate() -> bool:
     try:
         module = import_module(COLLATE_MODULE)
         registry, _ = module.default_collate_fn_map, module.collate
-        registry.update({Sample: collate_samples, NativeSample: collate_native})
+        registry.update({Sample: collate_samples, PlainSample: collate_samples})
     except (ImportError, AttributeError, TypeError) as error:
         warnings.warn(
             f"PyTorch {torch.__version__} has no registry of collate functions where readers expects it ({error}): "
@@ -72,28 +76,23 @@ def register_collate() -> bool:
     return True
 
 
-def collate_samples(batch: Sequence[Sample], *, collate_fn_map: CollateMap | None = None) -> Sample:
-    """Return the samples as one batch, without a second copy where they were read as one."""
+def collate_samples(batch: Sequence[AnySample], *, collate_fn_map: CollateMap | None = None) -> AnySample:
+    """Return the samples as one batch, without a second copy where they were read as one.
+
+    Samples of different sizes are refused with an error that names the ways out.
+    """
     if isinstance(batch, SamplesOfBatch) and batch.unchanged():
         return batch.batch
-    return Sample(*_collate_parts(batch, collate_fn_map))
-
-
-def collate_native(batch: Sequence[NativeSample], *, collate_fn_map: CollateMap | None = None) -> NativeSample:
-    """Return the samples as one batch if they all have the same size."""
-    sizes = [tuple(sample.image.shape[-2:]) for sample in batch]
+    sizes = [tuple(sample[0].shape[-2:]) for sample in batch if isinstance(sample[0], torch.Tensor)]
     if len(set(sizes)) > 1:
         raise RequestError(
             f"a batch of {len(batch)} samples has pictures of {different_sizes(sizes)}: open the data set "
             "with transform=RandomCrop((H, W)), give the DataLoader collate_fn=collate_lists (both are in "
             "readers), or use batch_size=1"
         )
-    return NativeSample(*_collate_parts(batch, collate_fn_map))
-
-
-def _collate_parts(batch: Sequence[Sequence[Any]], collate_fn_map: CollateMap | None) -> list[Any]:
     collate = import_module(COLLATE_MODULE).collate
-    return [collate(part, collate_fn_map=collate_fn_map) for part in zip(*batch, strict=True)]
+    parts = zip(*batch, strict=True)
+    return type(batch[0])._make(collate(part, collate_fn_map=collate_fn_map) for part in parts)
 
 
 def different_sizes(sizes: Iterable[Sequence[int]]) -> str:
@@ -105,5 +104,5 @@ def different_sizes(sizes: Iterable[Sequence[int]]) -> str:
 
 
 def collate_lists(batch: Sequence[Sequence[Any]]) -> tuple[list[Any], ...]:
-    """`collate_fn` for a DataLoader: a list of images and a list of labels, each of its own size."""
+    """`collate_fn` for a DataLoader: a list of images and a list of labels (or other fields), each of its own size."""
     return tuple(list(part) for part in zip(*batch, strict=True))

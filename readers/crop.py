@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,10 +30,14 @@ class CenterCrop:
         if len(self.size) != 2 or min(self.size) < 1:
             raise RequestError(f"{type(self).__name__}({self.size!r}): expected a height and a width, from 1 on")
 
-    def __call__(self, image: torch.Tensor, label: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        top, left = self._start(spare_pixels(image.shape[-2:], self.size))
-        ignored = _ignored(label)
-        return crop(image, top, left, self.size, self.pad), crop(label, top, left, self.size, ignored)
+    def __call__(self, *parts: torch.Tensor, fills: Sequence[float | None] | None = None) -> tuple[torch.Tensor, ...]:
+        """Return the same window of each part, of an image and a label for example.
+
+        `fills`: the number to pad each part with, None for `pad`. A data set knows them by its fields.
+        """
+        top, left = self._start(spare_pixels(parts[0].shape[-2:], self.size))
+        numbers = [self.pad if fill is None else fill for fill in fills or _fills(parts)]
+        return tuple(crop(part, top, left, self.size, fill) for part, fill in zip(parts, numbers, strict=True))
 
     def _start(self, spare: NDArray[np.int64]) -> list[int]:
         """Return the top line and left column of the window; negative where the picture is smaller."""
@@ -57,6 +62,12 @@ def crop(pixels: torch.Tensor, top: int, left: int, size: Size, padding: float) 
     part, inside = overlap(pixels.shape, size, top, left)
     out[inside] = pixels[part]
     return out
+
+
+def _fills(parts: Sequence[torch.Tensor]) -> list[int | None]:
+    """Return the number to pad each part with: None for the first one that has planes, which counts as the image."""
+    image = next((part for part in parts if part.ndim > 2), None)
+    return [None if part is image else _ignored(part) for part in parts]
 
 
 def _ignored(label: torch.Tensor) -> int:

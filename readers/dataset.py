@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -13,19 +14,20 @@ from torch.utils.data import Dataset
 
 from readers.batch_memory import BatchMemory, Lease
 from readers.batches import Batches, ReadAhead
-from readers.collate import NativeSample, Sample, SamplesOfBatch, register_collate
+from readers.collate import AnySample, PlainSample, Sample, SamplesOfBatch, register_collate
 from readers.contract.classes import ClassTable
 from readers.contract.errors import RequestError
-from readers.contract.fields import Field
+from readers.contract.fields import IMAGE, LABEL, Field
 from readers.contract.manifest import Manifest
 from readers.contract.pixel_sums import Pixels
 from readers.crop import CenterCrop, CropAndFlip
+from readers.delivered import LabelForm, delivered
 from readers.epoch import Window
 from readers.loader import Loader, Output
 from readers.location import Location, Verify
 from readers.order import Order, Shuffle
 from readers.pack import Pack
-from readers.row_reader import Arrays, LabelForm, RowReader, label_form
+from readers.row_reader import Arrays, RowReader
 from readers.statistics import Weighting, class_weights, deviation, mean, training_pixels
 from readers.windows import Size
 
@@ -35,11 +37,20 @@ BLOCK_BYTES = 8 << 20
 IDLE = 4
 """Blocks of memory of samples that are kept for the next samples."""
 
-Transform = Callable[[torch.Tensor, torch.Tensor], Any]
+Transform = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class View:
+    """The part of a pack that is read: a split, fields by name, and the form of labels; None means the default."""
+
+    split: str | None
+    fields: Sequence[str] | None
+    label: LabelForm | None
 
 
 class SegDataset(Dataset[Any]):
-    """The rows of one split as (image, label) tensors in memory of their own.
+    """The rows of one split as tensors in memory of their own: (image, label), or the `fields` in their order.
 
     `label` is "onehot" (C,H,W) or "index" (H,W), by default as stored. If there is a `transform`, a sample is what
     `transform(image, label)` returns. Rows that were packed with `--size native` have each a size of their own. The
@@ -56,27 +67,32 @@ class SegDataset(Dataset[Any]):
         transform: Transform | None = None,
         verify: Verify | None = None,
         staged: bool = True,
+        fields: Sequence[str] | None = None,
     ) -> None:
         location = Location(Path(root).absolute(), verify, staged)
-        self._open(location, location.open(), split, label, transform)
+        self._open(location, location.open(), View(split, fields, label), transform)
 
-    def _open(
-        self, location: Location, pack: Pack, split: str | None, label: LabelForm | None, transform: Transform | None
-    ) -> None:
+    def _open(self, location: Location, pack: Pack, view: View, transform: Transform | None) -> None:
         register_collate()
         self._location = location
         self._pack = pack
-        self._split = split
-        self._rows = pack.rows_of(split)
+        self._view = view
+        self._rows = pack.rows_of(view.split)
         self.root = pack.root
         self.transform = transform
-        self.label = label_form(self._pack.manifest, label)
-        self._reader = RowReader(self._pack, self.label)
+        self._reader = self._reader_of(view.label)
+        names = tuple(field.name for field in self.fields)
+        self._sample_kind: type[Sample | PlainSample] = Sample if names == (IMAGE, LABEL) else PlainSample
         self._memory = BatchMemory(IDLE)
         if self.storage not in (None, pack.manifest.storage):
             stored = pack.manifest.storage
             right = f"{stored.capitalize()}SegDataset or open_dataset"
             raise RequestError(f"{location.root}: stored as {stored}, not {self.storage}; use {right}")
+
+    def _reader_of(self, label: LabelForm | None) -> RowReader:
+        """Return a reader of the view's fields, with labels in this form."""
+        fields = self._pack.fields(self._view.fields)
+        return RowReader(self._pack, delivered(fields, self.classes, label or self._view.label))
 
     @property
     def manifest(self) -> Manifest:
@@ -89,19 +105,19 @@ class SegDataset(Dataset[Any]):
         return self._pack.manifest.classes
 
     @property
-    def image_field(self) -> Field:
-        """Dtype and shape of an image."""
-        return self._reader.image
+    def fields(self) -> tuple[Field, ...]:
+        """The fields of a sample in order: the name, dtype, shape and encoding of each, as it is delivered."""
+        return tuple(each.field for each in self._reader.fields)
 
     @property
-    def label_field(self) -> Field:
-        """Dtype, shape and encoding of a label, in the form in which it is delivered."""
-        return self._reader.label
+    def label(self) -> str | None:
+        """The form of labels, "onehot" or "index"; None if they are not read."""
+        return next((field.encoding for field in self.fields if field.name == LABEL), None)
 
     @property
     def split(self) -> str:
         """The name of the split; "all" for every row."""
-        return self._split or self._pack.manifest.splits[0].name
+        return self._view.split or self._pack.manifest.splits[0].name
 
     @property
     def pixels(self) -> Pixels:
@@ -130,7 +146,7 @@ class SegDataset(Dataset[Any]):
         if isinstance(index, slice):
             return self.__getitems__(range(*index.indices(len(self))))
         sample = self._sample(self._row(index))
-        return sample if self.transform is None else self.transform(*sample)
+        return sample if self.transform is None else self._transformed(self.transform, sample)
 
     def __iter__(self) -> Iterator[Any]:
         """Yield every sample in order."""
@@ -139,7 +155,7 @@ class SegDataset(Dataset[Any]):
     def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
         """Return many samples at once; PyTorch's DataLoader calls this."""
         samples = self._read([self._row(index) for index in indices])
-        return samples if self.transform is None else [self.transform(*sample) for sample in samples]
+        return samples if self.transform is None else [self._transformed(self.transform, each) for each in samples]
 
     def loader(
         self,
@@ -160,7 +176,7 @@ class SegDataset(Dataset[Any]):
         ahead: int = 3,
         drop_behind: bool = False,
     ) -> Loader:
-        """Return a loader of whole batches (images, labels), read by threads `ahead` of use; the fast way to read.
+        """Return a loader of whole batches of the data set's fields, read by threads `ahead` of use.
 
         `shuffle`, `seed`, `rank`, `world_size`, `drop_last`, `pad`: see `Order`. `crop` and `flip`: a window of each
         picture, and half of the pictures flipped left to right; both follow from (seed, epoch, row). `labels`:
@@ -172,7 +188,7 @@ class SegDataset(Dataset[Any]):
                 "loader() delivers whole batches, but this data set has a transform for samples: open it without "
                 "transform, crop with crop=, and transform the batches (on the GPU); or use a DataLoader"
             )
-        reader = RowReader(self._pack, label_form(self.manifest, labels or self.label))
+        reader = self._reader_of(labels)
         if shuffle == "window" and len(self):
             shuffle = Window(max(1, BLOCK_BYTES // reader.row_bytes(self._rows[0])))
         order = Order(
@@ -195,8 +211,10 @@ class SegDataset(Dataset[Any]):
         return self._pack.shard(shard).size(row)
 
     def __repr__(self) -> str:
+        names = [field.name for field in self.fields]
+        shown = f"label={self.label!r}" if names == [IMAGE, LABEL] else f"fields={names}, label={self.label!r}"
         return (
-            f"{type(self).__name__}({str(self.root)!r}, split={self.split!r}, label={self.label!r}: {len(self)} rows, "
+            f"{type(self).__name__}({str(self.root)!r}, split={self.split!r}, {shown}: {len(self)} rows, "
             f"{len(self.classes)} classes, generation {self.manifest.generation})"
         )
 
@@ -207,15 +225,14 @@ class SegDataset(Dataset[Any]):
             "folder": self.root,
             "generation": self.manifest.generation,
             "identity": self.manifest.identity,
-            "split": self._split,
-            "label": self.label,
+            "view": self._view,
             "transform": self.transform,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         location: Location = state["location"]
         pack = location.open_again(state["folder"], state["generation"], state["identity"])
-        self._open(location, pack, state["split"], state["label"], state["transform"])
+        self._open(location, pack, state["view"], state["transform"])
 
     def _row(self, index: int) -> int:
         """Return the row of the pack that is a sample; negative indices count from the end."""
@@ -224,17 +241,24 @@ class SegDataset(Dataset[Any]):
         except IndexError:
             raise IndexError(f"index {index} is out of range for {len(self)} samples in {self.root}") from None
 
-    def _read(self, rows: list[int]) -> Sequence[Sample | NativeSample]:
+    def _transformed(self, transform: Transform, sample: AnySample) -> Any:
+        if isinstance(transform, CenterCrop):
+            return transform(*sample, fills=[each.fill for each in self._reader.fields])
+        return transform(*sample)
+
+    def _read(self, rows: list[int]) -> Sequence[AnySample]:
         """Return the rows in one block of memory, or in one block each if they are native."""
         if self._reader.native:
             return [self._sample(row) for row in rows]
-        return SamplesOfBatch(*map(torch.from_numpy, self._reader.read(rows, self._memory.lease))) if rows else []
+        if not rows:
+            return []
+        arrays = self._reader.read(rows, self._memory.lease)
+        return SamplesOfBatch(self._sample_kind._make(map(torch.from_numpy, arrays)))
 
-    def _sample(self, row: int) -> Sample | NativeSample:
-        images, labels = self._reader.read([row], self._memory.lease)
-        kind = NativeSample if self._reader.native else Sample
-        return kind(torch.from_numpy(images[0]), torch.from_numpy(labels[0]))
+    def _sample(self, row: int) -> AnySample:
+        arrays = self._reader.read([row], self._memory.lease)
+        return self._sample_kind._make([torch.from_numpy(array[0]) for array in arrays])
 
     def gather(self, indices: Sequence[int], lease: Lease) -> Arrays:
-        """Return samples as one array of images and one of labels, in memory from `lease(shape, dtype)`."""
+        """Return samples as one array for each field, in memory from `lease(shape, dtype)`."""
         return self._reader.read([self._row(index) for index in indices], lease)

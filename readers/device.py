@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from readers.contract.errors import RequestError
+from readers.contract.fields import IMAGE, LABEL
 from readers.finish import Augment, Finish, MeanStd
 
 Seed = Callable[[], int]
@@ -107,15 +108,18 @@ class DeviceBatches:
             return _SentBatch(finished, stream.record_event() if stream else None, state)
 
     def _finished(self, batch: Sequence[Any]) -> tuple[Any, ...]:
-        if not (isinstance(batch, (tuple, list)) and len(batch) >= 2):
-            raise RequestError(f"a batch is a {type(batch).__name__}; expected a tuple or list of images and labels")
-        images, labels, *others = (self._on_device(part) for part in batch)
+        fields = self._finish.fields
+        if not (isinstance(batch, (tuple, list)) and len(batch) >= len(fields)):
+            expected = "images and labels" if fields == (IMAGE, LABEL) else " and ".join(map(repr, fields))
+            raise RequestError(f"a batch is a {type(batch).__name__}; expected a tuple or list of {expected}")
+        parts = [self._on_device(part) for part in batch]
+        parts, others = parts[: len(fields)], parts[len(fields) :]
         if self._seed is None or self._finish.augment is None:
-            return (*self._finish(images, labels), *others)
+            return (*self._finish(*parts), *others)
         devices = [self._device] if self._device.type == "cuda" else []
         with torch.random.fork_rng(devices):
             torch.manual_seed(self._seed())
-            return (*self._finish(images, labels), *others)
+            return (*self._finish(*parts), *others)
 
     def _on_device(self, part: Any) -> Any:
         if not isinstance(part, torch.Tensor):
@@ -147,12 +151,14 @@ def to_device(
     label_dtype: torch.dtype | None = None,
     augment: Augment | None = None,
     ahead: int = 1,
+    fields: Sequence[str] = (IMAGE, LABEL),
 ) -> DeviceBatches:
     """Copy batches (images, labels, …) of any iterable, such as a DataLoader, to the device before they are needed.
 
     Images become `dtype` from 0 to 1 (None: unchanged), then `augment(images, labels)` is called, then they are
     normalised by `(means, deviations)` and laid out `channels_last`. Index labels become `classes` planes if that is
-    given, and `label_dtype` (a loss function may need torch.long).
+    given, and `label_dtype` (a loss function may need torch.long). `fields`: what the first parts of a batch are, if
+    not images and labels; those of the data set.
     """
-    finish = Finish(dtype, normalize, channels_last, classes, label_dtype, augment)
+    finish = Finish(dtype, normalize, channels_last, classes, label_dtype, augment, tuple(fields))
     return DeviceBatches(batches, torch.device(device), finish, ahead, None)

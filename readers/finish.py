@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import torch
 
 from readers.contract.errors import RequestError
+from readers.contract.fields import IMAGE, LABEL
 
-Augment = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
-"""Takes a batch of images, as numbers from 0 to 1, and its labels as they travel, as indices or stored planes, and
-returns both."""
+Augment = Callable[..., Any]
+"""Takes the fields of a batch: images as numbers from 0 to 1, labels as they travel, as indices or stored planes.
+Returns as many; a single one need not be in a tuple."""
 MeanStd = tuple[Sequence[float], Sequence[float]]
 """Mean and standard deviation of each channel, of pixels from 0 to 1."""
 
@@ -28,33 +30,58 @@ class Finish:
     """The number of planes into which index labels are expanded."""
     label_dtype: torch.dtype | None = None
     augment: Augment | None = None
+    fields: tuple[str, ...] = (IMAGE, LABEL)
+    """The fields that the parts of a batch are."""
 
     def __post_init__(self) -> None:
         if self.dtype is not None and not self.dtype.is_floating_point:
             raise RequestError(f"dtype={self.dtype}: expected a floating-point type, or None to leave images as stored")
         if self.normalize is not None and not all(deviation > 0 for deviation in self.normalize[1]):
             raise RequestError(f"normalize={self.normalize}: expected (means, deviations), deviations above 0")
+        self._check_fields(IMAGE, dtype=self.dtype, normalize=self.normalize, channels_last=self.channels_last or None)
+        self._check_fields(LABEL, classes=self.classes, label_dtype=self.label_dtype)
 
-    def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _check_fields(self, needed: str, **options: object) -> None:
+        """Refuse options for a field that the batches do not have."""
+        given = [name for name, value in options.items() if value is not None]
+        if given and needed not in self.fields:
+            raise RequestError(f"{given[0]}= is for the field {needed!r}, which is not read: fields={self.fields!r}")
+
+    def __call__(self, *parts: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return the batch as the user gets it; the same numbers on every device, to rounding."""
-        dtype = self.dtype or (torch.float32 if self.normalize or self.augment else images.dtype)
-        if dtype != images.dtype or self.normalize or self.augment:
-            images = self._numbers(images, dtype)
+        parts = self._apply(self._numbers, IMAGE, parts)
         if self.augment is not None:
-            images, labels = self.augment(images, labels)
-        if self.normalize is not None:
-            mean, deviation = (_channels(tuple(map(float, values)), images.device) for values in self.normalize)
-            images = ((images - mean) / deviation).to(dtype)
-        if self.channels_last:
-            images = images.contiguous(memory_format=torch.channels_last)
-        return images, self._labels(labels)
+            parts = self._augmented(self.augment, parts)
+        parts = self._apply(self._images, IMAGE, parts)
+        return self._apply(self._labels, LABEL, parts)
 
-    def _numbers(self, images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        """Return pixels from 0 to 1. Images that are normalised later are rounded to the wanted type only then."""
-        exact = torch.float32 if self.normalize is not None else dtype
+    def _apply(
+        self, step: Callable[[torch.Tensor], torch.Tensor], field: str, parts: Sequence[torch.Tensor]
+    ) -> tuple[torch.Tensor, ...]:
+        return tuple(step(part) if name == field else part for name, part in zip(self.fields, parts, strict=True))
+
+    def _augmented(self, augment: Augment, parts: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        augmented = augment(*parts)
+        augmented = (augmented,) if isinstance(augmented, torch.Tensor) else tuple(augmented)
+        if len(augmented) != len(self.fields):
+            raise RequestError(f"augment returned {len(augmented)} parts; expected one for each of {self.fields!r}")
+        return augmented
+
+    def _numbers(self, images: torch.Tensor) -> torch.Tensor:
+        """Return pixels from 0 to 1, if an option needs them. If they are normalised later, they are rounded to the
+        wanted type only then."""
+        if not (self.normalize or self.augment) and self.dtype in (None, images.dtype):
+            return images
+        exact = torch.float32 if self.normalize is not None else self.dtype or torch.float32
         if images.dtype.is_floating_point:
             return images.to(exact)
         return (images.to(torch.float32) / 255).to(exact)
+
+    def _images(self, images: torch.Tensor) -> torch.Tensor:
+        if self.normalize is not None:
+            mean, deviation = (_channels(tuple(map(float, values)), images.device) for values in self.normalize)
+            images = ((images - mean) / deviation).to(self.dtype or torch.float32)
+        return images.contiguous(memory_format=torch.channels_last) if self.channels_last else images
 
     def _labels(self, labels: torch.Tensor) -> torch.Tensor:
         if self.classes is not None:

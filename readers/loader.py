@@ -25,8 +25,8 @@ from readers.order import Order
 from readers.permutation import Numbers, keys_of
 
 Output = Literal["torch", "numpy"]
-Batch = tuple[Any, Any]
-"""Images and labels: tensors, or arrays of numpy."""
+Batch = tuple[Any, ...]
+"""Images and labels, or other fields: tensors, or arrays of numpy."""
 
 PREFETCH_BYTES = 128 << 20
 """The most bytes that the kernel is asked to read ahead of use, where they are not in memory."""
@@ -63,9 +63,10 @@ class Loader:
     def __repr__(self) -> str:
         order = self.order
         rank = f", rank {order.rank} of {order.world_size}" if order.world_size > 1 else ""
+        fields = ", ".join(_text(each.field) for each in self._batches.reader.fields)
         return (
-            f"Loader({len(self)} batches of {self.batch_size}, images {_text(self._batches.reader.image)}, "
-            f"labels {_text(self._batches.reader.label)}, shuffle={order.shuffle!r}, epoch {order.epoch}{rank})"
+            f"Loader({len(self)} batches of {self.batch_size}, {fields}, shuffle={order.shuffle!r}, "
+            f"epoch {order.epoch}{rank})"
         )
 
     @property
@@ -108,12 +109,14 @@ class Loader:
         indices if they are stored as indices. Random numbers that `augment` draws with PyTorch follow from seed, epoch
         and rank.
         """
-        classes, batches = None, self._batches
-        if batches.reader.expands:
-            classes, batches = batches.reader.label.numbers, replace(batches, reader=batches.reader.as_stored())
+        reader, classes = self._batches.reader, None
+        expanded = [each.field for each in reader.fields if each.expands]
+        if expanded:
+            reader, classes = reader.as_stored(), expanded[0].numbers
         mean_std = self._mean_std() if normalize is True else normalize or None
-        finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment)
-        source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory)
+        fields = tuple(each.field.name for each in reader.fields)
+        finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields)
+        source = Loader(replace(self._batches, reader=reader), self.order, self._ahead, "torch", self._pin_memory)
         return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)
 
     def _mean_std(self) -> MeanStd:
@@ -188,18 +191,16 @@ class Loader:
             yield from groups.popleft()
 
     def _read(self, epoch: Epoch, rows: Numbers) -> Batch:
-        images, labels = self._batches.read(epoch, rows, self._lease)
+        arrays = self._batches.read(epoch, rows, self._lease)
         if self._ahead.drop_behind:
             self._batches.reader.drop(self._batches.in_pack(rows))
-        if self._output == "numpy":
-            return images, labels
-        return as_tensor(images), as_tensor(labels)
+        return arrays if self._output == "numpy" else tuple(map(as_tensor, arrays))
 
 
 def _text(field: Field) -> str:
-    """Return dtype and shape of a row, such as `uint8 (3, 512, 1024)`."""
+    """Return name, dtype and shape of a field, such as `image uint8 (3, 512, 1024)`."""
     shape = ", ".join("?" if side is None else str(side) for side in field.shape)
-    return f"{np.dtype(field.dtype).name} ({shape})"
+    return f"{field.name} {np.dtype(field.dtype).name} ({shape})"
 
 
 def as_tensor(array: NDArray[Any]) -> torch.Tensor:

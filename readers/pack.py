@@ -7,12 +7,14 @@ import sys
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
 from readers.checksums import check_files, read_receipt
 from readers.contract.errors import DamagedError, RequestError
+from readers.contract.fields import Field
 from readers.contract.files import plain_file, sha256
 from readers.contract.manifest import ALL, SHARDS, Manifest, Split, generation_path
 from readers.contract.receipt import shard_stem
@@ -70,6 +72,18 @@ class Pack:
         names = ", ".join(repr(name) for name in (*(known.name for known, _, _ in splits), ALL))
         problem = f"there is no split {split!r}" if split else "has several splits, so name one"
         raise RequestError(f"{self.root}: {problem}: split= one of {names}")
+
+    def fields(self, names: Sequence[str] | None) -> tuple[Field, ...]:
+        """Return the stored fields with these names, in this order; None means all."""
+        known = {field.name: field for field in self.manifest.fields}
+        wanted = tuple(known) if names is None else (names,) if isinstance(names, str) else tuple(names)
+        if isinstance(names, str) or not wanted or len({*wanted}) < len(wanted):
+            raise RequestError(f"fields={names!r}: expected names, each once, such as fields={tuple(known)[-1:]!r}")
+        for name in wanted:
+            if name not in known:
+                there = ", ".join(map(repr, known))
+                raise RequestError(f"{self.root}: there is no field {name!r}: fields= some of {there}")
+        return tuple(known[name] for name in wanted)
 
     def split_of(self, shard: int) -> Split:
         """Return the split of a shard."""

@@ -31,7 +31,7 @@ class SlotDataLoader(DataLoader[Any]):
     """
 
     def __init__(self, dataset: SegDataset, batch_size: int = 1, **options: Any) -> None:
-        if dataset.transform is not None or dataset.image_field.native:
+        if dataset.transform is not None or dataset.fields[0].native:
             raise RequestError(
                 "SlotDataLoader needs rows of one size and no transform, so that every batch fits into a slot: "
                 "use loader() with crop=, or a DataLoader"
@@ -49,10 +49,8 @@ class SlotDataLoader(DataLoader[Any]):
         running = self.persistent_workers and self._iterator is not None
         if self.num_workers and not running:
             slots = self.num_workers * ((self.prefetch_factor or 2) + HELD)
-            fields = self._segdataset.image_field, self._segdataset.label_field
-            self.collate_fn = _ReadBatch(
-                self._segdataset, SharedSlots(fields, self._most_rows, slots, self.num_workers)
-            )
+            shared = SharedSlots(self._segdataset.fields, self._most_rows, slots, self.num_workers)
+            self.collate_fn = _ReadBatch(self._segdataset, shared)
         return super().__iter__()
 
 
@@ -129,7 +127,7 @@ class SharedSlots:
         return slot
 
     def parts(self, slot: int, rows: int, owner: NDArray[np.uint8] | None = None) -> Iterator[NDArray[Any]]:
-        """Yield the memory of the images and labels of a slot that holds `rows` rows."""
+        """Yield the memory of each field in a slot that holds `rows` rows."""
         memory = self._memory[slot].numpy() if owner is None else owner
         start = 0
         for field in self._fields:

@@ -53,15 +53,16 @@ class BatchWindows:
     lefts: list[int]
     flips: list[bool]
 
-    def copy(self, target: int, pixels: NDArray[Any], out: NDArray[Any], copy: CopyPixels, padding: float) -> None:
-        """Copy the window of the batch's row `target` into `out`. Only the window's lines are read."""
+    def copy(self, target: int, pixels: NDArray[Any], out: NDArray[Any], copy: CopyPixels, fill: float | None) -> None:
+        """Copy the window of the batch's row `target` into `out`. Only the window's lines are read. Outside of the
+        picture lies `fill`, or else `pad`."""
         flip = self.flips[target]
         part, (_, lines, columns) = overlap(pixels.shape, out.shape, self.tops[target], self.lefts[target])
         if flip:
             columns = slice(out.shape[-1] - columns.stop, out.shape[-1] - columns.start)
         window, covered = pixels[part], out[..., lines, columns]
         if covered.shape != out.shape:
-            out[...] = padding
+            out[...] = self.pad if fill is None else fill
         if copy is np.copyto:
             copy_pixels(covered, window, flip)
         elif not flip:

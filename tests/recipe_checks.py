@@ -54,7 +54,7 @@ def by_dali(recipe: Any, data: SegDataset, epoch: int, state: Mapping[str, Any] 
 def by_sample(recipe: Any, data: SegDataset, epoch: int, state: Mapping[str, Any] | None, most: int | None) -> Any:
     """Return the same through the data set's transform, which follows `torch.manual_seed`; it has no state."""
     torch.manual_seed(epoch)
-    samples = open_dataset(data.root, data.split, "index", recipe.augment)
+    samples = open_dataset(data.root, data.split, label="index", transform=recipe.augment)
     loader = torch.utils.data.DataLoader(samples, 3)
     return [(images / 255, labels) for images, labels in islice(loader, most)], None
 
@@ -77,7 +77,7 @@ def contrast(batches: Batches) -> float:
 
 def main(name: str, pack: str) -> None:
     """Print the results."""
-    recipe, way, data = importlib.import_module(name), WAYS[name], open_dataset(pack, "train", "index")
+    recipe, way, data = importlib.import_module(name), WAYS[name], open_dataset(pack, "train", label="index")
     first, _ = way(recipe, data, 1, None, None)
     again, _ = way(recipe, data, 1, None, None)
     other, _ = way(recipe, data, 2, None, None)

@@ -49,7 +49,7 @@ def test_without_the_registry_batches_are_the_same(
 
     expected = list(DataLoader(open_dataset(packed_index, "val"), 4))
     collate.register_collate.cache_clear()
-    for kind in (collate.Sample, collate.NativeSample):
+    for kind in (collate.Sample, collate.PlainSample):
         monkeypatch.delitem(registry, kind)
     monkeypatch.setattr(collate, "COLLATE_MODULE", moved)
     with pytest.warns(UserWarning, match=r"no registry of collate functions .*copies each batch once more"):

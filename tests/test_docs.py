@@ -105,7 +105,7 @@ WORD = re.compile(r"^\| (`[^|]*) \| [^|]* \| ([^|]*\.py) \|$", re.MULTILINE)
 
 def test_the_words_and_laws_of_the_architecture_are_in_the_code() -> None:
     page = (REPO / "docs" / "architecture.md").read_text()
-    assert len(page.splitlines()) <= 110
+    assert len(page.splitlines()) <= 120
     table = WORD.findall(page)
     assert len(table) > 20
     for words, paths in table:

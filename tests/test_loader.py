@@ -462,7 +462,7 @@ def test_only_rows_that_are_not_in_memory_are_prefetched(
 ) -> None:
     dataset = open_dataset(shutil.copytree(packed, tmp_path / "out"), "train")
     shard = max(map(dataset._pack.shard, range(len(dataset._pack.table))), key=lambda shard: shard.facts.rows)
-    rows, fields = list(range(shard.facts.rows)), (dataset._reader.image, dataset._reader._stored)
+    rows, fields = list(range(shard.facts.rows)), dataset._pack.manifest.fields
     states = [row % 2 for row in rows]
     answers, asked = iter([*states, *[1] * len(rows)]), list[tuple[int, int]]()
 
@@ -573,8 +573,8 @@ def test_reprs_are_short_and_say_what_is_delivered(packed_index: Path) -> None:
     height, width = dataset.size(0)
     loader = dataset.loader(2, shuffle=True, labels="onehot", rank=1, world_size=2)
     assert repr(loader) == (
-        f"Loader({len(loader)} batches of 2, images uint8 (3, {height}, {width}), "
-        f"labels uint8 ({classes}, {height}, {width}), shuffle=True, epoch 0, rank 1 of 2)"
+        f"Loader({len(loader)} batches of 2, image uint8 (3, {height}, {width}), "
+        f"label uint8 ({classes}, {height}, {width}), shuffle=True, epoch 0, rank 1 of 2)"
     )
     many = ClassTable(tuple(SegClass(f"class\x1b{number}") for number in range(300)))
     names = ", ".join(rf"'class\x1b{number}'" for number in range(6))

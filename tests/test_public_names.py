@@ -12,7 +12,7 @@ import pytest
 import readers
 
 SURFACE = """
-ArrowSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True)
+ArrowSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None)
 CenterCrop(size, pad=0)
     .pad
 DamagedError(ReadError)
@@ -21,8 +21,8 @@ DeviceBatches(batches, device, finish, ahead, seed)
     .set_epoch(epoch)
     .source
     .state_dict()
-Hdf5SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True)
-LmdbSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True)
+Hdf5SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None)
+LmdbSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None)
 Loader(batches, order, ahead, output, pin_memory)
     .load_state_dict(state)
     .padding
@@ -32,11 +32,8 @@ Loader(batches, order, ahead, output, pin_memory)
     .to(device='cuda', *, dtype=None, normalize=False, channels_last=False, label_dtype=None, augment=None,
         ahead=1)
 ManifestError(DamagedError)
-NativeSample(image, label)
-    .image
-    .label
 NoPackError(ReadError, FileNotFoundError)
-NpySegDataset(root, split=None, label=None, transform=None, verify=None, staged=True)
+NpySegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None)
 Order(rows, *, shuffle=True, seed=0, rank=0, world_size=1, drop_last=False, pad=None)
     .begin()
     .coming()
@@ -48,13 +45,16 @@ Order(rows, *, shuffle=True, seed=0, rank=0, world_size=1, drop_last=False, pad=
 RandomCrop(size, pad=0)
 ReadError(Exception)
 RequestError(ReadError, ValueError)
-SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True)
+Sample(image, label)
+    .image
+    .label
+SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None)
     .class_weights(weighting='median')
     .classes
+    .fields
     .gather(indices, lease)
-    .image_field
     .key(index)
-    .label_field
+    .label
     .loader(batch_size, *, shuffle=False, seed=0, crop=None, flip=False, rank=0, world_size=1, drop_last=False,
         pad=None, labels=None, output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False)
     .manifest
@@ -76,10 +76,10 @@ Window(block=64, blocks=32)
     .blocks
 __version__
 collate_lists(batch)
-open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True)
+open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None)
 stitch(parts)
 to_device(batches, device='cuda', *, dtype=None, normalize=None, channels_last=False, classes=None,
-        label_dtype=None, augment=None, ahead=1)
+        label_dtype=None, augment=None, ahead=1, fields=('image', 'label'))
 watch(batches, *, report=None, writer=None, every=50, quiet=False)
 """
 

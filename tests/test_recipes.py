@@ -106,7 +106,7 @@ def painted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pixels_in(out: Path, split: str) -> list[int]:
     """Return the number of pixels of each class, and last of ignored pixels."""
-    data = open_dataset(out, split, "index")
+    data = open_dataset(out, split, label="index")
     counts: Any = sum(torch.bincount(label.flatten(), minlength=256) for _, label in data)
     return [int(count) for count in counts if count]
 

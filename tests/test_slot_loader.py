@@ -124,10 +124,10 @@ def test_an_error_in_a_worker_names_the_file(city: Path, tmp_path: Path) -> None
 
 def test_a_slot_is_free_when_nothing_refers_to_its_batch(city: Path) -> None:
     dataset = open_dataset(city, "val")
-    slots = SharedSlots((dataset.image_field, dataset.label_field), rows=3, slots=4, workers=2)
+    slots = SharedSlots(dataset.fields, rows=3, slots=4, workers=2)
     assert [slots.take(1, 3) for _ in range(3)] == [2, 3, None]
     assert slots.take(0, 4) is None, "a batch that is too large for a slot"
-    for part, field in zip(slots.parts(2, 2), (dataset.image_field, dataset.label_field), strict=True):
+    for part, field in zip(slots.parts(2, 2), dataset.fields, strict=True):
         assert part.shape == (2, *field.shape)
         part[...] = 5
     images, labels = slots.hand_out(2, 2)

@@ -32,7 +32,7 @@ SMALL = Pixels((6, 2, 0), (2, 1, 0), (12, 4, 0), 4, (0, 0, 0), (0, 0, 0))
 
 def all_pixels(dataset: SegDataset) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the numbers of all images from 0 to 1 (3,N), and the indices of all labels (N)."""
-    scale = 255 if dataset.image_field.dtype == "|u1" else 1
+    scale = 255 if dataset.fields[0].dtype == "|u1" else 1
     images = torch.cat([image.double().reshape(3, -1) / scale for image, _ in dataset], 1)
     return images, torch.cat([label.reshape(-1) for _, label in dataset])
 

@@ -42,7 +42,7 @@ class TrialRunner:
         self.rows: list[int] = []
         if not len(self.dataset):
             raise UsageError(f"{out}: the split {split!r} has no rows to read")
-        if self.dataset.image_field.native and crop is None:
+        if self.dataset.fields[0].native and crop is None:
             raise UsageError(f"{out}: its images have different sizes; set the crop of batches, such as --crop 512x512")
 
     @property
@@ -54,9 +54,9 @@ class TrialRunner:
     @property
     def row_bytes(self) -> int:
         """The bytes of a delivered row."""
-        size = self.crop or self.dataset.image_field.size
+        size = self.crop or self.dataset.fields[0].size
         assert size is not None
-        return self.dataset.image_field.row_bytes_at(*size) + self.dataset.label_field.row_bytes_at(*size)
+        return sum(field.row_bytes_at(*size) for field in self.dataset.fields)
 
     @property
     def slots(self) -> bool:

@@ -41,7 +41,7 @@ def text(result: BenchResult, best: LoaderResult, target: float | None) -> str:
 def about(result: BenchResult) -> list[str]:
     """Describe the pack, the machine, the first pass and the trials."""
     dataset, machine, first_pass = result.dataset, result.machine, result.first_pass
-    size = "x".join(map(str, dataset.image_field.size or ())) or "their own sizes"
+    size = "x".join(map(str, dataset.fields[0].size or ())) or "their own sizes"
     crop = f", cut to {result.request.crop[0]}x{result.request.crop[1]}" if result.request.crop else ""
     quota = f", limited to {machine.quota:g} by a quota" if machine.quota is not None else ""
     return [

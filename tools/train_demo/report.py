@@ -36,11 +36,7 @@ def header(setup: Setup, epochs: int) -> dict[str, str]:
     files = {packed.raw / file for piece in packed.pieces for file in piece.ref.parts}
     mb = sum(file.stat().st_size for file in files) / 1e6
     height, width = dataset.size(0)
-    rows = (
-        len(dataset)
-        * sum(field.row_bytes_at(height, width) for field in (dataset.image_field, dataset.label_field))
-        / 1e6
-    )
+    rows = len(dataset) * sum(field.row_bytes_at(height, width) for field in dataset.fields) / 1e6
     built = "which existed already" if packed.seconds is None else f"built in {packed.seconds:.1f} s"
     return {
         "data": f"{len(dataset)} pairs at {height}x{width}, {len(dataset.classes)} classes, batches of {setup.batch}",
