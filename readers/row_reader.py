@@ -12,7 +12,7 @@ from readers.batch_memory import Lease
 from readers.collate import different_sizes
 from readers.contract.errors import RequestError
 from readers.delivered import Delivered
-from readers.formats.shard import Shard
+from readers.formats.shard import Shard, gather
 from readers.pack import Pack
 from readers.windows import BatchWindows
 
@@ -55,9 +55,8 @@ class RowReader:
         groups = self._groups(rows)
         size = self._common_size(rows, windows)
         arrays = tuple(lease((len(rows), *field.row_shape(*size)), field.dtype) for field in self._delivered)
-        for group in groups:
-            for field, out in zip(self.fields, arrays, strict=True):
-                _fill(group, field, out, windows)
+        for field, out in zip(self.fields, arrays, strict=True):
+            _fill(groups, field, out, windows)
         return arrays
 
     def sizes(self, rows: Sequence[int]) -> NDArray[np.int64]:
@@ -105,13 +104,14 @@ class RowReader:
         return height, width
 
 
-def _fill(group: ShardRows, field: Delivered, out: NDArray[Any], windows: BatchWindows | None) -> None:
+def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], windows: BatchWindows | None) -> None:
     if windows is None and field.is_unchanged:
-        group.shard.read(field.stored.name, group.rows, out, group.targets)
+        gather(field.stored.name, groups, out)
         return
-    for target, row in zip(group.targets, group.rows, strict=True):
-        pixels = group.shard.pixels(field.stored, row)
-        if windows is None:
-            field.copy(out[target], pixels)
-        else:
-            windows.copy(target, pixels, out[target], field.copy, field.fill)
+    for group in groups:
+        for target, row in zip(group.targets, group.rows, strict=True):
+            pixels = group.shard.pixels(field.stored, row)
+            if windows is None:
+                field.copy(out[target], pixels)
+            else:
+                windows.copy(target, pixels, out[target], field.copy, field.fill)

@@ -24,6 +24,7 @@ from packer.shards.formats import writer
 from readers.contract.fields import Field
 from readers.formats import opener
 from readers.formats.column import ShardFacts
+from readers.formats.shard import gather
 
 Rows = dict[str, tuple[NDArray[Any], NDArray[Any]]]
 
@@ -132,7 +133,7 @@ def check_opened(storage: str, stem: Path, arrays: dict[str, NDArray[Any]]) -> N
     shard = opener(storage)(stem, ShardFacts(rows, fields_of(pixels)))
     for name in ("image", "label"):
         got = np.empty_like(arrays[name])
-        shard.read(name, range(rows), got, range(rows))
+        gather(name, [(shard, list(range(rows)), list(range(rows)))], got)
         assert np.array_equal(got, arrays[name])
     assert [shard.key(row).encode() for row in range(rows)] == arrays["key"].tolist()
 

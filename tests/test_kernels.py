@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -24,7 +25,7 @@ from readers.contract.kernels import VARIABLE, kernel, kernels_in_use
 from readers.contract.onehot import Labels, expand
 from readers.formats import shard as shard_module
 from readers.formats.column import Column
-from readers.formats.shard import Shard
+from readers.formats.shard import Shard, gather
 from readers.windows import copy_pixels
 
 onehot_kernel, gather_kernel, window_kernel = (
@@ -111,33 +112,55 @@ def test_read_only_planes_are_refused() -> None:
 
 @given(st.data())
 def test_rows_are_equal_with_and_without_the_kernel(data: st.DataObject) -> None:
-    size = data.draw(st.integers(1, 300) | st.integers(16_000, 70_000))
+    size = data.draw(st.integers(1, 300) | st.integers(16_000, 70_000) | st.integers(300_000, 300_100))
     count = data.draw(st.integers(1, 5))
-    file = np.random.default_rng(size).integers(0, 256, 5 * size + 70, dtype=np.uint8)
-    rows = data.draw(st.lists(st.integers(0, 4), min_size=count, max_size=count))
     targets = sorted(data.draw(st.permutations(range(count + 1)))[:count])
-    begin = data.draw(st.integers(0, 70))
-    column = Column(Path("shard"), np.dtype("u1"), (size,), np.array([begin], np.int64), 5)
-    shard = mock.Mock(_columns={"image": column}, _map=lambda path: file)
+    first = data.draw(st.integers(0, count))
+    groups: list[Any] = []
+    for part in filter(None, (targets[:first], targets[first:])):
+        file = np.random.default_rng(size + len(part)).integers(0, 256, 5 * size + 70, dtype=np.uint8)
+        column = Column(Path("shard"), np.dtype("u1"), (size,), np.array([data.draw(st.integers(0, 70))]), 5)
+        shard = Shard.__new__(Shard)
+        shard._columns, shard._maps = {"image": column}, {column.path: file}
+        rows = data.draw(st.lists(st.integers(0, 4), min_size=len(part), max_size=len(part)))
+        groups.append((shard, part, rows))
     results = []
     for used in (gather_kernel, None):
         out = np.full((count + 1, size), 77, np.uint8)
         with mock.patch.object(shard_module, "KERNEL", used):
-            Shard.read(shard, "image", rows, out, targets)
+            gather("image", groups, out)
         results.append(out)
     assert np.array_equal(results[0], results[1])
     assert (results[0][list(set(range(count + 1)) - set(targets))] == 77).all()
 
 
 @needs_kernels
-@pytest.mark.parametrize("past_caches", [False, True])
+@pytest.mark.parametrize("size", [8, 1 << 20])
 @pytest.mark.parametrize(("start", "target"), [(-1, 0), (1, 0), (0, -1), (0, 1), (2**62, 0), (0, 2**62)])
-def test_rows_outside_of_the_file_or_the_batch_are_refused(start: int, target: int, past_caches: bool) -> None:
+def test_rows_outside_of_the_file_or_the_batch_are_refused(start: int, target: int, size: int) -> None:
     assert gather_kernel is not None
-    data, out = np.zeros(2**20 if past_caches else 8, np.uint8), np.zeros((1, 2**20 if past_caches else 8), np.uint8)
+    data, out = np.zeros(size, np.uint8), np.zeros((1, size), np.uint8)
+    gather_kernel.gather([(data, [0], [0])], out)
     with pytest.raises(ValueError, match="lies outside"):
-        gather_kernel.gather(data, np.array([start]), out, np.array([target]))
-    gather_kernel.gather(data, np.array([0]), out, np.array([0]))
+        gather_kernel.gather([(data, [start], [target])], out)
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("starts", "targets", "error"),
+    [
+        ([0], [], ValueError),
+        ([0, 0], [0, 0], ValueError),  # more rows than the batch has
+        ([0.0], [0], TypeError),
+        (["0"], [0], TypeError),
+        ([2**63], [0], OverflowError),
+        ((0,), [0], TypeError),
+    ],
+)
+def test_bad_lists_of_rows_are_refused(starts: Any, targets: Any, error: type[Exception]) -> None:
+    assert gather_kernel is not None
+    with pytest.raises(error):
+        gather_kernel.gather([(np.zeros(8, np.uint8), starts, targets)], np.zeros((1, 8), np.uint8))
 
 
 @given(st.data())

@@ -49,23 +49,22 @@ class Shard:
             with damage_at(file):
                 self._check_bounds(file, file.stat().st_size)
 
-    def read(self, name: str, rows: Sequence[int], out: NDArray[Any], targets: Sequence[int]) -> None:
-        """Copy rows of a column that is not native: the n-th of `rows` into `out[targets[n]]`, where targets ascend."""
+    def located(self, name: str, rows: Sequence[int]) -> tuple[NDArray[np.uint8], list[int]]:
+        """Return the mapped file of a column, and where in it each of these rows begins."""
         column = self._columns[name]
-        data = self._map(column.path)
-        size = column.row_bytes
-        flat = out.reshape(len(out), -1).view(np.uint8)
-        if KERNEL is not None:
-            starts = column.offsets(np.asarray(rows, np.int64))
-            KERNEL.gather(data, starts, flat, np.asarray(targets, np.int64))
-            return
-        begin, first = column.begin, targets[0]
+        return self._map(column.path), column.starts_of(rows)
+
+    def copy(self, name: str, rows: Sequence[int], flat: NDArray[np.uint8], targets: Sequence[int]) -> None:
+        """Copy rows of a column as bytes: the n-th of `rows` into `flat[targets[n]]`, where targets ascend."""
+        column = self._columns[name]
+        size, begin, first = column.row_bytes, column.begin, targets[0]
+        data, starts = self.located(name, rows)
         if size < SMALL and begin is not None and targets[-1] - first == len(targets) - 1:
             run = data[begin : begin + column.run_rows * size].reshape(column.run_rows, size)
             indices = np.asarray(rows, np.int64)
             np.take(run, indices, 0, out=flat[first : first + len(targets)], mode="clip")  # "raise" would copy twice
             return
-        for target, start in zip(targets, column.starts_of(rows), strict=True):
+        for target, start in zip(targets, starts, strict=True):
             flat[target] = data[start : start + size]
 
     def pixels(self, field: Field, row: int) -> NDArray[Any]:
@@ -148,3 +147,16 @@ class Shard:
         for column in self._columns.values():
             if column.path == path:
                 column.check_bounds(self.facts.rows, size)
+
+
+def gather(name: str, groups: Sequence[tuple[Shard, list[int], list[int]]], out: NDArray[Any]) -> None:
+    """Copy rows of a column that is not native out of several shards.
+
+    A group is a shard, ascending indices in `out`, and the rows of the shard that go there.
+    """
+    flat = out.reshape(len(out), -1).view(np.uint8)
+    if KERNEL is not None:
+        KERNEL.gather([(*shard.located(name, rows), targets) for shard, targets, rows in groups], flat)
+        return
+    for shard, targets, rows in groups:
+        shard.copy(name, rows, flat, targets)

@@ -79,7 +79,8 @@ def copy_by_numpy(source: NDArray[Any], rows: NDArray[np.int64], out: NDArray[An
 def copy_by_kernel(source: NDArray[Any], rows: NDArray[np.int64], out: NDArray[Any]) -> None:
     assert KERNEL is not None
     flat, size = source.reshape(-1).view(np.uint8), source[0].nbytes
-    KERNEL.gather(flat, rows * size, out.reshape(len(out), -1).view(np.uint8), np.arange(len(rows)))
+    starts, targets = (rows * size).tolist(), list(range(len(rows)))
+    KERNEL.gather([(flat, starts, targets)], out.reshape(len(out), -1).view(np.uint8))
 
 
 def by_torch(columns: Sequence[Any], memory: Sequence[Any]) -> Iterator[Tensors]:

@@ -67,20 +67,24 @@ def gather(dice: Dice) -> None:
     from readers.formats import shard
 
     large = dice.random() < 0.02
-    size = int(dice.integers(1 << 20, (1 << 20) + 70_000) if large else dice.integers(1, 400))
-    count = 1 if large else int(dice.integers(1, 6))
-    data = np.resize(dice.integers(0, 256, 4096, dtype="uint8"), size + int(dice.integers(0, 99)))
-    starts = dice.integers(0, len(data) - size + 1, count)
-    targets = np.sort(dice.permutation(count + 1)[:count])
-    whole = np.full((count + 1, size), UNTOUCHED, "uint8")
-    shard.KERNEL.gather(data, starts, whole, targets)  # type: ignore[union-attr]
-    expected = np.full_like(whole, UNTOUCHED)
-    for row, start in zip(targets, starts, strict=True):
-        expected[row] = data[start : start + size]
+    size = int(dice.integers(1 << 19, (1 << 19) + 70_000) if large else dice.integers(1, 400))
+    whole = np.full((int(dice.integers(2, 7)), size), UNTOUCHED, "uint8")
+    targets = np.sort(dice.permutation(len(whole))[: dice.integers(1, len(whole))])
+    pieces = []
+    expected = whole.copy()
+    for part in np.array_split(targets, dice.integers(1, 4)):
+        data = np.resize(dice.integers(0, 256, 4096, dtype="uint8"), size + int(dice.integers(0, 99)))
+        starts = dice.integers(0, len(data) - size + 1, len(part))
+        pieces.append((data, starts.tolist(), part.tolist()))
+        for row, start in zip(part, starts, strict=True):
+            expected[row] = data[start : start + size]
+    shard.KERNEL.gather(pieces, whole)  # type: ignore[union-attr]
     assert np.array_equal(whole, expected)
-    starts[dice.integers(count)] = dice.choice([-1, len(data) - size + 1, 2**63 - 1, -(2**63)])
+    data, starts, targets = pieces[0]
+    wrong = int(dice.choice([-1, len(data) - size + 1, 2**63 - 1, -(2**63)]))
+    starts[int(dice.integers(len(starts)))] = wrong
     try:
-        shard.KERNEL.gather(data, starts, whole, targets)  # type: ignore[union-attr]
+        shard.KERNEL.gather(pieces, whole)  # type: ignore[union-attr]
     except ValueError:
         return
     raise AssertionError
