@@ -5,10 +5,12 @@ is copied. Lines of a large window are stored past the caches, as whole rows are
 A mirrored line is read from its end, 32 pixels at a time, and turned in a register. */
 #include "kernel.h"
 
+#ifndef LARGE /* a drill has another */
 #define LARGE (128 << 10) /* bytes of a window from which on it is stored past the caches */
+#endif
 
 static void mirror_plain(uint8_t *to, const uint8_t *from, Py_ssize_t width, Py_ssize_t item) {
-    for (Py_ssize_t x = 0; x < width; x++) memcpy(to + x * item, from + (width - 1 - x) * item, item);
+    for (Py_ssize_t x = 0; x < width; x++) memcpy(to + x * item, from + (width - 1 - x) * item, (size_t)item);
 }
 
 #ifdef X86
@@ -26,14 +28,14 @@ AVX2 static void line_avx2(uint8_t *to, const uint8_t *from, Py_ssize_t width, i
     const Py_ssize_t head = -(uintptr_t)to & 31;
     Py_ssize_t x = head < width ? head : width;
     if (flip) mirror_plain(to, from + width - x, x, 1);
-    else memcpy(to, from, x);
+    else memcpy(to, from, (size_t)x);
     for (; x + 32 <= width; x += 32) {
         const uint8_t *source = flip ? from + width - x - 32 : from + x;
         __m256i pixels = _mm256_loadu_si256((const __m256i *)source);
         _mm256_stream_si256((__m256i *)(to + x), flip ? mirrored(pixels) : pixels);
     }
     if (flip) mirror_plain(to + x, from, width - x, 1);
-    else memcpy(to + x, from + x, width - x);
+    else memcpy(to + x, from + x, (size_t)(width - x));
 }
 
 static inline void request(const uint8_t *line, Py_ssize_t bytes) {
@@ -55,7 +57,7 @@ static void copy_window(const Py_buffer *out, const Py_buffer *pixels, int flip,
             }
 #endif
             if (flip) mirror_plain(to, from, width, item);
-            else memcpy(to, from, width * item);
+            else memcpy(to, from, (size_t)(width * item));
         }
 #ifdef X86
     if (past_caches) _mm_sfence();
@@ -73,9 +75,10 @@ static PyObject *copy(PyObject *module, PyObject *arguments) {
         PyErr_SetString(PyExc_ValueError, "out: the window is not as large as the pixels");
         goto release_out;
     }
+    if (!are_apart(&out, &pixels)) goto release_out;
     const int past_caches = has_avx2() && out.len >= LARGE;
     Py_BEGIN_ALLOW_THREADS
-    copy_window(&out, &pixels, flip, past_caches);
+    if (out.len) copy_window(&out, &pixels, flip, past_caches);
     Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 release_out:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readers.contract.kernels import kernel
+from readers.contract.kernels import fits_kernels, kernel
 
 KERNEL = kernel("readers.window_kernel")
 Size = tuple[int, int]
@@ -78,7 +78,8 @@ class BatchWindows:
 
 def copy_pixels(out: NDArray[Any], pixels: NDArray[Any], flip: bool) -> None:
     """Copy (…, H, W) pixels, with the last axis reversed if `flip`."""
-    if KERNEL is not None and out.itemsize <= 2 and out.ndim <= 3:
+    alike = out.dtype == pixels.dtype and fits_kernels(out) and fits_kernels(pixels)
+    if KERNEL is not None and alike and out.itemsize <= 2 and out.ndim <= 3:
         KERNEL.copy(*((array[None] if array.ndim == 2 else array) for array in (pixels, out)), flip)
         return
     np.copyto(out, pixels)

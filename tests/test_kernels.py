@@ -12,8 +12,9 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import REPO, examples
+from conftest import HANG, REPO, examples
 from drills.kernel_cases import CASES
+from drills.kernels import compile_kernels, environment
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -110,6 +111,47 @@ def test_read_only_planes_are_refused() -> None:
         onehot_kernel.expand(np.zeros((2, 2), np.uint8), memoryview(bytes(8)).cast("B", (2, 2, 2)))
 
 
+def test_numbers_in_another_byte_order_are_converted() -> None:
+    numbers = np.array([[1, 2], [0, 258]], np.uint16)
+    assert np.array_equal(expand(numbers.astype(">u2"), 3), expand(numbers, 3))
+    for other in (">u2", "float16"):
+        out = np.zeros((2, 2), other)
+        copy_pixels(out, numbers, True)
+        assert np.array_equal(out, numbers[:, ::-1])
+
+
+ROWS, TABLE, COUNTS = np.zeros(1, np.int64), np.zeros(256, np.uint8), np.zeros(256, np.int64)
+MEMORY = np.zeros((1, 64), np.uint8)
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("rows", "out"),
+    [
+        (ROWS.astype(">i8"), MEMORY.copy()),
+        (ROWS.astype(np.float64), MEMORY.copy()),
+        (np.frombuffer(bytes(16), np.int64, 1, 3), MEMORY.copy()),
+        (ROWS, MEMORY),
+        (ROWS, ROWS.view(np.uint8)[None]),
+        (np.zeros(3, np.int64), np.lib.stride_tricks.as_strided(MEMORY.copy(), (3, 20), (19, 1))),
+    ],
+    ids=["byte order", "floats", "unaligned", "into itself", "into its rows", "overlapping lines"],
+)
+def test_arrays_that_would_mislead_a_kernel_are_refused(rows: NDArray[Any], out: NDArray[np.uint8]) -> None:
+    sample_kernel = kernel("packer.pixels.sample_kernel")
+    assert sample_kernel is not None
+    columns = np.zeros(out.shape[1], np.int64)
+    with pytest.raises(ValueError, match=r"expected . axes of native numbers|shares memory"):
+        sample_kernel.sample(MEMORY, TABLE, rows, columns, out, COUNTS)
+
+
+@needs_kernels
+def test_empty_arrays_of_enormous_length_take_no_time() -> None:
+    distinct_kernel = kernel("packer.pixels.distinct_kernel")
+    assert distinct_kernel is not None
+    distinct_kernel.numbers(np.zeros((2**40, 0), np.uint8), np.zeros(256, np.uint8))
+
+
 @given(st.data())
 def test_rows_are_equal_with_and_without_the_kernel(data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 300) | st.integers(16_000, 70_000) | st.integers(300_000, 300_100))
@@ -190,19 +232,16 @@ def test_windows_of_another_size_are_refused() -> None:
 
 
 @needs_kernels
-@pytest.mark.parametrize("name", CASES)
-def test_the_sanitizers_find_nothing(name: str) -> None:
+def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
     if not shutil.which("gcc"):
         pytest.skip("needs gcc")
-    done = subprocess.run(
-        command("drills.kernels", "--count", examples(20), "--kernel", name),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "cannot find" in done.stderr:
+    if not Path(environment(tmp_path, "plain")["LD_PRELOAD"]).is_absolute():
         pytest.skip("needs libasan")
-    assert done.returncode == 0, done.stderr
+    compile_kernels(tmp_path)
+    for form in ("AVX2", "plain"):
+        line = command("drills.kernel_cases", 0, examples(1000), HANG, *CASES)
+        done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment(tmp_path, form))
+        assert done.returncode == 0, done.stderr
 
 
 def test_the_package_works_where_nothing_is_compiled(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ static inline void undo(int filter, int pixel, uint8_t *restrict out, const uint
             int up = above[x + c], guess = left[c];
             if (filter == AVERAGE) guess = (guess + up) >> 1;
             if (filter == PAETH) guess = nearest(guess, up, corner[c]);
-            out[x + c] = left[c] = (line[x + c] + guess) & 255;
+            out[x + c] = (uint8_t)(left[c] = (line[x + c] + guess) & 255);
             corner[c] = up;
         }
 }
@@ -59,7 +59,7 @@ AVX2 static void undo_sub(int pixel, uint8_t *out, const uint8_t *line, Py_ssize
         _mm_storeu_si128((__m128i *)(out + x), sums);
         before = _mm_shuffle_epi8(sums, take_last);
     }
-    for (; x < size; x++) out[x] = line[x] + (x < pixel ? 0 : out[x - pixel]);
+    for (; x < size; x++) out[x] = (uint8_t)(line[x] + (x < pixel ? 0 : out[x - pixel]));
 }
 
 AVX2 static inline __m128i four_bytes(const uint8_t *from) {
@@ -86,13 +86,13 @@ AVX2 static void undo_paeth(int pixel, uint8_t *out, const uint8_t *line, const 
     }
     for (; x < size; x++) {
         int first = x < pixel;
-        out[x] = line[x] + nearest(first ? 0 : out[x - pixel], above[x], first ? 0 : above[x - pixel]);
+        out[x] = (uint8_t)(line[x] + nearest(first ? 0 : out[x - pixel], above[x], first ? 0 : above[x - pixel]));
     }
 }
 #endif
 
 static void undo_line(int pixel, int filter, uint8_t *restrict out, const uint8_t *line, const uint8_t *above, Py_ssize_t size, int avx2) {
-    if (filter == NONE) memcpy(out, line, size);
+    if (filter == NONE) memcpy(out, line, (size_t)size);
     else if (filter == UP) for (Py_ssize_t x = 0; x < size; x++) out[x] = line[x] + above[x];
 #ifdef X86
     else if (filter == SUB && avx2) undo_sub(pixel, out, line, size);
@@ -108,7 +108,7 @@ static void undo_line(int pixel, int filter, uint8_t *restrict out, const uint8_
 static void spread_line(uint8_t *out, const uint8_t *line, Py_ssize_t width, uint8_t spread[256][8], Py_ssize_t in_byte) {
     Py_ssize_t x = 0;
     for (; x + 8 <= width; x += in_byte) memcpy(out + x, spread[*line++], 8); /* those too many are overwritten */
-    for (; x < width; x += in_byte) memcpy(out + x, spread[*line++], width - x < in_byte ? width - x : in_byte);
+    for (; x < width; x += in_byte) memcpy(out + x, spread[*line++], (size_t)(width - x < in_byte ? width - x : in_byte));
 }
 
 /* Return 0 if a line has a filter that does not exist. `lines` is room for two lines of `size` bytes, the first of zeros. */
@@ -139,13 +139,13 @@ static PyObject *unfilter(PyObject *module, PyObject *arguments) {
     if (!get_array(stream_object, &stream, 1, 1, 0, "stream")) return NULL;
     if (!get_array(out_object, &out, 2, 1, 1, "out")) goto release_stream;
     Py_ssize_t height = out.shape[0], width = out.shape[1], size = width / 8 * depth + (width % 8 * depth + 7) / 8;
-    if (width % pixel || stream.shape[0] % (size + 1) || stream.shape[0] / (size + 1) != height) {
+    if (width > PY_SSIZE_T_MAX / 8 || width % pixel || stream.shape[0] % (size + 1) || stream.shape[0] / (size + 1) != height) {
         PyErr_SetString(PyExc_ValueError, "stream: has not the length of the lines");
         goto release_out;
     }
-    uint8_t *lines = calloc(2, size + 1);
+    uint8_t *lines = are_apart(&out, &stream) ? calloc(2, height ? (size_t)size + 1 : 1) : NULL;
     if (!lines) {
-        PyErr_NoMemory();
+        if (!PyErr_Occurred()) PyErr_NoMemory();
         goto release_out;
     }
     Py_BEGIN_ALLOW_THREADS

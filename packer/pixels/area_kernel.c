@@ -21,7 +21,7 @@ static int cut_axis(Axis *axis, Py_ssize_t source, Py_ssize_t target) {
     Py_ssize_t divisor = source, longest = 1;
     for (Py_ssize_t rest = target, next; rest; divisor = rest, rest = next) next = divisor % rest;
     int64_t length = source / divisor, step = target / divisor;
-    Span *spans = malloc(target * sizeof *spans);
+    Span *spans = malloc((size_t)target * sizeof *spans);
     for (Py_ssize_t j = 0; spans && j < target; j++) {
         int64_t begin = j * length, end = begin + length, first = begin / step, last = (end - 1) / step;
         uint32_t head = (uint32_t)(first == last ? length : (first + 1) * step - begin);
@@ -41,7 +41,7 @@ static inline __attribute__((always_inline)) void down(uint32_t *restrict sums, 
     uint16_t head = (uint16_t)span.head, tail = (uint16_t)span.tail;
     for (Py_ssize_t x = 0; x < size; x++) sums[x] = (uint32_t)lines[x] * head + (uint32_t)last[x] * tail;
     for (Py_ssize_t from = 1; from < span.count - 1; from += 256) {
-        memset(whole, 0, size * sizeof *whole);
+        memset(whole, 0, (size_t)size * sizeof *whole);
         for (Py_ssize_t line = from; line < span.count - 1 && line < from + 256; line++)
             for (Py_ssize_t x = 0; x < size; x++) whole[x] += lines[line * stride + x];
         for (Py_ssize_t x = 0; x < size; x++) sums[x] += (uint32_t)whole[x] * step;
@@ -79,8 +79,8 @@ static int shrink(const Py_buffer *pixels, const Py_buffer *planes, int avx2) {
     Py_ssize_t channels = pixels->shape[2], size = channels * pixels->shape[1], stride = pixels->strides[0];
     int done = cut_axis(&y, pixels->shape[0], planes->shape[1]) & cut_axis(&x, pixels->shape[1], planes->shape[2]);
     uint64_t total = (uint64_t)y.length * x.length;
-    uint32_t *sums = calloc(size + 16, sizeof *sums);
-    uint16_t *whole = calloc(size + 16, sizeof *whole);
+    uint32_t *sums = calloc((size_t)size + 16, sizeof *sums);
+    uint16_t *whole = calloc((size_t)size + 16, sizeof *whole);
     done = done && sums && whole;
 #ifdef X86
     int wide = avx2 && channels == 3 && x.target >= 8;
@@ -115,7 +115,7 @@ static PyObject *area_mean(PyObject *module, PyObject *arguments) {
         if (to[0] != from[2] || to[0] < 1 || to[0] > 4 || to[1] < 1 || to[2] < 1 || to[1] > from[0] || to[2] > from[1] ||
             from[0] > MOST || from[1] > MOST || to[1] > UINT16_MAX || (from[1] > 1 && pixels.strides[1] != from[2])) {
             PyErr_SetString(PyExc_ValueError, "planes: expected 1 to 4, as many as channels, and sides that do not grow");
-        } else {
+        } else if (are_apart(&planes, &pixels)) {
             int done, avx2 = has_avx2();
             Py_BEGIN_ALLOW_THREADS
             done = shrink(&pixels, &planes, avx2);

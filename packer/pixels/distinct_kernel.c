@@ -54,10 +54,10 @@ static int number_of(Palette *palette, uint32_t code, uint8_t *colours) {
 static int number_line(Palette *palette, const uint8_t *line, Py_ssize_t width, uint8_t *out, uint8_t *colours) {
     for (Py_ssize_t x = 0, end; x < width; x = end) {
         const uint8_t *pixel = line + 3 * x;
-        int number = number_of(palette, pixel[0] | pixel[1] << 8 | pixel[2] << 16 | 1u << 24, colours);
+        int number = number_of(palette, pixel[0] | (uint32_t)pixel[1] << 8 | (uint32_t)pixel[2] << 16 | 1u << 24, colours);
         if (number < 0) return 0;
         end = end_of_colour(line, 3 * x + 3, 3 * width) / 3;
-        if (end - x > 8 || width - x < 8) memset(out + x, number, end - x);
+        if (end - x > 8 || width - x < 8) memset(out + x, number, (size_t)(end - x));
         else memset(out + x, number, 8); /* one store; those too many are overwritten */
     }
     return 1;
@@ -82,9 +82,10 @@ static PyObject *numbers(PyObject *module, PyObject *arguments) {
         PyErr_SetString(PyExc_ValueError, "occurs: expected 256 bytes");
         goto release_occurs;
     }
+    if (!are_apart(&occurs, &pixels)) goto release_occurs;
     Py_BEGIN_ALLOW_THREADS
     memset(occurs.buf, 0, 256);
-    for (Py_ssize_t y = 0; y < pixels.shape[0]; y++)
+    for (Py_ssize_t y = 0; pixels.len && y < pixels.shape[0]; y++)
         mark_line((const uint8_t *)pixels.buf + y * pixels.strides[0], pixels.shape[1], occurs.buf);
     Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
@@ -107,6 +108,7 @@ static PyObject *colours(PyObject *module, PyObject *arguments) {
         PyErr_SetString(PyExc_ValueError, "out: is not as large as the pixels, or no room for 256 colours");
         goto release_colours;
     }
+    if (!are_apart(&out, &pixels) || !are_apart(&colours, &pixels) || !are_apart(&colours, &out)) goto release_colours;
     Palette *palette = calloc(1, sizeof *palette);
     if (!palette) {
         PyErr_NoMemory();
@@ -114,7 +116,7 @@ static PyObject *colours(PyObject *module, PyObject *arguments) {
     }
     int fits = 1;
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t y = 0; fits && y < out.shape[0]; y++)
+    for (Py_ssize_t y = 0; fits && out.len && y < out.shape[0]; y++)
         fits = number_line(palette, (const uint8_t *)pixels.buf + y * pixels.strides[0], out.shape[1],
                            (uint8_t *)out.buf + y * out.strides[0], colours.buf);
     Py_END_ALLOW_THREADS

@@ -27,7 +27,7 @@ static void sample_all(const Py_buffer *numbers, const uint8_t *table, const int
     Py_ssize_t width = out->shape[1];
     for (Py_ssize_t y = 0; y < out->shape[0]; y++) {
         uint8_t *line = (uint8_t *)out->buf + y * out->strides[0];
-        if (y > 0 && rows[y] == rows[y - 1]) memcpy(line, line - out->strides[0], width);
+        if (y > 0 && rows[y] == rows[y - 1]) memcpy(line, line - out->strides[0], (size_t)width);
         else sample_line(line, (const uint8_t *)numbers->buf + rows[y] * numbers->strides[0], columns, width, table);
         count_line(line, width, both);
     }
@@ -61,6 +61,9 @@ static PyObject *sample(PyObject *module, PyObject *arguments) {
         PyErr_SetString(PyExc_ValueError, "rows, columns: not one pixel of the label for each of the output");
         goto release;
     }
+    for (int read = 0; read < 4; read++)
+        if (!are_apart(out, views + read) || !are_apart(views + 5, views + read)) goto release;
+    if (!are_apart(out, views + 5)) goto release;
     Py_BEGIN_ALLOW_THREADS
     sample_all(numbers, table->buf, rows->buf, columns->buf, out, views[5].buf);
     Py_END_ALLOW_THREADS

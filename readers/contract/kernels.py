@@ -8,7 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 VARIABLE = "SEGPACK_KERNELS"
 
@@ -21,6 +24,11 @@ def kernel(name: str) -> Any | None:
         return import_module(name)
     except ImportError:
         return None
+
+
+def fits_kernels(array: NDArray[Any]) -> bool:
+    """Return whether kernels take an array: native numbers, lines without gaps between them, no axis backwards."""
+    return array.dtype.isnative and array.strides[-1] == array.itemsize and min(array.strides) >= 0
 
 
 def kernels_in_use(names: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from readers.contract.kernels import kernel
+from readers.contract.kernels import fits_kernels, kernel
 
 KERNEL = kernel("readers.contract.onehot_kernel")
 Labels = NDArray[np.uint8] | NDArray[np.uint16]
@@ -19,16 +19,11 @@ def expand(index: Labels, classes: int, out: NDArray[np.uint8] | None = None) ->
     if batch:
         for row, planes in zip(index, out, strict=True):
             expand(row, classes, planes)
-    elif KERNEL is not None and _runs_forward(index) and _runs_forward(out):
+    elif KERNEL is not None and fits_kernels(index) and fits_kernels(out):
         KERNEL.expand(index, out)
     else:
         np.equal(index, np.arange(classes, dtype=index.dtype)[:, None, None], out=out.view(np.bool_))
     return out
-
-
-def _runs_forward(array: Labels) -> bool:
-    """Return whether the pixels of a line follow each other, and no axis runs backwards, as the kernel needs it."""
-    return array.strides[-1] == array.itemsize and min(array.strides) >= 0
 
 
 def collapse(planes: NDArray[np.uint8], dtype: str, out: Labels | None = None) -> Labels:

@@ -45,7 +45,7 @@ static void expand_all(const Py_buffer *out, const Py_buffer *index, int avx2) {
 #ifdef X86
             if (avx2 && index->itemsize == 1) {
                 if (number < 256) line_avx2(line, numbers, width, (unsigned)number);
-                else memset(line, 0, width);
+                else memset(line, 0, (size_t)width);
                 continue;
             }
 #endif
@@ -66,9 +66,10 @@ static PyObject *expand(PyObject *module, PyObject *arguments) {
         PyErr_SetString(PyExc_ValueError, "out: the planes are not as large as the index");
         goto release_out;
     }
+    if (!are_apart(&out, &index)) goto release_out;
     int avx2 = has_avx2();
     Py_BEGIN_ALLOW_THREADS
-    expand_all(&out, &index, avx2);
+    if (out.len) expand_all(&out, &index, avx2);
     Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 release_out:

@@ -13,7 +13,9 @@ A batch comes from many files, with a row or two of each. One call copies them a
 
 #define PAGE 4096
 #define SIDE_BY_SIDE 4
+#ifndef LARGE /* a drill has another */
 #define LARGE (1 << 20) /* bytes of a batch from which on it is stored past the caches */
+#endif
 
 #ifdef X86
 #define LINE 64
@@ -105,14 +107,14 @@ static PyObject *gather(PyObject *module, PyObject *arguments) {
         PyObject *piece = PyList_GetItem(pieces, held);
         if (!piece || !PyArg_ParseTuple(piece, "OO!O!", &data, &PyList_Type, &starts, &PyList_Type, &targets)) goto release;
         if (!get_array(data, &views[held], 1, 1, 0, "data")) goto release;
-        if (!add_rows(rows, &count, &views[held], starts, &out, targets)) {
+        if (!are_apart(&out, &views[held]) || !add_rows(rows, &count, &views[held], starts, &out, targets)) {
             held++;
             goto release;
         }
     }
     const int past_caches = has_avx2() && out.shape[1] >= LARGE / (out.shape[0] ? out.shape[0] : 1);
     Py_BEGIN_ALLOW_THREADS
-    copy_rows(rows, count, (size_t)out.shape[1], past_caches);
+    if (out.len) copy_rows(rows, count, (size_t)out.shape[1], past_caches);
     Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 release:

@@ -1,150 +1,128 @@
-"""Random inputs of each kernel, and the check of its results. `drills.kernels` starts it under the sanitizers.
+"""Random calls of each kernel, and the check of their results. `drills.kernels` starts it under the sanitizers.
 
-tools/run drills.kernel_cases KERNEL FIRST COUNT
+tools/run drills.kernel_cases FIRST COUNT SECONDS KERNEL …
+
+Prints how many cases of all these kernels were run, each COUNT or as many as the time allows. Most are made and checked
+by the C code in `cases`. Python makes those of whole PNG files, and of several threads.
 """
 
 from __future__ import annotations
 
 import os
+import struct
 import sys
+import time
 from collections.abc import Callable
-from functools import lru_cache
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
+from io import BytesIO
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
-from numpy.typing import NDArray
 from program import parser
 
-from drills import label_cases
-from drills.arrays import UNTOUCHED, Dice, array, target
+from drills import kernel_threads
+from drills.png_cases import random_pngs
 
 FOLDER = "DRILL_KERNELS"
 """The variable with the folder of the compiled kernels."""
+FAILS = "DRILL_FAILS"
+"""The variable with which one allocation of 997 fails."""
+FUNCTIONS = {
+    "onehot": "readers.contract.onehot_kernel.expand",
+    "gather": "readers.formats.gather_kernel.gather",
+    "window": "readers.window_kernel.copy",
+    "area": "packer.pixels.area_kernel.area_mean",
+    "unfilter": "packer.decoding.unfilter_kernel.unfilter",
+    "numbers": "packer.pixels.distinct_kernel.numbers",
+    "colours": "packer.pixels.distinct_kernel.colours",
+    "sample": "packer.pixels.sample_kernel.sample",
+}
+"""The functions whose calls the module `cases` makes."""
+FROM_ONE = 25
+"""PNGs that are made of the same lines, because damage is cheaper than a picture."""
 
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("kernel", choices=tuple(CASES))
     options.add_argument("first", type=int)
     options.add_argument("count", type=int)
+    options.add_argument("seconds", type=float)
+    options.add_argument("kernels", nargs="+", choices=CASES)
     chosen = options.parse_args()
     load_kernels(Path(os.environ[FOLDER]))
-    dice = np.random.default_rng(chosen.first)
-    for number in range(chosen.count):
-        try:
-            CASES[chosen.kernel](dice)
-        except AssertionError:
-            raise SystemExit(f"{chosen.kernel}: case {number} from {chosen.first} differs from its stand-in") from None
+    print(sum(_run(name, chosen.first, chosen.count, chosen.seconds) for name in chosen.kernels))
+
+
+def _run(name: str, first: int, count: int, seconds: float) -> int:
+    try:
+        if name in IN_PYTHON:
+            return _repeat(IN_PYTHON[name], first, count, seconds)
+        cases = load("cases", Path(os.environ[FOLDER]) / "cases.so")
+        function = kernel_threads.function(FUNCTIONS[name])
+        os.environ[FAILS] = "1"
+        done = int(cases.run(function, FUNCTIONS[name].rpartition(".")[2], first, count, seconds))
+        del os.environ[FAILS]
+        return done
+    except AssertionError as wrong:
+        raise SystemExit(f"{name}: {wrong}") from None
 
 
 def load_kernels(folder: Path) -> None:
     """Import the kernels of this folder under their names, before anything else imports those of the package."""
     for path in folder.rglob("*_kernel*.so"):
-        name = ".".join((*path.relative_to(folder).parent.parts, path.name.partition(".")[0]))
-        spec = spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))
-        assert spec is not None
-        sys.modules[name] = module_from_spec(spec)
-        assert spec.loader is not None
-        spec.loader.exec_module(sys.modules[name])
+        load(".".join((*path.relative_to(folder).parent.parts, path.name.partition(".")[0])), path)
 
 
-def onehot(dice: Dice) -> None:
-    from readers.contract import onehot
-
-    height, width = dice.integers(0, (5, 110)).tolist()
-    dtype = str(dice.choice(["uint8", "uint16"]))
-    classes = int(dice.integers(1, 255 if dtype == "uint8" and dice.random() < 0.1 else 9))
-    index = array(dice, (height, width), dtype)
-    out, gaps = target(dice, (classes, height, width))
-    onehot.KERNEL.expand(index, out)  # type: ignore[union-attr]
-    assert np.array_equal(out, index[None] == np.arange(classes)[:, None, None])
-    assert (gaps == UNTOUCHED).all()
+def load(name: str, path: Path) -> ModuleType:
+    """Import a compiled module from this file."""
+    spec = spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))
+    assert spec is not None
+    sys.modules[name] = module_from_spec(spec)
+    assert spec.loader is not None
+    spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
-def gather(dice: Dice) -> None:
-    from readers.formats import shard
-
-    large = dice.random() < 0.02
-    size = int(dice.integers(1 << 19, (1 << 19) + 70_000) if large else dice.integers(1, 400))
-    whole = np.full((int(dice.integers(2, 7)), size), UNTOUCHED, "uint8")
-    targets = np.sort(dice.permutation(len(whole))[: dice.integers(1, len(whole))])
-    pieces = []
-    expected = whole.copy()
-    for part in np.array_split(targets, dice.integers(1, 4)):
-        data = np.resize(dice.integers(0, 256, 4096, dtype="uint8"), size + int(dice.integers(0, 99)))
-        starts = dice.integers(0, len(data) - size + 1, len(part))
-        pieces.append((data, starts.tolist(), part.tolist()))
-        for row, start in zip(part, starts, strict=True):
-            expected[row] = data[start : start + size]
-    shard.KERNEL.gather(pieces, whole)  # type: ignore[union-attr]
-    assert np.array_equal(whole, expected)
-    data, starts, targets = pieces[0]
-    wrong = int(dice.choice([-1, len(data) - size + 1, 2**63 - 1, -(2**63)]))
-    starts[int(dice.integers(len(starts)))] = wrong
-    try:
-        shard.KERNEL.gather(pieces, whole)  # type: ignore[union-attr]
-    except ValueError:
-        return
-    raise AssertionError
+def _repeat(cases: Callable[[np.random.Generator], int], first: int, count: int, seconds: float) -> int:
+    dice, done, end = np.random.default_rng(first), 0, time.monotonic() + seconds
+    while done < count and time.monotonic() < end:
+        try:
+            done += cases(dice)
+        except AssertionError as wrong:
+            raise AssertionError(f"one of the cases {done} to {done + FROM_ONE} from {first}: {wrong}") from None
+    return done
 
 
-def window(dice: Dice) -> None:
-    from readers import windows
+def pngs(dice: np.random.Generator) -> int:
+    """Compare what the kernel takes of whole and damaged files. Whatever it leaves is OpenCV's, with or without it."""
+    from packer.decoding import plain_png, png
 
-    large = dice.random() < 0.02
-    shape = (3, 200, int(dice.integers(219, 300))) if large else tuple(dice.integers(0, (4, 7, 150)).tolist())
-    dtype = str(dice.choice(["uint8", "uint16"]))
-    top, left = dice.integers(0, 4, 2).tolist()
-    pixels = array(dice, (shape[0], shape[1] + top, shape[2] + left), dtype)[:, top:, left:]
-    out, gaps = target(dice, shape, dtype)
-    flip = bool(dice.integers(2))
-    windows.KERNEL.copy(pixels, out, flip)  # type: ignore[union-attr]
-    assert np.array_equal(out, pixels[..., ::-1] if flip else pixels)
-    assert (gaps == UNTOUCHED).all()
-
-
-def area(dice: Dice) -> None:
-    from packer.pixels.area import KERNEL
-
-    sides = [dice.integers(1, 40, 2).tolist(), dice.integers(1, 9, 2).tolist()][dice.integers(2)]
-    if dice.random() < 0.03:
-        sides[dice.integers(2)] = int(dice.integers(40, 1500))
-    height, width = sides
-    tall, wide = (int(dice.integers(1, side + 1)) if dice.random() < 0.8 else side for side in sides)
-    channels = int(dice.choice([3, 3, 3, 3, 1, 2, 4]))
-    lines = array(dice, (height, width * channels))
-    lines //= np.uint8(dice.choice([1, 1, 1, 64, 255]))
-    if dice.random() < 0.2:
-        lines[...] = 255
-    pixels = np.lib.stride_tricks.as_strided(lines, (height, width, channels), (lines.strides[0], channels, 1))
-    out, gaps = target(dice, (channels, tall, wide))
-    KERNEL.area_mean(pixels, out)  # type: ignore[union-attr]
-    sums = units(height, tall) @ pixels.reshape(height, -1).astype(np.float64)  # whole numbers, so exact
-    sums = units(width, wide) @ sums.reshape(tall, width, channels)
-    assert np.array_equal(out, np.rint(sums / (height * width)).astype(np.uint8).transpose(2, 0, 1))
-    assert (gaps == UNTOUCHED).all()
+    for data in random_pngs(dice, FROM_ONE, 24, damaged=True):
+        if plain_png.decode(data, _raster(data)) is None:
+            continue
+        header = png.read(BytesIO(data))
+        ours, kernel = png.decode(data, header), plain_png.KERNEL
+        plain_png.KERNEL = None
+        expected = png.decode(data, header)
+        plain_png.KERNEL = kernel
+        assert np.array_equal(ours.numbers, expected.numbers), data.hex()
+    return FROM_ONE
 
 
-@lru_cache(maxsize=2000)
-def units(source: int, target: int) -> NDArray[np.float64]:
-    """Return the overlap of each target pixel with each source pixel, in units of 1 / target."""
-    begin, first = np.arange(target)[:, None] * source, np.arange(source) * target
-    shared = np.minimum(begin + source, first + target) - np.maximum(begin, first)
-    return np.asarray(np.maximum(shared, 0), np.float64)
+def _raster(data: bytes) -> list[tuple[bytes, int, int]]:
+    found, offset = [], 8
+    while offset < len(data):
+        length, kind = struct.unpack_from(">I4s", data, offset)
+        if kind in (b"IHDR", b"IDAT", b"IEND"):
+            found.append((kind, offset + 8, offset + 8 + length))
+        offset += length + 12
+    return found
 
 
-CASES: dict[str, Callable[[Dice], None]] = {
-    "onehot": onehot,
-    "gather": gather,
-    "window": window,
-    "area": area,
-    "unfilter": label_cases.unfilter,
-    "png": label_cases.png,
-    "distinct": label_cases.distinct,
-    "sample": label_cases.sample,
-}
+IN_PYTHON: dict[str, Callable[[np.random.Generator], int]] = {"png": pngs, "threads": kernel_threads.case}
+CASES = (*FUNCTIONS, *IN_PYTHON)
 
 if __name__ == "__main__":
     main()

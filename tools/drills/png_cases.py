@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -21,11 +22,20 @@ RARELY = 0.1
 
 def random_png(dice: np.random.Generator, most_side: int = 100, damaged: bool = False) -> bytes:
     """Return a picture of any size, kind, filters, palette and window, in one chunk IDAT or several."""
+    return next(random_pngs(dice, 1, most_side, damaged))
+
+
+def random_pngs(dice: np.random.Generator, count: int, most_side: int, damaged: bool) -> Iterator[bytes]:
+    """Yield pictures that are made of the same lines, each with damage of its own."""
     colour, depth = KINDS[dice.integers(len(KINDS))]
     height, width = dice.integers(1, most_side + 1, 2).tolist()
     lines = dice.integers(0, int(dice.choice([2, 4, 256])), (height, 1 + (width * CHANNELS[colour] * depth + 7) // 8))
     lines[:, 0] = dice.integers(0, FILTERS, height if dice.random() < 0.5 else 1)
-    raster = lines.astype(np.uint8).tobytes()
+    for _ in range(count):
+        yield _file(dice, (width, height, depth, colour), lines.astype(np.uint8).tobytes(), damaged)
+
+
+def _file(dice: np.random.Generator, head: tuple[int, int, int, int], raster: bytes, damaged: bool) -> bytes:
     methods = [0, 0, 0]
     if damaged and dice.random() < RARELY:
         methods[dice.integers(3)] = 1
@@ -35,8 +45,8 @@ def random_png(dice: np.random.Generator, most_side: int = 100, damaged: bool = 
     stream = packer.compress(raster) + packer.flush()
     if damaged and dice.random() < 0.5:
         stream = _damaged(stream, dice)
-    parts = [(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, *methods))]
-    if colour == 3:
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", *head, *methods))]
+    if head[3] == 3:
         parts.append((b"PLTE", dice.bytes(3 * int(dice.integers(1, 257)))))
     if dice.random() < RARELY:
         parts.append((b"tRNS", dice.bytes(int(dice.integers(0, 9)))))
@@ -58,23 +68,3 @@ def _damaged(data: bytes, dice: np.random.Generator) -> bytes:
         data[:place] + data[place + 1 :],
         data + dice.bytes(int(dice.integers(1, 9))),
     )[dice.integers(4)]
-
-
-def unfiltered(stream: bytes, height: int, size: int, pixel: int) -> list[bytes]:
-    """Undo the filters byte by byte, as the standard describes them. IndexError if a filter does not exist."""
-    lines, above = [], bytes(size)
-    for y in range(height):
-        start = y * (size + 1)
-        line = bytearray(stream[start + 1 : start + 1 + size])
-        for x in range(size):
-            left, corner = (line[x - pixel], above[x - pixel]) if x >= pixel else (0, 0)
-            guesses = (0, left, above[x], (left + above[x]) // 2, _nearest(left, above[x], corner))
-            line[x] = (line[x] + guesses[stream[start]]) % 256
-        above = bytes(line)
-        lines.append(above)
-    return lines
-
-
-def _nearest(left: int, above: int, corner: int) -> int:
-    """Return the neighbour that is nearest to the slope of all three; of equal ones the first."""
-    return min((left, above, corner), key=lambda byte: abs(byte - (left + above - corner)))
