@@ -1,4 +1,4 @@
-"""Calls of the same kernel in several threads, with the same input, which another thread may change meanwhile."""
+"""Calls of the same kernel in several threads, with the same input, which one more thread may change."""
 
 from __future__ import annotations
 
