@@ -149,7 +149,7 @@ def _build_shards(plan: Plan, advance: Advance, engine: Engine) -> list[Receipt]
     advance(sum(len(receipt.sources) for receipt in receipts.values()))
     numbers = list(plan.new_specs)
     specs = list(plan.new_specs.values())
-    with closing(build_shards(specs, request.raw, request.out, engine)) as shards:
+    with closing(build_shards(specs, plan.found.source, request.out, engine)) as shards:
         for index, receipt in shards:
             receipts[numbers[index]] = receipt
             advance(len(receipt.sources))

@@ -13,6 +13,8 @@ from packer.decoding.decode import decode_image
 from packer.decoding.rules import ImageRules
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
+from packer.recipe.row_ref import RowRef
+from packer.sources.folder import FolderSource
 from packer.workers.in_process import InProcess
 from packer.workers.inspect import InspectRequest
 from packer.workers.run import build_shards, inspect_pairs, open_engine
@@ -95,7 +97,7 @@ def test_a_picture_that_memory_is_too_small_for_is_rejected_and_named(
     (tmp_path / "out/shards").mkdir(parents=True)
     monkeypatch.setattr("packer.shards.rows.decode_image", greedy)
 
-    ((_, receipt),) = build_shards([spec], raw.path, tmp_path / "out", InProcess(threads, 1))
+    ((_, receipt),) = build_shards([spec], FolderSource(raw.path), tmp_path / "out", InProcess(threads, 1))
     path = "train/images/street_005.png or train/masks/street_005.png"
     assert [reject.reason for reject in receipt.rejects] == [f"{path}: needs more memory than there is"]
     assert receipt.rows == 11
@@ -104,13 +106,13 @@ def test_a_picture_that_memory_is_too_small_for_is_rejected_and_named(
 def test_the_workers_that_inspected_pairs_build_the_shards(raw: RawFolder, tmp_path: Path) -> None:
     with open_engine(2, 300) as engine:
         assert isinstance(engine, Supervisor)
-        requests = [InspectRequest(f"val/masks/street_00{number}.png") for number in range(8)]
-        assert len(inspect_pairs(requests, raw.path, engine)) == 8
+        requests = [InspectRequest(RowRef("", "", ("", f"val/masks/street_00{number}.png"))) for number in range(8)]
+        assert len(inspect_pairs(requests, FolderSource(raw.path), engine)) == 8
         first = {id(worker) for worker in engine._pool}
         assert first
-        assert len(inspect_pairs(requests, raw.path, engine)) == 8
+        assert len(inspect_pairs(requests, FolderSource(raw.path), engine)) == 8
         assert first <= {id(worker) for worker in engine._pool}
         engine.close()
         assert not engine._pool
-        assert len(inspect_pairs(requests, raw.path, engine)) == 8
+        assert len(inspect_pairs(requests, FolderSource(raw.path), engine)) == 8
     assert not engine._pool

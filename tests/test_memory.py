@@ -19,6 +19,7 @@ from packer.recipe.cut import cut
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import ROWS_OF_A_SHARD, Recipe
 from packer.recipe.row_ref import RowRef
+from packer.sources.folder import FolderSource
 from packer.workers.jobs import ShardJob
 from packer.workers.tasks import TaskRunner
 from readers.contract.classes import ClassTable, SegClass
@@ -42,11 +43,12 @@ def job(tmp_path: Path) -> ShardJob:
     assert len(spec.pieces) == ROWS
     for folder in ("shards", "stamps"):
         (tmp_path / "out" / folder).mkdir(parents=True)
-    return ShardJob(0, spec, raw, tmp_path / "out")
+    return ShardJob(0, spec, FolderSource(raw).to_text(), tmp_path / "out")
 
 
 def test_a_worker_needs_little_memory_for_a_row_besides_its_pixels(job: ShardJob) -> None:
     runner = TaskRunner(lambda index: nullcontext(), lambda index: None, lambda: None, lambda: 1)
+    runner.use_source(job.source)
     runner.run(job.task())  # libraries are loaded, and the memory of the columns is there
     assert job.out is not None
     for file in (job.out / "shards").iterdir():  # else the shard is taken as it is
@@ -74,6 +76,7 @@ def test_shards_of_tiny_rows_have_a_limit_of_rows(size: tuple[int, int] | None) 
 
 def test_a_receipt_of_many_parts_is_the_text_that_it_was(job: ShardJob) -> None:
     runner = TaskRunner(lambda index: nullcontext(), lambda index: None, lambda: None, lambda: 1)
+    runner.use_source(job.source)
     receipt = job.read(runner.run(job.task()))
     assert receipt is not None
     assert job.out is not None

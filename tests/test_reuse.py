@@ -22,12 +22,12 @@ from scenes.tiny import SHARDS as SMALL
 from scenes.tiny import age
 
 from packer.pairs.find import find_pairs
-from packer.plan.reuse import FileStates
+from packer.plan.reuse import RowStates
 from packer.publish.target import STAMPS
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Heads
-from packer.shards.stamps import SUFFIX, FileState, ShardStamps, load_stamps, state_of
-from packer.sources.folder import FolderSource, refs_of
+from packer.shards.stamps import SUFFIX, ShardStamps, load_stamps
+from packer.sources.folder import FileState, FolderSource, refs_of, state_of
 from readers.contract.receipt import Receipt
 
 
@@ -53,7 +53,7 @@ def test_the_same_files_are_not_opened_again(night: RawFolder, tmp_path: Path, m
         raise AssertionError(f"{arguments} is opened")
 
     monkeypatch.setattr("readers.contract.regular_files.open_raw", nobody)
-    for function in ("sources.folder.open_raw", "plan.reuse.digest_raw", "workers.supervisor.Worker"):
+    for function in ("sources.folder.open_raw", "sources.folder.digest_raw", "workers.supervisor.Worker"):
         monkeypatch.setattr(f"packer.{function}", nobody)
     again = built(night.path, tmp_path / "out")
     assert (again["generation"], again["rows"], again["reused_rows"]) == (1, 26, 26)
@@ -297,9 +297,9 @@ def test_one_thread_or_many_ask_for_each_file_once(
     night: RawFolder, monkeypatch: pytest.MonkeyPatch, slow: float
 ) -> None:
     """Many threads ask a slow disk, one a fast one. Both get the same answers."""
-    monkeypatch.setattr("packer.plan.reuse.SLOW", slow)
-    monkeypatch.setattr("packer.plan.reuse.CHUNK", 3)
-    monkeypatch.setattr("packer.plan.reuse.TOGETHER", 2)
+    monkeypatch.setattr("packer.sources.folder.SLOW", slow)
+    monkeypatch.setattr("packer.sources.folder.CHUNK", 3)
+    monkeypatch.setattr("packer.sources.folder.TOGETHER", 2)
     asked: Counter[str] = Counter()
     threads: set[int] = set()
 
@@ -308,9 +308,9 @@ def test_one_thread_or_many_ask_for_each_file_once(
         threads.add(threading.get_ident())
         return state_of(path)
 
-    monkeypatch.setattr("packer.plan.reuse.state_of", counted)
+    monkeypatch.setattr("packer.sources.folder.state_of", counted)
     pairs = find_pairs(night.path).pairs
-    states = FileStates(night.path, list(refs_of(pairs)))
+    states = RowStates(FolderSource(night.path), list(refs_of(pairs)))
     some = states.of(np.arange(0, len(pairs), 2))
     everything = states.of(np.arange(len(pairs)))
     files = [(str(night.path / pair.image), str(night.path / pair.label)) for pair in pairs]

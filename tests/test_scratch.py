@@ -24,6 +24,7 @@ from packer.recipe.row_ref import RowRef
 from packer.runtime import THREADS, no_blas_threads
 from packer.shards.build_shard import build_shard
 from packer.shards.columns import Columns
+from packer.sources.folder import FolderSource
 from packer.workers.memory import SHRINK_FACTOR, ColumnMemory
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.files import sha256
@@ -103,8 +104,8 @@ def test_shards_in_used_memory_equal_shards_in_new_memory(storage: str, tmp_path
     for out in (again, fresh):
         (out / "shards").mkdir(parents=True)
     for spec in specs:
-        build_shard(spec, raw.path, again, memory=memory)
-        build_shard(spec, raw.path, fresh)
+        build_shard(spec, FolderSource(raw.path), again, memory=memory)
+        build_shard(spec, FolderSource(raw.path), fresh)
     digests = [{path.name: sha256(path) for path in (out / "shards").iterdir()} for out in (again, fresh)]
     assert len(digests[0]) >= 2 * len(specs)
     assert digests[0] == digests[1]

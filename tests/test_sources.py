@@ -2,81 +2,208 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pytest
-from conftest import RawFolder
+from conftest import RawFolder, make_raw
 from drills.published import same
+from numpy.typing import NDArray
 
-from packer.build import build
+from packer.build import Summary, build
+from packer.decoding.file_types import read_header
 from packer.errors import InputError, RejectedError
 from packer.pairs.find import find_pairs
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Request
+from packer.plan.request import Limits, Request
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Heads, Source
+from packer.recipe.source import UNKNOWN, Heads, Loaded, Source
 from packer.sources.folder import FolderSource
 from packer.sources.open_source import SourceOptions
+from packer.sources.reopen import KINDS, reopen
 from packer.workers.in_process import InProcess
+from readers.contract.receipt import Receipt
+
+ROWS = 23 + 9
 
 
 @dataclass(frozen=True)
-class Backwards:
-    """The rows of a folder, from the last to the first."""
+class Remembered:
+    """The files of a folder in memory, from the last row to the first. It counts what it is asked for."""
 
-    folder: FolderSource
-    refs: tuple[RowRef, ...]
+    rows_: tuple[RowRef, ...]
+    files: dict[str, bytes]
+    templates: tuple[str, ...] = ("", "")
     tools: tuple[str, ...] = ()
-    bad: Mapping[str, str] = field(default_factory=dict)
-    """The reasons of bad rows by their key."""
+    kind: str = "remembered"
+    width: int = 2
+    version: Callable[[RowRef], int] = lambda ref: UNKNOWN
+    identified: bool = False
+    asked: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def templates(self) -> tuple[str, ...]:
-        return self.folder.templates
+    @classmethod
+    def of(cls, folder: FolderSource) -> Remembered:
+        rows = tuple(folder.rows())
+        files = {path: (folder.raw / path).read_bytes() for ref in rows for path in ref.parts}
+        return cls(rows, files, folder.templates)
 
     def rows(self) -> Iterator[RowRef]:
-        return reversed(self.refs)
+        return reversed(self.rows_)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
-        return (self.bad.get(ref.key, heads) for ref, heads in zip(refs, self.folder.heads(refs), strict=True))
+        for ref in refs:
+            self.asked["heads"] += 1
+            image, label = (self.files[path] for path in ref.parts)
+            yield (read_header(BytesIO(image)), read_header(BytesIO(label))) if label else f"{ref.parts[1]}: is gone"
+
+    def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
+        return np.array([[self.version(ref)] * self.width for ref in refs], np.int64).reshape(-1, self.width)
+
+    def identities(self, refs: Sequence[RowRef]) -> Iterator[tuple[str, ...] | None]:
+        return (self._load(ref).identities if self.identified else None for ref in refs)
+
+    def load(self, ref: RowRef) -> Loaded:
+        self.asked["load"] += 1
+        return self._load(ref)
+
+    def _load(self, ref: RowRef) -> Loaded:
+        data = tuple(self.files[path] for path in ref.parts)
+        if data[-1] == b"unreadable":
+            return Loaded(data[:1], (f"{len(data[0])}", ""), f"{ref.parts[1]}: cannot be read")
+        return Loaded(data, tuple(f"{len(each)} bytes" for each in data))
+
+    def to_text(self) -> str:
+        REMEMBERED[self.kind] = self
+        return json.dumps({"kind": self.kind})
 
 
-def folder_of(raw: RawFolder) -> FolderSource:
-    pairing = find_pairs(raw.path)
-    return FolderSource(raw.path, pairing.pairs, (pairing.image_template, pairing.label_template))
+REMEMBERED: dict[str, Source] = {}
+"""The sources that are opened again by their kind. Sources of programs are opened from their text alone."""
 
 
-def packed_from(raw: Path, out: Path, source: Source | None = None) -> None:
-    """Pack the rows of a source, by default those of the folder."""
+@pytest.fixture(autouse=True)
+def known_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in ("remembered", "other"):
+        monkeypatch.setitem(KINDS, kind, lambda facts: REMEMBERED[facts["kind"]])
+
+
+@pytest.fixture
+def folder(raw_folder: RawFolder) -> FolderSource:
+    pairing = find_pairs(raw_folder.path)
+    return FolderSource(raw_folder.path, pairing.pairs, (pairing.image_template, pairing.label_template))
+
+
+def packed_from(raw: Path, out: Path, source: Source | None = None, *, skip: bool = False) -> Summary:
+    """Pack the rows of a source, by default those of the folder. `raw` has the class table."""
     engine = InProcess(1, 60)
-    request = Request(raw, out, shard_bytes=30_000, source=SourceOptions(given=source))
-    plan = make_plan(request, engine=engine)
-    assert build(plan, lambda rows: None, engine).rows == plan.pieces
+    request = Request(raw, out, shard_bytes=30_000, source=SourceOptions(given=source), limits=Limits(skip))
+    return build(make_plan(request, engine=engine), lambda rows: None, engine)
 
 
-def test_any_order_of_rows_gives_the_same_pack(raw_folder: RawFolder, tmp_path: Path) -> None:
-    folder = folder_of(raw_folder)
-    packed_from(raw_folder.path, tmp_path / "folder")
-    packed_from(raw_folder.path, tmp_path / "backwards", Backwards(folder, tuple(folder.rows())))
-    assert same(tmp_path / "folder", tmp_path / "backwards")
+def test_rows_of_any_order_and_place_give_the_same_pack(folder: FolderSource, tmp_path: Path) -> None:
+    """The identities are in the receipts and so in the names of shards. With those of the folder all bytes agree."""
+
+    class Hashed(Remembered):
+        def load(self, ref: RowRef) -> Loaded:
+            return folder.load(ref)
+
+    packed_from(folder.raw, tmp_path / "folder")
+    packed_from(folder.raw, tmp_path / "remembered", Hashed.of(folder))
+    assert same(tmp_path / "folder", tmp_path / "remembered")
 
 
-def test_what_decides_a_row_is_part_of_the_recipe(raw_folder: RawFolder, tmp_path: Path) -> None:
-    folder = folder_of(raw_folder)
-    packed_from(raw_folder.path, tmp_path / "folder")
-    packed_from(raw_folder.path, tmp_path / "ruled", Backwards(folder, tuple(folder.rows()), ("rule 2",)))
-    assert not same(tmp_path / "folder", tmp_path / "ruled")
+def test_what_decides_a_row_is_part_of_the_recipe(folder: FolderSource, tmp_path: Path) -> None:
+    source = Remembered.of(folder)
+    packed_from(folder.raw, tmp_path / "plain", source)
+    packed_from(folder.raw, tmp_path / "ruled", replace(source, tools=("rule 2",)))
+    assert not same(tmp_path / "plain", tmp_path / "ruled")
 
 
-def test_a_row_with_a_bad_head_is_named_before_work(raw_folder: RawFolder, tmp_path: Path) -> None:
-    folder = folder_of(raw_folder)
-    ref = next(folder.rows())
-    source = Backwards(folder, tuple(folder.rows()), bad={ref.key: f"{ref.parts[1]}: is of another kind"})
-    with pytest.raises(RejectedError, match=r"2 of 32 pairs are bad .*\n  .*is of another kind"):
-        packed_from(raw_folder.path, tmp_path / "out", source)
+def test_a_row_with_a_bad_head_is_named_before_work(folder: FolderSource, tmp_path: Path) -> None:
+    source = Remembered.of(folder)
+    source.files[source.rows_[0].parts[1]] = b""
+    with pytest.raises(RejectedError, match=r"1 of 32 pairs are bad .*\n  train/masks/street_000\.png: is gone"):
+        packed_from(folder.raw, tmp_path / "out", source)
+    assert source.asked["heads"] == ROWS
     assert not (tmp_path / "out").exists()
+
+
+def test_a_row_that_cannot_be_loaded_is_a_reject_with_what_was_read_of_it(folder: FolderSource, tmp_path: Path) -> None:
+    source = Remembered.of(folder)
+    ref = source.rows_[3]
+
+    class Fails(Remembered):
+        def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
+            return folder.heads(refs)
+
+    source.files[ref.parts[1]] = b"unreadable"
+    summary = packed_from(folder.raw, tmp_path / "out", Fails(source.rows_, source.files), skip=True)
+    assert summary.rejects == (("train", ref.key, f"{ref.parts[1]}: cannot be read"),)
+    receipts = map(Receipt.load, (tmp_path / "out").glob("shards/*.receipt.json"))
+    (read,) = [
+        row for receipt in receipts for row in receipt.sources if receipt.split == "train" and row.key == ref.key
+    ]
+    assert (read.image, read.label) == (str(len(source.files[ref.parts[0]])), "")
+
+
+def test_a_source_without_states_is_loaded_each_time_and_the_pack_stays(folder: FolderSource, tmp_path: Path) -> None:
+    source = Remembered.of(folder)
+    packed_from(folder.raw, tmp_path / "fresh", source)
+    packed_from(folder.raw, tmp_path / "out", source)
+    before = source.asked["load"]
+    assert packed_from(folder.raw, tmp_path / "out", source).reused == 0
+    assert source.asked["load"] >= before + ROWS
+    assert same(tmp_path / "fresh", tmp_path / "out")
+
+
+def test_identities_save_loading_where_states_are_unknown(folder: FolderSource, tmp_path: Path) -> None:
+    source = replace(Remembered.of(folder), identified=True)
+    packed_from(folder.raw, tmp_path / "out", source)
+    source.asked.clear()
+    assert packed_from(folder.raw, tmp_path / "out", source).reused == ROWS
+    assert source.asked["load"] == 16, "the sample"
+
+
+@pytest.mark.parametrize("width", [1, 2, 7])
+def test_only_the_shards_of_rows_with_another_state_are_loaded(
+    folder: FolderSource, tmp_path: Path, width: int
+) -> None:
+    source = replace(Remembered.of(folder), version=lambda ref: 1, width=width)
+    packed_from(folder.raw, tmp_path / "out", source)
+    source.asked.clear()
+    assert packed_from(folder.raw, tmp_path / "out", source).reused == ROWS
+    assert source.asked == {}
+    changed = source.rows_[5]
+    now = replace(source, version=lambda ref: 1 + (ref == changed))
+    assert 0 < packed_from(folder.raw, tmp_path / "out", now).reused < ROWS
+    assert source.asked["heads"] == 1
+
+
+@pytest.mark.parametrize("other", [{"kind": "other"}, {"width": 3}])
+def test_states_of_another_kind_or_width_prove_nothing(
+    folder: FolderSource, tmp_path: Path, other: dict[str, object]
+) -> None:
+    source = replace(Remembered.of(folder), version=lambda ref: 1)
+    packed_from(folder.raw, tmp_path / "out", source)
+    assert packed_from(folder.raw, tmp_path / "out", replace(source, **other)).reused == 0  # type: ignore[arg-type]
+
+
+def test_a_source_is_opened_once_for_all_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 20})
+    opened: list[str] = []
+
+    def counted(text: str) -> Source:
+        opened.append(text)
+        return reopen(text)
+
+    monkeypatch.setattr("packer.workers.tasks.reopen", counted)
+    assert packed_from(raw.path, tmp_path / "out").manifest.splits[0].shards > 2
+    assert len(opened) == 1
 
 
 @pytest.mark.parametrize(
@@ -91,9 +218,9 @@ def test_a_row_with_a_bad_head_is_named_before_work(raw_folder: RawFolder, tmp_p
     ],
 )
 def test_names_that_no_pack_can_hold_are_refused_before_work(
-    raw_folder: RawFolder, tmp_path: Path, rows: list[tuple[str, str]], message: str
+    folder: FolderSource, tmp_path: Path, rows: list[tuple[str, str]], message: str
 ) -> None:
     refs = tuple(RowRef(split, key, ("image.png", "label.png")) for split, key in rows)
     with pytest.raises(InputError, match=message):
-        packed_from(raw_folder.path, tmp_path / "out", Backwards(folder_of(raw_folder), refs))
+        packed_from(folder.raw, tmp_path / "out", Remembered(refs, {}))
     assert not (tmp_path / "out").exists()

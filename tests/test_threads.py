@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.shards.threads import in_threads, one_thread
+from packer.sources.folder import FolderSource
 from packer.workers.jobs import Job
 from packer.workers.process import Worker
 from packer.workers.run import build_shards, open_engine
@@ -101,7 +102,7 @@ def test_no_core_is_idle_while_there_are_rows_to_decode(
     monkeypatch.setattr(Worker, "use_threads", spy_use)
     monkeypatch.setattr(Supervisor, "_with_news", spy)
     with open_engine(workers=3, task_timeout=300) as engine:
-        receipts = dict(build_shards(plan.specs, raw.path, tmp_path / "out", engine))
+        receipts = dict(build_shards(plan.specs, plan.found.source, tmp_path / "out", engine))
     assert sorted(receipts) == list(range(len(plan.specs)))
     assert shared
     assert set(shared) == {3}
@@ -123,7 +124,7 @@ def test_the_largest_shards_are_handed_out_first(tmp_path: Path) -> None:
         def close(self) -> None:
             pass
 
-    assert list(build_shards(specs, raw.path, tmp_path / "out", Listing())) == []
+    assert list(build_shards(specs, FolderSource(raw.path), tmp_path / "out", Listing())) == []
     sizes = [len(specs[index].pieces) for index in given_out]
     assert sorted(given_out) == list(range(len(specs)))
     assert len(set(sizes)) > 2

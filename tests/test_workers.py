@@ -23,6 +23,8 @@ from drills.worker_crashes import drill
 from packer.errors import EngineError
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
+from packer.recipe.row_ref import RowRef
+from packer.sources.folder import FolderSource
 from packer.workers import process
 from packer.workers.fork_server import start_fork_server
 from packer.workers.heartbeat import Heartbeat, HeartbeatMonitor
@@ -261,7 +263,7 @@ def test_while_one_writes_another_decodes_and_no_more_decode_than_were_asked_for
     assert len(plan.specs) > 4
     (tmp_path / "out" / SHARDS).mkdir(parents=True)
     with open_engine(workers=2, task_timeout=300) as engine:
-        receipts = dict(build_shards(plan.specs, raw.path, tmp_path / "out", engine))
+        receipts = dict(build_shards(plan.specs, plan.found.source, tmp_path / "out", engine))
     assert sorted(receipts) == list(range(len(plan.specs)))
     assert max(decoding for decoding, _ in counts) == 2
     assert max(workers for _, workers in counts) <= 3
@@ -280,7 +282,7 @@ def test_a_packer_whose_workers_cannot_start_says_so(raw: RawFolder, tmp_path: P
 @pytest.fixture
 def job(raw: RawFolder, tmp_path: Path) -> ShardJob:
     (spec,) = make_plan(Request(raw.path, tmp_path / "out")).specs
-    return ShardJob(0, spec, raw.path, tmp_path / "out")
+    return ShardJob(0, spec, FolderSource(raw.path).to_text(), tmp_path / "out")
 
 
 def test_one_death_condemns_nobody_and_two_alone_do(job: ShardJob) -> None:
@@ -344,13 +346,13 @@ def test_the_fork_server_dies_while_a_worker_is_idle(raw: RawFolder, tmp_path: P
     def hang(number: int, frame: object) -> None:
         raise AssertionError("the engine waits for a worker that has nothing to say")
 
-    requests = [InspectRequest(f"train/masks/street_{number:03d}.png") for number in range(3)]
+    requests = [InspectRequest(RowRef("", "", ("", f"train/masks/street_{number:03d}.png"))) for number in range(3)]
     before = signal.signal(signal.SIGALRM, hang)
     signal.setitimer(signal.ITIMER_REAL, HANG)
     try:
         with open_engine(workers=2, task_timeout=300) as engine:
             assert isinstance(engine, Supervisor)
-            counts = inspect_pairs(requests, raw.path, engine)
+            counts = inspect_pairs(requests, FolderSource(raw.path), engine)
             engine._assign(2, 2)
             while not all(worker.ready for worker in engine._pool):
                 for worker in engine._with_news():
@@ -358,10 +360,10 @@ def test_the_fork_server_dies_while_a_worker_is_idle(raw: RawFolder, tmp_path: P
             pool = list(engine._pool)
             kill_fork_server()
             multiprocessing.active_children()  # multiprocessing now believes that all workers have ended
-            assert inspect_pairs(requests[:1], raw.path, engine) == counts[:1]
+            assert inspect_pairs(requests[:1], FolderSource(raw.path), engine) == counts[:1]
             assert engine._pool == pool
             ended = [worker._process.pid for worker in pool]
-            assert inspect_pairs(requests, raw.path, engine) == counts
+            assert inspect_pairs(requests, FolderSource(raw.path), engine) == counts
         assert not any(Path(f"/proc/{number}/exe").exists() for number in ended)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -386,8 +388,8 @@ def test_the_fork_server_dies_while_it_starts_a_worker(
 
     with open_engine(workers=1, task_timeout=300) as engine:
         monkeypatch.setattr(process, "start_fork_server", dies)
-        request = InspectRequest("train/masks/street_000.png")
-        assert len(inspect_pairs([request], raw.path, engine)) == 1
+        request = InspectRequest(RowRef("", "", ("", "train/masks/street_000.png")))
+        assert len(inspect_pairs([request], FolderSource(raw.path), engine)) == 1
     assert not deaths
 
 
@@ -414,7 +416,7 @@ def test_a_picture_that_memory_does_not_suffice_for_is_left_out_and_named(
 
 
 def test_a_glance_is_not_blamed_for_the_death_of_a_worker_that_had_not_begun_it() -> None:
-    job = InspectJob(0, InspectRequest("train/masks/a.png"), Path("raw"))
+    job = InspectJob(0, InspectRequest(RowRef("", "", ("", "train/masks/a.png"))), FolderSource(Path("raw")).to_text())
     for _ in range(MOST_FAILURES):
         job.crashed((), "was killed")
         assert json.loads(job.task())["crashed"] is None

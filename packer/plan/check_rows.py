@@ -52,13 +52,18 @@ class CheckedRows:
 def check_rows(request: Request, stamps: Sequence[ShardStamps], engine: Engine, timer: Timer) -> CheckedRows:
     """Check everything that a build can know before it packs. Raise one error with all problems that stop it."""
     with timer.step("find"):
-        sampler = LabelSampler(request.raw, engine, request.max_pixels)
-        count = partial(sampler.pixels, divisor=request.divisor if request.label_codec == INSTANCE else 1)
-        found, refusal = request.source.find_rows(request.raw, request.out, request.max_pixels, count)
+        divisor = request.divisor if request.label_codec == INSTANCE else 1
+        found, refusal = request.source.find_rows(
+            request.raw,
+            request.out,
+            request.max_pixels,
+            lambda source, refs: LabelSampler(source, engine, request.max_pixels).pixels(refs, divisor),
+        )
     refs, refusals = found.refs, Refusals(refusal)
+    sampler = LabelSampler(found.source, engine, request.max_pixels)
     classes = refusals.attempt(lambda: _classes(request, sampler, refs))
     rules = _read_rules(request, classes)
-    previous = PreviousBuild(request.out, request.raw, refs, stamps, request.trust)
+    previous = PreviousBuild(request.out, found.source, refs, stamps, request.trust)
     with timer.step("check"):
         sizes, bad = _check_heads(found, previous, rules)
     geometry = refusals.attempt(lambda: _geometry(request, sizes, [problem_of(refs[i], bad[i]) for i in bad]))

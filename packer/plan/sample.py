@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from packer.pixels.choices import MOST_PIXELS
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS
 from packer.recipe.read_rules import ReadRules
 from packer.recipe.row_ref import RowRef
+from packer.recipe.source import Source
 from packer.workers.engine import Engine
 from packer.workers.inspect import InspectRequest, LabelCounts
 from packer.workers.run import inspect_pairs
@@ -19,9 +19,9 @@ from readers.contract.classes import ClassTable
 
 @dataclass(frozen=True)
 class LabelSampler:
-    """Inspects labels below one raw folder. A decoder that crashes or hangs ends a worker and makes its pair bad."""
+    """Inspects labels of one source. A decoder that crashes or hangs ends a worker and makes its pair bad."""
 
-    raw: Path
+    source: Source
     engine: Engine
     max_pixels: int = MOST_PIXELS
 
@@ -41,15 +41,20 @@ class LabelSampler:
         label_rules = AS_THE_TABLE_SAYS if rules is None else rules.label
         image_rules = None if rules is None else rules.image
         requests = [
-            InspectRequest(label, image if images else None, classes, label_rules, self.max_pixels, image_rules)
-            for image, label in (refs[index].parts for index in indices)
+            InspectRequest(
+                refs[index] if images else refs[index]._replace(parts=("", refs[index].parts[1])),
+                classes,
+                label_rules,
+                self.max_pixels,
+                image_rules,
+            )
+            for index in indices
         ]
-        answers = inspect_pairs(requests, self.raw, self.engine)
+        answers = inspect_pairs(requests, self.source, self.engine)
         return dict(zip(indices, answers, strict=True))
 
-    def pixels(self, labels: Sequence[str], divisor: int = 1) -> list[Counter[int]]:
+    def pixels(self, refs: Sequence[RowRef], divisor: int = 1) -> list[Counter[int]]:
         """Count the pixels of every label by value // divisor, or by colour. A label that cannot be read has none."""
-        refs = [RowRef("", "", ("", label)) for label in labels]
         return [
             Counter[int](seen.colours) if seen.colours and not seen.values else _merged(seen.values, divisor)
             for seen in self.inspect(refs, len(refs)).values()

@@ -24,6 +24,7 @@ from packer.probe.request import ProbeRequest
 from packer.probe.rivals import rival_questions
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
 from packer.probe.trial import Trial, try_settings
+from packer.sources.folder import FolderSource
 from packer.workers.run import open_engine
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL
@@ -75,8 +76,8 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     if pairing is None:
         return ProbeResult(len(files), None, why_not, proposals, None, None, (), {}, ())
     with open_engine(request.workers, request.task_timeout) as engine:
-        sampler = LabelSampler(request.raw, engine)
-        survey = survey_pairs(pairing.pairs, sampler, request.sample, request.near_duplicates)
+        source = FolderSource(request.raw, pairing.pairs)
+        survey = survey_pairs(source, LabelSampler(source, engine), request.sample, request.near_duplicates)
         matches = tuple(matching_presets(request.raw, survey.labels))
         reading, settings = _reading(request, files, survey.labels, matches)
         settings, doubts = _propose(rules, pairing, survey, reading, settings)

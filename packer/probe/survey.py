@@ -75,9 +75,10 @@ class Survey:
     """The pairs that were decoded."""
 
 
-def survey_pairs(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: bool) -> Survey:
+def survey_pairs(source: FolderSource, sampler: LabelSampler, most: int, near: bool) -> Survey:
     """Read every header, and the pixels of about `most` pairs."""
-    results = list(FolderSource(sampler.raw).heads(list(refs_of(pairs))))
+    pairs = source.pairs
+    results = list(source.heads(list(source.rows())))
     headers = [result for result in results if not isinstance(result, str)]
     sizes = Counter(image.size for image, _ in headers)
     depths = [0 if image.is_float else image.depth for image, _ in headers]
@@ -105,7 +106,7 @@ def survey_pairs(pairs: Sequence[Pair], sampler: LabelSampler, most: int, near: 
         0 if 0 in depths else max(depths, default=8),
         labels,
         tuple(dict.fromkeys(bad)),
-        tuple(_copies(pairs, sampler.raw)),
+        tuple(_copies(pairs, source.raw)),
         find_mistakes(images, sizes, near=near),
         tuple(sampled),
     )

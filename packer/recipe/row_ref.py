@@ -11,7 +11,7 @@ class RowRef(NamedTuple):
     split: str
     key: str
     parts: tuple[str, ...]
-    """The place of each field in the source: a path, a row number, an id."""
+    """The place of each field in the source: a path, a row number, an id. No two rows have the same parts."""
 
     @property
     def texts(self) -> tuple[str, ...]:

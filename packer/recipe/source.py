@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from packer.decoding.header import Header
 from packer.recipe.row_ref import RowRef
 
 Heads: TypeAlias = "tuple[Header, ...] | str"
 """The header of each field of a row, all of one upright size, or the reason why the row is bad."""
+UNKNOWN = -1
+"""The first number of a state that proves nothing: the row may have changed."""
+
+
+class Loaded(NamedTuple):
+    """A row that was read and is not decoded yet. If it is `bad`, only its first fields were read, or none."""
+
+    data: tuple[bytes, ...]
+    """The bytes of a file for each field; none for an empty part."""
+    identities: tuple[str, ...]
+    """For each field a text that identifies what was read, such as its SHA-256; empty if nothing was."""
+    bad: str | None = None
+    """The reason why the row cannot be read."""
 
 
 class Source(Protocol):
-    """Gives rows. It lists references to all of them, and their sizes and types, without decoding any."""
+    """Gives rows. It lists references to all of them, with their sizes and types, without decoding any.
+
+    A worker that may crash loads one row after the other. Threads share a source.
+    """
+
+    @property
+    def kind(self) -> str:
+        """The name of the kind of source. States of different kinds are not compared."""
 
     @property
     def templates(self) -> tuple[str, ...]:
@@ -28,3 +51,15 @@ class Source(Protocol):
 
     def heads(self, refs: Sequence[RowRef]) -> Iterable[Heads]:
         """Yield the heads of each of these rows. Nothing is decoded for them."""
+
+    def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
+        """Return a line of numbers for each of these rows, also for none. Equal numbers mean: it did not change."""
+
+    def identities(self, refs: Sequence[RowRef]) -> Iterable[tuple[str, ...] | None]:
+        """Yield what `load` would identify each of these rows by now, or None if only loading can show it."""
+
+    def load(self, ref: RowRef) -> Loaded:
+        """Read a row."""
+
+    def to_text(self) -> str:
+        """Return the text from which sources/reopen.py opens this source again in a worker."""

@@ -1,4 +1,4 @@
-"""Build a shard: a pure function from a shard spec and the raw files to files and a receipt."""
+"""Build a shard: a pure function from a shard spec and what its source gives to files and a receipt."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from packer.errors import TargetError
 from packer.publish.atomic import write_atomic
 from packer.recipe.piece import Piece
 from packer.recipe.shard_spec import ShardSpec
+from packer.recipe.source import Source
 from packer.shards.columns import Columns, Memory, fresh
 from packer.shards.formats import Arrays, writer
 from packer.shards.row_table import RowTable
 from packer.shards.rows import Row, RowMaker, RowTarget
-from packer.shards.stamps import row_text, state_to_keep, write_stamps
+from packer.shards.stamps import ShardStamps, row_text, write_stamps
 from packer.shards.threads import Threads, in_threads, one_thread
 from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.errors import DamagedError
@@ -46,7 +47,7 @@ def ignore_writing() -> None:
 
 def build_shard(
     spec: ShardSpec,
-    raw: Path,
+    source: Source,
     out: Path,
     threads: Threads = one_thread,
     crashed: Mapping[int, str] = NO_CRASHES,
@@ -61,36 +62,27 @@ def build_shard(
     """
     every = range(len(spec.pieces))
     indices = [index for index in every if index not in crashed] if crashed else every
-    columns, table = decode_pieces(spec, raw, indices, threads, mark, memory)
+    columns, table = decode_pieces(spec, source, indices, threads, mark, memory)
     for index, why in crashed.items():
-        table.put(index, _crashed_row(spec.pieces[index], raw, why))
+        table.put(index, _crashed_row(spec.pieces[index], source, why))
     receipt = _store(_receipt(spec, table), columns, table.kept, spec.recipe.fields, out / SHARDS, writing)
-    judged = spec.recipe.read_rules.judged
-    write_stamps(
-        out,
-        receipt.stem,
-        receipt.recipe,
-        judged,
-        table.stamps,
-        row_text(piece.texts for piece in spec.pieces),
-    )
+    text, judged = row_text(piece.texts for piece in spec.pieces), spec.recipe.read_rules.judged
+    write_stamps(out, ShardStamps(receipt.stem, receipt.recipe, judged, source.kind, table.stamps, text))
     return receipt
 
 
-def _crashed_row(piece: Piece, raw: Path, why: str) -> Row:
+def _crashed_row(piece: Piece, source: Source, why: str) -> Row:
     """Return the row of a piece that crashes workers."""
-    image, label = piece.ref.parts
-    states = (state_to_keep(raw / image), state_to_keep(raw / label))
-    return Row(RowInput(piece.key, "", ""), reject=why, states=states)
+    return Row(RowInput(piece.key, "", ""), reject=why, state=source.states([piece.ref])[0])
 
 
 def decode_pieces(
-    spec: ShardSpec, raw: Path, indices: Sequence[int], threads: Threads, mark: PairMark, memory: Memory
+    spec: ShardSpec, source: Source, indices: Sequence[int], threads: Threads, mark: PairMark, memory: Memory
 ) -> tuple[Columns, RowTable]:
     """Return the columns of a shard, filled at these indices, and the table of its rows."""
     columns = Columns(spec.recipe, spec.pieces, memory)
-    table = RowTable(spec.pieces, len(spec.recipe.classes))
-    maker = RowMaker(spec.recipe, raw)
+    table = RowTable(spec.pieces, len(spec.recipe.classes), source.states([]).shape[1])
+    maker = RowMaker(spec.recipe, source)
     starts = _pictures(spec, indices)
 
     def fill(picture: int) -> None:

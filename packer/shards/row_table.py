@@ -9,7 +9,7 @@ import numpy as np
 
 from packer.recipe.piece import Piece
 from packer.shards.rows import Row
-from packer.shards.stamps import RECORD
+from packer.shards.stamps import record
 from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import Reject, RowInput
 
@@ -17,7 +17,7 @@ from readers.contract.receipt import Reject, RowInput
 class RowTable:
     """One place for each piece of a shard. Threads put the rows there, in any order."""
 
-    def __init__(self, pieces: Sequence[Piece], classes: int) -> None:
+    def __init__(self, pieces: Sequence[Piece], classes: int, width: int) -> None:
         self._pieces = pieces
         self._crc32 = np.zeros(len(pieces), np.uint32)
         self._looks = np.zeros(len(pieces), "S24")
@@ -26,14 +26,14 @@ class RowTable:
         self._adding = threading.Lock()
         self.pixels = Pixels.none(classes)
         """The sums of all rows that are packed."""
-        self.stamps = np.zeros(len(pieces), RECORD)
-        """The states and the size of each row, as stamps.py writes them."""
+        self.stamps = np.zeros(len(pieces), record(width))
+        """The state and the size of each row, as stamps.py writes them."""
 
     def put(self, index: int, row: Row) -> None:
         self._crc32[index] = row.crc32
         self._looks[index] = row.look.encode()
         self._digests[index] = row.source.image.encode(), row.source.label.encode()
-        self.stamps[index] = (*row.states[0], *row.states[1]), row.size
+        self.stamps["state"][index], self.stamps["size"][index] = row.state, row.size
         if row.reject is not None:
             self._rejects[index] = row.reject
             return

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,12 +23,11 @@ from packer.pixels.label_codec import LabelCodec
 from packer.pixels.stored_label import store
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
+from packer.recipe.source import Source
 from packer.shards.row_sums import row_pixels
-from packer.shards.stamps import UNKNOWN, FileState, state_to_keep
 from readers.contract.onehot import expand
 from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import RowInput
-from readers.contract.regular_files import read_raw
 
 NO_PIXELS = Pixels.none(0)
 NOTHING = RowInput("", "", "")
@@ -45,8 +42,8 @@ class Row:
     look: str = ""
     pixels: Pixels = NO_PIXELS
     reject: str | None = None
-    states: tuple[FileState, FileState] = (UNKNOWN, UNKNOWN)
-    """The states of both files just before they were read."""
+    state: Sequence[int] | NDArray[np.int64] = ()
+    """The state of the row just before it was read."""
     size: tuple[int, int] = (0, 0)
     """The height and width of the upright picture, if it is good."""
 
@@ -63,35 +60,29 @@ class RowTarget:
 class RowMaker:
     """Turns pieces into rows by one recipe. Threads may share it."""
 
-    def __init__(self, recipe: Recipe, raw: Path) -> None:
+    def __init__(self, recipe: Recipe, source: Source) -> None:
         self._recipe = recipe
-        self._raw = raw
+        self._source = source
         self._codec = _codec(recipe)
         self._scaled: NDArray[Any] | None = None
         if recipe.image_dtype != "uint8":
             self._scaled = (np.arange(256, dtype=np.float32) / np.float32(255)).astype(recipe.image_dtype)
 
     def fill(self, targets: Sequence[RowTarget]) -> list[Row]:
-        """Pack the pieces of one pair. The digests are those of the bytes that were decoded."""
-        digests: list[str] = []
+        """Pack the pieces of one row of the source. The identities are those of the bytes that were decoded."""
         first = targets[0].piece
-        image_path, label_path = first.ref.parts
-        image_file, label_file = self._raw / image_path, self._raw / label_path
-        states = (state_to_keep(image_file), state_to_keep(label_file))
+        state = self._source.states([first.ref])[0]
+        loaded = self._source.load(first.ref)
+        inputs = [RowInput(target.piece.key, *loaded.identities) for target in targets]
         try:
-            image_data = self._load(image_path, image_file, digests)
-            label_data = self._load(label_path, label_file, digests)
-            image, label = self._decode(first, image_data, label_data)
+            if loaded.bad is not None:
+                raise BadPair(loaded.bad)
+            image, label = self._decode(first, *loaded.data)
             packed = [self._pack(target, image, label) for target in targets]  # all or none
         except BadPair as bad:
-            bad_row = Row(NOTHING, reject=str(bad), states=states)
-            return [replace(bad_row, source=RowInput(target.piece.key, *(*digests, "", "")[:2])) for target in targets]
-        return [
-            replace(
-                row, source=RowInput(target.piece.key, *digests), states=states, size=(label.shape[0], label.shape[1])
-            )
-            for target, row in zip(targets, packed, strict=True)
-        ]
+            return [Row(source, reject=str(bad), state=state) for source in inputs]
+        size = (label.shape[0], label.shape[1])
+        return [replace(row, source=source, state=state, size=size) for source, row in zip(inputs, packed, strict=True)]
 
     def _put(self, image: NDArray[Any], source: tuple[int, int], target: RowTarget) -> NDArray[Any]:
         """Store an image in its planes. Return the planes as bytes if it was decoded to these, else from 0 to 1."""
@@ -107,12 +98,6 @@ class RowMaker:
             return planes if self._scaled is None else self._scaled[planes]
         planes = np.clip(planes, 0, 1)
         return np.rint(planes * 255).astype(np.uint8) if self._scaled is None else planes
-
-    def _load(self, path: str, file: Path, digests: list[str]) -> bytes:
-        with naming(path):
-            data = read_raw(file)
-        digests.append(hashlib.sha256(data).hexdigest())
-        return data
 
     def _decode(self, piece: Piece, image_data: bytes, label_data: bytes) -> tuple[NDArray[Any], ClassPicture]:
         image_path, label_path = piece.ref.parts

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,14 @@ from typing import Any
 from packer.errors import InputError, Problem
 from packer.pairs.candidates import UNWRITABLE
 from packer.pairs.find import PairingRules, search_pairs
-from packer.pairs.split_exact import CountPixels
+from packer.pairs.split_exact import ClassPixels
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Source
 from packer.sources.folder import FolderSource
 from readers.contract.manifest import ALL, NAME
+
+CountPixels = Callable[[Source, Sequence[RowRef]], Sequence[ClassPixels]]
+"""Count the label pixels of rows by class. An image without a part is not loaded."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,14 @@ class SourceOptions:
                     f"{raw}: the source has rows that cannot be packed" if refs else f"{raw}: has no rows", problems
                 )
             return FoundRows(self.given, refs, type(self.given).__name__), None
-        pairing, refusal = search_pairs(raw, self.pairing, out, count_pixels)
+        folder = FolderSource(raw, max_pixels=max_pixels)
+
+        def count(labels: Sequence[str]) -> Sequence[ClassPixels]:
+            return count_pixels(folder, [RowRef("", "", ("", label)) for label in labels])
+
+        pairing, refusal = search_pairs(raw, self.pairing, out, count)
         templates = (pairing.image_template, pairing.label_template)
-        source = FolderSource(raw, pairing.pairs, templates, max_pixels)
+        source = replace(folder, pairs=pairing.pairs, templates=templates)
         return FoundRows(source, tuple(source.rows()), pairing.layout, pairing.missing, pairing.notes), refusal
 
 

@@ -42,6 +42,7 @@ class InProcess:
         """Run the next task of a job; None if there is more to do."""
         threads = cv2.getNumThreads()  # building a shard sets it for the whole process
         try:
+            self._tasks.use_source(job.source)
             return job.read(self._tasks.run(job.task()))
         except NoMemoryError as error:
             job.crashed((error.index,), NO_MEMORY)

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,10 @@ from packer.pixels.class_lookup import colour_codes
 from packer.pixels.image_hash import image_hash
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, LabelRules
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import Source
 from readers.contract.classes import ClassTable
 from readers.contract.json_entry import Entry
-from readers.contract.regular_files import open_raw, read_raw
 
 MOST_COUNTS = 4096
 """The commonest values and colours of a label that are kept. A label with more is a photograph, or blurred."""
@@ -34,10 +35,9 @@ WHOLE_RANGE = (0.0, 65535.0)
 
 @dataclass(frozen=True)
 class InspectRequest:
-    """A pair to inspect. With `classes`, the label is also decoded by them. Without `image`, only the label is read."""
+    """A pair to inspect. With `classes`, the label is also decoded by them. Without a part, the image is not read."""
 
-    label: str
-    image: str | None = None
+    ref: RowRef
     classes: ClassTable | None = None
     rules: LabelRules = AS_THE_TABLE_SAYS
     max_pixels: int = MOST_PIXELS
@@ -46,8 +46,7 @@ class InspectRequest:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "label": self.label,
-            "image": self.image,
+            **self.ref._asdict(),
             "classes": None if self.classes is None else self.classes.to_json(),
             "rules": self.rules.to_json(),
             "max_pixels": self.max_pixels,
@@ -57,8 +56,7 @@ class InspectRequest:
     @classmethod
     def from_json(cls, entry: Entry) -> InspectRequest:
         return cls(
-            entry.text("label"),
-            entry.maybe("image", entry.text),
+            RowRef(entry.text("split"), entry.text("key"), entry.texts("parts")),
             entry.maybe("classes", lambda key: ClassTable.from_json(entry.entry(key))),
             LabelRules.from_json(entry.entry("rules")),
             entry.whole("max_pixels"),
@@ -89,19 +87,23 @@ class LabelCounts:
         return cls(values, colours, palette, entry.maybe("look", entry.text), entry.maybe("bad", entry.text))
 
 
-def inspect_pair(request: InspectRequest, raw: Path) -> LabelCounts:
+def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
     """Decode a pair as a shard will, and count its pixels."""
-    label, counts = request.label, LabelCounts()
+    image, label = request.ref.parts
+    loaded, counts = source.load(request.ref), LabelCounts()
+    if loaded.bad is not None:
+        return LabelCounts(bad=loaded.bad)
+    image_data, label_data = loaded.data
     try:
         with naming(label):
             lossy = request.classes is None or request.rules.lossy  # without rules, any picture is read
-            decoded = read_label(read_raw(raw / label), lossy, request.max_pixels)
+            decoded = read_label(label_data, lossy, request.max_pixels)
             counts = _label(decoded)
             if request.classes is not None:
                 _codec(request.classes, request.rules, request.max_pixels).classify(decoded)
-        if request.image is not None:
-            with naming(request.image):
-                look = _image(raw / request.image, request.image_rules, request.max_pixels)
+        if image:
+            with naming(image):
+                look = _image(image_data, request.image_rules, request.max_pixels)
             counts = LabelCounts(counts.values, counts.colours, counts.palette, look)
     except BadPair as bad:
         return LabelCounts(counts.values, counts.colours, counts.palette, bad=str(bad))
@@ -128,12 +130,11 @@ def colour_parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
     return np.asarray((codes ^ OPAQUE)[:, None] >> np.array([0, 8, 16, 24], np.uint32) & 0xFF, np.uint8)
 
 
-def _image(path: Path, rules: ImageRules | None, max_pixels: int) -> str:
+def _image(data: bytes, rules: ImageRules | None, max_pixels: int) -> str:
     if rules is None:
-        with open_raw(path) as file:
-            header = read_header(file, max_pixels)
+        header = read_header(BytesIO(data), max_pixels)
         rules = ImageRules(WHOLE_RANGE if header.depth > 8 or header.is_float else None, "drop", max_pixels)
-    pixels = decode_image(read_raw(path), rules)
+    pixels = decode_image(data, rules)
     return image_hash(zlib.crc32(np.ascontiguousarray(pixels).data), pixels.transpose(2, 0, 1))
 
 

@@ -31,6 +31,10 @@ class Job(Protocol[Answer_co]):
         """Its index among the jobs of one run."""
 
     @property
+    def source(self) -> str:
+        """The text of the source that its tasks read."""
+
+    @property
     def out(self) -> Path | None:
         """The pack that the job writes to, if any."""
 
@@ -49,14 +53,14 @@ class InspectJob:
 
     out = None
 
-    def __init__(self, index: int, request: InspectRequest, raw: Path) -> None:
-        self.index = index
-        self._request, self._raw = request, raw
+    def __init__(self, index: int, request: InspectRequest, source: str) -> None:
+        self.index, self.source = index, source
+        self._request = request
         self._crashes = self._failures = 0
         self._cause: str | None = None
 
     def task(self) -> str:
-        return InspectTask(self._request, str(self._raw), self._cause).to_text()
+        return InspectTask(self._request, self._cause).to_text()
 
     def read(self, text: str) -> LabelCounts:
         return read_counts(text)
@@ -65,10 +69,9 @@ class InspectJob:
         self._failures += 1
         self._crashes += bool(indices)
         if self._crashes >= MOST_CRASHES:
-            files = [path for path in (self._request.image, self._request.label) if path is not None]
-            self._cause = f"{' or '.join(files)}: {cause}"
+            self._cause = f"{' or '.join(filter(None, self._request.ref.parts))}: {cause}"
         if self._failures > MOST_FAILURES:
-            raise EngineError(f"a worker process crashed {self._failures} times at {self._request.label}")
+            raise EngineError(f"a worker process crashed {self._failures} times at {self._request.ref.parts[-1]}")
 
 
 class ShardJob:
@@ -79,9 +82,9 @@ class ShardJob:
     time, and the reason is found in the same way for any number of threads.
     """
 
-    def __init__(self, index: int, spec: ShardSpec, raw: Path, out: Path) -> None:
-        self.index, self.out = index, out
-        self._spec, self._raw = spec, raw
+    def __init__(self, index: int, spec: ShardSpec, source: str, out: Path) -> None:
+        self.index, self.source, self.out = index, source, out
+        self._spec = spec
         self._rejected: dict[int, str] = {}
         self._to_decode: list[int] = []
         """Pieces that are decoded one after the other, to find those that crash a worker."""
@@ -97,7 +100,7 @@ class ShardJob:
         """Return the task that comes next."""
         indices = tuple(self._to_decode or (self._picture_of(self._to_try[0]) if self._to_try else ())) or None
         crashed = {} if indices else dict(sorted(self._rejected.items()))
-        return ShardTask(self._spec, str(self._raw), str(self.out), crashed, indices)
+        return ShardTask(self._spec, str(self.out), crashed, indices)
 
     def read(self, text: str) -> Receipt | None:
         fingerprint = read_fingerprint(text)

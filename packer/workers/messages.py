@@ -20,7 +20,6 @@ class ShardTask:
     """Build a shard; or, with `indices`, only decode these pieces and write nothing."""
 
     spec: ShardSpec
-    raw: str
     out: str
     crashed: Mapping[int, str]
     """The pieces that crash workers, with the reason: they become rejects without being read."""
@@ -30,7 +29,6 @@ class ShardTask:
         return json.dumps(
             {
                 "shard": self.spec.to_text(),
-                "raw": self.raw,
                 "out": self.out,
                 "crashed": list(self.crashed.items()),
                 "indices": self.indices,
@@ -43,11 +41,10 @@ class InspectTask:
     """Inspect a pair. With a reason in `crashed`, the pair is reported as bad without being read."""
 
     request: InspectRequest
-    raw: str
     crashed: str | None = None
 
     def to_text(self) -> str:
-        return json.dumps({"inspect": self.request.to_json(), "raw": self.raw, "crashed": self.crashed})
+        return json.dumps({"inspect": self.request.to_json(), "crashed": self.crashed})
 
 
 def read_task(text: str) -> ShardTask | InspectTask:
@@ -55,10 +52,10 @@ def read_task(text: str) -> ShardTask | InspectTask:
     task = json.loads(text)
     if "inspect" in task:
         request = InspectRequest.from_json(Entry(task["inspect"], "inspect", []))
-        return InspectTask(request, task["raw"], task["crashed"])
+        return InspectTask(request, task["crashed"])
     indices = None if task["indices"] is None else tuple(task["indices"])
     spec = ShardSpec.from_text(task["shard"])
-    return ShardTask(spec, task["raw"], task["out"], dict(task["crashed"]), indices)
+    return ShardTask(spec, task["out"], dict(task["crashed"]), indices)
 
 
 def shard_answer(receipt: Receipt | None) -> str:

@@ -18,7 +18,7 @@ from packer.workers.fork_server import start_fork_server, warn_of_preload
 from packer.workers.heartbeat import HeartbeatMonitor
 from packer.workers.jobs import Job
 from packer.workers.tasks import NO_MEMORY
-from packer.workers.worker import NOT_PRELOADED, OUT_OF_MEMORY, READY, WRITING, work
+from packer.workers.worker import NOT_PRELOADED, OUT_OF_MEMORY, READY, SOURCE, WRITING, work
 from readers.contract.manifest import SHARDS
 
 
@@ -52,6 +52,7 @@ class Worker:
         cells, pulse = context.RawArray(ctypes.c_uint64, most_threads), context.RawValue(ctypes.c_uint64)
         self._threads = context.RawValue(ctypes.c_uint64, 1)
         self.job: Job[Any] | None = None
+        self._source = ""
         self.ready = self.writing = False
         self.heartbeat = HeartbeatMonitor(cells, pulse)
         self.pipe, theirs = context.Pipe()
@@ -76,10 +77,13 @@ class Worker:
         self._threads.value = threads
 
     def give(self, job: Job[Any]) -> None:
-        """Send the next task of a job."""
+        """Send the next task of a job, and its source if the last job had another."""
         self.job, self.ready = job, False
         self.heartbeat.restart()
         with suppress(OSError):  # a worker that crashed while idle: `receive` will report it
+            if job.source != self._source:
+                self._source = job.source
+                self.pipe.send_bytes(f"{SOURCE}{job.source}".encode())
             self.pipe.send_bytes(job.task().encode())
 
     def receive(self) -> str:

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from packer.recipe.shard_spec import ShardSpec
+from packer.recipe.source import Source
 from packer.workers.engine import Engine
 from packer.workers.inspect import InspectRequest, LabelCounts
 from packer.workers.jobs import InspectJob, ShardJob
@@ -27,14 +28,16 @@ def open_engine(workers: int, task_timeout: int) -> Iterator[Engine]:
         yield engine
 
 
-def build_shards(specs: Sequence[ShardSpec], raw: Path, out: Path, engine: Engine) -> Built:
+def build_shards(specs: Sequence[ShardSpec], source: Source, out: Path, engine: Engine) -> Built:
     """Build all shards, the largest first: the last ones then end at nearly the same time."""
     order = sorted(range(len(specs)), key=lambda index: -specs[index].weight)
-    return engine.run((ShardJob(index, specs[index], raw, out) for index in order), engine.workers)
+    text = source.to_text()
+    return engine.run((ShardJob(index, specs[index], text, out) for index in order), engine.workers)
 
 
-def inspect_pairs(requests: Sequence[InspectRequest], raw: Path, engine: Engine) -> list[LabelCounts]:
+def inspect_pairs(requests: Sequence[InspectRequest], source: Source, engine: Engine) -> list[LabelCounts]:
     """Return the counts of all requests, in their order."""
-    jobs = (InspectJob(index, request, raw) for index, request in enumerate(requests))
+    text = source.to_text()
+    jobs = (InspectJob(index, request, text) for index, request in enumerate(requests))
     with closing(engine.run(jobs, engine.workers)) as answers:
         return [counts for _, counts in sorted(answers, key=lambda answer: answer[0])]

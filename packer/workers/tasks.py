@@ -8,8 +8,10 @@ from pathlib import Path
 
 import cv2
 
+from packer.recipe.source import Source
 from packer.shards.build_shard import PairMark, build_shard, decode_pieces
 from packer.shards.threads import Threads, one_thread
+from packer.sources.reopen import reopen
 from packer.workers.inspect import LabelCounts, inspect_pair
 from packer.workers.memory import ColumnMemory
 from packer.workers.messages import InspectTask, ShardTask, error_answer, inspect_answer, read_task, shard_answer
@@ -39,30 +41,41 @@ class TaskRunner:
     ) -> None:
         self._mark, self._no_memory, self._writing, self._threads = mark, no_memory, writing, threads
         self._memory = ColumnMemory()
+        self._source_text = ""
+        self._source: Source | None = None
+
+    def use_source(self, text: str) -> None:
+        """Read the following tasks from the source with this text. It is opened by the first of them."""
+        if text != self._source_text:
+            self._source_text, self._source = text, None
 
     def run(self, text: str) -> str:
         """Do the task of this message and return the message that answers it."""
         try:
             task = read_task(text)
-            return self._inspect(task) if isinstance(task, InspectTask) else self._shard(task)
+            if self._source is None:
+                self._source = reopen(self._source_text)
+            if isinstance(task, InspectTask):
+                return self._inspect(task, self._source)
+            return self._shard(task, self._source)
         except NoMemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - the parent raises it
             return error_answer(error)
 
-    def _inspect(self, task: InspectTask) -> str:
+    def _inspect(self, task: InspectTask, source: Source) -> str:
         if task.crashed is not None:
             return inspect_answer(LabelCounts(bad=task.crashed))
         with self._marked(0):
-            return inspect_answer(inspect_pair(task.request, Path(task.raw)))
+            return inspect_answer(inspect_pair(task.request, source))
 
-    def _shard(self, task: ShardTask) -> str:
-        raw, out = Path(task.raw), Path(task.out)
+    def _shard(self, task: ShardTask, source: Source) -> str:
+        out = Path(task.out)
         if task.indices is not None:
-            decode_pieces(task.spec, raw, task.indices, one_thread, self._marked, self._memory)
+            decode_pieces(task.spec, source, task.indices, one_thread, self._marked, self._memory)
             return shard_answer(None)
         return shard_answer(
-            build_shard(task.spec, raw, out, self._threads, task.crashed, self._marked, self._writing, self._memory)
+            build_shard(task.spec, source, out, self._threads, task.crashed, self._marked, self._writing, self._memory)
         )
 
     @contextmanager

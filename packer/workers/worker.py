@@ -22,6 +22,8 @@ READY = ""
 """The first message of a worker. A task sent before it would block the parent until the worker can read."""
 NOT_PRELOADED = "not preloaded"
 """The first message of a worker that had to import this module itself."""
+SOURCE = "source:"
+"""The start of a message with the text of a source, which the following tasks read. It has no answer."""
 WRITING = "writing"
 """A worker has decoded its shard and writes: another one may decode while it waits for the disk."""
 
@@ -52,7 +54,10 @@ def work(pipe: Connection, cells: Cells, pulse: Pulse, threads: Pulse) -> None:
         pipe.send_bytes((NOT_PRELOADED if os.getpid() == IMPORTED_BY else READY).encode())
         while True:
             text = pipe.recv_bytes().decode()
-            pipe.send_bytes(tasks.run(text).encode())
+            if text.startswith(SOURCE):
+                tasks.use_source(text.removeprefix(SOURCE))
+            else:
+                pipe.send_bytes(tasks.run(text).encode())
 
 
 def _mute_libraries() -> None:
