@@ -39,8 +39,8 @@ NOT_RAW = {
     "packer.publish.lock": "the lock of OUT",
     "packer.shards.formats.hdf5": "a file that it makes",
     "packer.shards.formats.lmdb": "a file that it makes",
-    "packer.shards.rows": "bytes in memory",
     "packer.shards.stamps": "stamps in OUT",
+    "packer.sources.folder": "bytes in memory",
     "packer.workers.worker": "stderr and /dev/null",
 }
 """Each module with a call that may open a file, and what this opens."""

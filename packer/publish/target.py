@@ -11,7 +11,7 @@ from readers.contract.atomic import PARTIAL
 from readers.contract.manifest import GENERATIONS, MARK, SHARDS, is_pack
 
 STAMPS = "stamps"
-"""The folder with size and times of the raw files when they were read; see packer/shards/stamps.py."""
+"""The folder with the states of the rows when they were read; see packer/shards/stamps.py."""
 MARK_TEXT = "This folder belongs to segpack's packer: it adds, replaces and removes files here.\n"
 
 

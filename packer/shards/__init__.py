@@ -1,14 +1,14 @@
 """Build a shard: from pieces to rows, arrays and files.
 
-`build_shard` is a pure function of a shard's spec and the raw files. It decodes all rows in threads, into arrays that
-are allocated for the whole shard, and closes the gaps of rejects. The storage format writes the arrays past the
-kernel's cache and hashes them at the same time. `RowTable` holds what else is known of the rows. Every file is synced
-and renamed, the receipt last, so a shard with a receipt is complete.
+`build_shard` is a pure function of a shard's spec and what its source gives. It loads and decodes all rows in threads,
+into arrays that are allocated for the whole shard, and closes the gaps of rejects. The storage format writes the arrays
+past the kernel's cache and hashes them at the same time. `RowTable` holds what else is known of the rows. Every file is
+synced and renamed, the receipt last, so a shard with a receipt is complete.
 
-A piece is a whole pair or a tile of it, and becomes one row. Pieces of the same picture are decoded once. The name of a
-shard is a fingerprint of its recipe and of the raw bytes that were read.
+A piece is a whole row of the source or a tile of it, and becomes one row. Pieces of the same picture are decoded once.
+The name of a shard is a fingerprint of its recipe and of the identities of what was read.
 
-stamps.py remembers, in OUT/stamps, size and time of both raw files of each row. The next build compares them and reuses
-the shards whose files are unchanged, without opening these. Stamps are not part of the pack: without them a build only
-takes longer.
+stamps.py remembers, in OUT/stamps, the state of each row, such as size and time of its files. The next build compares
+them and reuses the shards whose rows are unchanged, without loading these. Stamps are not part of the pack: without
+them a build only takes longer.
 """
