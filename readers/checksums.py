@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from readers.contract.errors import DamagedError
@@ -44,8 +45,9 @@ def damaged_files(root: Path, stem: Path, receipt: Receipt) -> Iterator[tuple[Pa
             yield path, str(error)
 
 
-def check_files(root: Path, stem: Path, receipt: Receipt) -> None:
-    """Refuse a shard if any of its files differs from its receipt."""
-    problems = [message for _, message in damaged_files(root, stem, receipt)]
+def check_files(root: Path, stem: Path, receipt: Receipt, read: Collection[Path]) -> None:
+    """Refuse a shard if any of the files that are read differs from its receipt."""
+    files = tuple(file for file in receipt.files if stem.with_name(stem.name + file.suffix) in read)
+    problems = [message for _, message in damaged_files(root, stem, replace(receipt, files=files))]
     if problems:
         raise DamagedError("; ".join(problems))

@@ -80,6 +80,7 @@ class SegDataset(Dataset[Any]):
         self._rows = pack.rows_of(view.split)
         self.root = pack.root
         self.transform = transform
+        self._stored = pack.select(view.fields)
         self._reader = self._reader_of(view.label)
         names = tuple(field.name for field in self.fields)
         self._sample_kind: type[Sample | PlainSample] = Sample if names == (IMAGE, LABEL) else PlainSample
@@ -90,9 +91,8 @@ class SegDataset(Dataset[Any]):
             raise RequestError(f"{location.root}: stored as {stored}, not {self.storage}; use {right}")
 
     def _reader_of(self, label: LabelForm | None) -> RowReader:
-        """Return a reader of the view's fields, with labels in this form."""
-        fields = self._pack.fields(self._view.fields)
-        return RowReader(self._pack, delivered(fields, self.classes, label or self._view.label))
+        """Return a reader of the selected fields, with labels in this form."""
+        return RowReader(self._pack, delivered(self._stored, self.classes, label or self._view.label))
 
     @property
     def manifest(self) -> Manifest:

@@ -39,6 +39,7 @@ class Pack:
         self._split_ends = list(accumulate(split.shards for split in manifest.splits))
         self._digests = digests
         self._checked: set[int] = set()
+        self._read: tuple[str, ...] | None = None
         if digests and sha256(table_path(root, manifest.table)) != manifest.table:
             raise DamagedError(f"{table_path(root, manifest.table)}: its SHA-256 is not the one in the manifest")
         self._shards: OrderedDict[int, Shard] = OrderedDict()
@@ -73,8 +74,9 @@ class Pack:
         problem = f"there is no split {split!r}" if split else "has several splits, so name one"
         raise RequestError(f"{self.root}: {problem}: split= one of {names}")
 
-    def fields(self, names: Sequence[str] | None) -> tuple[Field, ...]:
-        """Return the stored fields with these names, in this order; None means all."""
+    def select(self, names: Sequence[str] | None) -> tuple[Field, ...]:
+        """Return the stored fields with these names, in this order; None means all. Shards that are opened from now on
+        read no other columns."""
         known = {field.name: field for field in self.manifest.fields}
         wanted = tuple(known) if names is None else (names,) if isinstance(names, str) else tuple(names)
         if isinstance(names, str) or not wanted or len({*wanted}) < len(wanted):
@@ -83,6 +85,7 @@ class Pack:
             if name not in known:
                 there = ", ".join(map(repr, known))
                 raise RequestError(f"{self.root}: there is no field {name!r}: fields= some of {there}")
+        self._read = wanted
         return tuple(known[name] for name in wanted)
 
     def split_of(self, shard: int) -> Split:
@@ -118,12 +121,13 @@ class Pack:
 
     def _opened(self, number: int) -> Shard:
         stem = self.stem(number)
-        facts = ShardFacts(self.table.rows(number), self.manifest.fields)
-        for path in shard_paths(self.manifest.storage)(stem, facts):
+        facts = ShardFacts(self.table.rows(number), self.manifest.fields, self._read)
+        paths = shard_paths(self.manifest.storage)(stem, facts)
+        for path in paths:
             with damage_at(path):
                 plain_file(self.root, path)
         if self._digests and number not in self._checked:
-            check_files(self.root, stem, read_receipt(self.root, stem, self.table.receipt(number)))
+            check_files(self.root, stem, read_receipt(self.root, stem, self.table.receipt(number)), paths)
             self._checked.add(number)
         return opener(self.manifest.storage)(stem, facts)
 

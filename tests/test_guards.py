@@ -102,7 +102,16 @@ def test_only_the_files_of_a_format_import_its_library() -> None:
 def test_every_format_has_both_sides() -> None:
     for folder in (REPO / "packer/shards/formats", REPO / "readers/formats"):
         names = {path.stem for path in folder.glob("*.py")}
-        helpers = {"__init__", "shard", "column", "varying_size", "page_cache", "arrow_metadata", "flatbuffer"}
+        helpers = {
+            "__init__",
+            "shard",
+            "column",
+            "flat_columns",
+            "row_sizes",
+            "page_cache",
+            "arrow_metadata",
+            "flatbuffer",
+        }
         helpers |= {"hdf5_metadata", "hdf5_objects", "hdf5_checksum"}
         assert names - helpers == set(STORAGES)
 

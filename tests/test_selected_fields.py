@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,11 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from conftest import make_varied_raw, pack
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
 from readers import (
     CenterCrop,
+    DamagedError,
     RandomCrop,
     RequestError,
     Sample,
@@ -232,3 +238,79 @@ def test_the_order_and_the_state_are_those_of_both_fields(packed_index: Path) ->
         check(rest(labels, rank), rest(both, rank), ("label",))
     sampler: DistributedSampler[Any] = DistributedSampler(labels, num_replicas=2, rank=1, seed=5)
     check(DataLoader(labels, 4, sampler=sampler), DataLoader(both, 4, sampler=sampler), ("label",))
+
+
+GUARDED = """
+import ctypes, sys
+from readers import CenterCrop, open_dataset
+from readers.contract.fields import LABEL
+
+out, field = sys.argv[1:]
+libc = ctypes.CDLL(None, use_errno=True)
+
+def forbid(data, start, stop):
+    base = data.__array_interface__["data"][0]
+    first, last = -(-(base + start) // 4096) * 4096, (base + stop) // 4096 * 4096
+    assert first < last and libc.mprotect(ctypes.c_void_p(first), ctypes.c_size_t(last - first), 0) == 0
+
+whole, dataset = open_dataset(out), open_dataset(out, fields=[field])
+label = whole.manifest.field(LABEL)
+for number in range(len(dataset._pack.table)):
+    shard, mine = whole._pack.shard(number), dataset._pack.shard(number)
+    path = shard._columns[LABEL].path
+    for start, stop in shard._spans(label, range(shard.facts.rows)):
+        forbid(mine._map(path), start, stop)  # every whole page of every label
+rows = [dataset[row] for row in range(len(dataset))]
+rows += [batch for batch in dataset.loader(1, shuffle=True, drop_behind=True)]
+rows += [batch for batch in dataset.loader(2, crop=CenterCrop((40, 200)), flip=True)]
+print(len(rows), dataset.size(1), dataset.key(1))
+"""
+"""Reads one field of a pack while the pages of labels cannot be read. A process that touches one gets SIGSEGV."""
+
+
+@pytest.fixture(scope="module", params=["512x128", "native"])
+def large(storage: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """A pack in which every label has whole pages of its own."""
+    folder = tmp_path_factory.mktemp("large")
+    raw = make_varied_raw(folder / "raw", {"train": [(64, 200), (96, 130), (120, 120)]})
+    return pack(raw.path, folder / "out", "--format", storage, "--size", request.param)
+
+
+def test_images_are_read_without_touching_a_byte_of_the_labels(large: Path, storage: str, tmp_path: Path) -> None:
+    if storage == "npy":
+        out = shutil.copytree(large, tmp_path / "out")
+        wanted = [sample[0].clone() for sample in open_dataset(out)]
+        files = [*(out / "shards").glob("*.label*.npy")]
+        assert files
+        for path in files:
+            path.unlink()
+        images = open_dataset(out, fields=("image",), verify="digest")
+        assert all(same(sample, [image]) for sample, image in zip(images, wanted, strict=True))
+        check(images.loader(1), ([image[None], None] for image in wanted), ("image",))
+        assert (images.size(1), images.key(1)) == (tuple(wanted[1].shape[-2:]), "street_001")
+        for fields in (None, ("label",)):
+            with pytest.raises(DamagedError, match=r"label.*npy: is missing"):
+                open_dataset(out, fields=fields)[0]
+        return
+    for field, status in (("image", 0), ("label", -signal.SIGSEGV)):
+        command = [sys.executable, "-c", GUARDED, str(large), field]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stderr
+        assert done.stdout.endswith("street_001\n") == (status == 0)
+
+
+def test_checksums_are_those_of_the_fields_that_are_read(large: Path, storage: str, tmp_path: Path) -> None:
+    """In a format with one file for each column, damage in another column does not matter."""
+    out = shutil.copytree(large, tmp_path / "out")
+    for path in (out / "shards").glob("*.label.npy" if storage == "npy" else "train-*[!n]"):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    with pytest.raises(DamagedError, match="SHA-256"):
+        open_dataset(out, fields=("label",), verify="digest")[0]
+    images = open_dataset(out, fields=("image",), verify="digest")
+    if storage == "npy":
+        assert same(images[0], open_dataset(large, fields=("image",))[0])
+    else:
+        with pytest.raises(DamagedError, match="SHA-256"):
+            images[0]

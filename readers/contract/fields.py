@@ -41,6 +41,11 @@ class Field:
         return None in self.shape
 
     @property
+    def flat(self) -> bool:
+        """True if stored rows differ in length, so that they lie back to back and the position of each is stored."""
+        return self.native
+
+    @property
     def size(self) -> tuple[int, int] | None:
         """The height and width of every row; None if each has its own."""
         height, width = self.shape[-2:]

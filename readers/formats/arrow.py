@@ -21,8 +21,9 @@ from readers.formats.arrow_metadata import (
     read_batches,
 )
 from readers.formats.column import Column, ShardFacts, damage_at, map_file
+from readers.formats.flat_columns import flat_column
+from readers.formats.row_sizes import SIZE_DTYPE, RowSizes
 from readers.formats.shard import Keys, Shard
-from readers.formats.varying_size import SIZE_DTYPE, RowSizes, native_column
 
 SUFFIX = ".arrow"
 _RAISED = LookupError, ValueError, TypeError, OverflowError, RecursionError
@@ -39,12 +40,11 @@ def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     with damage_at(path, *_RAISED):
         data = map_file(path)
         batches = _batches(path, data, facts)
-        if facts.native:
-            sizes = _sizes(path, data, facts, batches)
-            columns = {field.name: _native_column(path, data, field, batches, sizes) for field in facts.fields}
-        else:
-            sizes = RowSizes.fixed(facts)
-            columns = {field.name: _column(path, field, batches) for field in facts.fields}
+        sizes = _sizes(path, data, facts, batches) if facts.native else RowSizes.fixed(facts)
+        columns = {
+            field.name: _flat_column(path, data, field, batches, sizes) if field.flat else _column(path, field, batches)
+            for field in facts.read
+        }
     return Shard(path, facts, columns, sizes, keys=lambda: _keys(path, facts))
 
 
@@ -52,7 +52,7 @@ def _batches(path: Path, data: NDArray[np.uint8], facts: ShardFacts) -> list[Bat
     """Return the record batches, whose buffers all lie within the file and have the expected number of values."""
     batches = read_batches(data.data, _columns(facts), facts.rows)
     rows = [batch.rows for batch in batches]
-    if sum(rows) != facts.rows or not (facts.native or _equal(rows)):
+    if sum(rows) != facts.rows or not (any(field.flat for field in facts.fields) or _equal(rows)):
         raise DamagedError(f"{path}: expected {facts.rows} rows in equal batches, found {sum(rows)} in {len(rows)}")
     return batches
 
@@ -69,7 +69,7 @@ def _columns(facts: ShardFacts) -> list[ArrowColumn]:
 
 
 def _field_column(field: Field) -> ArrowColumn:
-    if field.native:
+    if field.flat:
         return ArrowColumn(field.name, large_list(numbers(field.dtype)))
     shape = tuple(side for side in field.shape if side is not None)
     return ArrowColumn(field.name, fixed_size_list(numbers(field.dtype), math.prod(shape)), shape)
@@ -86,19 +86,20 @@ def _sizes(path: Path, data: NDArray[np.uint8], facts: ShardFacts, batches: Sequ
     return RowSizes.checked(path, np.concatenate(parts).reshape(-1, 2), facts)
 
 
-def _native_column(
+def _flat_column(
     path: Path, data: NDArray[np.uint8], field: Field, batches: Sequence[Batch], sizes: RowSizes
 ) -> Column:
-    """Return the column of a native field. The length of each list must follow from the row's size."""
+    """Return the column of a flat field. The length of each list must follow from the row's size."""
     starts, lengths = [], []
     for batch in batches:
         offsets, values = batch.columns[field.name]
         ends = _ends(data, offsets.start, batch.rows, "<i8", values.values) * np.dtype(field.dtype).itemsize
         starts.append(values.start + ends[:-1])
         lengths.append(np.diff(ends))
-    if not np.array_equal(np.concatenate(lengths), sizes.bytes(field)):
+    expected = sizes.bytes(field)
+    if not np.array_equal(np.concatenate(lengths), expected):
         raise DamagedError(f"{path}: the rows of {field.name!r} do not have the lengths that follow from their sizes")
-    return native_column(path, field, np.concatenate(starts), sizes)
+    return flat_column(path, field, np.concatenate(starts), expected)
 
 
 def _keys(path: Path, facts: ShardFacts) -> Keys:

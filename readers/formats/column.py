@@ -25,10 +25,19 @@ _PLAIN = re.compile(r"[|<][ufS][1-9][0-9]{0,8}")
 
 @dataclass(frozen=True)
 class ShardFacts:
-    """The rows and fields that a shard must have according to the pack; other shards are refused."""
+    """The rows and fields that a shard must have according to the pack; other shards are refused.
+
+    Only the fields named in `only` are read, by default all: columns of others are neither opened nor checked.
+    """
 
     rows: int
     fields: tuple[Field, ...]
+    only: tuple[str, ...] | None = None
+
+    @property
+    def read(self) -> tuple[Field, ...]:
+        """The fields that are read."""
+        return tuple(field for field in self.fields if self.only is None or field.name in self.only)
 
     @property
     def native(self) -> bool:
@@ -40,7 +49,7 @@ class ShardFacts:
 class Column:
     """A stored column: runs of `run_rows` consecutive rows. The runs begin at `starts`.
 
-    Native rows are runs of one row each; `lengths` are their sizes in bytes.
+    Rows of a flat column are runs of one row each; `lengths` are their sizes in bytes.
     """
 
     path: Path
@@ -57,7 +66,7 @@ class Column:
 
     @cached_property
     def row_bytes(self) -> int:
-        """The bytes of every row of a column that is not native."""
+        """The bytes of every row of a column that is not flat."""
         return self.row_dtype.itemsize * math.prod(side for side in self.row_shape if side is not None)
 
     def offsets(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:

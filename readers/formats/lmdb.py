@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
-from readers.contract.fields import IMAGE, KEY, LABEL, SIZE, Field
+from readers.contract.fields import KEY, SIZE, Field
 from readers.contract.json_entry import Entry, Problem
-from readers.formats.column import Column, ShardFacts, damage_at, load, map_file, plain_dtype
+from readers.formats.column import Column, ShardFacts, damage_at, map_file, plain_dtype
+from readers.formats.flat_columns import flat_column
+from readers.formats.row_sizes import SIZE_DTYPE, SIZE_SHAPE, RowSizes
 from readers.formats.shard import Shard
-from readers.formats.varying_size import SIZE_DTYPE, SIZE_SHAPE, RowSizes, native_column
 
 SUFFIX = ".lmdb"
 LAYOUT_KEY = b"layout"
@@ -61,8 +62,8 @@ def open_shard(stem: Path, facts: ShardFacts) -> Shard:
         if (lengths > len(data) - starts).any():
             raise DamagedError(f"{path}: has values that end beyond it; was it cut short?")
         if facts.native:
-            return Shard(path, facts, *_native_columns(path, facts, layout, starts, lengths))
-        return Shard(path, facts, _columns(path, layout, starts, lengths), RowSizes.fixed(facts))
+            return Shard(path, facts, *_flat_columns(path, facts, layout, starts, lengths))
+        return Shard(path, facts, _columns(path, facts, layout, starts, lengths), RowSizes.fixed(facts))
 
 
 def _values(path: Path, data: memoryview, rows: int) -> list[tuple[int, int]]:
@@ -128,7 +129,9 @@ def _dtype(entry: Entry, text: str) -> np.dtype[Any]:
         return np.dtype("V1")
 
 
-def _columns(path: Path, layout: Mapping[str, Part], starts: Offsets, lengths: Offsets) -> dict[str, Column]:
+def _columns(
+    path: Path, facts: ShardFacts, layout: Mapping[str, Part], starts: Offsets, lengths: Offsets
+) -> dict[str, Column]:
     """Return the columns of rows of one size: each at one offset in every value."""
     columns = {}
     for name, part in layout.items():
@@ -137,15 +140,16 @@ def _columns(path: Path, layout: Mapping[str, Part], starts: Offsets, lengths: O
         columns[name] = Column(path, part.dtype, part.shape, starts + part.offset, 1)
         if (lengths - part.offset < columns[name].row_bytes).any():
             raise DamagedError(f"{path}: layout.{name}: reaches past the end of a value")
-    if set(columns) != {IMAGE, LABEL, KEY}:
-        raise DamagedError(f"{path}: its layout does not have image, label and key")
-    begins = begins_and_end([np.array([columns[name].row_bytes]) for name in (IMAGE, LABEL, KEY)])
-    if [layout[name].offset for name in (IMAGE, LABEL, KEY)] != [int(begin[0]) for begin in begins[:-1]]:
-        raise DamagedError(f"{path}: layout: image, label and key do not follow each other")
+    names = (*(field.name for field in facts.fields), KEY)
+    if set(columns) != set(names):
+        raise DamagedError(f"{path}: its layout does not have {', '.join(names)}")
+    begins = begins_and_end([np.array([columns[name].row_bytes]) for name in names])
+    if [layout[name].offset for name in names] != [int(begin[0]) for begin in begins[:-1]]:
+        raise DamagedError(f"{path}: layout: {', '.join(names)} do not follow each other")
     return columns
 
 
-def _native_columns(
+def _flat_columns(
     path: Path, facts: ShardFacts, layout: Mapping[str, Part], starts: Offsets, lengths: Offsets
 ) -> tuple[dict[str, Column], RowSizes]:
     """Return the columns and sizes of native rows. Parts follow each other; a value ends with its last part."""
@@ -153,14 +157,15 @@ def _native_columns(
     if layout != native_layout(facts.fields, key):
         raise DamagedError(f"{path}: its layout is not the one of native rows")
     size = Column(path, np.dtype(SIZE_DTYPE), SIZE_SHAPE, starts, 1)
-    sizes = RowSizes.checked(path, load(size, facts.rows, SIZE_DTYPE, SIZE_SHAPE), facts)
+    sizes = RowSizes.stored(size, facts)
     size_bytes, key_bytes = (np.full(facts.rows, length) for length in (size.row_bytes, key.itemsize))
-    _, *begins, key_begin, end = begins_and_end([size_bytes, *map(sizes.bytes, facts.fields), key_bytes])
+    field_bytes = list(map(sizes.bytes, facts.fields))
+    _, *begins, key_begin, end = begins_and_end([size_bytes, *field_bytes, key_bytes])
     if not np.array_equal(end, lengths):
         raise DamagedError(f"{path}: its values do not have the lengths that follow from the sizes of the rows")
     columns = {
-        field.name: native_column(path, field, starts + begin, sizes)
-        for field, begin in zip(facts.fields, begins, strict=True)
+        field.name: flat_column(path, field, starts + begin, length)
+        for field, begin, length in zip(facts.fields, begins, field_bytes, strict=True)
     }
     return {**columns, KEY: Column(path, key, (), starts + key_begin, 1)}, sizes
 

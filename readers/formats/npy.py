@@ -9,8 +9,8 @@ from pathlib import Path
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY
 from readers.formats.column import Column, ShardFacts, damage_at, load_texts, plain_dtype, whole_column
+from readers.formats.flat_columns import rows_of, stored_names
 from readers.formats.shard import Shard
-from readers.formats.varying_size import rows_of, stored_names
 
 LIKELY = 256
 """Enough bytes for the header of a column, unless its shape is very long."""
@@ -21,14 +21,14 @@ _HEADER = re.compile(rb"\{'descr': '([|<][ufS]\d+)', 'fortran_order': False, 'sh
 
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """Open the shard whose files begin with `stem`."""
-    names = [name for name in stored_names(facts) if name != KEY]
+    names = [name for name in stored_names(facts, facts.read) if name != KEY]
     columns, sizes = rows_of(facts, {name: _column(column_path(stem, name)) for name in names})
     return Shard(stem, facts, columns, sizes, lambda: load_texts(_column(column_path(stem, KEY)), facts.rows))
 
 
 def paths(stem: Path, facts: ShardFacts) -> list[Path]:
-    """Return the files of the shard."""
-    return [column_path(stem, name) for name in stored_names(facts)]
+    """Return the files of the shard that are read."""
+    return [column_path(stem, name) for name in stored_names(facts, facts.read)]
 
 
 def column_path(stem: Path, name: str) -> Path:

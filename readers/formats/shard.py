@@ -14,7 +14,7 @@ from readers.contract.fields import KEY, Field
 from readers.contract.kernels import kernel
 from readers.formats.column import Column, MissingError, ShardFacts, damage_at, load_texts, map_file
 from readers.formats.page_cache import absent, drop, prefetch, resident
-from readers.formats.varying_size import RowSizes
+from readers.formats.row_sizes import RowSizes
 
 KERNEL = kernel("readers.formats.gather_kernel")
 SMALL = 16 << 10
@@ -24,7 +24,7 @@ Keys = Sequence[bytes]
 
 
 class Shard:
-    """The columns of one shard. Files are mapped when first read; only `pixels` returns a view of a map."""
+    """The columns of one shard that are read. Files are mapped when first used; only `pixels` gives a view of a map."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Shard:
         self._maps: dict[Path, NDArray[np.uint8]] = {}
         self.explain: Callable[[MissingError], DamagedError] = lambda missing: missing
         """Returns the error to raise where a file of the shard has been deleted since it was opened."""
-        for field in facts.fields:
+        for field in facts.read:
             self._check(field)
         for file in {column.path for column in columns.values()}:
             with damage_at(file):
