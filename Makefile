@@ -47,12 +47,12 @@ $(VENV)/test.installed: setup.cfg constraints.txt tools/make_venv
 	touch $@
 
 # Installed after the test environment: pip keeps the versions that are installed.
-$(VENV)/recipes.installed: $(VENV)/test.installed
-	tools/make_venv $(PYTHON) $(VENV) ".[dev,recipes]"
+$(VENV)/recipes.installed: $(VENV)/test.installed docs/recipes/constraints.txt
+	tools/make_venv $(PYTHON) $(VENV) ".[dev,recipes]" docs/recipes/constraints.txt
 	touch $@
 
-$(VENV)/docs.installed: $(VENV)/demo.installed
-	tools/make_venv $(PYTHON) $(VENV) ".[docs]"
+$(VENV)/docs.installed: $(VENV)/demo.installed docs/constraints.txt
+	tools/make_venv $(PYTHON) $(VENV) ".[docs]" docs/constraints.txt
 	touch $@
 
 clean:

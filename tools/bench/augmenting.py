@@ -1,6 +1,7 @@
 """The cost of augmenting on the CPU: the recipes of docs/recipes with windows of 256x256, in samples per second.
 
-pip install -c constraints.txt '.[recipes]' && packer build --labels index --ignore void data_samples/raw PACK
+pip install -c docs/recipes/constraints.txt '.[recipes]'
+packer build --labels index --ignore void data_samples/raw PACK
 tools/run bench.augmenting PACK
 """
 
