@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from readers.contract.errors import RequestError
 from readers.delivered import Delivered
 from readers.formats.shard import Shard, gather
 from readers.pack import Pack
-from readers.windows import BatchWindows
+from readers.windows import BatchWindows, Picture
 
 Arrays = tuple[NDArray[Any], ...]
 """An array for each field."""
@@ -108,6 +108,8 @@ def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], wind
     if windows is None and field.is_unchanged:
         gather(field.stored.name, groups, out)
         return
+    if windows is not None and field.copy is np.copyto and windows.copy_all(_pictures(groups, field), out):
+        return
     for group in groups:
         for target, row in zip(group.targets, group.rows, strict=True):
             pixels = group.shard.pixels(field.stored, row)
@@ -115,3 +117,10 @@ def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], wind
                 field.copy(out[target], pixels)
             else:
                 windows.copy(target, pixels, out[target], field.copy, field.fill)
+
+
+def _pictures(groups: Sequence[ShardRows], field: Delivered) -> Iterator[Picture]:
+    for shard, targets, rows in groups:
+        data, starts = shard.located(field.stored.name, rows)
+        for target, row, start in zip(targets, rows, starts, strict=True):
+            yield target, data, start, shard.size(row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ Size = tuple[int, int]
 """Height and width."""
 Index = tuple[Any, slice, slice]
 """An index of the last two axes, for arrays of numpy and for tensors."""
+Picture = tuple[int, NDArray[np.uint8], int, Size]
+"""The index in the batch, the mapped file, the position of the first pixel there, and the size."""
 CopyPixels = Callable[[NDArray[Any], NDArray[Any]], object]
 """`copy(out, pixels)` writes pixels into an array: as they are, or converted to the other form of label."""
 
@@ -53,6 +55,21 @@ class BatchWindows:
     lefts: list[int]
     flips: list[bool]
 
+    def copy_all(self, pictures: Iterable[Picture], out: NDArray[Any]) -> bool:
+        """Copy the windows of all rows into `out` by one call of the kernel. Return False if it cannot do that: it is
+        not there, pixels are too large, or a picture is smaller than the window."""
+        if KERNEL is None or out.itemsize > 2 or out.ndim not in (3, 4):
+            return False
+        lines, columns = out.shape[-2:]
+        windows = []
+        for target, data, start, (height, width) in pictures:
+            if height < lines or width < columns:
+                return False
+            window = (start, height, width, target, self.tops[target], self.lefts[target], self.flips[target])
+            windows.append((data, window))
+        KERNEL.copy_all(windows, out if out.ndim == 4 else out[:, None])
+        return True
+
     def copy(self, target: int, pixels: NDArray[Any], out: NDArray[Any], copy: CopyPixels, fill: float | None) -> None:
         """Copy the window of the batch's row `target` into `out`. Only the window's lines are read. Outside of the
         picture lies `fill`, or else `pad`."""
@@ -88,7 +105,7 @@ def copy_pixels(out: NDArray[Any], pixels: NDArray[Any], flip: bool) -> None:
 
 
 def mirror(pixels: NDArray[Any]) -> None:
-    """Reverse the last axis, in place."""
+    """Reverse the last axis, in window."""
     words = 8 // pixels.itemsize
     if pixels.itemsize == 1 and pixels.shape[-1] % words == 0 and pixels.flags.c_contiguous:
         eights = pixels.view(np.uint64)

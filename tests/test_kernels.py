@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from program import command
 
 from packer.cli.version import KERNELS
+from readers import windows as windows_module
 from readers.contract import onehot
 from readers.contract.kernels import VARIABLE, kernel, kernels_in_use
 from readers.contract.onehot import Labels, expand
 from readers.formats import shard as shard_module
 from readers.formats.column import Column
 from readers.formats.shard import Shard, gather
-from readers.windows import copy_pixels
+from readers.windows import BatchWindows, copy_pixels
 
 onehot_kernel, gather_kernel, window_kernel = (
     kernel(f"readers.{name}_kernel") for name in ("contract.onehot", "formats.gather", "window")
@@ -220,6 +221,51 @@ def test_windows_are_equal_with_and_without_the_kernel(data: st.DataObject) -> N
     assert np.array_equal(out, window[..., ::-1] if flip else window)
     assert out.base is not None
     assert (out.base[..., width:] == 77).all()
+
+
+@given(st.data())
+def test_a_batch_of_windows_is_equal_with_and_without_the_kernel(data: st.DataObject) -> None:
+    dtype = data.draw(st.sampled_from(["uint8", "uint16", "float32"]))
+    lines, columns = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 40) | st.integers(60_000, 60_010))
+    planes = data.draw(st.sampled_from([(), (1,), (3,)]))
+    count = data.draw(st.integers(1, 5))
+    flips = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    pictures, views = [], []
+    for target in range(count):
+        size = (lines + data.draw(st.integers(-1, 3)) or 1, columns + data.draw(st.integers(-1, 3)) or 1)
+        start = data.draw(st.integers(0, 3))
+        stored = np.random.default_rng(target).integers(0, 256, (*planes, *size)).astype(dtype)
+        file = np.concatenate([np.zeros(start, np.uint8), stored.reshape(-1).view(np.uint8)])
+        pictures.append((target, file, start, size))
+        views.append(stored)
+    tops, lefts = (
+        [data.draw(st.integers(0, max(0, picture[3][axis] - side))) for picture in pictures]
+        for axis, side in ((0, lines), (1, columns))
+    )
+    windows = BatchWindows((lines, columns), 0, tops, lefts, flips)
+    ours, theirs = (np.full((count, *planes, lines, columns), 77, dtype) for _ in range(2))
+    copied = windows.copy_all(pictures, ours)
+    fits = all(size >= (lines, columns) and size[1] >= columns for _, _, _, size in pictures)
+    assert copied == (window_kernel is not None and fits and dtype != "float32")
+    with mock.patch.object(windows_module, "KERNEL", None):
+        for target, view in enumerate(views):
+            windows.copy(target, view, theirs[target], np.copyto, 0)
+    assert np.array_equal(ours, theirs if copied else np.full_like(ours, 77))
+
+
+@needs_kernels
+@pytest.mark.parametrize("wrong", range(6))
+def test_windows_outside_of_the_picture_or_the_file_are_refused(wrong: int) -> None:
+    assert window_kernel is not None
+    data, out = np.zeros(12, np.uint8), np.full((1, 1, 2, 2), 77, np.uint8)
+    numbers = [0, 3, 4, 0, 1, 2, False]  # a picture of 3x4 that ends with the file, and its last corner
+    for value in (-1, 9, 2**62):
+        changed = (*numbers[:wrong], value, *numbers[wrong + 1 :])
+        with pytest.raises(ValueError, match="lies outside"):
+            window_kernel.copy_all([(data, changed)], out)
+    assert (out == 77).all()
+    window_kernel.copy_all([(data, tuple(numbers))], out)
+    assert not out.any()
 
 
 @needs_kernels

@@ -3,7 +3,8 @@
 tools/run drills.kernel_cases FIRST COUNT SECONDS KERNEL …
 
 Prints how many cases of all these kernels were run, each COUNT or as many as the time allows. Most are made and checked
-by the C code in `cases`. Python makes those of whole PNG files, and of several threads.
+by the C code in `cases`. Python makes those of batches of windows, of whole PNG
+files, and of several threads.
 """
 
 from __future__ import annotations
@@ -111,6 +112,34 @@ def pngs(dice: np.random.Generator) -> int:
     return FROM_ONE
 
 
+def windows(dice: np.random.Generator) -> int:
+    """Copy windows of pictures of a batch, then ask for one that lies outside."""
+    from readers.windows import KERNEL
+
+    assert KERNEL is not None
+    dtype = str(dice.choice(["uint8", "uint16"]))
+    count, planes, lines, columns = dice.integers(1, (5, 4, 5, 70)).tolist()
+    out = np.full((count, planes, lines, columns + 9000 * (dice.random() < 0.02)), 77, dtype)
+    expected, pictures = out.copy(), []
+    for number in dice.permutation(count)[: dice.integers(1, count + 1)].tolist():
+        top, left, below, right, before, behind = dice.integers(0, 5, 6).tolist()
+        shape = (planes, top + lines + below, left + out.shape[3] + right)
+        pixels, flip = dice.integers(0, 256, shape).astype(dtype), bool(dice.integers(2))
+        data = np.frombuffer(bytes(before) + pixels.tobytes() + bytes(behind), "uint8")
+        pictures.append((data, [before, *shape[1:], number, top, left, flip]))
+        window = pixels[:, top : top + lines, left : left + out.shape[3]]
+        expected[number] = window[..., ::-1] if flip else window
+    KERNEL.copy_all([(data, tuple(numbers)) for data, numbers in pictures], out)
+    assert np.array_equal(out, expected)
+    numbers = pictures[0][1]
+    numbers[int(dice.integers(6))] = int(dice.choice([-1, 200_000, 2**31, 2**62, 2**63 - 1, -(2**63)]))
+    try:
+        KERNEL.copy_all([(data, tuple(numbers)) for data, numbers in pictures], out)
+    except ValueError:
+        return 1
+    raise AssertionError("a window that lies outside was copied")
+
+
 def _raster(data: bytes) -> list[tuple[bytes, int, int]]:
     found, offset = [], 8
     while offset < len(data):
@@ -121,7 +150,11 @@ def _raster(data: bytes) -> list[tuple[bytes, int, int]]:
     return found
 
 
-IN_PYTHON: dict[str, Callable[[np.random.Generator], int]] = {"png": pngs, "threads": kernel_threads.case}
+IN_PYTHON: dict[str, Callable[[np.random.Generator], int]] = {
+    "windows": windows,
+    "png": pngs,
+    "threads": kernel_threads.case,
+}
 CASES = (*FUNCTIONS, *IN_PYTHON)
 
 if __name__ == "__main__":
