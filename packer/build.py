@@ -18,7 +18,7 @@ from packer.errors import PackError, TargetError
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
 from packer.plan.problems import problem_of, reject_error
-from packer.plan.request import Request
+from packer.plan.request import Input, Request, raw_or_source
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.generation import commit
 from packer.publish.lock import locked
@@ -63,26 +63,33 @@ class Summary:
 
 
 def build_pack(
-    raw: str | PathLike[str],
+    raw: Input,
     out: str | PathLike[str],
     *,
     progress: Progress = no_progress,
     **options: Unpack[BuildOptions],
 ) -> Summary:
-    """Pack the image/label pairs of the folder `raw` into `out`, as `packer build` does.
+    """Pack the image/label pairs of the folder `raw` into `out`, as `packer build` does. `raw` may also be a source.
 
     The options are those of the command, with underscores: `build_pack("raw", "out", size=(512, 512), labels="index")`.
     Raises a PackError with every problem found, and then `out` is unchanged. An error after publishing says so.
     """
-    arguments = {"raw": fspath(raw), "out": fspath(out)}
-    return build_from(effective(from_python({**options, **arguments})), progress)
+    folder, source = raw_or_source(raw)
+    settings = effective(from_python({**options, "raw": folder, "out": fspath(out)}))
+    return build_from(settings, progress, request=Request.from_settings(settings, source))
 
 
 def build_from(
-    settings: Settings, progress: Progress = no_progress, planned: Callable[[Plan], object] = lambda plan: None
+    settings: Settings,
+    progress: Progress = no_progress,
+    planned: Callable[[Plan], object] = lambda plan: None,
+    request: Request | None = None,
 ) -> Summary:
-    """Build with these effective settings; `planned` hears of the plan before anything is decoded."""
-    request = Request.from_settings(settings)
+    """Build with these effective settings; `planned` hears of the plan before anything is decoded.
+
+    A `request` of these settings may have a source, which settings cannot name.
+    """
+    request = request or Request.from_settings(settings)
     check_target(request.out, request.raw)
     with lock_if_there(request.out), open_engine(request.workers, request.task_timeout) as engine:
         check_pin(request.out)

@@ -15,9 +15,11 @@ from conftest import RawFolder, make_raw
 from drills.published import same
 from numpy.typing import NDArray
 
+from packer import build_pack, diff_pack, repair_pack
 from packer.build import Summary, build
+from packer.config.effective import from_python
 from packer.decoding.file_types import read_header
-from packer.errors import InputError, RejectedError
+from packer.errors import InputError, RejectedError, UsageError
 from packer.pairs.find import find_pairs
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Limits, Request
@@ -27,6 +29,7 @@ from packer.sources.folder import FolderSource
 from packer.sources.open_source import SourceOptions
 from packer.sources.reopen import KINDS, reopen
 from packer.workers.in_process import InProcess
+from readers.contract.classes import ClassTable
 from readers.contract.receipt import Receipt
 
 ROWS = 23 + 9
@@ -224,3 +227,37 @@ def test_names_that_no_pack_can_hold_are_refused_before_work(
     with pytest.raises(InputError, match=message):
         packed_from(folder.raw, tmp_path / "out", Remembered(refs, {}))
     assert not (tmp_path / "out").exists()
+
+
+def test_the_functions_take_a_source_in_the_place_of_the_folder(folder: FolderSource, tmp_path: Path) -> None:
+    table, out = folder.raw / "class_dict.csv", tmp_path / "out"
+    build_pack(folder.raw, tmp_path / "folder", shard_size=30_000)
+    summary = build_pack(folder, out, classes=table, shard_size=30_000)
+    assert (summary.rows, same(out, tmp_path / "folder")) == (ROWS, True)
+    assert diff_pack(out, folder).is_empty
+    shard = next(out.glob("shards/*.npy"))
+    content = shard.read_bytes()
+    shard.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(UsageError, match="does not say what it was built from"):
+        repair_pack(out)
+    assert repair_pack(out, folder).summary is not None
+    assert (shard.read_bytes() == content, same(out, tmp_path / "folder")) == (True, True)
+
+
+def test_a_source_refuses_the_options_of_folders_and_needs_classes(folder: FolderSource, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--split: pairs the files of a folder; a source gives rows"):
+        build_pack(folder, tmp_path / "out", split="80/20")
+    with pytest.raises(InputError, match=r"^no class table; name the classes in the order .* classes=\["):
+        build_pack(folder, tmp_path / "out")
+    for wrong, message in ((["a", "a"], "'a' is not a name, or occurs twice"), ([], "0 names"), ([1], "1 is not")):
+        with pytest.raises(UsageError, match=f"--classes: {message}"):
+            build_pack(folder, tmp_path / "out", classes=wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"such as Rows\(keys, load\); found list"):
+        build_pack([1, 2], tmp_path / "out")  # type: ignore[arg-type]
+    assert not (tmp_path / "out").exists()
+
+
+def test_classes_may_be_a_list_of_names() -> None:
+    table = from_python({"classes": ["cell", "wall"]})["classes"]
+    assert isinstance(table, ClassTable)
+    assert [(known.name, known.values) for known in table.classes] == [("cell", (0,)), ("wall", (1,))]

@@ -18,9 +18,13 @@ TABLE_NAMES = ("class_dict.csv", "classes.csv", "class_table.csv")
 """Without --classes, files of these names in the raw folder are class tables."""
 
 
-def load_class_table(raw: Path, classes: str | ClassTable | None, ignore: Sequence[str] = ()) -> ClassTable | None:
+def load_class_table(
+    raw: Path | None, classes: str | ClassTable | None, ignore: Sequence[str] = ()
+) -> ClassTable | None:
     """Load the class table that --classes names, or the one in the raw folder; None if there is neither."""
     if classes is None:
+        if raw is None:
+            return None
         paths = [path for path in sorted(raw.iterdir()) if path.name.lower() in TABLE_NAMES]
         if not paths:
             return None
@@ -61,6 +65,19 @@ def _table_of_values(text: str) -> ClassTable:
     if len(set(values)) < len(values):
         raise UsageError(f"--classes {text}: lists a value twice")
     return ClassTable(numbered_classes(values))
+
+
+def named_classes(names: Sequence[str]) -> ClassTable:
+    """Return the classes with these names, whose values are 0, 1, 2 and so on."""
+    seen = set[str]()
+    for name in names:
+        if not isinstance(name, str) or not name.strip() or name in seen:
+            raise UsageError(f"--classes: {name!r} is not a name, or occurs twice; expected a list of names")
+        seen.add(name)
+    if not 1 <= len(names) <= MOST_CLASSES:
+        raise UsageError(f"--classes: {len(names)} names; a pack can have 1 to {MOST_CLASSES} classes")
+    numbered = enumerate(zip(names, distinct_colours(len(names)), strict=True))
+    return ClassTable(tuple(SegClass(name, colour, (value,)) for value, (name, colour) in numbered))
 
 
 def numbered_classes(values: Sequence[int]) -> tuple[SegClass, ...]:

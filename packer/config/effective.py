@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from packer.classes.documents import unknown_key
+from packer.classes.load import named_classes
 from packer.config.config import Setting, Settings, read_config
 from packer.config.options import ARGUMENTS, BUILD, CONFIGURATION, OPTIONS, Option, value_of
 from packer.config.preset import find_preset
@@ -64,6 +65,8 @@ def from_python(options: Mapping[str, Any]) -> Settings:
         option = known[name]
         if option.is_flag or isinstance(value, ClassTable):
             found[option.name] = value
+        elif name == "classes" and isinstance(value, (list, tuple)):
+            found[option.name] = named_classes(value)
         elif option.several and value is not None:
             if isinstance(value, str):
                 raise UsageError(f"--{option.name}: expected a list, such as [{value!r}]")

@@ -22,22 +22,29 @@ def keep_settings(out: Path, settings: Settings) -> None:
         write_atomic(path, text)
 
 
-def last_settings(out: Path, raw: Path | None = None, config: Path | None = None) -> Settings:
-    """The settings for a build of RAW into OUT: those of `config`, or else those of the last build, which name RAW."""
+def last_settings(out: Path, raw: Path | None = None, config: Path | None = None, with_raw: bool = True) -> Settings:
+    """The settings for a build of RAW into OUT: those of `config`, or else those of the last build, which name RAW.
+
+    A build from a source that is no folder needs no RAW.
+    """
     kept = out / NAME
     if config is None and not kept.is_file():
         if not is_pack(out):
             Manifest.load(out)  # its error says what the folder is
         raise SettingsError(f"{kept}: is missing, so the options of {out} are unknown; name them with --config FILE")
-    folder = raw or _last_raw(out, kept)
-    return effective({"config": str(config or kept), "raw": str(folder), "out": str(out)})
+    named = {"raw": str(raw or _last_raw(out, kept))} if with_raw else {}
+    settings = effective({"config": str(config or kept), **named, "out": str(out)})
+    return settings if with_raw else {name: value for name, value in settings.items() if name != "raw"}
 
 
 def _last_raw(out: Path, kept: Path) -> Path:
     """The raw folder of the last build, if it is still there."""
     raw = read_config(kept, more=CONFIGURATION).get("raw") if kept.is_file() else None
     if raw is None:
-        raise UsageError(f"{out}: does not say what it was built from; name the folder: packer repair {out} RAW")
+        raise UsageError(
+            f"{out}: does not say what it was built from; name the folder: packer repair {out} RAW; "
+            "or give repair_pack the source in Python"
+        )
     if not Path(str(raw)).is_dir():
         raise InputError(
             f"{raw}: there is no such folder, and {out} was built from it; if it was moved, name it where it is now: "

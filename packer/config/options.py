@@ -281,7 +281,7 @@ class BuildOptions(TypedDict, total=False):
     split_by: str
     split_exact: bool
     missing: str
-    classes: str | int | PathLike[str] | ClassTable
+    classes: str | int | PathLike[str] | Sequence[str] | ClassTable
     ignore: Sequence[str | int]
     label_codec: str
     threshold: int

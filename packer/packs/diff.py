@@ -13,7 +13,7 @@ from packer.config.last_build import last_settings
 from packer.packs.generations import receipt_paths
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
-from packer.plan.request import Request
+from packer.plan.request import Input, Request, raw_or_source
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
@@ -52,15 +52,14 @@ class Difference:
         }
 
 
-def diff_pack(
-    out: str | PathLike[str], raw: str | PathLike[str], *, config: str | PathLike[str] | None = None
-) -> Difference:
-    """Compare a pack with the raw folder as it is now. Nothing is changed.
+def diff_pack(out: str | PathLike[str], raw: Input, *, config: str | PathLike[str] | None = None) -> Difference:
+    """Compare a pack with the raw folder, or the source, as it is now. Nothing is changed.
 
     The options are those of the last build, or those in `config`.
     """
-    settings = last_settings(Path(out), Path(raw), None if config is None else Path(config))
-    return difference(make_plan(Request.from_settings(settings)))
+    folder, source = raw_or_source(raw)
+    settings = last_settings(Path(out), folder, None if config is None else Path(config), source is None)
+    return difference(make_plan(Request.from_settings(settings, source)))
 
 
 def difference(plan: Plan) -> Difference:

@@ -13,7 +13,7 @@ from packer.config.last_build import last_settings
 from packer.config.options import CONFIGURATION
 from packer.packs.verify import Damage, verify
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Request
+from packer.plan.request import Input, Request, raw_or_source
 from packer.progress import Progress, no_progress
 from packer.publish.generation import restore_manifest
 from packer.publish.target import is_ours, tidy
@@ -35,7 +35,7 @@ class Repair:
 
 def repair_pack(
     out: str | PathLike[str],
-    raw: str | PathLike[str] | None = None,
+    raw: Input | None = None,
     *,
     config: str | PathLike[str] | None = None,
     workers: int | None = None,
@@ -44,7 +44,8 @@ def repair_pack(
 ) -> Repair:
     """Check every byte of a pack and build its damaged shards again from `raw`. Whole shards are not touched.
 
-    Without `raw`, the folder of the last build is used. The options are those of the last build, or those in `config`.
+    Without `raw`, the folder of the last build is used; a source must be given.
+    The options are those of the last build, or those in `config`.
     `found` hears of the damage before anything is built.
     Raises DamagedError if some damage cannot be repaired.
     """
@@ -60,9 +61,10 @@ def repair_pack(
             found(damage)
         if len(damage) == len(restored):
             return Repair(tuple(damage), None)
-        settings = last_settings(out, None if raw is None else Path(raw), None if config is None else Path(config))
+        folder, source = (None, None) if raw is None else raw_or_source(raw)
+        settings = last_settings(out, folder, None if config is None else Path(config), source is None)
         stems = frozenset(item.shard for item in damage if item.shard is not None)
-        request = Request.from_settings(settings)
+        request = Request.from_settings(settings, source)
         with open_engine(request.workers, request.task_timeout) as engine:
             plan = make_plan(request, stems, engine)
             _forget(out, stems)

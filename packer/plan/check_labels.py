@@ -51,11 +51,13 @@ def _is_gray(label: LabelCounts) -> bool:
     return bool((parts[:, :3] == parts[:, :1]).all())
 
 
-def no_classes(sampler: LabelSampler, raw: Path, refs: Sequence[RowRef]) -> InputError:
+def no_classes(sampler: LabelSampler, raw: Path | None, refs: Sequence[RowRef]) -> InputError:
     """Return an error that shows the values in the labels and proposes a --classes option."""
     sample = sampler.inspect(refs, SAMPLE_SIZE)
     found = {value for label in sample.values() for value in label.values}
     summary = f"{raw}: no class table; put {TABLE_NAMES[0]} (name,r,g,b) there, or name one with --classes FILE"
+    if raw is None:
+        summary = 'no class table; name the classes in the order of their numbers, such as classes=["cell", "wall"]'
     if not found:
         return InputError(f"{summary}; packer probe shows what the labels hold")
     classes = [value for value in found if value != 255]

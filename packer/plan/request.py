@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
+from typing import TypeAlias
 
 from packer.config.config import Settings
 from packer.config.options import BUILD, MTIME, TASK_TIMEOUT, value_of
 from packer.errors import UsageError
 from packer.pixels.choices import EXACT, MOST_PIXELS
 from packer.pixels.label_rules import AUTO
+from packer.recipe.source import Source
 from packer.sources.open_source import SourceOptions
 from readers.contract.classes import ClassTable
 from readers.contract.tiles import Size
@@ -17,6 +20,8 @@ from readers.machine import usable_cores
 
 MIB = 1 << 20
 RENAMED = {"format": "storage", "shard-size": "shard_bytes"}
+Input: TypeAlias = "str | PathLike[str] | Source"
+"""A folder, or another source of the rows of a pack."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,8 @@ class Limits:
 class Request:
     """The options of a build, as typed values. An attribute is None if the plan finds its value out."""
 
-    raw: Path
+    raw: Path | None
+    """The folder that holds the files, and perhaps the class table. A source needs none."""
     out: Path
     storage: str = "npy"
     source: SourceOptions = field(default_factory=SourceOptions)
@@ -73,16 +79,25 @@ class Request:
     retry_bad: bool = False
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Request:
-        """The request that these effective settings make. It needs no command line."""
+    def from_settings(cls, settings: Settings, given: Source | None = None) -> Request:
+        """The request that these effective settings make. With a source they name no raw folder."""
         values = {
             RENAMED.get(name, name.replace("-", "_")): value_of(option, settings[name])
             for name, option in BUILD.items()
             if name in settings
         }
-        source = SourceOptions.take_from(values)
+        source = replace(SourceOptions.take_from(values), given=given)
         limits = Limits(values.pop("on_bad", "fail") == "skip", values.pop("max_bad", None))
         values["divisor"] = int(values.get("divisor", cls.divisor))
         values.setdefault("workers", usable_cores())
-        raw, out = Path(str(settings["raw"])), Path(str(settings["out"]))
-        return cls(raw, out, source=source, limits=limits, **values)
+        raw = Path(str(settings["raw"])) if given is None else None
+        return cls(raw, Path(str(settings["out"])), source=source, limits=limits, **values)
+
+
+def raw_or_source(given: Input) -> tuple[Path | None, Source | None]:
+    """Return the raw folder or the source, whichever is given."""
+    if isinstance(given, (str, PathLike)):
+        return Path(given), None
+    if not hasattr(given, "rows"):
+        raise TypeError(f"expected a folder or a source, such as Rows(keys, load); found {type(given).__name__}")
+    return None, given

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from packer.errors import InputError, Problem
+from packer.errors import InputError, Problem, UsageError
 from packer.pairs.candidates import UNWRITABLE
 from packer.pairs.find import PairingRules, search_pairs
 from packer.pairs.split_exact import ClassPixels
@@ -49,17 +49,17 @@ class SourceOptions:
         )
 
     def find_rows(
-        self, raw: Path, out: Path, max_pixels: int, count_pixels: CountPixels
+        self, raw: Path | None, out: Path, max_pixels: int, count_pixels: CountPixels
     ) -> tuple[FoundRows, InputError | None]:
         """Find all rows. If some are found in spite of problems, also return the error with these."""
         if self.given is not None:
+            self._check_pairing()
             refs = tuple(sorted(self.given.rows()))
             problems = list(_bad_names(refs))
             if problems or not refs:
-                raise InputError(
-                    f"{raw}: the source has rows that cannot be packed" if refs else f"{raw}: has no rows", problems
-                )
+                raise InputError(f"the source has {'rows that cannot be packed' if refs else 'no rows'}", problems)
             return FoundRows(self.given, refs, type(self.given).__name__), None
+        assert raw is not None, "without a source there is a folder"
         folder = FolderSource(raw, max_pixels=max_pixels)
 
         def count(labels: Sequence[str]) -> Sequence[ClassPixels]:
@@ -69,6 +69,13 @@ class SourceOptions:
         templates = (pairing.image_template, pairing.label_template)
         source = replace(folder, pairs=pairing.pairs, templates=templates)
         return FoundRows(source, tuple(source.rows()), pairing.layout, pairing.missing, pairing.notes), refusal
+
+    def _check_pairing(self) -> None:
+        """Refuse the options that pair the files of a folder."""
+        plain = PairingRules()
+        for rule in fields(PairingRules):
+            if getattr(self.pairing, rule.name) != getattr(plain, rule.name):
+                raise UsageError(f"--{rule.name.replace('_', '-')}: pairs the files of a folder; a source gives rows")
 
 
 def _bad_names(refs: Sequence[RowRef]) -> Iterator[Problem]:
