@@ -31,6 +31,7 @@ from packer.cli.bench_text import code, skipped_lines, text
 from packer.cli.text_table import text_table
 from packer.signals import deferred_signals
 from readers import open_dataset
+from readers.contract.kernels import VARIABLE
 from readers.machine import Machine
 from readers.pack import Pack
 
@@ -39,7 +40,7 @@ KEYS = {
     "": "pack machine first_pass warm_rates_apply copy_loop trials left_out cheapest_by_batch target recommended "
     "warnings",
     "pack": "path split format rows bytes labels crop sample_bytes",
-    "machine": "cores cpu_quota memory memory_free shared_memory_free",
+    "machine": "cores cpu_quota memory memory_free shared_memory_free kernels",
     "first_pass": "rows seconds samples_per_second in_memory_before",
     "copy_loop": "threads samples_per_second",
 }
@@ -231,6 +232,18 @@ def test_the_table_and_the_plan_are_printed(city: Path) -> None:
     assert "\ncopy loop " in done.stdout
     assert "\nRecommended: batches of 4 by " in done.stdout
     assert done.stderr.startswith("first pass: 23 rows at ")
+
+
+@pytest.mark.parametrize("chosen", ["1", "0"])
+def test_the_kernels_in_use_are_named(
+    city: Path, tmp_path: Path, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, chosen)
+    line = run("--version").stdout.splitlines()[1]
+    page, options = tmp_path / "bench.html", ("--seconds", 1, "--batch", "4", "--threads", "1", city)
+    assert line in run("bench", "--report", page, *options).stdout.splitlines()
+    assert line in page.read_text()
+    assert f"kernels: {bench(*options)['machine']['kernels']}" == line
 
 
 def test_it_ends_in_time(city: Path) -> None:

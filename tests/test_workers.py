@@ -13,6 +13,7 @@ import sys
 import time
 from multiprocessing import forkserver
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from packer.workers import process
 from packer.workers.fork_server import start_fork_server
 from packer.workers.heartbeat import Heartbeat, HeartbeatMonitor
 from packer.workers.inspect import InspectRequest
-from packer.workers.jobs import MOST_FAILURES, InspectJob, ShardJob
+from packer.workers.jobs import MOST_FAILURES, InspectJob, Job, ShardJob
 from packer.workers.process import Worker
 from packer.workers.run import build_shards, inspect_pairs, open_engine
 from packer.workers.supervisor import Supervisor
@@ -267,6 +268,25 @@ def test_while_one_writes_another_decodes_and_no_more_decode_than_were_asked_for
     assert sorted(receipts) == list(range(len(plan.specs)))
     assert max(decoding for decoding, _ in counts) == 2
     assert max(workers for _, workers in counts) <= 3
+
+
+def test_the_sample_and_the_shards_share_their_processes(
+    raw: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No process is started for the sample of labels and ended before the shards."""
+    heard: list[tuple[Worker, str]] = []
+    real = Worker.give
+
+    def spy(self: Worker, job: Job[Any]) -> None:
+        heard.append((self, type(job).__name__))
+        real(self, job)
+
+    monkeypatch.setattr(Worker, "give", spy)
+    done = run("build", "--workers", 1, "--shard-size", "40KB", raw.path, tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    sampled, built = ({worker for worker, name in heard if name == kind} for kind in ("InspectJob", "ShardJob"))
+    assert len(sampled) == 1
+    assert sampled <= built
 
 
 def test_a_packer_whose_workers_cannot_start_says_so(raw: RawFolder, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from packer.bench.recommend import LoaderResult, by_batch, fast_from
 from packer.bench.run import BenchResult
 from packer.bench.settings import LOADER, LoaderSettings
 from packer.cli.bench_text import code, milliseconds, reason, warnings
+from packer.cli.version import KERNELS
+from readers.contract.kernels import kernels_in_use
 
 
 def facts(result: BenchResult, best: LoaderResult, target: float | None) -> dict[str, Any]:
@@ -32,6 +34,7 @@ def facts(result: BenchResult, best: LoaderResult, target: float | None) -> dict
             "memory": machine.memory,
             "memory_free": machine.available,
             "shared_memory_free": machine.shared,
+            "kernels": kernels_in_use(KERNELS),
         },
         "first_pass": {
             "rows": first_pass.rows,

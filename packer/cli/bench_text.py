@@ -14,6 +14,7 @@ from packer.bench.settings import LOADER, SLOTS, STOCK, LoaderSettings
 from packer.bench.trial_plan import MEMORY, ROWS, SHARED, Skipped
 from packer.cli.text_table import text_table
 from packer.cli.values import bytes_text
+from packer.cli.version import kernels_text
 
 NAMES = {LOADER: "loader()", SLOTS: "SlotDataLoader", STOCK: "DataLoader"}
 GIB, WIDTH = 1 << 30, 120
@@ -49,6 +50,7 @@ def about(result: BenchResult) -> list[str]:
         f"{bytes_text(result.workload.row_bytes)} each; {bytes_text(result.bytes)} of {dataset.manifest.storage}",
         f"{machine.affinity} cores{quota}; {bytes_text(machine.available)} of {bytes_text(machine.memory)} of memory "
         f"and {bytes_text(machine.shared)} of /dev/shm free",
+        kernels_text(),
         f"first pass, {_warmth(first_pass.cached)}: {first_pass.rows} rows at {_rates(result, first_pass.rate)}",
         f"then {'all' if result.workload.complete else 'only these'} rows from memory, {result.plan.seconds:.2f} s for "
         f"each setting in {len(result.copy_rates)} rounds:",

@@ -20,6 +20,11 @@ KERNELS = (
 """Every kernel that is compiled when the package is installed."""
 
 
+def kernels_text() -> str:
+    """Name the instructions of the kernels that this process uses, and the kernels that are missing."""
+    return f"kernels: {kernels_in_use(KERNELS)}"
+
+
 def version_option(command: click.Group) -> click.Group:
     """Add --version to the command line."""
     help_text = "Show the version and the kernels in use, and exit."
@@ -31,5 +36,5 @@ def version_option(command: click.Group) -> click.Group:
 
 def _show(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        show(f"packer, version {VERSION}\nkernels: {kernels_in_use(KERNELS)}")
+        show(f"packer, version {VERSION}\n{kernels_text()}")
         ctx.exit()
