@@ -235,9 +235,7 @@ def test_the_table_and_the_plan_are_printed(city: Path) -> None:
 
 
 @pytest.mark.parametrize("chosen", ["1", "0"])
-def test_the_kernels_in_use_are_named(
-    city: Path, tmp_path: Path, chosen: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_kernels_in_use_are_named(city: Path, tmp_path: Path, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, chosen)
     line = run("--version").stdout.splitlines()[1]
     page, options = tmp_path / "bench.html", ("--seconds", 1, "--batch", "4", "--threads", "1", city)
