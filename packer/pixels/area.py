@@ -109,7 +109,8 @@ def area_mean_in_numpy(pixels: Bytes, planes: Bytes) -> None:
 
 def split_planes(pixels: NDArray[Any], planes: NDArray[Any]) -> None:
     """Write the channels of an image into planes of the same type."""
-    if pixels.dtype == np.uint8:
+    in_planes = pixels.transpose(2, 0, 1)
+    if pixels.dtype == np.uint8 and not in_planes.flags.c_contiguous:
         cv2.split(pixels, list(planes))  # a third of the time of a copy of the transposed array
     else:
-        np.copyto(planes, pixels.transpose(2, 0, 1))
+        np.copyto(planes, in_planes)

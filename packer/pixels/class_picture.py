@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import cv2
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from packer.decoding.decode import LabelFile
 from packer.decoding.header import Stored
 from packer.errors import BadPair
-from packer.pixels.class_lookup import Index
+from packer.pixels.class_lookup import IGNORE, Index
 from readers.contract.kernels import kernel
 
 KERNEL = kernel("packer.pixels.distinct_kernel")
@@ -55,6 +56,19 @@ def classify(label: LabelFile, judge: Callable[[LabelFile], Index]) -> ClassPict
         else:
             return ClassPicture(numbers, classes)
     return ClassPicture(judge(label))
+
+
+def from_indices(index: NDArray[Any], classes: int) -> ClassPicture:
+    """Return a label that holds class indices. Ignored pixels have the largest number of its type."""
+    ignored = np.iinfo(index.dtype).max
+    wrong = (index >= classes) & (index != ignored)
+    if wrong.any():
+        raise BadPair(f"has numbers in its label that are in none of {classes} classes")
+    if index.dtype != np.uint8:
+        return ClassPicture(index)
+    table = np.arange(MOST, dtype=np.uint16)
+    table[ignored] = IGNORE
+    return ClassPicture(index, table)
 
 
 def _distinct(label: LabelFile) -> tuple[NDArray[np.uint8], NDArray[np.intp], LabelFile] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,18 @@ UNKNOWN = -1
 """The first number of a state that proves nothing: the row may have changed."""
 
 
+class ClassIndices(NamedTuple):
+    """A label (H,W) that holds class indices already. Ignored pixels have the largest number of its type."""
+
+    numbers: NDArray[Any]
+
+
 class Loaded(NamedTuple):
     """A row that was read and is not decoded yet. If it is `bad`, only its first fields were read, or none."""
 
-    data: tuple[bytes, ...]
-    """The bytes of a file for each field; none for an empty part."""
+    data: tuple[Any, ...]
+    """For each field the bytes of a file, none for an empty part; or pixels: an image (H,W,3) of bytes or of float32
+    from 0 to 1, a label of class indices."""
     identities: tuple[str, ...]
     """For each field a text that identifies what was read, such as its SHA-256; empty if nothing was."""
     bad: str | None = None

@@ -17,13 +17,13 @@ from packer.decoding.file_types import read_header
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import FAST
 from packer.errors import BadPair
-from packer.pixels.class_picture import ClassPicture
+from packer.pixels.class_picture import ClassPicture, from_indices
 from packer.pixels.image_hash import image_hash
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.stored_label import store
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
-from packer.recipe.source import Source
+from packer.recipe.source import ClassIndices, Source
 from packer.shards.row_sums import row_pixels
 from readers.contract.onehot import expand
 from readers.contract.pixel_sums import Pixels
@@ -99,7 +99,10 @@ class RowMaker:
         planes = np.clip(planes, 0, 1)
         return np.rint(planes * 255).astype(np.uint8) if self._scaled is None else planes
 
-    def _decode(self, piece: Piece, image_data: bytes, label_data: bytes) -> tuple[NDArray[Any], ClassPicture]:
+    def _decode(self, piece: Piece, image_data: Any, label_data: Any) -> tuple[NDArray[Any], ClassPicture]:
+        if isinstance(label_data, ClassIndices):
+            with naming(f"{piece.ref.split}/{piece.ref.key}"):
+                return image_data, from_indices(label_data.numbers, len(self._recipe.classes))
         image_path, label_path = piece.ref.parts
         with naming(image_path):
             image, size = self._decode_image(image_data)

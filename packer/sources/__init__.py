@@ -1,6 +1,6 @@
 """Find rows and load them: one module for each kind of source.
 
 `open_source` is the way in: it finds all rows and refuses keys that no pack can hold. A `folder` of files is the first
-source; `packer/pairs` finds its pairs. A worker gets a source as a text and opens it with `reopen`. The interface is
-`packer/recipe/source.py`.
+source; `packer/pairs` finds its pairs. A `pack` is the second: its rows are packed again. A worker gets a source as a
+text and opens it with `reopen`. The interface is `packer/recipe/source.py`.
 """

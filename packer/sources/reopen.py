@@ -8,8 +8,12 @@ from typing import Any
 
 from packer.recipe.source import Source
 from packer.sources.folder import FolderSource
+from packer.sources.pack import PackSource
 
-KINDS: dict[str, Callable[[dict[str, Any]], Source]] = {FolderSource.kind: FolderSource.from_json}
+KINDS: dict[str, Callable[[dict[str, Any]], Source]] = {
+    FolderSource.kind: FolderSource.from_json,
+    PackSource.kind: PackSource.from_json,
+}
 
 
 def reopen(text: str) -> Source:

@@ -18,11 +18,12 @@ from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
 from packer.pixels.class_lookup import colour_codes
+from packer.pixels.class_picture import from_indices
 from packer.pixels.image_hash import image_hash
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, LabelRules
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Source
+from packer.recipe.source import ClassIndices, Source
 from readers.contract.classes import ClassTable
 from readers.contract.json_entry import Entry
 
@@ -94,6 +95,8 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
     if loaded.bad is not None:
         return LabelCounts(bad=loaded.bad)
     image_data, label_data = loaded.data
+    if isinstance(label_data, ClassIndices):
+        return _row_of_pixels(request, image_data, label_data.numbers)
     try:
         with naming(label):
             lossy = request.classes is None or request.rules.lossy  # without rules, any picture is read
@@ -108,6 +111,17 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
     except BadPair as bad:
         return LabelCounts(counts.values, counts.colours, counts.palette, bad=str(bad))
     return counts
+
+
+def _row_of_pixels(request: InspectRequest, image: Any, index: NDArray[Any]) -> LabelCounts:
+    """Inspect a row whose label holds class indices."""
+    try:
+        if request.classes is not None:
+            with naming(f"{request.ref.split}/{request.ref.key}"):
+                from_indices(index, len(request.classes))
+    except BadPair as bad:
+        return LabelCounts(bad=str(bad))
+    return LabelCounts(_counts(index), look=_look(image) if request.ref.parts[0] else None)
 
 
 def _label(label: LabelFile) -> LabelCounts:
@@ -134,7 +148,10 @@ def _image(data: bytes, rules: ImageRules | None, max_pixels: int) -> str:
     if rules is None:
         header = read_header(BytesIO(data), max_pixels)
         rules = ImageRules(WHOLE_RANGE if header.depth > 8 or header.is_float else None, "drop", max_pixels)
-    pixels = decode_image(data, rules)
+    return _look(decode_image(data, rules))
+
+
+def _look(pixels: NDArray[Any]) -> str:
     return image_hash(zlib.crc32(np.ascontiguousarray(pixels).data), pixels.transpose(2, 0, 1))
 
 

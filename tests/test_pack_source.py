@@ -1,0 +1,215 @@
+"""A pack as a source: rows of any format become equal rows of any other, and rows that did not change are not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import RawFolder, make_raw, make_varied_raw, pack, write_png
+from drills.published import same
+
+from packer.build import Summary, build
+from packer.errors import RejectedError
+from packer.plan.make_plan import make_plan
+from packer.plan.request import Limits, Request
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import ClassIndices, Loaded
+from packer.sources.open_source import SourceOptions
+from packer.sources.pack import PackSource
+from packer.sources.reopen import reopen
+from packer.workers.in_process import InProcess
+from readers import open_dataset
+from readers.contract.errors import DamagedError
+from readers.contract.manifest import STORAGES, Manifest
+from readers.contract.receipt import Receipt
+
+SMALL = 30_000
+ROWS = 23 + 9
+
+
+def converted(source: PackSource, out: Path, storage: str = "npy", skip: bool = False, **options: Any) -> Summary:
+    """Pack the rows of a pack into another one, in this process."""
+    engine, options = InProcess(1, 60), {"classes": source.classes, "shard_bytes": SMALL, **options}
+    request = Request(None, out, storage, SourceOptions(given=source), limits=Limits(skip), **options)
+    return build(make_plan(request, engine=engine), lambda rows: None, engine)
+
+
+def rows_of(out: Path) -> dict[tuple[str, str], tuple[Any, ...]]:
+    """The types, shapes and bytes of image and label of each row."""
+    found = {}
+    for split in Manifest.load(out).splits:
+        rows = open_dataset(out, split.name)
+        arrays = ([tensor.numpy() for tensor in rows[number]] for number in range(len(rows)))
+        for number, row in enumerate(arrays):
+            found[split.name, rows.key(number)] = tuple((each.dtype, each.shape, each.tobytes()) for each in row)
+    return found
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> tuple[RawFolder, Path]:
+    """A raw folder and its pack, to be changed."""
+    raw = make_raw(tmp_path / "raw", {"train": 12, "val": 3})
+    return raw, pack(raw.path, tmp_path / "in", "--shard-size", "12KB")
+
+
+@pytest.mark.parametrize("to", STORAGES)
+def test_a_pack_of_any_format_becomes_a_pack_of_any_other_with_equal_rows(
+    packed: Path, tmp_path: Path, to: str
+) -> None:
+    converted(PackSource.open(packed), tmp_path / "out", to)
+    before, after = Manifest.load(packed), Manifest.load(tmp_path / "out")
+    assert rows_of(tmp_path / "out") == rows_of(packed)
+    assert (after.storage, after.classes, after.pixels) == (to, before.classes, before.pixels)
+
+
+@pytest.mark.parametrize("to", STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
+def test_rows_of_their_own_sizes_stay_as_they_are(tmp_path: Path, storage: str, to: str) -> None:
+    raw = make_varied_raw(tmp_path / "raw", {"train": [(24, 36), (17, 5), (8, 8), (40, 30)], "val": [(9, 11)]})
+    before = pack(raw.path, tmp_path / "in", "--size", "native", "--format", storage)
+    converted(PackSource.open(before), tmp_path / "out", to, size="native")
+    assert rows_of(tmp_path / "out") == rows_of(before)
+
+
+def test_labels_change_their_form(packed: Path, packed_index: Path, tmp_path: Path) -> None:
+    converted(PackSource.open(packed), tmp_path / "index", labels="index")
+    converted(PackSource.open(packed_index), tmp_path / "onehot", labels="onehot")
+    assert rows_of(tmp_path / "index") == rows_of(packed_index)
+    assert rows_of(tmp_path / "onehot") == rows_of(packed)
+
+
+@pytest.mark.parametrize(("stored", "becomes"), [("float16", "float16"), ("float32", "uint8"), ("uint8", "float32")])
+def test_images_change_their_type(raw_folder: RawFolder, tmp_path: Path, stored: str, becomes: str) -> None:
+    before = pack(raw_folder.path, tmp_path / "in", "--image-dtype", stored)
+    expected = pack(raw_folder.path, tmp_path / "expected", "--image-dtype", becomes)
+    converted(PackSource.open(before), tmp_path / "out", image_dtype=becomes)
+    assert rows_of(tmp_path / "out") == rows_of(expected)
+
+
+@pytest.mark.parametrize("size", [(12, 18), (11, 40), (48, 72)])
+@pytest.mark.parametrize("fit", ["stretch", "letterbox", "crop-or-pad", "shorter-side"])
+def test_another_size_is_that_of_the_same_pictures_packed_from_files(
+    own: tuple[RawFolder, Path], tmp_path: Path, size: tuple[int, int], fit: str
+) -> None:
+    raw, before = own
+    text = "x".join(map(str, size))
+    expected = pack(raw.path, tmp_path / "expected", "--size", text, "--fit", fit)
+    converted(PackSource.open(before), tmp_path / "out", size=size, fit=fit)
+    assert rows_of(tmp_path / "out") == rows_of(expected)
+
+
+def test_labels_of_16_bits_and_ignored_pixels_stay(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    for key in "abc":
+        write_png(tmp_path / f"raw/images/{key}.png", rng.integers(0, 256, (12, 10, 3), dtype=np.uint8))
+        write_png(tmp_path / f"raw/masks/{key}.png", rng.integers(0, 301, (12, 10)).astype(np.uint16))
+    options = "--classes", "300", "--ignore", "300", "--labels", "index"
+    before = pack(tmp_path / "raw", tmp_path / "in", *options)
+    converted(PackSource.open(before), tmp_path / "out", labels="index")
+    assert rows_of(tmp_path / "out") == rows_of(before)
+    assert Manifest.load(tmp_path / "out").pixels == Manifest.load(before).pixels
+
+
+def test_the_second_time_nothing_is_read(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    converted(PackSource.open(packed), tmp_path / "out")
+    monkeypatch.setattr(PackSource, "load", None)
+    monkeypatch.setattr(PackSource, "heads", lambda source, refs: iter(()))
+    assert converted(PackSource.open(packed), tmp_path / "out").reused == ROWS
+
+
+def test_after_a_change_the_pack_is_that_of_a_fresh_build(own: tuple[RawFolder, Path], tmp_path: Path) -> None:
+    raw, before = own
+    converted(PackSource.open(before), tmp_path / "out")
+    write_png(raw.path / "train/images/street_004.png", raw.images["val", "street_000"])
+    (raw.path / "train/images/street_007.png").unlink()
+    (raw.path / "train/masks/street_007.png").unlink()
+    pack(raw.path, before, "--shard-size", "12KB")
+    summary = converted(PackSource.open(before), tmp_path / "out")
+    converted(PackSource.open(before), tmp_path / "fresh")
+    assert 0 < summary.reused < summary.rows == 14
+    assert same(tmp_path / "out", tmp_path / "fresh")
+
+
+def test_a_generation_that_is_published_during_a_build_is_not_read(own: tuple[RawFolder, Path], tmp_path: Path) -> None:
+    raw, before = own
+    source, rows = PackSource.open(before), rows_of(before)
+    write_png(raw.path / "train/images/street_004.png", raw.images["val", "street_000"])
+    pack(raw.path, before, "--shard-size", "12KB")
+    again = reopen(source.to_text())
+    assert isinstance(again, PackSource)
+    converted(again, tmp_path / "out")
+    assert rows_of(tmp_path / "out") == rows != rows_of(before)
+
+
+def test_another_pack_at_the_same_path_is_refused(own: tuple[RawFolder, Path], tmp_path: Path) -> None:
+    raw, before = own
+    text = PackSource.open(before).to_text()
+    before.rename(tmp_path / "moved")
+    pack(raw.path, before, "--labels", "index")
+    with pytest.raises(DamagedError, match="is another pack now than when the build was planned"):
+        reopen(text)
+
+
+def damage(out: Path, key: str) -> Path:
+    """Invert the first byte of the image of this row of split train. Return the file."""
+    for path in out.glob("shards/train-*.receipt.json"):
+        receipt = Receipt.load(path)
+        if key in receipt.keys:
+            file = path.with_name(f"{receipt.stem}.image.npy")
+            data = bytearray(file.read_bytes())
+            data[-3 * 24 * 36 * (receipt.rows - receipt.keys.index(key))] ^= 0xFF
+            file.write_bytes(data)
+            return file
+    raise AssertionError(key)
+
+
+def test_a_damaged_row_is_a_named_reject_until_it_is_repaired(own: tuple[RawFolder, Path], tmp_path: Path) -> None:
+    _, before = own
+    file = (before / "shards").glob("*")
+    whole = {path: path.read_bytes() for path in file}
+    damaged = damage(before, "street_005")
+    with pytest.raises(RejectedError, match=r"1 of 15 pairs are bad"):
+        converted(PackSource.open(before), tmp_path / "strict")
+    summary = converted(PackSource.open(before), tmp_path / "out", skip=True)
+    assert summary.rejects == (("train", "street_005", "train/street_005: does not have its checksum"),)
+    assert summary.rows == 14
+    damaged.write_bytes(whole[damaged])
+    assert converted(PackSource.open(before), tmp_path / "out").rows == 15
+    converted(PackSource.open(before), tmp_path / "fresh")
+    assert same(tmp_path / "out", tmp_path / "fresh")
+
+
+def test_the_rows_of_a_missing_file_are_named(own: tuple[RawFolder, Path], tmp_path: Path) -> None:
+    _, before = own
+    path = next(iter(sorted(before.glob("shards/train-*.receipt.json"))))
+    receipt = Receipt.load(path)
+    path.with_name(f"{receipt.stem}.label.npy").unlink()
+    summary = converted(PackSource.open(before), tmp_path / "out", skip=True)
+    assert sorted(key for _, key, _ in summary.rejects) == sorted(receipt.keys)
+    assert all("is missing" in reason for _, _, reason in summary.rejects)
+
+
+def test_numbers_in_no_class_are_refused_although_the_checksum_is_right(
+    own: tuple[RawFolder, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = PackSource.load
+
+    def wrong(source: PackSource, ref: RowRef) -> Loaded:
+        loaded = load(source, ref)
+        return loaded._replace(data=(loaded.data[0], ClassIndices(loaded.data[1].numbers | np.uint8(8))))
+
+    monkeypatch.setattr(PackSource, "load", wrong)
+    with pytest.raises(RejectedError, match="numbers in its label that are in none of 4 classes"):
+        converted(PackSource.open(own[1]), tmp_path / "out")
+
+
+def test_rows_are_listed_with_their_places(packed: Path) -> None:
+    refs = list(PackSource.open(packed).rows())
+    assert len({ref.parts for ref in refs}) == len(refs) == ROWS
+    source = PackSource.open(packed)
+    assert len(source.states(refs)) == ROWS
+    identities: Iterator[Any] = iter(source.identities(refs))
+    assert len(set(identities)) == ROWS
