@@ -74,19 +74,24 @@ class Pack:
         problem = f"there is no split {split!r}" if split else "has several splits, so name one"
         raise RequestError(f"{self.root}: {problem}: split= one of {names}")
 
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The stored fields that are read, by default all."""
+        return tuple(map(self.manifest.field, self._read)) if self._read else self.manifest.fields
+
     def select(self, names: Sequence[str] | None) -> tuple[Field, ...]:
         """Return the stored fields with these names, in this order; None means all. Shards that are opened from now on
         read no other columns."""
-        known = {field.name: field for field in self.manifest.fields}
-        wanted = tuple(known) if names is None else (names,) if isinstance(names, str) else tuple(names)
+        known = tuple(field.name for field in self.manifest.fields)
+        wanted = known if names is None else tuple(names)
         if isinstance(names, str) or not wanted or len({*wanted}) < len(wanted):
-            raise RequestError(f"fields={names!r}: expected names, each once, such as fields={tuple(known)[-1:]!r}")
+            raise RequestError(f"fields={names!r}: expected names, each once, such as fields={known[-1:]!r}")
         for name in wanted:
             if name not in known:
                 there = ", ".join(map(repr, known))
                 raise RequestError(f"{self.root}: there is no field {name!r}: fields= some of {there}")
         self._read = wanted
-        return tuple(known[name] for name in wanted)
+        return self.fields
 
     def split_of(self, shard: int) -> Split:
         """Return the split of a shard."""

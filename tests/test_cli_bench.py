@@ -39,7 +39,7 @@ MACHINE = Machine.look()
 KEYS = {
     "": "pack machine first_pass warm_rates_apply copy_loop trials left_out cheapest_by_batch target recommended "
     "warnings",
-    "pack": "path split format rows bytes labels crop sample_bytes",
+    "pack": "path split format rows bytes labels fields crop sample_bytes",
     "machine": "cores cpu_quota memory memory_free shared_memory_free kernels",
     "first_pass": "rows seconds samples_per_second in_memory_before",
     "copy_loop": "threads samples_per_second",
@@ -88,6 +88,7 @@ def test_every_format_is_measured(packed: Path, storage: str) -> None:
         "rows": 23,
         "bytes": 0,
         "labels": "onehot",
+        "fields": ["image", "label"],
         "crop": None,
         "sample_bytes": 24 * 36 * 7,
     }
@@ -121,6 +122,23 @@ def test_the_recommended_code_can_be_pasted(city: Path, options: tuple[object, .
     assert tuple(labels.shape) == ((4, *size) if "index" in options else (4, 4, *size))
     sample = images[0].nbytes + labels[0].nbytes
     assert facts["pack"]["sample_bytes"] == sample
+
+
+@pytest.mark.parametrize(("fields", "words"), [("label", "only labels as onehot"), ("label,image", "images")])
+def test_only_some_fields_can_be_measured(city: Path, fields: str, words: str, tmp_path: Path) -> None:
+    names = fields.split(",")
+    facts = bench("--seconds", 1, "--batch", 4, "--threads", 1, "--fields", fields, city)
+    assert facts["pack"]["fields"] == names
+    planes = {"image": 3, "label": 4}
+    assert facts["pack"]["sample_bytes"] == sum(planes[name] for name in names) * 24 * 36
+    batch = next(iter(pasted(facts["recommended"]["code"], tmp_path)))
+    assert [part.shape[1] for part in batch] == [planes[name] for name in names]
+    whole = bench("--seconds", 1, "--batch", 4, "--threads", 1, city)["pack"]["bytes"]
+    assert facts["pack"]["bytes"] == whole * sum(planes[name] for name in names) // 7
+    assert words in run("bench", "--quiet", "--seconds", 1, "--batch", 4, "--fields", fields, city).stdout
+    wrong = run("bench", "--quiet", "--seconds", 1, "--fields", "depth", city)
+    assert wrong.exit_code == run("bench", "--quiet", "--seconds", 1, "--split", "none", city).exit_code
+    assert "there is no field 'depth': fields= some of 'image', 'label'" in wrong.stderr
 
 
 @pytest.mark.parametrize(("kind", "crop"), [(SLOTS, None), (STOCK, None), (STOCK, (8, 8))])
@@ -278,7 +296,7 @@ def test_an_interrupt_leaves_no_process(city: Path) -> None:
 
 
 def test_trials_read_the_rows_of_the_first_pass(index: Path) -> None:
-    runner = TrialRunner(index, "train", None, None)
+    runner = TrialRunner(BenchRequest(index, "train"))
     runner.first_pass(4, 1, 0)
     assert len(runner.rows) == 4
     assert not runner.complete

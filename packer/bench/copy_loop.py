@@ -19,11 +19,11 @@ MOST_SHARDS, MOST_ROWS = 64, 16384
 """Limits of the rows to copy: each open map of a shard costs a file descriptor."""
 
 RowArrays = list[NDArray[Any]]
-"""The image and the label of a row."""
+"""The fields of a row that are read."""
 
 
 class CopyLoop:
-    """Copy stored images and labels, each thread its own rows, into the memory of one batch, again and again.
+    """Copy the stored fields that are read, each thread its own rows, into the memory of one batch, again and again.
 
     With a crop, only a window in the middle of each row is copied, as large as the one that loaders cut out.
     """
@@ -52,7 +52,7 @@ def _stored_rows(pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None) 
     numbers = set(list(dict.fromkeys(number for number, _ in located))[:MOST_SHARDS])
     shards = {number: pack.shard(number) for number in numbers}
     return [
-        [middle(shards[number].pixels(field, index), crop) for field in pack.manifest.fields]
+        [middle(shards[number].pixels(field, index), crop) for field in pack.fields]
         for number, index in located
         if number in numbers
     ]

@@ -8,13 +8,12 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from torch.utils.data import DataLoader
 
 from packer.bench.copy_loop import CopyLoop
-from packer.bench.request import LabelForm
+from packer.bench.request import BenchRequest
 from packer.bench.settings import LOADER, SLOTS, LoaderSettings
 from packer.errors import EngineError, UsageError
 from packer.signals import deferred_signals
@@ -32,12 +31,15 @@ class TrialRunner:
     Call `first_pass` first: trials read only the rows that it has read, so that they are in memory.
     """
 
-    def __init__(self, out: Path, split: str | None, labels: LabelForm | None, crop: tuple[int, int] | None) -> None:
+    def __init__(self, request: BenchRequest) -> None:
+        out, crop = request.out, request.crop
         self._seed = secrets.randbits(32)  # another order in each run, so that the first pass also reads cold rows
-        split = split or _default_split(Manifest.load(out))
-        self.dataset = open_dataset(out, split, label=labels)
-        self._for_workers = open_dataset(out, split, label=labels, transform=RandomCrop(crop) if crop else None)
+        split = request.split or _default_split(Manifest.load(out))
+        options: dict[str, Any] = {"label": request.labels, "fields": request.fields}
+        self.dataset = open_dataset(out, split, **options)
+        self._for_workers = open_dataset(out, split, **options, transform=RandomCrop(crop) if crop else None)
         self.pack = Pack.open(out, self.dataset.manifest.generation)
+        self.pack.select(options["fields"])
         self.crop = crop
         self.rows: list[int] = []
         if not len(self.dataset):
@@ -71,8 +73,8 @@ class TrialRunner:
     def first_pass(self, batch: int, threads: int, seconds: float) -> float:
         """Read as a training begins, until the time is over or all rows are read. Return the seconds that it took."""
         started, rows = time.perf_counter(), 0
-        for images, _ in self._loader(LoaderSettings(LOADER, batch, threads)):
-            rows += len(images)
+        for first, *_ in self._loader(LoaderSettings(LOADER, batch, threads)):
+            rows += len(first)
             if time.perf_counter() - started >= seconds:
                 break
         taken = time.perf_counter() - started
@@ -142,8 +144,8 @@ def _rate(batches: Iterator[Any], settings: LoaderSettings, rows: int, seconds: 
         if time.perf_counter() - started >= seconds:
             break
     started, done = time.perf_counter(), 0
-    for number, (images, _) in enumerate(batches, 1):
-        done += len(images)
+    for number, (first, *_) in enumerate(batches, 1):
+        done += len(first)
         now = time.perf_counter()
         if number >= settings.least_batches and now - started >= seconds:
             break

@@ -24,6 +24,7 @@ class BenchRequest:
     split: str | None = None
     labels: LabelForm | None = None
     crop: tuple[int, int] | None = None
+    fields: tuple[str, ...] | None = None
     batches: tuple[int, ...] = ()
     threads: tuple[int, ...] = ()
     workers: tuple[int, ...] = ()

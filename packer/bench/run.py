@@ -42,7 +42,7 @@ class FirstPass:
 
 @dataclass(frozen=True)
 class BenchResult:
-    """All measurements. `bytes` is the stored size of the split, `copy_rates` the copy loop's rate in each round."""
+    """All measurements. `bytes` is the stored size of what is read, `copy_rates` the copy loop's rate in each round."""
 
     request: BenchRequest
     dataset: SegDataset
@@ -73,7 +73,7 @@ def run_bench(
     """
     seconds = request.seconds_left()
     end = time.perf_counter() + (1 - REST) * seconds
-    runner = TrialRunner(request.out, request.split, request.labels, request.crop)
+    runner = TrialRunner(request)
     settings = request.settings(len(runner.dataset), machine.cores, runner.slots)
     cached = cached_share(runner.pack, runner.pack_rows)
     with warnings.catch_warnings():
@@ -90,7 +90,8 @@ def run_bench(
         with progress("measuring", plan.trials, "trials") as advance:
             loaders, copy_rates = _run_trials(plan, runner, loop, end, advance)
     manifest = runner.dataset.manifest
-    size = manifest.bytes * len(runner.dataset) // manifest.rows
+    read, stored = (sum(field.pixel_bytes for field in fields) for fields in (runner.pack.fields, manifest.fields))
+    size = manifest.bytes * read * len(runner.dataset) // (stored * manifest.rows)
     return BenchResult(request, runner.dataset, size, machine, first_pass, workload, plan, loaders, copy_rates)
 
 

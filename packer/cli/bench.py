@@ -14,7 +14,7 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import show
 from packer.cli.progress import shown
-from packer.cli.values import CropType, NumbersType, OutputFile
+from packer.cli.values import CropType, NamesType, NumbersType, OutputFile
 from packer.config.options import OPTIONS
 from packer.errors import InputError, UsageError
 from packer.publish.atomic import write_atomic
@@ -43,6 +43,7 @@ REPORTS = (".html", ".svg")
     help="Worker processes of DataLoaders, at all batch sizes. Default: 0 and up to 4 at one batch size, to compare.",
 )
 @click.option("--labels", type=ChoiceType(OPTIONS["labels"]), help="The form of the labels. Default: as stored.")
+@click.option("--fields", type=NamesType(), help="The fields to read: label, or label,image. Default: image,label.")
 @click.option("--crop", type=CropType(), help="Crop each image to height x width; native packs need it.")
 @click.option("--seconds", type=click.FloatRange(1), default=30, show_default=True, help="Total time to measure.")
 @click.option("--target", type=click.FloatRange(0, min_open=True), help="Samples per second that the model needs.")

@@ -25,6 +25,7 @@ def facts(result: BenchResult, best: LoaderResult, target: float | None) -> dict
             "rows": len(dataset),
             "bytes": result.bytes,
             "labels": dataset.label,
+            "fields": [field.name for field in dataset.fields],
             "crop": list(result.request.crop) if result.request.crop else None,
             "sample_bytes": result.workload.row_bytes,
         },

@@ -15,6 +15,8 @@ from packer.bench.trial_plan import MEMORY, ROWS, SHARED, Skipped
 from packer.cli.text_table import text_table
 from packer.cli.values import bytes_text
 from packer.cli.version import kernels_text
+from readers.contract.fields import LABEL
+from readers.dataset import SegDataset
 
 NAMES = {LOADER: "loader()", SLOTS: "SlotDataLoader", STOCK: "DataLoader"}
 GIB, WIDTH = 1 << 30, 120
@@ -46,7 +48,7 @@ def about(result: BenchResult) -> list[str]:
     crop = f", cut to {result.request.crop[0]}x{result.request.crop[1]}" if result.request.crop else ""
     quota = f", limited to {machine.quota:g} by a quota" if machine.quota is not None else ""
     return [
-        f"{result.request.out}, {dataset.split}: {len(dataset)} rows of {size}{crop}, labels as {dataset.label}, "
+        f"{result.request.out}, {dataset.split}: {len(dataset)} rows of {size}{crop}, {_read(dataset)}, "
         f"{bytes_text(result.workload.row_bytes)} each; {bytes_text(result.bytes)} of {dataset.manifest.storage}",
         f"{machine.affinity} cores{quota}; {bytes_text(machine.available)} of {bytes_text(machine.memory)} of memory "
         f"and {bytes_text(machine.shared)} of /dev/shm free",
@@ -55,6 +57,12 @@ def about(result: BenchResult) -> list[str]:
         f"then {'all' if result.workload.complete else 'only these'} rows from memory, {result.plan.seconds:.2f} s for "
         f"each setting in {len(result.copy_rates)} rounds:",
     ]
+
+
+def _read(dataset: SegDataset) -> str:
+    """Return the fields that are read, if not all of them, and the form of labels."""
+    names = [f"labels as {dataset.label}" if field.name == LABEL else f"{field.name}s" for field in dataset.fields]
+    return names[-1] if len(names) == len(dataset.manifest.fields) else f"only {' and '.join(names)}"
 
 
 def _warmth(cached: float | None) -> str:
@@ -198,8 +206,10 @@ def code(result: BenchResult, settings: LoaderSettings) -> list[str]:
     name = dataset.split if dataset.split in ("train", "val", "test") else "dataset"
     out, split = (json.dumps(str(value), ensure_ascii=False) for value in (result.request.out, dataset.split))
     opened = f"{out}, split={split}"
-    if dataset.label != dataset.manifest.fields[1].encoding:
+    if dataset.label is not None and dataset.label != dataset.manifest.field(LABEL).encoding:
         opened += f', label="{dataset.label}"'
+    if result.request.fields:
+        opened += f", fields={result.request.fields!r}"
     if settings.kind == LOADER:
         window = f", crop={crop}" if crop else ""
         options = f"batch_size={settings.batch}, shuffle=True, threads={settings.workers}, ahead={settings.ahead}"

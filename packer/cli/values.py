@@ -49,6 +49,15 @@ class NumbersType(click.ParamType[Any]):
         return tuple(sorted({int(word) for word in words}))
 
 
+class NamesType(click.ParamType[Any]):
+    """`image,label` are names."""
+
+    name = "NAME,NAME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if isinstance(value, tuple) else tuple(word.strip() for word in str(value).split(","))
+
+
 class OutputFile(click.Path):
     """A file to write. Its folder must exist, so that a mistake is known before the work and not after it."""
 
