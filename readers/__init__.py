@@ -4,7 +4,7 @@ A row comes to the model in these steps, each in a module of its own. `contract`
 it. `location` opens one generation as a `pack`: OUT, or a copy near the GPU that `staged_copies` finds. `formats` maps
 a shard of any format as columns. `row_reader` copies rows into memory from `batch_memory`, whole or a window of each.
 
-`by_format` opens a data set, and `dataset` gives its single samples. `loader` gives whole batches, in the order that
+`by_format` opens a data set, and `samples` reads its single rows. `loader` gives whole batches, in the order that
 `order` computes, and `device` brings them to the GPU. `slot_loader` is PyTorch's own DataLoader with batches in shared
 memory. `diagnosis` measures where the time of a training loop goes, and `report` draws charts.
 

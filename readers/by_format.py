@@ -6,9 +6,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from readers.dataset import SegDataset, Transform, View
+from readers.dataset import SegDataset, View
 from readers.delivered import LabelForm
 from readers.location import Location, Verify
+from readers.samples import Transform
 
 
 class ArrowSegDataset(SegDataset):

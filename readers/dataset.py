@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import torch
 from torch.utils.data import Dataset
 
-from readers.batch_memory import BatchMemory, Lease
+from readers.batch_memory import Lease
 from readers.batches import Batches, ReadAhead
-from readers.collate import AnySample, PlainSample, Sample, SamplesOfBatch, register_collate
+from readers.collate import register_collate
 from readers.contract.classes import ClassTable
 from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, LABEL, Field
@@ -28,16 +27,12 @@ from readers.location import Location, Verify
 from readers.order import Order, Shuffle
 from readers.pack import Pack
 from readers.row_reader import Arrays, RowReader
+from readers.samples import SampleReader, Transform
 from readers.statistics import Weighting, class_weights, deviation, mean, training_pixels
 from readers.windows import Size
 
 BLOCK_BYTES = 8 << 20
 """With `shuffle="window"`, about this many bytes are read from one region of the disk."""
-
-IDLE = 4
-"""Blocks of memory of samples that are kept for the next samples."""
-
-Transform = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -82,9 +77,7 @@ class SegDataset(Dataset[Any]):
         self.transform = transform
         self._stored = pack.select(view.fields)
         self._reader = self._reader_of(view.label)
-        names = tuple(field.name for field in self.fields)
-        self._sample_kind: type[Sample | PlainSample] = Sample if names == (IMAGE, LABEL) else PlainSample
-        self._memory = BatchMemory(IDLE)
+        self._samples = SampleReader(self._reader)
         if self.storage not in (None, pack.manifest.storage):
             stored = pack.manifest.storage
             right = f"{stored.capitalize()}SegDataset or open_dataset"
@@ -145,8 +138,8 @@ class SegDataset(Dataset[Any]):
         """Return one sample, or the list of samples of a slice."""
         if isinstance(index, slice):
             return self.__getitems__(range(*index.indices(len(self))))
-        sample = self._sample(self._row(index))
-        return sample if self.transform is None else self._transformed(self.transform, sample)
+        sample = self._samples.one(self._row(index))
+        return sample if self.transform is None else self._samples.transformed(self.transform, sample)
 
     def __iter__(self) -> Iterator[Any]:
         """Yield every sample in order."""
@@ -154,8 +147,10 @@ class SegDataset(Dataset[Any]):
 
     def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
         """Return many samples at once; PyTorch's DataLoader calls this."""
-        samples = self._read([self._row(index) for index in indices])
-        return samples if self.transform is None else [self._transformed(self.transform, each) for each in samples]
+        samples = self._samples.many([self._row(index) for index in indices])
+        if self.transform is None:
+            return samples
+        return [self._samples.transformed(self.transform, sample) for sample in samples]
 
     def loader(
         self,
@@ -240,24 +235,6 @@ class SegDataset(Dataset[Any]):
             return self._rows[operator.index(index)]
         except IndexError:
             raise IndexError(f"index {index} is out of range for {len(self)} samples in {self.root}") from None
-
-    def _transformed(self, transform: Transform, sample: AnySample) -> Any:
-        if isinstance(transform, CenterCrop):
-            return transform(*sample, fills=[each.fill for each in self._reader.fields])
-        return transform(*sample)
-
-    def _read(self, rows: list[int]) -> Sequence[AnySample]:
-        """Return the rows in one block of memory, or in one block each if they are native."""
-        if self._reader.native:
-            return [self._sample(row) for row in rows]
-        if not rows:
-            return []
-        arrays = self._reader.read(rows, self._memory.lease)
-        return SamplesOfBatch(self._sample_kind._make(map(torch.from_numpy, arrays)))
-
-    def _sample(self, row: int) -> AnySample:
-        arrays = self._reader.read([row], self._memory.lease)
-        return self._sample_kind._make([torch.from_numpy(array[0]) for array in arrays])
 
     def gather(self, indices: Sequence[int], lease: Lease) -> Arrays:
         """Return samples as one array for each field, in memory from `lease(shape, dtype)`."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import make_varied_raw, pack
+from conftest import make_varied_raw, pack, run
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
@@ -220,6 +220,19 @@ def test_a_pickle_has_the_same_fields(packed: Path) -> None:
         again: SegDataset = pickle.loads(pickle.dumps(dataset))  # noqa: S301 - our own
         assert again.fields == dataset.fields
         assert same(again[1], dataset[1])
+
+
+def test_a_staged_copy_is_read_in_the_same_way(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEGPACK_STAGED", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert run("stage", "--quiet", packed, tmp_path).exit_code == 0
+    for fields in OTHERS:
+        copy, plain = (open_dataset(packed, "val", fields=fields, staged=staged) for staged in (True, False))
+        assert copy.root != plain.root
+        again: SegDataset = pickle.loads(pickle.dumps(copy))  # noqa: S301 - our own
+        assert again.root == copy.root
+        assert all(same(ours, theirs) for ours, theirs in zip(again.loader(4), plain.loader(4), strict=True))
+        assert same(again[2], plain[2])
 
 
 def test_the_order_and_the_state_are_those_of_both_fields(packed_index: Path) -> None:
