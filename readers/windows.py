@@ -105,7 +105,7 @@ def copy_pixels(out: NDArray[Any], pixels: NDArray[Any], flip: bool) -> None:
 
 
 def mirror(pixels: NDArray[Any]) -> None:
-    """Reverse the last axis, in window."""
+    """Reverse the last axis, in place."""
     words = 8 // pixels.itemsize
     if pixels.itemsize == 1 and pixels.shape[-1] % words == 0 and pixels.flags.c_contiguous:
         eights = pixels.view(np.uint64)

@@ -12,6 +12,7 @@ import pytest
 from bench.building import Workload, check
 from bench.copy_loops import copy_loops, fastest
 from bench.user_scripts import COLOURS, SCRIPTS, classes_of
+from bench.window_loops import window_loops
 from program import command
 from scenes.camera import image_path, label_path, make_linked_streets
 
@@ -130,10 +131,20 @@ def test_every_copy_loop_delivers_every_row_once() -> None:
         assert sorted(found) == [(row, images[row].tolist()) for row in range(40)], loop.name
 
 
+def test_every_window_loop_copies_a_window_of_every_picture() -> None:
+    images = [np.full((3, 4, 6), number, np.uint8) for number in range(20)]
+    labels = [image[0] for image in images]
+    loops = window_loops((images, labels), 2, passes=2)
+    assert len(loops) >= 2
+    for loop in loops:
+        batches = list(loop.batches())
+        assert [tuple(image.shape) for image, _ in batches] == 2 * [(16, 3, 2, 2), (4, 3, 2, 2)]
+
+
 def test_the_fastest_copy_loop_is_named() -> None:
     reported: list[str] = []
     columns = np.zeros((16, 8), np.uint8), np.zeros((16, 1), np.uint8)
-    loop = fastest(columns, reported.append)
+    loop = fastest(copy_loops(columns), reported.append)
     assert reported[-1] == f"  the limit: {loop.name}"
     assert len(reported) == len(copy_loops(columns)) + 1
 

@@ -26,7 +26,7 @@ from readers.huge_pages import map_memory
 BATCH, BATCHES = 16, (1, 6)
 ROUNDS = 3
 Tensors = tuple[torch.Tensor, torch.Tensor]
-CopyRows = Callable[[NDArray[Any], NDArray[np.int64], NDArray[Any]], object]
+CopyRows = Callable[[Any, NDArray[np.int64], NDArray[Any]], object]
 """`copy(source, rows, out)` copies rows of an array into another."""
 
 
@@ -38,9 +38,8 @@ class CopyLoop:
     batches: Callable[[], Iterable[Tensors]]
 
 
-def fastest(columns: Sequence[Any], report: Callable[[str], object] = print) -> CopyLoop:
-    """Return the fastest of all loops over these columns, by the medians of passes in turn; report the rate of each."""
-    loops = copy_loops(columns)
+def fastest(loops: Sequence[CopyLoop], report: Callable[[str], object] = print) -> CopyLoop:
+    """Return the fastest of these loops, by the medians of passes in turn; report the rate of each."""
     rates: dict[str, list[float]] = {loop.name: [] for loop in loops}
     for _ in range(ROUNDS):
         for loop in loops:

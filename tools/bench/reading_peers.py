@@ -30,7 +30,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 from program import parser
 
-from bench.copy_loops import fastest
+from bench.copy_loops import copy_loops, fastest
 from bench.libraries import LIBRARIES, Library, Loaders
 from bench.machine import machine, versions
 from bench.pairs import Pairs, make_pairs
@@ -94,7 +94,7 @@ def header(libraries: list[Library], pairs: int, rounds: int) -> str:
 def compare(libraries: list[Library], pairs: Pairs, root: Path, rounds: int, keep: bool) -> list[ReadResult]:
     """Measure the copy loop and our loader in every round, and the others a few at a time."""
     prepare(SEGPACK, pairs, root)
-    limit = fastest((pairs.images, pairs.labels), report=partial(print, file=sys.stderr))
+    limit = fastest(copy_loops((pairs.images, pairs.labels)), report=partial(print, file=sys.stderr))
     copy = Candidate(ReadResult(f"{COPY}, {limit.name}"), limit.batches)
     ours = Candidate(ReadResult(OURS), loaders(SEGPACK, pairs, root)["npy"])
     memory = Candidate(ReadResult("memcpy, 1 thread"), partial(one_by_one, pairs.images, pairs.labels))
