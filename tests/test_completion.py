@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import run
+from conftest import HANG, run
 
 from packer.cli import main
 from packer.cli.completion import SHELLS
@@ -77,10 +79,12 @@ def test_the_tab_key_completes_in_bash(environment: dict[str, str], tmp_path: Pa
         os.write(terminal, b"source <(packer completion bash); echo re''ady\n")
         for answer in (b"\nready", b"rollback"):
             while answer not in written.replace(b"\r", b""):
+                assert select.select([terminal], [], [], HANG)[0], written
                 written += os.read(terminal, 4096)
             os.write(terminal, b"packer roll\t" if answer == b"\nready" else b"\x03exit\n")
     finally:
         os.close(terminal)
+        os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -51,6 +52,26 @@ def test_every_kernel_is_compiled() -> None:
         assert kernels_in_use(KERNELS).startswith("none")
     else:
         assert kernels_in_use(KERNELS) in ("AVX2", "plain C")
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "aarch64-linux-gnu-gcc"])
+def test_compilers_do_not_warn(compiler: str) -> None:
+    headers = Path(sysconfig.get_path("include"))
+    if not shutil.which(compiler) or not (headers / "Python.h").exists():
+        pytest.skip(f"needs {compiler} and the headers of Python")
+    sources = [REPO / f"{name.replace('.', '/')}.c" for name in KERNELS]
+    flags = [
+        "-fsyntax-only",
+        "-Wall",
+        "-Wextra",
+        "-Wconversion",
+        "-Wno-unused-parameter",
+    ]
+    if sys.version_info >= (3, 11):
+        flags.append("-DPy_LIMITED_API=0x030B0000")
+    include = [f"-isystem{headers}", f"-I{REPO / 'readers/contract'}"]
+    done = subprocess.run([compiler, *flags, *include, *sources], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(("chosen", "shown"), [("0", "none"), ("plain", "plain C")])
