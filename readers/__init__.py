@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from readers.contract import VERSION
-from readers.contract.errors import DamagedError, ManifestError, NoPackError, ReadError, RequestError
+from readers.contract.errors import DamagedError, ManifestError, NoPackError, ReadError, RequestError, VersionError
 
 if TYPE_CHECKING:
     from readers.by_format import ArrowSegDataset, Hdf5SegDataset, LmdbSegDataset, NpySegDataset, open_dataset
@@ -53,6 +53,7 @@ __all__ = [
     "SegDataset",
     "SlotDataLoader",
     "Tile",
+    "VersionError",
     "Watch",
     "Window",
     "__version__",

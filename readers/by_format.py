@@ -57,7 +57,7 @@ def open_dataset(
 
     `split`: its name, or "all" for every row; can be left out if there is only one. `label`: "onehot" (C,H,W) or
     "index" (H,W), by default as stored. `transform(image, label)`: applied to each sample; its result is the sample.
-    `verify`: "digest" compares the files of each shard with their SHA-256 before the shard is first opened.
+    `verify`: "digest" compares the files of each shard with their BLAKE3 before the shard is first opened.
     `staged`: whether to look for a copy of the same generation made by `packer stage`, and read that.
     `fields`: the names of what is read, in the order of samples, batches and arguments of `transform`; by default
     ("image", "label"). Samples of other fields are tuples without names.

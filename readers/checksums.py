@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from readers.contract.errors import DamagedError
-from readers.contract.files import plain_file, sha256
+from readers.contract.files import blake3_of, plain_file
 from readers.contract.receipt import SUFFIX, Receipt
 from readers.formats.column import damage_at
 
@@ -39,8 +39,8 @@ def damaged_files(root: Path, stem: Path, receipt: Receipt) -> Iterator[tuple[Pa
                 size = plain_file(root, path).stat().st_size
                 if size != file.bytes:
                     yield path, f"{path}: has {size} bytes, expected {file.bytes} as in its receipt"
-                elif sha256(path) != file.sha256:
-                    yield path, f"{path}: its SHA-256 is not the one in its receipt"
+                elif blake3_of(path) != file.blake3:
+                    yield path, f"{path}: its BLAKE3 is not the one in its receipt"
         except DamagedError as error:
             yield path, str(error)
 

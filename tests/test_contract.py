@@ -15,7 +15,7 @@ from conftest import REPO, run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readers import DamagedError, ManifestError, NoPackError, open_dataset
+from readers import DamagedError, ManifestError, NoPackError, VersionError, open_dataset
 from readers.contract.json_entry import Entry, Problem, fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.contract.onehot import collapse, expand
@@ -84,8 +84,7 @@ BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
     ("areas", lambda d: pixels(d).update(areas=[1]), "splits.0.pixels.classes: expected as many counts"),
     ("channels", lambda d: pixels(d).update(sums=[1]), "splits.0.pixels.sums: expected 3 numbers"),
     ("path as table", lambda d: d.update(table="../../etc/passwd"), "table: expected 64 hex digits"),
-    ("other format", lambda d: d.update(format="zip"), "expected 'segpack' version 1, found 'zip'"),
-    ("later version", lambda d: d.update(version=2), "expected 'segpack' version 1, found 'segpack' version 2"),
+    ("other format", lambda d: d.update(format="zip"), "expected 'segpack' version 2, found 'zip'"),
 ]
 
 
@@ -106,6 +105,16 @@ def test_a_broken_manifest_is_refused_and_the_value_named(
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("version", [1, 3])
+def test_another_version_is_refused_with_what_to_do(document: dict[str, Any], version: int) -> None:
+    """It is no damage: nothing repairs it, and nothing replaces it."""
+    document.update(version=version, more={"field": 1})
+    with pytest.raises(VersionError, match=f"version {version} of the format.*build it again into another folder"):
+        Manifest.from_text(sealed(document), "m")
+    with pytest.raises(ManifestError, match=f"found 'segpack' version {version}"):
+        Manifest.from_text(sealed(document).replace('"sky"', '"sea"'), "m")
+
+
 def test_all_problems_are_reported_together(document: dict[str, Any]) -> None:
     document.update(bytes=-1, storage="zip", extra=True)
     document["splits"][0]["rows"] = "x"
@@ -114,7 +123,7 @@ def test_all_problems_are_reported_together(document: dict[str, Any]) -> None:
     assert {problem.where for problem in caught.value.problems} == {"bytes", "storage", "extra", "splits.0.rows"}
 
 
-@pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000, '{"format": "segpack", "version": 1}'])
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000, '{"format": "segpack", "version": 2}'])
 def test_a_text_that_is_not_a_manifest_raises_our_error(text: str) -> None:
     with pytest.raises(ManifestError):
         Manifest.from_text(text, "m")
@@ -193,7 +202,7 @@ def test_a_receipt_is_read_unchanged_and_counts_every_pair(packed: Path) -> None
     [
         ("fingerprint", "../../x"),
         ("split", "a/b"),
-        ("files", [{"suffix": "/../../etc/passwd", "bytes": 1, "sha256": "0" * 64}]),
+        ("files", [{"suffix": "/../../etc/passwd", "bytes": 1, "blake3": "0" * 64}]),
         ("sources", [["a", "b"]]),
         ("rejects", [["a", "b"]]),
         ("crc32", [1.5]),

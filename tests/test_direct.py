@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from blake3 import blake3
 
 from packer.publish import direct_file as direct
 from packer.publish.direct_file import BLOCK, BUFFER, DirectFile
@@ -31,7 +31,7 @@ def test_any_bytes_in_any_parts_are_written_and_hashed(sizes: tuple[int, ...], t
     whole = b"".join(parts)
     assert (tmp_path / "file").read_bytes() == whole
     assert file.size == len(whole)
-    assert file.digest == hashlib.sha256(whole).hexdigest()
+    assert file.digest == blake3(whole).hexdigest()
 
 
 @pytest.mark.parametrize("size", [0, 1, BLOCK + 1, BUFFER, 2 * BUFFER + 7])
@@ -46,7 +46,7 @@ def test_what_is_read_into_its_memory_is_written_and_hashed(size: int, most: int
         file.write(b"after")
     whole = b"before" + whole + b"after"
     assert (tmp_path / "file").read_bytes() == whole
-    assert (file.size, file.digest) == (len(whole), hashlib.sha256(whole).hexdigest())
+    assert (file.size, file.digest) == (len(whole), blake3(whole).hexdigest())
 
 
 def test_arrays_are_bytes_too(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""FORMAT.md is enough: the golden packs are read and checked with json, hashlib, zlib and numpy alone."""
+"""FORMAT.md is enough: the golden packs are read and checked with json, hashlib, zlib, numpy and blake3 alone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from blake3 import blake3
 from conftest import REPO, RawFolder
 from golden import GOLDEN
 
@@ -23,6 +24,11 @@ def canonical(document: Any) -> bytes:
 
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def blake3_of(data: bytes) -> str:
+    digest: str = blake3(data).hexdigest()
+    return digest
 
 
 def shards(pack: Path) -> list[dict[str, Any]]:
@@ -48,7 +54,7 @@ def shards(pack: Path) -> list[dict[str, Any]]:
         assert sha256(canonical(facts))[:32] == receipt["fingerprint"] == record["fingerprint"].decode()
         for file in receipt["files"]:
             content = (pack / "shards" / (stem + file["suffix"])).read_bytes()
-            assert (len(content), sha256(content)) == (file["bytes"], file["sha256"])
+            assert (len(content), blake3_of(content)) == (file["bytes"], file["blake3"])
         rows += len(receipt["crc32"])
         assert record["end"] == rows
         assert record["bytes"] == sum(file["bytes"] for file in receipt["files"])
@@ -75,8 +81,8 @@ def test_the_checksums_of_rows_are_as_the_page_describes(form: str) -> None:
         assert [name.decode() for name in key] == [source[0] for source in receipt["sources"]]
         raw = GOLDEN / "raw" / receipt["split"]
         for name, image_digest, label_digest in receipt["sources"]:
-            assert sha256((raw / "images" / f"{name}.png").read_bytes()) == image_digest
-            assert sha256((raw / "labels" / f"{name}.png").read_bytes()) == label_digest
+            assert blake3_of((raw / "images" / f"{name}.png").read_bytes()) == image_digest
+            assert blake3_of((raw / "labels" / f"{name}.png").read_bytes()) == label_digest
 
 
 def test_shards_end_as_the_page_describes() -> None:

@@ -29,6 +29,7 @@ from hypothesis import strategies as st
 from packer.packs.verify import verify
 from readers import DamagedError, RequestError, open_dataset
 from readers.contract.errors import ReadError
+from readers.contract.files import blake3_of
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, STORAGES, Manifest
 from readers.contract.receipt import SUFFIX
@@ -807,10 +808,10 @@ def with_wrong_rows(ending: str, change: Callable[[Any], object], also: Callable
         numbers = np.load(path)
         change(numbers)
         np.save(path, numbers)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = blake3_of(path)
 
         def fitted(receipt: dict[str, Any]) -> None:
-            next(file for file in receipt["files"] if file["suffix"] == ending)["sha256"] = digest
+            next(file for file in receipt["files"] if file["suffix"] == ending)["blake3"] = digest
             images, labels = (np.load(shard_file(out, f".{name}.npy")) for name in ("image", "label"))
             rows = zip(images, labels, strict=True)
             receipt["crc32"] = [zlib.crc32(label.data, zlib.crc32(image.data)) for image, label in rows]
@@ -876,8 +877,8 @@ def test_a_deep_check_finds_a_shard_that_readers_refuse(intact: dict[str, Path],
     with_wrong_rows(".image.npy", id, id)(out)
     path = shard_file(out, ".key.npy")
     npy_header(lambda head: head.replace("|S2", "<u2"), ".key.npy")(out)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    lie(out, lambda receipt: next(f for f in receipt["files"] if "key" in f["suffix"]).update(sha256=digest))
+    digest = blake3_of(path)
+    lie(out, lambda receipt: next(f for f in receipt["files"] if "key" in f["suffix"]).update(blake3=digest))
     assert "rows cannot be read" in run("verify", "--quiet", "--deep", out).stdout
 
 
@@ -890,7 +891,7 @@ def test_checksums_are_compared_before_a_shard_is_opened(ending: str, intact: di
     assert len(list(open_dataset(out, verify="digest"))) == 12
     patched(ending, lambda data: data.__setitem__(-2, data[-2] ^ 1))(out)
     dataset = open_dataset(out, verify="digest")
-    with pytest.raises(DamagedError, match=rf"{ending}: its SHA-256 is not the one in"):
+    with pytest.raises(DamagedError, match=rf"{ending}: its (SHA-256|BLAKE3) is not the one in"):
         list(dataset)
     with pytest.raises(DamagedError):
         list(pickle.loads(pickle.dumps(dataset)))  # noqa: S301 - our own

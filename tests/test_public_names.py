@@ -68,6 +68,7 @@ SlotDataLoader(dataset, batch_size=1, **options)
 Tile(picture, origin, size)
     .key
     .of(key)
+VersionError(ReadError)
 Watch(batches, report, writer, every, quiet)
     .record()
     .verdict()
@@ -138,6 +139,7 @@ LIGHT = (
     "ReadError",
     "RequestError",
     "Tile",
+    "VersionError",
     "Window",
     "stitch",
 )

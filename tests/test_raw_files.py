@@ -15,10 +15,21 @@ from checks.house import module_of, sources
 from conftest import HANG, make_raw
 from drills.processes import start
 
-from readers.contract.files import sha256
+from readers.contract.files import blake3_of
 from readers.contract.regular_files import NotRegularError, digest_raw, open_raw, read_raw
 
-OPENING = {"open", "fdopen", "sha256", "file_digest", "fromfile", "imread", "memmap", "loadtxt", "genfromtxt"}
+OPENING = {
+    "open",
+    "fdopen",
+    "sha256",
+    "blake3_of",
+    "file_digest",
+    "fromfile",
+    "imread",
+    "memmap",
+    "loadtxt",
+    "genfromtxt",
+}
 READING = {"read_bytes", "read_text"}
 """Methods of a path."""
 NOT_RAW = {
@@ -31,6 +42,7 @@ NOT_RAW = {
     "packer.packs.stage": "a pack and its copy",
     "packer.packs.staged_copies": "a copy of a pack",
     "packer.packs.stats": "a pack",
+    "packer.packs.sha256sums": "a pack",
     "packer.packs.verify": "a pack",
     "packer.publish.direct_file": "a file that it makes",
     "packer.publish.free_space": "the mounts of the machine",
@@ -40,7 +52,6 @@ NOT_RAW = {
     "packer.shards.formats.hdf5": "a file that it makes",
     "packer.shards.formats.lmdb": "a file that it makes",
     "packer.shards.stamps": "stamps in OUT",
-    "packer.sources.folder": "bytes in memory",
     "packer.workers.worker": "stderr and /dev/null",
 }
 """Each module with a call that may open a file, and what this opens."""
@@ -99,7 +110,7 @@ def test_a_regular_file_is_read_and_digested(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"12" * 300_000)
     (tmp_path / "link").symlink_to("file")
     assert read_raw(tmp_path / "link") == b"12" * 300_000
-    assert digest_raw(tmp_path / "link") == sha256(tmp_path / "file")
+    assert digest_raw(tmp_path / "link") == blake3_of(tmp_path / "file")
 
 
 @KINDS

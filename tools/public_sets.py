@@ -9,7 +9,6 @@ too. Exits 1 if any count differs.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import json
 import shlex
@@ -27,6 +26,7 @@ from program import parser
 from tables import markdown
 
 from packer.cli import main as packer
+from readers.contract.files import blake3_of
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import SUFFIX, Receipt
 
@@ -193,8 +193,8 @@ def compare(raw: Path, out: Path, data_set: Set, expected: dict[str, Any]) -> st
 
 
 def labels_packed(raw: Path, out: Path) -> Iterator[Path]:
-    """Yield the label file of every row, found by its SHA-256 in the receipts."""
-    files = {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in raw.rglob("*") if path.is_file()}
+    """Yield the label file of every row, found by its BLAKE3 in the receipts."""
+    files = {blake3_of(path): path for path in raw.rglob("*") if path.is_file()}
     for path in (out / "shards").glob(f"*{SUFFIX}"):
         receipt = Receipt.load(path)
         kept = set(receipt.keys)

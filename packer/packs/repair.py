@@ -19,7 +19,7 @@ from packer.publish.generation import restore_manifest
 from packer.publish.target import is_ours, tidy
 from packer.workers.run import open_engine
 from readers.contract.atomic import sync_folder
-from readers.contract.errors import DamagedError, ReadError
+from readers.contract.errors import DamagedError, NoPackError
 from readers.contract.manifest import MANIFEST, SHARDS, Manifest
 from readers.contract.receipt import SUFFIX
 from readers.machine import usable_cores
@@ -85,7 +85,7 @@ def _restore_manifest(out: Path) -> list[Damage]:
         return []
     try:
         Manifest.load(out)
-    except ReadError as error:
+    except (NoPackError, DamagedError) as error:
         return [Damage(str(error), file=out / MANIFEST)] if restore_manifest(out) else []
     return []
 

@@ -5,6 +5,7 @@ The copy is a pack itself and is made in the same order: the files of a shard, i
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from blake3 import blake3
 
 from packer.errors import BusyError, TargetError, UsageError
 from packer.packs.generations import delete_garbage
@@ -28,7 +31,7 @@ from packer.publish.target import make_target, prepare_target, tidy
 from readers.checksums import read_receipt
 from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.errors import DamagedError, ReadError
-from readers.contract.files import plain_file, sha256
+from readers.contract.files import Hash, plain_file, sha256
 from readers.contract.manifest import Manifest, generation_path, is_pack
 from readers.contract.receipt import SUFFIX
 from readers.contract.shard_table import table_path
@@ -167,7 +170,7 @@ class _Copying:
         digest = self._pack.manifest.table
         source, target = (table_path(root, digest) for root in (self._pack.root, self._copy))
         if not target.is_file() or sha256(target) != digest:
-            self._fetch(source, target, digest)
+            self._fetch(source, target, digest, hashlib.sha256())
             sync_folder(target.parent)
 
     def _is_copied(self, shard: int) -> bool:
@@ -204,22 +207,24 @@ class _Copying:
                 size = plain_file(self._pack.root, source).stat().st_size
             if size != file.bytes:
                 raise DamagedError(f"{source}: has {size} bytes; its receipt expects {file.bytes}")
-            self._fetch(source, target.with_name(source.name), file.sha256, self._advance)
+            self._fetch(source, target.with_name(source.name), file.blake3, blake3(), self._advance)
         sync_folder(target.parent)
         receipt_path = stem.with_name(stem.name + SUFFIX)
-        self._fetch(receipt_path, target.with_name(receipt_path.name), digest)
+        self._fetch(receipt_path, target.with_name(receipt_path.name), digest, hashlib.sha256())
         sync_folder(target.parent)
 
-    def _fetch(self, source: Path, target: Path, digest: str, advance: Advance = lambda done: None) -> None:
-        """Copy a file; DamagedError if its SHA-256 is not `digest`."""
+    def _fetch(
+        self, source: Path, target: Path, expected: str, hasher: Hash, advance: Advance = lambda done: None
+    ) -> None:
+        """Copy a file; DamagedError if what `hasher` makes of it is not expected."""
         with target_errors(target), partial(target.parent) as path:
-            with _reading(self._pack.root, source) as read, DirectFile(path) as file:
+            with _reading(self._pack.root, source) as read, DirectFile(path, hasher) as file:
                 while count := file.fill(read):
                     if self._stopped.is_set():
                         raise CancelledError
                     advance(count)
-            if file.digest != digest:
-                raise DamagedError(f"{source}: its SHA-256 differs from the {digest} that the pack expects")
+            if file.digest != expected:
+                raise DamagedError(f"{source}: its digest differs from the {expected} that the pack expects")
             move_into_place(path, target)
 
 

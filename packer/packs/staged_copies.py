@@ -24,6 +24,7 @@ from packer.publish.generation import current_manifest
 from packer.publish.lock import locked
 from readers import staged_copies as staged
 from readers.contract.atomic import PARTIAL, sync_folder
+from readers.contract.errors import VersionError
 from readers.contract.manifest import GENERATIONS, Manifest
 
 SOURCE = "source.json"
@@ -124,7 +125,9 @@ def _staged_copy(path: Path) -> StagedCopy | None:
     for file in path.rglob("*"):
         with suppress(FileNotFoundError):  # another process may change the copy
             size += file.lstat().st_size if file.is_file() else 0
-    return StagedCopy(path, source, current_manifest(path), size)
+    with suppress(VersionError):  # a copy that an older release made
+        return StagedCopy(path, source, current_manifest(path), size)
+    return StagedCopy(path, source, None, size)
 
 
 def drop_copies(out: Path) -> list[StagedCopy]:

@@ -3,7 +3,7 @@
 The stamps of a shard (shards/stamps.py) hold the states of its rows when they were read, such as the size and times of
 their files. A row that still has its state is not opened. A shard of the plan whose rows all have the stamps of one
 existing shard of the same recipe *is* that shard. Where states differ or are unknown, or with `--trust digest`, the
-identities in its receipt decide, such as the SHA-256 of files. The finished shards of a killed build have stamps, too,
+identities in its receipt decide, such as the BLAKE3 of files. The finished shards of a killed build have stamps, too,
 so resuming a build is the same thing.
 """
 

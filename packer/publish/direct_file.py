@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import mmap
 import os
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from blake3 import blake3
+
+from readers.contract.files import Hash
 
 BLOCK = 4096
 """The file system's block size, or a multiple of it. Direct writes need whole blocks, from aligned memory."""
@@ -24,12 +27,12 @@ _DIRECT = getattr(os, "O_DIRECT", 0)
 
 
 class DirectFile:
-    """A file that is written once, from beginning to end; `digest` is its SHA-256."""
+    """A file that is written once, from beginning to end; `digest` is its BLAKE3, or that of another hash."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, hasher: Hash | None = None) -> None:
         self.size = 0
         self._descriptor = _open(path)
-        self._digest = hashlib.sha256()
+        self._digest = blake3() if hasher is None else hasher
         self._buffer, self._filled = _new_buffer(), 0
 
     @property

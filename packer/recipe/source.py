@@ -30,7 +30,7 @@ class Loaded(NamedTuple):
     """For each field the bytes of a file, none for an empty part; or pixels: an image (H,W,3) of bytes or of float32
     from 0 to 1, a label of class indices."""
     identities: tuple[str, ...]
-    """For each field a text that identifies what was read, such as its SHA-256; empty if nothing was."""
+    """For each field a text that identifies what was read, such as its BLAKE3; empty if nothing was."""
     bad: str | None = None
     """The reason why the row cannot be read."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from blake3 import blake3
 from numpy.typing import NDArray
 
 from packer.decoding.decode import check_same_size
@@ -89,7 +89,7 @@ class FolderSource:
                     data.append(read_raw(f"{self.raw}/{path}") if path else b"")
             except BadPair as bad:
                 return Loaded(tuple(data), tuple(identities), str(bad))
-            identities[number] = hashlib.sha256(data[number]).hexdigest() if path else ""
+            identities[number] = blake3(data[number]).hexdigest() if path else ""
         return Loaded(tuple(data), tuple(identities))
 
     def to_text(self) -> str:

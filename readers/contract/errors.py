@@ -2,6 +2,7 @@
 
 ReadError
 ├── NoPackError     there is no packed data set in that folder
+├── VersionError    the pack has another version of the format
 ├── RequestError    the pack is fine, but the request does not fit it
 └── DamagedError    a file of the pack does not agree with the rest of the pack
     └── ManifestError   the manifest itself; has a list of all problems
@@ -20,6 +21,10 @@ class ReadError(Exception):
 
 class NoPackError(ReadError, FileNotFoundError):
     """There is no packed data set in that folder."""
+
+
+class VersionError(ReadError):
+    """The pack has another version of the format, as its manifest proves."""
 
 
 class RequestError(ReadError, ValueError):

@@ -6,9 +6,23 @@ import functools
 import hashlib
 import os
 import stat
+from io import FileIO
 from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from blake3 import blake3
 
 from readers.contract.errors import DamagedError
+
+BUFFER = 1 << 18
+
+
+class Hash(Protocol):
+    """A digest that is computed piece by piece, such as `hashlib.sha256()` or `blake3()`."""
+
+    def update(self, data: Any, /) -> object: ...
+
+    def hexdigest(self) -> str: ...
 
 
 def plain_file(root: Path, path: Path) -> Path:
@@ -44,9 +58,20 @@ def _check_within(root: Path, path: Path, real: str) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, as `sha256sum` prints it."""
+    """Return the SHA-256 of a file, as `sha256sum` prints it: that of the shard table is in the manifest."""
     with path.open("rb", buffering=0) as file:
-        digest, buffer = hashlib.sha256(), memoryview(bytearray(1 << 18))
-        while count := file.readinto(buffer):
-            digest.update(buffer[:count])
+        return digest_of(file, hashlib.sha256())
+
+
+def blake3_of(path: Path) -> str:
+    """Return the BLAKE3 of a file, as `b3sum` prints it: those of the files of a shard are in its receipt."""
+    with path.open("rb", buffering=0) as file:
+        return digest_of(file, blake3())
+
+
+def digest_of(file: BinaryIO | FileIO, digest: Hash) -> str:
+    """Add all that can be read from a file to a digest, and return it as hex digits."""
+    buffer = memoryview(bytearray(BUFFER))
+    while count := file.readinto(buffer):  # type: ignore[union-attr]  # BinaryIO lacks it
+        digest.update(buffer[:count])
     return digest.hexdigest()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from readers.contract.classes import ClassTable
-from readers.contract.errors import ManifestError, NoPackError
+from readers.contract.errors import ManifestError, NoPackError, VersionError
 from readers.contract.fields import Field
 from readers.contract.files import plain_file
 from readers.contract.json_entry import Entry, Problem, fingerprint
@@ -19,7 +19,11 @@ from readers.contract.no_pack import why_no_pack
 from readers.contract.pixel_sums import Pixels
 
 FORMAT = "segpack"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+OTHER_VERSION = (
+    f"the pack has version {{}} of the format, and this release reads version {FORMAT_VERSION}; "
+    "read it with the release that made it, or build it again into another folder"
+)
 """The version of the format on disk. It is checked in one place: `Manifest.from_text`."""
 
 STORAGES = ("arrow", "hdf5", "lmdb", "npy")
@@ -152,6 +156,8 @@ class Manifest:
         entry = Entry(document, "", problems)
         found = entry.text("format"), entry.whole("version")
         if found != (FORMAT, FORMAT_VERSION):
+            if found[0] == FORMAT and _is_sealed(document):
+                raise VersionError(f"{path}: {OTHER_VERSION.format(found[1])}")
             wanted = f"expected {FORMAT!r} version {FORMAT_VERSION}, found {found[0]!r} version {found[1]}"
             raise _error(path, problems or [Problem("format", wanted)])
         checksum = entry.text("checksum")
@@ -237,6 +243,12 @@ def _check_sums(manifest: Manifest, problems: list[Problem]) -> None:
         problems.append(Problem("splits", "have 2**63 or more rows or shards"))
     if not DIGEST.fullmatch(manifest.table):
         problems.append(Problem("table", "expected 64 hex digits"))
+
+
+def _is_sealed(document: dict[str, Any]) -> bool:
+    """Whether the checksum of a manifest of any version fits, so that its version is not a damaged byte."""
+    rest = {key: value for key, value in document.items() if key != "checksum"}
+    return document.get("checksum") == fingerprint(rest)
 
 
 def _error(path: object, problems: list[Problem]) -> ManifestError:

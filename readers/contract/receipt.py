@@ -28,15 +28,15 @@ FINGERPRINT = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class ShardFile:
-    """A file of a shard: the part of its name after the shard's stem, its size and its SHA-256."""
+    """A file of a shard: the part of its name after the shard's stem, its size and its BLAKE3."""
 
     suffix: str
     bytes: int
-    sha256: str
+    blake3: str
 
 
 class RowInput(NamedTuple):
-    """The input of a row: its key, and the SHA-256 of both files when they were read (empty if one was not read)."""
+    """The input of a row: its key, and the BLAKE3 of both files when they were read (empty if one was not read)."""
 
     key: str
     image: str
@@ -99,7 +99,7 @@ class Receipt:
             "recipe": self.recipe,
             "sources": self.sources,
             "rejects": self.rejects,
-            "files": [{"suffix": file.suffix, "bytes": file.bytes, "sha256": file.sha256} for file in self.files],
+            "files": [{"suffix": file.suffix, "bytes": file.bytes, "blake3": file.blake3} for file in self.files],
             "crc32": self.crc32,
             "looks": self.looks,
             "pixels": self.pixels.to_json(),
@@ -183,11 +183,11 @@ def shard_stem(split: str, fingerprint: str) -> str:
 
 
 def _file(entry: Entry) -> ShardFile:
-    file = ShardFile(entry.text("suffix"), entry.whole("bytes"), entry.text("sha256"))
+    file = ShardFile(entry.text("suffix"), entry.whole("bytes"), entry.text("blake3"))
     if not re.fullmatch(r"(\.[a-z0-9_]+)+", file.suffix):
         entry.problem("suffix", f"expected a suffix such as .image.npy, found {file.suffix!r}")
-    if not DIGEST.fullmatch(file.sha256):
-        entry.problem("sha256", "expected 64 hex digits")
+    if not DIGEST.fullmatch(file.blake3):
+        entry.problem("blake3", "expected 64 hex digits")
     entry.close()
     return file
 

@@ -7,11 +7,14 @@ an end. So the file is opened without blocking, and then the open file itself mu
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from pathlib import Path
 from typing import BinaryIO
+
+from blake3 import blake3
+
+from readers.contract.files import digest_of
 
 NOT_REGULAR = "is not a regular file"
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -45,9 +48,6 @@ def read_raw(path: Path | str) -> bytes:
 
 
 def digest_raw(path: Path | str) -> str:
-    """Return the SHA-256 of a regular file."""
+    """Return the BLAKE3 of a regular file."""
     with open_raw(path) as file:
-        digest, buffer = hashlib.sha256(), memoryview(bytearray(1 << 18))
-        while count := file.readinto(buffer):  # type: ignore[attr-defined]  # BinaryIO lacks it
-            digest.update(buffer[:count])
-    return digest.hexdigest()
+        return digest_of(file, blake3())

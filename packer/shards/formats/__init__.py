@@ -26,7 +26,7 @@ each row.
 class Writer:
     """The functions of a format: `write(stem, arrays, fields)` writes files whose names begin with `stem`.
 
-    It returns their paths with the SHA-256 of each.
+    It returns their paths with the BLAKE3 of each.
     """
 
     write: Callable[[Path, Arrays, Sequence[Field]], dict[Path, str]]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from packer.shards.formats import Arrays, as_os_error
 from readers.contract.fields import KEY, SIZE, Field
-from readers.contract.files import sha256
+from readers.contract.files import blake3_of
 from readers.formats.lmdb import LAYOUT_KEY, SUFFIX, Part, begins_and_end, native_layout, row_key
 
 Lengths = NDArray[np.int64]
@@ -61,7 +61,7 @@ def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str
             transaction.put(LAYOUT_KEY, json.dumps(record).encode(), append=True)
         used = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
     os.truncate(path, used)
-    return {path: sha256(path)}
+    return {path: blake3_of(path)}
 
 
 def map_size(value_bytes: Sequence[int]) -> int:
