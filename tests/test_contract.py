@@ -107,7 +107,7 @@ def test_a_broken_manifest_is_refused_and_the_value_named(
 
 @pytest.mark.parametrize("version", [1, 3])
 def test_another_version_is_refused_with_what_to_do(document: dict[str, Any], version: int) -> None:
-    """It is no damage: nothing repairs it, and nothing replaces it."""
+    """It is not damaged: nothing repairs it, and nothing replaces it."""
     document.update(version=version, more={"field": 1})
     with pytest.raises(VersionError, match=f"version {version} of the format.*build it again into another folder"):
         Manifest.from_text(sealed(document), "m")

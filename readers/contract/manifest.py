@@ -246,7 +246,7 @@ def _check_sums(manifest: Manifest, problems: list[Problem]) -> None:
 
 
 def _is_sealed(document: dict[str, Any]) -> bool:
-    """Whether the checksum of a manifest of any version fits, so that its version is not a damaged byte."""
+    """Return whether the checksum of a manifest of any version fits, so that its version is not a damaged byte."""
     rest = {key: value for key, value in document.items() if key != "checksum"}
     return document.get("checksum") == fingerprint(rest)
 
