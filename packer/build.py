@@ -35,7 +35,7 @@ from readers.contract.tiles import picture_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from packer.config.options import BuildOptions
+    from packer.config.build_options import BuildOptions
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ from packer import (
 )
 from packer.classes.documents import parse_toml
 from packer.cli import main
-from packer.config.options import BUILD, CONFIGURATION, BuildOptions
+from packer.config.build_options import BuildOptions
+from packer.config.options import BUILD, CONFIGURATION
 from packer.probe.request import ProbeOptions
 from packer.progress import Advance
 from readers import open_dataset

@@ -46,19 +46,13 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
     """
     with loading(workers=True):
         from packer.build import build_from
-        from packer.cli.build_text import plan_json, plan_notes, plan_text, size_notes, summary_json, summary_text
+        from packer.cli.build_text import plan_notes, size_notes, summary_json, summary_text
         from packer.cli.metrics import measured
-        from packer.plan.make_plan import make_plan
-        from packer.plan.request import Request
-        from packer.publish.target import check_target
     settings: Settings = ctx.meta[SETTINGS]
     LOG.form, metrics_file = str(settings["log-format"]), settings.get("metrics-file")
     out = Path(str(settings["out"]))
     if settings["dry-run"]:
-        request = Request.from_settings(settings)
-        check_target(request.out, request.raw)
-        plan = make_plan(request)
-        show(json.dumps(plan_json(plan), indent=1) if settings["json"] else plan_text(plan))
+        _show_plan(settings)
         return
     quiet = bool(settings["quiet"])
     after: list[str] = []
@@ -75,6 +69,18 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
         log_summary(summary)
         _log_notes(after)
         show(json.dumps(summary_json(summary), indent=1) if settings["json"] else summary_text(summary, out))
+
+
+def _show_plan(settings: Settings) -> None:
+    with loading():
+        from packer.cli.build_text import plan_json, plan_text
+        from packer.plan.make_plan import make_plan
+        from packer.plan.request import Request
+        from packer.publish.target import check_target
+    request = Request.from_settings(settings)
+    check_target(request.out, request.raw)
+    plan = make_plan(request)
+    show(json.dumps(plan_json(plan), indent=1) if settings["json"] else plan_text(plan))
 
 
 def _log_notes(notes: list[str]) -> None:

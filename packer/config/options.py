@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
-from typing import Any, TypedDict
+from typing import Any
 
 from packer.config.values import (
     ACCEPTED,
@@ -38,7 +36,6 @@ from packer.pixels.choices import (
     MOST_PIXELS,
 )
 from packer.pixels.label_rules import AUTO, CODECS, DIVISORS, UNKNOWNS
-from readers.contract.classes import ClassTable
 from readers.contract.manifest import STORAGES
 
 TRUSTS = MTIME, DIGEST = ("mtime", "digest")
@@ -266,50 +263,6 @@ BUILD = {option.name: option for group in (PAIRS, LABELS, PICTURES, STORAGE, BAD
 """The options that decide what a build does."""
 OPTIONS = {option.name: option for option in (*ARGUMENTS, *BUILD.values(), *OUTPUT)}
 """Every key of a configuration."""
-
-
-class BuildOptions(TypedDict, total=False):
-    """The options of a build from Python; the documentation of each is the help of the command."""
-
-    config: str | PathLike[str]
-    preset: str
-    image: str
-    label: str
-    lists: str
-    pairs: str | PathLike[str]
-    split: str | dict[str, float]
-    split_by: str
-    split_exact: bool
-    missing: str
-    classes: str | int | PathLike[str] | Sequence[str] | ClassTable
-    ignore: Sequence[str | int]
-    label_codec: str
-    threshold: int
-    divisor: int
-    palettes_differ: bool
-    unknown: str
-    size: tuple[int, int] | str
-    fit: str
-    overlap: int
-    edge: str
-    interpolation: str
-    image_range: tuple[float, float]
-    alpha: str
-    decode: str
-    max_pixels: int
-    format: str
-    labels: str
-    image_dtype: str
-    shard_size: int | str
-    on_bad: str
-    max_bad: int | float | str
-    near_duplicates: bool
-    fail_on: str | Sequence[str]
-    accept: Sequence[str]
-    workers: int
-    task_timeout: int
-    trust: str
-    retry_bad: bool
 
 
 def value_of(option: Option, setting: Any) -> Any:

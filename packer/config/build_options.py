@@ -1,0 +1,53 @@
+"""`BuildOptions`: the options of a build from Python, with their types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import TypedDict
+
+from readers.contract.classes import ClassTable
+
+
+class BuildOptions(TypedDict, total=False):
+    """The options of a build from Python; the documentation of each is the help of the command."""
+
+    config: str | PathLike[str]
+    preset: str
+    image: str
+    label: str
+    lists: str
+    pairs: str | PathLike[str]
+    split: str | dict[str, float]
+    split_by: str
+    split_exact: bool
+    missing: str
+    classes: str | int | PathLike[str] | Sequence[str] | ClassTable
+    ignore: Sequence[str | int]
+    label_codec: str
+    threshold: int
+    divisor: int
+    palettes_differ: bool
+    unknown: str
+    size: tuple[int, int] | str
+    fit: str
+    overlap: int
+    edge: str
+    interpolation: str
+    image_range: tuple[float, float]
+    alpha: str
+    decode: str
+    max_pixels: int
+    format: str
+    labels: str
+    image_dtype: str
+    shard_size: int | str
+    on_bad: str
+    max_bad: int | float | str
+    near_duplicates: bool
+    fail_on: str | Sequence[str]
+    accept: Sequence[str]
+    workers: int
+    task_timeout: int
+    trust: str
+    retry_bad: bool
