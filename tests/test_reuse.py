@@ -24,6 +24,7 @@ from scenes.tiny import age
 from packer.pairs.find import find_pairs
 from packer.plan.reuse import RowStates
 from packer.publish.target import STAMPS
+from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Heads
 from packer.shards.stamps import SUFFIX, ShardStamps, load_stamps
@@ -310,7 +311,7 @@ def test_one_thread_or_many_ask_for_each_file_once(
 
     monkeypatch.setattr("packer.sources.folder.state_of", counted)
     pairs = find_pairs(night.path).pairs
-    states = RowStates(FolderSource(night.path), list(refs_of(pairs)))
+    states = RowStates(FolderSource(night.path), RefTable.of(refs_of(pairs)))
     some = states.of(np.arange(0, len(pairs), 2))
     everything = states.of(np.arange(len(pairs)))
     files = [(str(night.path / pair.image), str(night.path / pair.label)) for pair in pairs]

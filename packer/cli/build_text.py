@@ -22,7 +22,7 @@ MOST_NAMED = 20
 def plan_json(plan: Plan) -> dict[str, Any]:
     return {
         "layout": plan.found.layout,
-        "pairs": dict(Counter(ref.split for ref in plan.found.refs)),
+        "pairs": plan.found.refs.splits,
         "rows": 0 if plan.refusal is not None else plan.rows,
         "rejects": list(plan.rejects),
         "problems": [problem.to_json() for problem in plan.problems],

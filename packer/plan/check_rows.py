@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from packer.classes.load import load_class_table
 from packer.config.options import MTIME
 from packer.errors import BadPair, InputError, Problem, first_of
@@ -17,10 +20,11 @@ from packer.plan.check_labels import SAMPLE_SIZE, check_palettes, no_classes
 from packer.plan.problems import BEFORE, Refusals, problem_of, too_many
 from packer.plan.request import Request
 from packer.plan.reuse import PreviousBuild
-from packer.plan.sample import LabelSampler
+from packer.plan.sample import LabelSampler, spread_indices
 from packer.publish.manifest_size import check_manifest_size
 from packer.recipe.read_rules import ReadRules
 from packer.recipe.recipe import Recipe, tools_of
+from packer.recipe.ref_table import CHUNK
 from packer.recipe.row_ref import RowRef
 from packer.runtime import Timer
 from packer.shards.formats import writer
@@ -39,10 +43,10 @@ class CheckedRows:
     found: FoundRows
     previous: PreviousBuild
     recipe: Recipe
-    sizes: Sequence[Size | None]
-    """The size of each pair; None if its headers are bad."""
-    unchanged: Sequence[bool]
-    """For each pair: is it in a shard of this recipe, with files of the same size and times?"""
+    sizes: NDArray[np.uint32]
+    """The height and width of each row; (0, 0) if its headers are bad."""
+    unchanged: NDArray[np.bool_]
+    """For each row: is it in a shard of this recipe, and did it not change?"""
     bad: Mapping[int, str]
     """The reason of each bad pair, by its index."""
     sampled: int
@@ -71,15 +75,16 @@ def check_rows(request: Request, stamps: Sequence[ShardStamps], engine: Engine, 
     if classes is not None and geometry is not None:
         recipe = refusals.attempt(partial(_recipe, request, found, classes, rules, geometry))
         classes = classes if recipe is not None else None  # too large for every message to a worker
-    unchanged = [False] * len(refs) if recipe is None else previous.unchanged(recipe.fingerprint())
+    unchanged = np.zeros(len(refs), np.bool_) if recipe is None else previous.unchanged(recipe.fingerprint())
     with timer.step("audit"):
-        new = [index for index in _untrusted(request, unchanged) if sizes[index] is not None]
-        sample = sampler.inspect([refs[i] for i in new], SAMPLE_SIZE, classes, rules, images=True)
-        sample = {new[index]: counts for index, counts in sample.items()}
+        new = np.flatnonzero(_untrusted(request, unchanged) & (sizes[:, 0] > 0))
+        chosen = new[spread_indices(len(new), SAMPLE_SIZE)].tolist()
+        counts = sampler.inspect([refs[i] for i in chosen], SAMPLE_SIZE, classes, rules, images=True)
+        sample = dict(zip(chosen, counts.values(), strict=True))
         refusals.attempt(lambda: _check_palettes(request, refs, sample, rules.label.codec))
     bad |= {index: counts.bad for index, counts in sample.items() if counts.bad is not None}
     rejected = too_many([(refs[index], reason) for index, reason in bad.items()], request.limits, len(refs), BEFORE)
-    refusals.check(rejected if any(sizes) or geometry is not None else None)
+    refusals.check(rejected if sizes.any() or geometry is not None else None)
     assert recipe is not None, "without a recipe the build is refused"
     return CheckedRows(found, previous, recipe, sizes, unchanged, bad, len(sample))
 
@@ -120,11 +125,11 @@ def _recipe(
         label_template=found.source.templates[1],
         tools=tools_of(found.source, geometry, writer(request.storage).tool()),
     )
-    check_manifest_size(recipe, (ref.split for ref in found.refs))
+    check_manifest_size(recipe, found.refs.splits)
     return recipe
 
 
-def _geometry(request: Request, sizes: Sequence[Size | None], problems: Sequence[Problem]) -> Geometry:
+def _geometry(request: Request, sizes: NDArray[np.uint32], problems: Sequence[Problem]) -> Geometry:
     if NATIVE in (request.size, request.fit):
         return Geometry(None, NATIVE, request.interpolation)
     size = request.size if isinstance(request.size, tuple) else _common_size(sizes, problems)
@@ -133,27 +138,29 @@ def _geometry(request: Request, sizes: Sequence[Size | None], problems: Sequence
 
 def _check_heads(
     found: FoundRows, previous: PreviousBuild, rules: ReadRules
-) -> tuple[list[Size | None], dict[int, str]]:
-    """Return the size of each row, None for a bad one, and the reasons of the bad ones by their index."""
+) -> tuple[NDArray[np.uint32], dict[int, str]]:
+    """Return the size of each row, (0, 0) for a bad one, and the reasons of the bad ones by their index."""
     sizes, bad = previous.sizes(rules.judged), {}
-    unknown = [index for index, size in enumerate(sizes) if size is None]
-    refs = [found.refs[index] for index in unknown]
-    for index, ref, heads in zip(unknown, refs, found.source.heads(refs), strict=True):
-        if isinstance(heads, str):
-            bad[index] = heads
-            continue
-        try:
-            rules.check(ref, heads)
-        except BadPair as reason:
-            bad[index] = str(reason)
-        else:
-            sizes[index] = heads[0].size
+    unknown = np.flatnonzero(sizes[:, 0] == 0)
+    for first in range(0, len(unknown), CHUNK):
+        some = unknown[first : first + CHUNK]
+        refs = found.refs.take(some)
+        for index, ref, heads in zip(some.tolist(), refs, found.source.heads(refs), strict=True):
+            if isinstance(heads, str):
+                bad[index] = heads
+                continue
+            try:
+                rules.check(ref, heads)
+            except BadPair as reason:
+                bad[index] = str(reason)
+            else:
+                sizes[index] = heads[0].size
     return sizes, bad
 
 
-def _untrusted(request: Request, unchanged: Sequence[bool]) -> list[int]:
-    """Return the pairs of which a sample is decoded, by their index."""
-    return [index for index, same in enumerate(unchanged) if not same or request.trust != MTIME]
+def _untrusted(request: Request, unchanged: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the rows of which a sample is decoded."""
+    return ~unchanged if request.trust == MTIME else np.ones_like(unchanged)
 
 
 def _check_palettes(request: Request, refs: Sequence[RowRef], sample: Mapping[int, LabelCounts], codec: str) -> None:
@@ -161,9 +168,18 @@ def _check_palettes(request: Request, refs: Sequence[RowRef], sample: Mapping[in
         check_palettes(refs, sample, codec, request.label_codec)
 
 
-def _common_size(sizes: Sequence[Size | None], problems: Sequence[Problem]) -> Size:
+def count_sizes(sizes: NDArray[np.uint32]) -> Counter[Size]:
+    """Return how many rows have each size, in the order of their first rows. Bad rows do not count."""
+    codes = sizes[:, 0].astype(np.uint64) << np.uint64(32) | sizes[:, 1]
+    found, firsts, counts = np.unique(codes[codes > 0], return_index=True, return_counts=True)
+    order = np.argsort(firsts)
+    pairs = zip(found[order].tolist(), counts[order].tolist(), strict=True)
+    return Counter({(code >> 32, code & 0xFFFFFFFF): count for code, count in pairs})
+
+
+def _common_size(sizes: NDArray[np.uint32], problems: Sequence[Problem]) -> Size:
     """Return the size of all pictures. If they differ, the user must choose one."""
-    counts = Counter(size for size in sizes if size is not None)
+    counts = count_sizes(sizes)
     if not counts:
         raise InputError("every pair is bad; fix the files", problems)
     if len(counts) > 1:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from itertools import groupby
-from operator import attrgetter
 
 from packer.errors import UsageError
 from packer.pixels.choices import FAST, MOST_PIXELS, NATIVE, TILE
 from packer.pixels.resize import Geometry
-from packer.plan.check_rows import CheckedRows, check_rows, size_text
+from packer.plan.check_rows import CheckedRows, check_rows, count_sizes, size_text
 from packer.plan.plan import Plan
 from packer.plan.request import Request
 from packer.publish.free_space import free_space
 from packer.publish.generation import current_manifest
 from packer.recipe.cut import cut
-from packer.recipe.piece import pieces
+from packer.recipe.piece import PieceTable
 from packer.recipe.shard_spec import ShardSpec
 from packer.runtime import Timer, no_collecting
 from packer.shards.stamps import load_stamps
@@ -46,15 +43,14 @@ def _plan(request: Request, distrusted: frozenset[str], engine: Engine) -> Plan:
         specs = tuple(_specs(checked))
         found = (checked.previous.receipt(spec, fingerprint, request.retry_bad) for spec in specs)
         reused = {index: receipt for index, receipt in enumerate(found) if receipt is not None}
-    counts = Counter(size for size in checked.sizes if size is not None)
     return Plan(
         request=request,
         recipe=checked.recipe,
         found=checked.found,
         specs=specs,
         reused=reused,
-        unchanged=tuple(checked.unchanged),
-        sizes=counts,
+        unchanged=checked.unchanged,
+        sizes=count_sizes(checked.sizes),
         bad=checked.bad,
         sampled=checked.sampled,
         free_bytes=free_space(request.out),
@@ -89,10 +85,8 @@ def _check_options(request: Request) -> None:
 
 def _specs(checked: CheckedRows) -> Iterator[ShardSpec]:
     """The shards of each split."""
-    recipe, start = checked.recipe, 0
-    for split, members in groupby(checked.found.refs, key=attrgetter("split")):
-        of_split = list(members)
-        end = start + len(of_split)
-        shards = cut(pieces(of_split, checked.sizes[start:end], recipe.geometry), recipe)
-        yield from (ShardSpec(split, shard, recipe) for shard in shards)
-        start = end
+    recipe, refs, start = checked.recipe, checked.found.refs, 0
+    for split, count in refs.splits.items():
+        pieces = PieceTable(refs, checked.sizes, recipe.geometry, range(start, start + count))
+        yield from (ShardSpec(split, shard, recipe) for shard in cut(pieces, recipe))
+        start += count

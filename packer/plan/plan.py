@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from packer.errors import PackError, Problem, TargetError, by_cause
 from packer.pixels.choices import NATIVE
 from packer.plan.problems import BEFORE, problem_of, too_many
@@ -33,8 +36,8 @@ class Plan:
     specs: tuple[ShardSpec, ...]
     reused: Mapping[int, Receipt]
     """The shards that exist already, by the index of their spec."""
-    unchanged: tuple[bool, ...]
-    """For each pair: is it in a shard of this recipe, with files of the same size and times?"""
+    unchanged: NDArray[np.bool_]
+    """For each row: is it in a shard of this recipe, and did it not change?"""
     sizes: Counter[Size]
     bad: Mapping[int, str]
     """The reasons of bad pairs, by their index: of all headers and of the decoded sample."""
@@ -106,8 +109,8 @@ class Plan:
 
     def _bytes(self, recipe: Recipe) -> int:
         if recipe.geometry.fit != NATIVE:
-            return self.rows * recipe.piece_bytes(self.specs[0].pieces[0])
-        return sum(recipe.piece_bytes(piece) for spec in self.specs for piece in spec.pieces)
+            return self.rows * int(recipe.row_bytes(self.specs[0].pieces[:1])[0])
+        return sum(int(recipe.row_bytes(spec.pieces).sum()) for spec in self.specs)
 
     @property
     def new_specs(self) -> dict[int, ShardSpec]:

@@ -20,20 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.config.options import DIGEST, MTIME
+from packer.recipe.piece import text_of
+from packer.recipe.ref_table import CHUNK, RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import UNKNOWN, Source
 from packer.shards.build_shard import whole_shard
-from packer.shards.stamps import ShardStamps, row_text, write_stamps
+from packer.shards.stamps import ShardStamps, write_stamps
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
-from readers.contract.tiles import Size
 
 
 class RowStates:
     """The states of all rows now. Each is asked for once."""
 
-    def __init__(self, source: Source, refs: Sequence[RowRef]) -> None:
+    def __init__(self, source: Source, refs: RefTable) -> None:
         self._source, self._refs = source, refs
         self.width = source.states([]).shape[1]
         self._states = np.empty((len(refs), self.width), np.int64)
@@ -42,9 +43,10 @@ class RowStates:
     def of(self, numbers: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return the state of each row with these numbers."""
         new = np.unique(numbers[~self._asked[numbers]])
-        if len(new):
-            self._states[new] = self._source.states([self._refs[number] for number in new.tolist()])
-            self._asked[new] = True
+        for first in range(0, len(new), CHUNK):
+            some = new[first : first + CHUNK]
+            self._states[some] = self._source.states(self._refs.take(some))
+        self._asked[new] = True
         return self._states[numbers]
 
 
@@ -52,7 +54,7 @@ class PreviousBuild:
     """The stamps and receipts of a pack, compared with the sorted rows as they are now."""
 
     def __init__(
-        self, out: Path, source: Source, refs: Sequence[RowRef], stamps: Sequence[ShardStamps], trust: str = MTIME
+        self, out: Path, source: Source, refs: RefTable, stamps: Sequence[ShardStamps], trust: str = MTIME
     ) -> None:
         self._out, self._source, self._refs, self._trust = out, source, refs, trust
         self._states = RowStates(source, refs)
@@ -63,26 +65,25 @@ class PreviousBuild:
             (shard.recipe, shard.split, len(shard.records), shard.first_key): shard for shard in self._stamps
         }
 
-    def sizes(self, judged: str) -> list[Size | None]:
-        """Return the picture size of each unchanged row whose headers were judged by the same rules, else None."""
+    def sizes(self, judged: str) -> NDArray[np.uint32]:
+        """Return (N,2): the picture sizes of unchanged rows whose headers were judged by the same rules, else 0."""
         if self._trust == DIGEST:
-            return [None] * len(self._refs)
+            return np.zeros((len(self._refs), 2), np.uint32)
         same, sizes = self._compare([shard for shard in self._stamps if shard.judged == judged])
-        known = np.where(same & (sizes > 0).all(1), sizes[:, 0].astype(np.uint64) << np.uint64(32) | sizes[:, 1], 0)
-        values, indices = np.unique(known, return_inverse=True)
-        shared = [(value >> 32, value & 0xFFFFFFFF) if value else None for value in values.tolist()]
-        return [shared[index] for index in indices.tolist()]
+        sizes[~same | (sizes == 0).any(1)] = 0
+        return sizes
 
-    def unchanged(self, recipe: str) -> list[bool]:
+    def unchanged(self, recipe: str) -> NDArray[np.bool_]:
         """Return which rows are in a shard of this recipe and did not change."""
         same, _ = self._compare([shard for shard in self._stamps if shard.recipe == recipe])
-        unchanged: list[bool] = same.tolist()
-        return unchanged
+        return same
 
     def _compare(self, stamps: Sequence[ShardStamps]) -> tuple[NDArray[np.bool_], NDArray[np.uint32]]:
         """Return which rows are in the state of their newest stamp, and the picture sizes in these stamps."""
-        states = np.full((len(self._refs), self._states.width), UNKNOWN, np.int64)
         sizes = np.zeros((len(self._refs), 2), np.uint32)
+        if not stamps:
+            return np.zeros(len(self._refs), np.bool_), sizes
+        states = np.full((len(self._refs), self._states.width), UNKNOWN, np.int64)
         for shard in stamps:
             numbers = self._numbers_of(shard)
             found = numbers >= 0
@@ -101,7 +102,7 @@ class PreviousBuild:
         if shard.stem not in self._numbers:
             rows = len(shard.records)
             start = bisect_left(self._refs, (shard.split, shard.first_key))
-            if row_text(ref.texts for ref in self._refs[start : start + rows]) == shard.text:
+            if self._refs.text(start, min(start + rows, len(self._refs))) == shard.text:
                 numbers = np.arange(start, start + rows)
             else:
                 numbers = np.fromiter(map(self._by_parts.get, shard.parts, repeat(-1)), np.intp, rows)
@@ -117,7 +118,7 @@ class PreviousBuild:
         """Return the receipt of the shard that this spec would become, if that shard exists and has all its files."""
         pieces = spec.pieces
         stamps = self._by_start.get((recipe, spec.split, len(pieces), pieces[0].key))
-        if stamps is None or stamps.text != row_text(piece.texts for piece in pieces):
+        if stamps is None or stamps.text != text_of(pieces):
             return None
         receipt = whole_shard(self._out / SHARDS / (stamps.stem + SUFFIX))
         if receipt is None or (retry_bad and receipt.rejects):

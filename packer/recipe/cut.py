@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.recipe.piece import Piece
+from packer.recipe.piece import Piece, keys_of
 from packer.recipe.recipe import Recipe
+from packer.recipe.ref_table import CHUNK
 
 
-def cut(pieces: Iterable[Piece], recipe: Recipe) -> Iterator[tuple[Piece, ...]]:
+def cut(pieces: Sequence[Piece], recipe: Recipe) -> Iterator[Sequence[Piece]]:
     """Cut sorted pieces into shards. The hashes of the keys decide where.
 
     Pieces have weights, of which a shard holds `full` on average. The weight is 1 if all rows have one size, else the
@@ -21,9 +23,8 @@ def cut(pieces: Iterable[Piece], recipe: Recipe) -> Iterator[tuple[Piece, ...]]:
     a hash, it ends after the key with the lowest. So a pair that is added or removed moves the nearest boundary only,
     rarely a few more.
     """
-    pieces = tuple(pieces)
     start = 0
-    for end in _ends(*recipe.weights(pieces), key_hashes(piece.key for piece in pieces)) if pieces else ():
+    for end in _ends(*recipe.weights(pieces), key_hashes(keys_of(pieces))) if len(pieces) else ():
         yield pieces[start:end]
         start = end
 
@@ -63,5 +64,7 @@ def _are_low(weights: NDArray[np.int64], full: int, hashes: NDArray[np.uint64]) 
 
 def key_hashes(keys: Iterable[str]) -> NDArray[np.uint64]:
     """Return a hash of each key."""
-    digests = b"".join([blake2b(key.encode(), digest_size=8).digest() for key in keys])
-    return np.frombuffer(digests, ">u8").astype(np.uint64)
+    rest, hashes = iter(keys), [np.empty(0, np.uint64)]
+    while digests := b"".join([blake2b(key.encode(), digest_size=8).digest() for key in islice(rest, CHUNK)]):
+        hashes.append(np.frombuffer(digests, ">u8").astype(np.uint64))
+    return np.concatenate(hashes)

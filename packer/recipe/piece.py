@@ -1,12 +1,17 @@
-"""`Piece`: a row of a source, or a tile of it, that becomes one row of the pack."""
+"""`Piece`: a row of a source, or a tile of it, that becomes one row of the pack. `PieceTable`: many, made on demand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from packer.pixels.choices import TILE
 from packer.pixels.resize import Geometry
+from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from readers.contract.tiles import Origin, Size, Tile
 
@@ -28,11 +33,6 @@ class Piece(NamedTuple):
             return self.ref.key
         return Tile(self.ref.key, self.origin, self.size).key
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The key and the parts of the row."""
-        return self.key, *self.ref.parts
-
     def to_json(self) -> list[Any]:
         return [self.ref.key, self.ref.parts, *(self.size or ()), *(self.origin or ())]
 
@@ -44,16 +44,103 @@ class Piece(NamedTuple):
         return cls(ref, size, (numbers[2], numbers[3]) if len(numbers) == 4 else None)
 
 
-def pieces(refs: Iterable[RowRef], sizes: Iterable[Size | None], geometry: Geometry) -> list[Piece]:
-    """Return the pieces of rows whose pictures have these sizes. A row with bad headers (None) is one piece."""
-    if not geometry.depends_on_source:
-        return list(map(Piece, refs))
-    return [piece for ref, size in zip(refs, sizes, strict=True) for piece in _pieces(ref, size, geometry)]
+class PieceTable(Sequence[Piece]):
+    """The pieces of a range of rows. Each is made when it is asked for.
+
+    `sizes` has the height and width of every row of `refs`, (0, 0) if they are unknown. Such a row is one piece.
+    """
+
+    def __init__(self, refs: RefTable, sizes: NDArray[np.uint32], geometry: Geometry, rows: range) -> None:
+        self._refs, self._sizes, self._geometry, self._first_row = refs, sizes, geometry, rows.start
+        self._origins: dict[Size | None, Sequence[Origin | None]] = {None: [None]}
+        self._ends: NDArray[np.int64] | None = None
+        """The end of each row's pieces, if a row may have several."""
+        count = len(rows)
+        if geometry.fit == TILE:
+            self._ends = np.cumsum(
+                np.fromiter((len(self._origins_of(self._size(row))) for row in rows), np.int64, count)
+            )
+            count = int(self._ends[-1]) if count else 0
+        self._pieces = range(count)
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    @overload
+    def __getitem__(self, index: int) -> Piece: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> PieceTable: ...
+
+    def __getitem__(self, index: int | slice) -> Piece | PieceTable:
+        if isinstance(index, slice):
+            part = copy(self)
+            part._pieces = self._pieces[index]
+            return part
+        number = self._pieces[index]
+        return next(self._between(number, number + 1))
+
+    def __iter__(self) -> Iterator[Piece]:
+        return self._between(self._pieces.start, self._pieces.stop)
+
+    @property
+    def keys(self) -> Iterator[str]:
+        if self._ends is not None:
+            return (piece.key for piece in self)
+        return self._refs.keys(*self._rows(self._pieces.start, self._pieces.stop))
+
+    @property
+    def text(self) -> str:
+        """The lines of all pieces, as `text_of` makes them."""
+        if self._ends is not None:
+            return text_of(list(self))
+        return self._refs.text(*self._rows(self._pieces.start, self._pieces.stop))
+
+    @property
+    def sizes(self) -> NDArray[np.uint32]:
+        """The size of each picture, if no row has several pieces."""
+        assert self._ends is None
+        start, stop = self._rows(self._pieces.start, self._pieces.stop)
+        return self._sizes[start:stop]
+
+    def _rows(self, start: int, stop: int) -> tuple[int, int]:
+        """Return the range of the rows that these pieces belong to."""
+        if self._ends is not None and start < stop:
+            start, last = (int(row) for row in np.searchsorted(self._ends, (start, stop - 1), "right"))
+            stop = last + 1
+        return self._first_row + start, self._first_row + stop
+
+    def _between(self, start: int, stop: int) -> Iterator[Piece]:
+        first, last = self._rows(start, stop)
+        for row, ref in enumerate(self._refs.between(first, last), first):
+            size = self._size(row)
+            if self._ends is None:
+                yield Piece(ref, size)
+                continue
+            origins = self._origins_of(size)
+            before = int(self._ends[row - self._first_row]) - len(origins)
+            for origin in origins[max(0, start - before) : stop - before]:
+                yield Piece(ref, size, origin)
+
+    def _size(self, row: int) -> Size | None:
+        if not self._geometry.depends_on_source:
+            return None
+        height, width = self._sizes[row].tolist()
+        return (height, width) if height else None
+
+    def _origins_of(self, size: Size | None) -> Sequence[Origin | None]:
+        if size is not None and size not in self._origins:
+            self._origins[size] = self._geometry.origins(size)
+        return self._origins[size]
 
 
-def _pieces(ref: RowRef, size: Size | None, geometry: Geometry) -> list[Piece]:
-    if size is None:
-        return [Piece(ref)]
-    if geometry.fit != TILE:
-        return [Piece(ref, size)]
-    return [Piece(ref, size, origin) for origin in geometry.origins(size)]
+def keys_of(pieces: Sequence[Piece]) -> Iterable[str]:
+    """Return the key of each piece."""
+    return pieces.keys if isinstance(pieces, PieceTable) else (piece.key for piece in pieces)
+
+
+def text_of(pieces: Sequence[Piece]) -> str:
+    """Return a line for each piece, with its key and its parts. None of them has a line break or a zero."""
+    if isinstance(pieces, PieceTable):
+        return pieces.text
+    return "\n".join("\0".join((piece.key, *piece.ref.parts)) for piece in pieces)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ from packer.decoding.rules import ImageRules
 from packer.pixels.choices import EDGES, FITS, IMAGE_DTYPES, INTERPOLATIONS, LABEL_FORMS, NATIVE
 from packer.pixels.label_rules import LabelRules
 from packer.pixels.resize import Geometry
-from packer.recipe.piece import Piece
+from packer.recipe.piece import Piece, PieceTable
 from packer.recipe.read_rules import ReadRules
 from packer.recipe.source import Source
 from readers.contract.classes import ClassTable
@@ -53,17 +54,21 @@ class Recipe:
             return image, Field(LABEL, "|u1", (len(self.classes), height, width), "onehot")
         return image, Field(LABEL, self.classes.index_dtype, (height, width), "index")
 
-    def piece_bytes(self, piece: Piece) -> int:
-        """Return the bytes of a piece's row; 0 if the size of its picture is unknown."""
-        size = self.geometry.size or piece.size
-        return 0 if size is None else sum(field.row_bytes_at(*size) for field in self.fields)
+    def row_bytes(self, pieces: Sequence[Piece]) -> NDArray[np.int64]:
+        """Return the bytes of each piece's row; 0 if the size of its picture is unknown."""
+        pixel = sum(field.row_bytes_at(1, 1) for field in self.fields)
+        if self.geometry.size is not None:
+            return np.full(len(pieces), pixel * math.prod(self.geometry.size), np.int64)
+        if isinstance(pieces, PieceTable):
+            areas: NDArray[np.int64] = pieces.sizes.astype(np.int64).prod(1)
+            return areas * pixel
+        return np.fromiter((pixel * math.prod(piece.size or (0,)) for piece in pieces), np.int64, len(pieces))
 
     def weights(self, pieces: Sequence[Piece]) -> tuple[NDArray[np.int64], int]:
         """Return the share of each piece in a shard, and that of a full shard: in rows, or in bytes for native rows."""
         if self.geometry.fit == NATIVE:
             least = max(1, self.shard_bytes // ROWS_OF_A_SHARD)
-            sizes = (max(least, self.piece_bytes(piece)) for piece in pieces)
-            return np.fromiter(sizes, np.int64, len(pieces)), self.shard_bytes
+            return np.maximum(least, self.row_bytes(pieces)), self.shard_bytes
         return np.ones(len(pieces), np.int64), self._rows_of_a_shard
 
     @cached_property

@@ -12,8 +12,3 @@ class RowRef(NamedTuple):
     key: str
     parts: tuple[str, ...]
     """The place of each field in the source: a path, a row number, an id. No two rows have the same parts."""
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The key and the parts."""
-        return self.key, *self.parts

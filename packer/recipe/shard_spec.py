@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from packer.errors import EngineError
@@ -16,7 +17,7 @@ class ShardSpec:
     """The input of one shard. Any worker on any machine makes the same bytes from it."""
 
     split: str
-    pieces: tuple[Piece, ...]
+    pieces: Sequence[Piece]
     recipe: Recipe
 
     @property
@@ -24,7 +25,7 @@ class ShardSpec:
         """The rows of the shard, or their bytes if they have different sizes."""
         if self.recipe.geometry.size is not None:
             return len(self.pieces)
-        return sum(self.recipe.piece_bytes(piece) for piece in self.pieces)
+        return int(self.recipe.row_bytes(self.pieces).sum())
 
     def to_text(self) -> str:
         pieces = [piece.to_json() for piece in self.pieces]

@@ -14,14 +14,14 @@ import cv2
 
 from packer.errors import TargetError
 from packer.publish.atomic import write_atomic
-from packer.recipe.piece import Piece
+from packer.recipe.piece import Piece, text_of
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.shards.columns import Columns, Memory, fresh
 from packer.shards.formats import Arrays, writer
 from packer.shards.row_table import RowTable
 from packer.shards.rows import Row, RowMaker, RowTarget
-from packer.shards.stamps import ShardStamps, row_text, write_stamps
+from packer.shards.stamps import ShardStamps, write_stamps
 from packer.shards.threads import Threads, in_threads, one_thread
 from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.errors import DamagedError
@@ -66,7 +66,7 @@ def build_shard(
     for index, why in crashed.items():
         table.put(index, _crashed_row(spec.pieces[index], source, why))
     receipt = _store(_receipt(spec, table), columns, table.kept, spec.recipe.fields, out / SHARDS, writing)
-    text, judged = row_text(piece.texts for piece in spec.pieces), spec.recipe.read_rules.judged
+    text, judged = text_of(spec.pieces), spec.recipe.read_rules.judged
     write_stamps(out, ShardStamps(receipt.stem, receipt.recipe, judged, source.kind, table.stamps, text))
     return receipt
 

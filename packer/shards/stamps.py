@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,7 @@ class ShardStamps:
     records: NDArray[Any]
     """For each row, of the dtype `record`."""
     text: str
-    """The `row_text` of all rows."""
+    """The `text_of` the pieces of all rows."""
 
     @property
     def split(self) -> str:
@@ -51,7 +50,7 @@ class ShardStamps:
 
     @property
     def parts(self) -> list[str]:
-        """The parts of each row, as in `row_text`."""
+        """The parts of each row, as in `text`."""
         return [line.partition("\0")[2] for line in self.text.split("\n")]
 
     @property
@@ -63,11 +62,6 @@ class ShardStamps:
 def record(width: int) -> np.dtype[Any]:
     """Return the dtype of a stamp: the state of a row, and the upright size of its picture, (0, 0) if unknown."""
     return np.dtype([("state", "<i8", (width,)), ("size", "<u4", (2,))])
-
-
-def row_text(rows: Iterable[tuple[str, ...]]) -> str:
-    """Return a line for each row: its key and its parts. None of them has a line break or a zero."""
-    return "\n".join(map("\0".join, rows))
 
 
 def write_stamps(out: Path, stamps: ShardStamps) -> None:

@@ -46,7 +46,7 @@ FileState = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class FolderSource:
-    """The files below a folder, and the pairs that were found among them."""
+    """The files below a folder, and the pairs among them of which there is no table yet."""
 
     raw: Path
     pairs: tuple[Pair, ...] = field(default=(), repr=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,9 +12,10 @@ from packer.errors import InputError, Problem, UsageError
 from packer.pairs.candidates import UNWRITABLE
 from packer.pairs.find import PairingRules, search_pairs
 from packer.pairs.split_exact import ClassPixels
+from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Source
-from packer.sources.folder import FolderSource
+from packer.sources.folder import FolderSource, refs_of
 from readers.contract.manifest import ALL, NAME
 
 CountPixels = Callable[[Source, Sequence[RowRef]], Sequence[ClassPixels]]
@@ -26,7 +27,7 @@ class FoundRows:
     """All rows of a source, sorted, and what else was found."""
 
     source: Source
-    refs: Sequence[RowRef] = field(repr=False)
+    refs: RefTable = field(repr=False)
     layout: str
     """The layout, the option or the kind of source that gave the rows."""
     missing: tuple[Problem, ...] = ()
@@ -54,11 +55,7 @@ class SourceOptions:
         """Find all rows. If some are found in spite of problems, also return the error with these."""
         if self.given is not None:
             self._check_pairing()
-            refs = tuple(sorted(self.given.rows()))
-            problems = list(_bad_names(refs))
-            if problems or not refs:
-                raise InputError(f"the source has {'rows that cannot be packed' if refs else 'no rows'}", problems)
-            return FoundRows(self.given, refs, type(self.given).__name__), None
+            return FoundRows(self.given, _good_rows(self.given), type(self.given).__name__), None
         assert raw is not None, "without a source there is a folder"
         folder = FolderSource(raw, max_pixels=max_pixels)
 
@@ -67,8 +64,10 @@ class SourceOptions:
 
         pairing, refusal = search_pairs(raw, self.pairing, out, count)
         templates = (pairing.image_template, pairing.label_template)
-        source = replace(folder, pairs=pairing.pairs, templates=templates)
-        return FoundRows(source, tuple(source.rows()), pairing.layout, pairing.missing, pairing.notes), refusal
+        source = replace(folder, templates=templates)  # without the pairs: the table has them
+        return FoundRows(
+            source, RefTable.of(refs_of(pairing.pairs)), pairing.layout, pairing.missing, pairing.notes
+        ), refusal
 
     def _check_pairing(self) -> None:
         """Refuse the options that pair the files of a folder."""
@@ -78,15 +77,26 @@ class SourceOptions:
                 raise UsageError(f"--{rule.name.replace('_', '-')}: pairs the files of a folder; a source gives rows")
 
 
-def _bad_names(refs: Sequence[RowRef]) -> Iterator[Problem]:
-    """Yield what a pack cannot hold: names of splits, keys with control characters, and keys that occur twice."""
-    splits = dict.fromkeys(ref.split for ref in refs)
-    for split in splits:
-        if not NAME.fullmatch(split) or (split == ALL and len(splits) > 1):
-            yield Problem("is not the name of a split", "letters, digits and ._- are allowed", (repr(split),), "split")
-    for ref in refs:
-        if not ref.key or UNWRITABLE.search(ref.key):
-            yield Problem("is empty, has control characters or is not UTF-8", "rename it", (repr(ref.key),), "key")
+def _good_rows(source: Source) -> RefTable:
+    """Return all rows. Names that no pack can hold, and keys that occur twice, are an error that names them all."""
+    problems: list[Problem] = []
+    refs = RefTable.of(ref for ref in source.rows() if _is_good(ref, problems))
+    for split in refs.splits:
+        if not NAME.fullmatch(split) or (split == ALL and len(refs.splits) > 1):
+            problems.append(
+                Problem("is not the name of a split", "use letters, digits and ._-", (repr(split),), "split")
+            )
     for before, ref in pairwise(refs):
         if before[:2] == ref[:2]:
-            yield Problem("has more than one row", "", (f"{ref.split}/{ref.key}",), "key")
+            problems.append(Problem("has more than one row", "", (f"{ref.split}/{ref.key}",), "key"))
+    if problems or not refs:
+        raise InputError(f"the source has {'rows that cannot be packed' if problems else 'no rows'}", problems)
+    return refs
+
+
+def _is_good(ref: RowRef, problems: list[Problem]) -> bool:
+    """Return whether a pack and a table can hold the names of a row; add the problem otherwise."""
+    if ref.key and not UNWRITABLE.search(ref.key) and not any("\n" in part or "\0" in part for part in ref.parts):
+        return True
+    problems.append(Problem("is empty, has control characters or is not UTF-8", "rename it", (repr(ref.key),), "key"))
+    return False

@@ -1,0 +1,116 @@
+"""`RefTable`: references to all rows as one text. As objects they would take five times as much memory."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, islice, pairwise
+from operator import itemgetter
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.recipe.row_ref import RowRef
+
+CHUNK = 1 << 14
+"""Rows that are objects at the same time while a table is made or read."""
+MERGED = 1 << 6
+"""Rows of each part that are objects at the same time while parts are merged."""
+_ENCODING = ("utf-8", "surrogatepass")
+
+
+class RefTable(Sequence[RowRef]):
+    """References in order. The text has a line for each, with its key and its parts, separated by zeros.
+
+    So neither a key nor a part may hold a zero or a line break.
+    """
+
+    def __init__(self, text: bytes | bytearray, ends: NDArray[np.int64], splits: dict[str, int]) -> None:
+        """Take the lines, the end of each line, and the number of rows of each split in their order."""
+        self._text, self._ends = text, ends
+        self.splits = splits
+        """The number of rows of each split."""
+        self._names = list(splits)
+        self._starts = list(accumulate(splits.values(), initial=0))
+
+    @classmethod
+    def of(cls, refs: Iterable[RowRef]) -> RefTable:
+        """Return the table of these references, which may come in any order."""
+        rest = iter(refs)
+        chunks = list(map(_sorted_chunk, iter(lambda: sorted(islice(rest, CHUNK)), [])))
+        if any(before[-1] > after[0] for before, after in pairwise(chunks)):
+            merged = heapq.merge(*(chunk.between(0, len(chunk), MERGED) for chunk in chunks))
+            chunks = list(map(_sorted_chunk, iter(lambda: list(islice(merged, CHUNK)), [])))
+        return _joined(chunks)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    @overload
+    def __getitem__(self, index: int) -> RowRef: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[RowRef]: ...
+
+    def __getitem__(self, index: int | slice) -> RowRef | list[RowRef]:
+        if isinstance(index, slice):
+            return self.take(np.arange(*index.indices(len(self))))
+        row = range(len(self))[index]
+        key, *parts = self.text(row, row + 1).split("\0")
+        return RowRef(self._names[bisect_right(self._starts, row) - 1], key, tuple(parts))
+
+    def __iter__(self) -> Iterator[RowRef]:
+        return self.between(0, len(self))
+
+    def between(self, start: int, stop: int, at_once: int = CHUNK) -> Iterator[RowRef]:
+        """Yield the rows of a range, of which `at_once` are texts at the same time."""
+        for split, first in zip(self._names, self._starts, strict=False):
+            for lines in self._lines(max(start, first), min(stop, first + self.splits[split]), at_once):
+                for line in lines:
+                    key, *parts = line.split("\0")
+                    yield RowRef(split, key, tuple(parts))
+
+    def take(self, rows: NDArray[np.intp]) -> list[RowRef]:
+        """Return the rows with these numbers."""
+        if len(rows) and (np.diff(rows) == 1).all():
+            return list(self.between(int(rows[0]), int(rows[-1]) + 1))
+        return [self[row] for row in rows.tolist()]
+
+    def keys(self, start: int, stop: int) -> Iterator[str]:
+        """Yield the keys of a range."""
+        for lines in self._lines(start, stop):
+            yield from [line.partition("\0")[0] for line in lines]
+
+    def text(self, start: int, stop: int) -> str:
+        """Return the lines of a range."""
+        if start >= stop:
+            return ""
+        begin = self._ends[start - 1] if start else 0
+        return self._text[begin : self._ends[stop - 1] - 1].decode(*_ENCODING)
+
+    def _lines(self, start: int, stop: int, at_once: int = CHUNK) -> Iterator[list[str]]:
+        for first in range(start, stop, at_once):
+            yield self.text(first, min(first + at_once, stop)).split("\n")
+
+
+def _sorted_chunk(refs: Sequence[RowRef]) -> RefTable:
+    lines = ["\0".join((key, *parts)) for _, key, parts in refs]
+    text = "\n".join([*lines, ""])
+    sizes = map(len, lines if text.isascii() else [line.encode(*_ENCODING) for line in lines])
+    ends = np.cumsum(np.fromiter(sizes, np.int64, len(lines)) + 1)
+    return RefTable(text.encode(*_ENCODING), ends, dict(Counter(map(itemgetter(0), refs))))
+
+
+def _joined(chunks: list[RefTable]) -> RefTable:
+    """Return the rows of these tables one after the other. The list is emptied, so that memory is freed."""
+    text, ends, splits = bytearray(), [np.empty(0, np.int64)], Counter[str]()
+    chunks.reverse()
+    while chunks:
+        chunk = chunks.pop()
+        ends.append(chunk._ends + len(text))
+        text += chunk._text
+        splits.update(chunk.splits)
+    return RefTable(text, np.concatenate(ends), dict(splits))

@@ -1,0 +1,148 @@
+"""A table of rows, and one of pieces, is the list of its rows and pieces, in a fraction of the memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import write_table
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from packer.decoding.header import Header
+from packer.pixels.resize import Geometry
+from packer.plan.make_plan import make_plan
+from packer.plan.request import Request
+from packer.recipe import ref_table
+from packer.recipe.piece import Piece, PieceTable, keys_of, text_of
+from packer.recipe.ref_table import RefTable
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import UNKNOWN, Heads, Loaded
+from packer.sources.open_source import SourceOptions
+from packer.workers.in_process import InProcess
+from packer.workers.inspect import LabelCounts
+
+NAMES = st.text("ab/é€\U0001f600 \ud800", max_size=5)
+REFS = st.lists(
+    st.builds(RowRef, st.sampled_from(["train", "val", "test"]), NAMES, st.tuples(NAMES, NAMES)),
+    unique_by=lambda ref: ref[:2],
+    max_size=40,
+)
+
+
+@pytest.fixture(params=[1, 3, 1 << 14])
+def chunk(request: pytest.FixtureRequest) -> Iterator[int]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ref_table, "CHUNK", request.param)
+        yield request.param
+
+
+@given(refs=REFS, data=st.data())
+@pytest.mark.usefixtures("chunk")
+def test_a_table_is_the_sorted_list(refs: list[RowRef], data: st.DataObject) -> None:
+    table, rows = RefTable.of(iter(refs)), sorted(refs)
+    start, stop = sorted(data.draw(st.tuples(*2 * [st.integers(0, len(refs))])))
+    assert list(table) == rows
+    assert [table[index] for index in range(len(table))] == rows
+    assert [table[index - len(rows)] for index in range(len(table))] == rows
+    assert list(table.between(start, stop)) == table[start:stop] == rows[start:stop]
+    assert list(table.keys(start, stop)) == [ref.key for ref in rows[start:stop]]
+    assert table.text(start, stop) == text_of(list(map(Piece, rows[start:stop])))
+    assert table.take(np.arange(0, len(rows), 2)) == rows[::2]
+    assert sum(table.splits.values()) == len(rows)
+    assert list(table.splits) == sorted({ref.split for ref in refs})
+    with pytest.raises(IndexError):
+        table[len(rows)]
+
+
+def listed(refs: Sequence[RowRef], sizes: Sequence[tuple[int, int]], geometry: Geometry) -> list[Piece]:
+    """The definition of the pieces of rows."""
+    if not geometry.depends_on_source:
+        return [Piece(ref) for ref in refs]
+    return [
+        Piece(ref, size if size[0] else None, origin)
+        for ref, size in zip(refs, sizes, strict=True)
+        for origin in (geometry.origins(size) if size[0] else [None])
+    ]
+
+
+@given(refs=REFS, data=st.data())
+@pytest.mark.parametrize("geometry", [Geometry((2, 3)), Geometry(None, "native"), Geometry((2, 3), "tile")])
+def test_a_table_of_pieces_is_their_list(geometry: Geometry, refs: list[RowRef], data: st.DataObject) -> None:
+    sizes = data.draw(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 7)), min_size=len(refs), max_size=len(refs)))
+    sizes = [size if size[0] else (0, 0) for size in sizes]
+    rows = range(*sorted(data.draw(st.tuples(*2 * [st.integers(0, len(refs))]))))
+    table = PieceTable(RefTable.of(refs), np.array(sizes, np.uint32).reshape(-1, 2), geometry, rows)
+    expected = listed(sorted(refs)[rows.start : rows.stop], sizes[rows.start : rows.stop], geometry)
+    assert list(table) == expected
+    assert [table[index] for index in range(len(table))] == expected
+    start, stop = sorted(data.draw(st.tuples(*2 * [st.integers(0, len(expected))])))
+    part, wanted = table[start:stop], expected[start:stop]
+    assert (len(part), list(part), list(keys_of(part)), text_of(part)) == (
+        len(wanted),
+        wanted,
+        [piece.key for piece in wanted],
+        text_of(wanted),
+    )
+    assert list(part[1:]) == wanted[1:]
+    if geometry.fit != "tile":
+        assert part.sizes.tolist() == [list(size) for size in sizes[rows.start :][start:stop]]
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """So many rows with keys of 40 characters, in an order that is not theirs."""
+
+    count: int
+    kind: str = "numbered"
+    templates: tuple[str, ...] = ("", "")
+    tools: tuple[str, ...] = ()
+
+    def rows(self) -> Iterator[RowRef]:
+        for number in range(self.count):
+            row = number * 7919 % self.count
+            yield RowRef("train", f"{row:040}", (str(row), str(row)))
+
+    def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
+        header = Header("array", 8, 8, 8, 1)
+        return ((header, header) for _ in refs)
+
+    def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
+        return np.full((len(refs), 2), UNKNOWN)
+
+    def identities(self, refs: Sequence[RowRef]) -> Iterator[None]:
+        return (None for _ in refs)
+
+    def load(self, ref: RowRef) -> Loaded:
+        return Loaded((), ("", ""), "is not there")
+
+    def to_text(self) -> str:
+        return "{}"
+
+
+def is_short(case: dict[str, int]) -> bool:
+    return case["rows"] < 10**6
+
+
+@pytest.mark.long(short=is_short)
+@pytest.mark.parametrize(("rows", "most"), [(10**5, 40 << 20), (10**6, 200 << 20)])
+@pytest.mark.parametrize("geometry", [{"size": None}, {"size": (4, 4), "fit": "tile"}, {"size": "native"}])
+def test_a_plan_of_many_rows_needs_little_memory(
+    tmp_path: Path, rows: int, most: int, geometry: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("packer.plan.sample.inspect_pairs", lambda requests, *others: [LabelCounts()] * len(requests))
+    write_table(tmp_path / "class_dict.csv")
+    request = Request(tmp_path, tmp_path / "out", source=SourceOptions(given=Numbered(rows)), **geometry)  # type: ignore[arg-type]
+    tracemalloc.start()
+    try:
+        plan = make_plan(request, engine=InProcess(1, 60))
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
+    assert plan.pieces == rows * (4 if request.fit == "tile" else 1)
+    assert plan.specs[0].pieces[0].ref.key == f"{0:040}"
