@@ -52,6 +52,7 @@ NOT_RAW = {
     "packer.shards.formats.hdf5": "a file that it makes",
     "packer.shards.formats.lmdb": "a file that it makes",
     "packer.shards.stamps": "stamps in OUT",
+    "packer.sources.pack": "a pack",
     "packer.workers.worker": "stderr and /dev/null",
 }
 """Each module with a call that may open a file, and what this opens."""
