@@ -23,7 +23,7 @@ from packer.progress import Advance, Progress, no_progress
 from packer.publish.generation import commit
 from packer.publish.lock import locked
 from packer.publish.pin import check_pin
-from packer.publish.target import check_target, is_ours, make_target, prepare_target, tidy
+from packer.publish.target import check_target, holds_pack, is_ours, make_target, prepare_target, tidy
 from packer.runtime import Timer, no_collecting
 from packer.workers.engine import Engine
 from packer.workers.run import build_shards, open_engine
@@ -69,13 +69,15 @@ def build_pack(
     progress: Progress = no_progress,
     **options: Unpack[BuildOptions],
 ) -> Summary:
-    """Pack the image/label pairs of the folder `raw` into `out`, as `packer build` does. `raw` may also be a source.
+    """Pack the image/label pairs of the folder `raw` into `out`, as `packer build` does. `raw` may also be
+    another pack, or a source.
 
     The options are those of the command, with underscores: `build_pack("raw", "out", size=(512, 512), labels="index")`.
     Raises a PackError with every problem found, and then `out` is unchanged. An error after publishing says so.
     """
     folder, source = raw_or_source(raw)
-    settings = effective(from_python({**options, "raw": folder, "out": fspath(out)}))
+    name = "from" if folder is not None and holds_pack(folder) else "raw"
+    settings = effective(from_python({**options, name: folder, "out": fspath(out)}))
     return build_from(settings, progress, request=Request.from_settings(settings, source))
 
 
@@ -172,7 +174,7 @@ def _judge(plan: Plan, receipts: Sequence[Receipt]) -> tuple[int, tuple[tuple[st
         raise PackError(
             f"{plan.pieces} pairs or tiles went in, {rows} rows and {rejected} rejects came out: please report this"
         )
-    rejects, limits = _bad_pairs(receipts), plan.request.limits
+    rejects, limits = _bad_pairs(plan, receipts), plan.request.limits
     if not limits.allows(len(rejects), plan.pairs) or rows == 0:
         refs = {(ref.split, ref.key): ref for ref in plan.found.refs}
         problems = [problem_of(refs[split, key], reason) for split, key, reason in rejects]
@@ -187,7 +189,8 @@ def _find(plan: Plan, receipts: Sequence[Receipt]) -> Findings:
     pixels: dict[str, Pixels] = {}
     for receipt in receipts:
         pixels[receipt.split] = pixels.get(receipt.split, Pixels.none(len(classes))) + receipt.pixels
-    known = plan.current is not None and plan.current.classes == classes and VOID_CLASS not in request.fail_on
+    before = plan.found.classes if plan.current is None else plan.current.classes
+    known = before == classes and VOID_CLASS not in request.fail_on
     labels = ClassCounts(classes.names, pixels, known)
     rows = [
         HashedImage(receipt.split, key, look)
@@ -198,7 +201,8 @@ def _find(plan: Plan, receipts: Sequence[Receipt]) -> Findings:
     return find_mistakes(rows, plan.sizes, labels, near, request.accept)
 
 
-def _bad_pairs(receipts: Sequence[Receipt]) -> tuple[tuple[str, str, str], ...]:
-    """Every rejected pair once, even if each of its tiles is a reject."""
-    bad = {(receipt.split, picture_of(reject.key)): reject.reason for receipt in receipts for reject in receipt.rejects}
+def _bad_pairs(plan: Plan, receipts: Sequence[Receipt]) -> tuple[tuple[str, str, str], ...]:
+    """Every rejected pair once, even if each of its tiles is a reject. Rows of a pack may be tiles themselves."""
+    name = picture_of if plan.cuts_tiles else str
+    bad = {(receipt.split, name(reject.key)): reject.reason for receipt in receipts for reject in receipt.rejects}
     return tuple((split, key, reason) for (split, key), reason in bad.items())

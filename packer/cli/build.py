@@ -34,6 +34,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
                    --split 80/10/10 --split-by patient raw/ out/
       packer build --preset cityscapes --size 512x1024 --print-config > packer.toml
       packer build --config packer.toml --workers 8 cityscapes/ out/
+      packer build --from out/ --size 256x256 --only val --format arrow small/
       packer build --dry-run raw/ out/
 
     \b

@@ -15,7 +15,8 @@ from packer.cli.presets import preset_names
 from packer.config.config import Settings, to_toml
 from packer.config.effective import effective, from_environment, portable
 from packer.config.options import ARGUMENTS, CONFIGURATION, GROUPS, OPTIONS, Option, value_of
-from packer.publish.target import raw_and_out
+from packer.errors import UsageError
+from packer.publish.target import holds_pack, raw_and_out
 
 SETTINGS = "packer.settings"
 """The key under which a context holds the effective settings."""
@@ -41,7 +42,7 @@ class ConfiguredCommand(click.Command):
         given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         help_option = self.get_help_option(ctx)
         if not ctx.resilient_parsing and not (help_option and given.get(str(help_option.name))):
-            named = {**from_environment(os.environ), **_settings(given)}
+            named = {**from_environment(os.environ), **_arguments(_settings(given))}
             STDOUT.json = bool(named.get("json"))
             settings = _in_order(effective(named))
             STDOUT.json = bool(settings["json"])
@@ -50,6 +51,8 @@ class ConfiguredCommand(click.Command):
                 ctx.exit()
             ctx.meta[SETTINGS] = settings
             ctx.default_map = {_parameter(name): setting for name, setting in settings.items()}
+            if "from" in settings:
+                ctx.default_map["raw"] = settings["from"]
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -118,7 +121,18 @@ def _in_order(settings: Settings) -> Settings:
     if "raw" not in settings or "out" not in settings:
         return settings
     raw, out = raw_and_out(Path(str(settings["raw"])), Path(str(settings["out"])))
+    if holds_pack(raw):
+        raise UsageError(f"{raw}: is a pack; to pack its rows again: packer build --from {raw} {out}")
     return {**settings, "raw": str(raw), "out": str(out)}
+
+
+def _arguments(given: Settings) -> Settings:
+    """The settings on the command line; with --from the only argument is OUT."""
+    if "from" not in given or "raw" not in given:
+        return given
+    if "out" in given:
+        raise UsageError(f"--from {given['from']}: stands for RAW, so name OUT alone")
+    return {"out" if name == "raw" else name: setting for name, setting in given.items()}
 
 
 def _parameter(name: str) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def repair_command(out: Path, raw: Path | None, config: Path | None, workers: int | None, quiet: bool) -> None:
     """Check every byte of OUT, and build its damaged shards again from RAW. Whole shards are not touched.
 
-    Without RAW, the folder that OUT was built from is used.
+    Without RAW, the folder or the pack that OUT was built from is used.
 
     A damaged manifest.json is restored from its copy in OUT/generations, if the copy is whole.
 

@@ -14,6 +14,7 @@ class BuildOptions(TypedDict, total=False):
 
     config: str | PathLike[str]
     preset: str
+    only: Sequence[str]
     image: str
     label: str
     lists: str

@@ -9,13 +9,14 @@ from typing import Any
 from packer.classes.documents import unknown_key
 from packer.classes.load import named_classes
 from packer.config.config import Setting, Settings, read_config
-from packer.config.options import ARGUMENTS, BUILD, CONFIGURATION, OPTIONS, Option, value_of
+from packer.config.from_pack import check_decided, settings_of
+from packer.config.options import ARGUMENTS, BUILD, CONFIGURATION, FROM, OPTIONS, Option, value_of
 from packer.config.preset import find_preset
 from packer.config.values import SIZE
 from packer.errors import UsageError
 from readers.contract.classes import ClassTable
 
-RIVALS = ({"pairs"}, {"image", "label", "lists"}), ({"split"}, {"lists"})
+RIVALS = ({"from"}, {"raw"}), ({"pairs"}, {"image", "label", "lists"}), ({"split"}, {"lists"})
 """Options that exclude each other. Of two conflicting options the one from the stronger source wins."""
 KNOWN = {**OPTIONS, **{option.name: option for option in CONFIGURATION}}
 
@@ -31,6 +32,10 @@ def effective(given: Settings) -> Settings:
     defaults |= {option.name: False for option in OPTIONS.values() if option.is_flag}
     chosen: dict[str, Setting] = {**defaults, **preset, **config, **given}
     _check(chosen)
+    if "from" in chosen:
+        folder = Path(str(chosen["from"]))
+        check_decided(folder, chosen)
+        chosen = {**defaults, **settings_of(folder), **preset, **config, **given}
     return {name: _canonical(OPTIONS[name], chosen[name]) for name in OPTIONS if chosen.get(name, []) != []}
 
 
@@ -57,7 +62,7 @@ def from_environment(variables: Mapping[str, str]) -> Settings:
 
 def from_python(options: Mapping[str, Any]) -> Settings:
     """The settings of keyword arguments: `shard_size=1 << 20` is --shard-size 1048576. None counts as not given."""
-    known = {option.name.replace("-", "_"): option for option in (*CONFIGURATION, *ARGUMENTS, *BUILD.values())}
+    known = {option.name.replace("-", "_"): option for option in (*CONFIGURATION, *ARGUMENTS, FROM, *BUILD.values())}
     found: dict[str, Setting] = {}
     for name, value in options.items():
         if name not in known:

@@ -9,6 +9,7 @@ from packer.config.effective import effective, portable
 from packer.config.options import CONFIGURATION
 from packer.errors import InputError, SettingsError, UsageError
 from packer.publish.atomic import write_atomic
+from packer.publish.target import holds_pack
 from readers.contract.manifest import Manifest, is_pack
 
 NAME = "packer.toml"
@@ -32,14 +33,20 @@ def last_settings(out: Path, raw: Path | None = None, config: Path | None = None
         if not is_pack(out):
             Manifest.load(out)  # its error says what the folder is
         raise SettingsError(f"{kept}: is missing, so the options of {out} are unknown; name them with --config FILE")
-    named = {"raw": str(raw or _last_raw(out, kept))} if with_raw else {}
+    named = _named(raw or _last_raw(out, kept)) if with_raw else {}
     settings = effective({"config": str(config or kept), **named, "out": str(out)})
     return settings if with_raw else {name: value for name, value in settings.items() if name != "raw"}
 
 
+def _named(raw: Path) -> Settings:
+    """The setting that names a folder of files, or a pack whose rows are packed again."""
+    return {"from" if holds_pack(raw) else "raw": str(raw)}
+
+
 def _last_raw(out: Path, kept: Path) -> Path:
-    """The raw folder of the last build, if it is still there."""
-    raw = read_config(kept, more=CONFIGURATION).get("raw") if kept.is_file() else None
+    """The raw folder or the pack of the last build, if it is still there."""
+    last = read_config(kept, more=CONFIGURATION) if kept.is_file() else {}
+    raw = last.get("from", last.get("raw"))
     if raw is None:
         raise UsageError(
             f"{out}: does not say what it was built from; name the folder: packer repair {out} RAW; "

@@ -78,7 +78,14 @@ CONFIGURATION = (
 
 ARGUMENTS = (Option("raw", PATH, "The folder of images and labels."), Option("out", PATH, "The folder of the pack."))
 
+FROM = Option(
+    "from",
+    PATH,
+    "Where the rows come from, instead of RAW: another pack, to convert, resize or take a part of it; or a folder.",
+)
+
 PAIRS = (
+    Option("only", text("SPLIT"), "Pack only this split. Repeatable.", several=True),
     Option("image", text("TEMPLATE"), "Where images are, such as 'left/{split}/{key}_img.png'. Default: by layout."),
     Option("label", text("TEMPLATE"), "Where labels are, such as 'gt/{split}/{key}_gt.png'."),
     Option(
@@ -251,7 +258,7 @@ OUTPUT = (
 
 GROUPS = {
     "Configuration": CONFIGURATION,
-    "Pairs": PAIRS,
+    "Pairs": (FROM, *PAIRS),
     "Labels and classes": LABELS,
     "Pictures": PICTURES,
     "Storage": STORAGE,
@@ -261,7 +268,7 @@ GROUPS = {
 }
 BUILD = {option.name: option for group in (PAIRS, LABELS, PICTURES, STORAGE, BAD_PAIRS, RUNNING) for option in group}
 """The options that decide what a build does."""
-OPTIONS = {option.name: option for option in (*ARGUMENTS, *BUILD.values(), *OUTPUT)}
+OPTIONS = {option.name: option for option in (*ARGUMENTS, FROM, *BUILD.values(), *OUTPUT)}
 """Every key of a configuration."""
 
 

@@ -66,7 +66,8 @@ def difference(plan: Plan) -> Difference:
     """The changes that a build with this plan would make."""
     out = plan.request.out
     receipts = list(_intact_receipts(out))
-    before = {(receipt.split, picture_of(source.key)) for receipt in receipts for source in receipt.sources}
+    name = picture_of if plan.had_tiles else str
+    before = {(receipt.split, name(source.key)) for receipt in receipts for source in receipt.sources}
     now = {(ref.split, ref.key) for ref in plan.found.refs}
     rebuilt = {(spec.split, piece.ref.key) for spec in plan.new_specs.values() for piece in spec.pieces}
     unchanged = {(ref.split, ref.key) for ref, same in zip(plan.found.refs, plan.unchanged, strict=True) if same}

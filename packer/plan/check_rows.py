@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from packer.classes.load import load_class_table
 from packer.config.options import MTIME
-from packer.errors import BadPair, InputError, Problem, first_of
-from packer.pixels.choices import NATIVE
+from packer.errors import BadPair, InputError, Problem, UsageError, first_of
+from packer.pixels.choices import NATIVE, TILE
 from packer.pixels.label_rules import BINARY, BINARY_CLASSES, INSTANCE, LabelRules, resolve
 from packer.pixels.resize import Geometry
 from packer.plan.check_labels import SAMPLE_SIZE, check_palettes, no_classes
@@ -33,7 +33,7 @@ from packer.sources.open_source import FoundRows
 from packer.workers.engine import Engine
 from packer.workers.inspect import LabelCounts
 from readers.contract.classes import ClassTable
-from readers.contract.tiles import Size
+from readers.contract.tiles import Size, picture_of
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ def check_rows(request: Request, stamps: Sequence[ShardStamps], engine: Engine, 
         )
     refs, refusals = found.refs, Refusals(refusal)
     sampler = LabelSampler(found.source, engine, request.max_pixels)
-    classes = refusals.attempt(lambda: _classes(request, sampler, refs))
+    classes = refusals.attempt(lambda: found.classes or _classes(request, sampler, refs))
     rules = _read_rules(request, classes)
     previous = PreviousBuild(request.out, found.source, refs, stamps, request.trust)
     with timer.step("check"):
         sizes, bad = _check_heads(found, previous, rules)
-    geometry = refusals.attempt(lambda: _geometry(request, sizes, [problem_of(refs[i], bad[i]) for i in bad]))
+    geometry = refusals.attempt(lambda: _geometry(request, found, sizes, [problem_of(refs[i], bad[i]) for i in bad]))
     recipe = None
     if classes is not None and geometry is not None:
         recipe = refusals.attempt(partial(_recipe, request, found, classes, rules, geometry))
@@ -129,11 +129,22 @@ def _recipe(
     return recipe
 
 
-def _geometry(request: Request, sizes: NDArray[np.uint32], problems: Sequence[Problem]) -> Geometry:
+def _geometry(request: Request, found: FoundRows, sizes: NDArray[np.uint32], problems: Sequence[Problem]) -> Geometry:
     if NATIVE in (request.size, request.fit):
         return Geometry(None, NATIVE, request.interpolation)
     size = request.size if isinstance(request.size, tuple) else _common_size(sizes, problems)
+    _check_tiles(request, found, sizes, size)
     return Geometry(size, request.fit or "stretch", request.interpolation, request.overlap, request.edge)
+
+
+def _check_tiles(request: Request, found: FoundRows, sizes: NDArray[np.uint32], size: Size) -> None:
+    """Refuse to resize or cut the tiles of a pack: their keys name their positions in the pictures."""
+    changes = request.fit == TILE or bool((sizes[sizes[:, 0] > 0] != size).any())
+    if found.classes is not None and changes and any(picture_of(ref.key) != ref.key for ref in found.refs):
+        raise UsageError(
+            "the rows of this pack are tiles, whose keys name their positions in the pictures; "
+            "they keep their size: leave out --size and --fit, or build from the files"
+        )
 
 
 def _check_heads(

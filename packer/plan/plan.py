@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import PackError, Problem, TargetError, by_cause
-from packer.pixels.choices import NATIVE
+from packer.pixels.choices import NATIVE, TILE
 from packer.plan.problems import BEFORE, problem_of, too_many
 from packer.plan.request import Request
 from packer.recipe.recipe import Recipe, recipe_changes
@@ -52,6 +52,16 @@ class Plan:
     @property
     def pairs(self) -> int:
         return len(self.found.refs)
+
+    @property
+    def cuts_tiles(self) -> bool:
+        """True if each row becomes several tiles, with keys of their own."""
+        return self.recipe.geometry.fit == TILE
+
+    @property
+    def had_tiles(self) -> bool:
+        """True if the current generation was cut into tiles."""
+        return self.current is not None and self.current.recipe.get("fit") == TILE
 
     @property
     def pieces(self) -> int:

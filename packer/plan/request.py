@@ -9,11 +9,13 @@ from typing import TypeAlias
 
 from packer.config.config import Settings
 from packer.config.options import BUILD, MTIME, TASK_TIMEOUT, value_of
-from packer.errors import UsageError
+from packer.errors import InputError, UsageError
 from packer.pixels.choices import EXACT, MOST_PIXELS
 from packer.pixels.label_rules import AUTO
+from packer.publish.target import holds_pack
 from packer.recipe.source import Source
 from packer.sources.open_source import SourceOptions
+from packer.sources.pack import PackSource
 from readers.contract.classes import ClassTable
 from readers.contract.tiles import Size
 from readers.machine import usable_cores
@@ -80,7 +82,9 @@ class Request:
 
     @classmethod
     def from_settings(cls, settings: Settings, given: Source | None = None) -> Request:
-        """The request that these effective settings make. With a source they name no raw folder."""
+        """The request that these effective settings make. With a source they name no raw folder, or a pack."""
+        if given is None and "from" in settings:
+            given = _open_pack(Path(str(settings["from"])))
         values = {
             RENAMED.get(name, name.replace("-", "_")): value_of(option, settings[name])
             for name, option in BUILD.items()
@@ -90,7 +94,7 @@ class Request:
         limits = Limits(values.pop("on_bad", "fail") == "skip", values.pop("max_bad", None))
         values["divisor"] = int(values.get("divisor", cls.divisor))
         values.setdefault("workers", usable_cores())
-        raw = Path(str(settings["raw"])) if given is None else None
+        raw = Path(str(settings.get("from", settings.get("raw")))) if given is None else None
         return cls(raw, Path(str(settings["out"])), source=source, limits=limits, **values)
 
 
@@ -101,3 +105,13 @@ def raw_or_source(given: Input) -> tuple[Path | None, Source | None]:
     if not hasattr(given, "rows"):
         raise TypeError(f"expected a folder or a source, such as Rows(keys, load); found {type(given).__name__}")
     return None, given
+
+
+def _open_pack(folder: Path) -> PackSource | None:
+    """Open the pack in a folder; None if it is a folder of files."""
+    if holds_pack(folder):
+        return PackSource.open(folder)
+    if not folder.is_dir():
+        problem = "is a file; expected a pack or a folder" if folder.exists() else "there is no such pack or folder"
+        raise InputError(f"{folder}: {problem}")
+    return None

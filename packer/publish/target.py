@@ -8,7 +8,7 @@ from packer.errors import TargetError, first_of
 from packer.publish.atomic import make_folder, sweep, write_atomic
 from packer.publish.lock import NAME as LOCK
 from readers.contract.atomic import PARTIAL
-from readers.contract.manifest import GENERATIONS, MARK, SHARDS, is_pack
+from readers.contract.manifest import FORMAT, GENERATIONS, MANIFEST, MARK, SHARDS, is_pack
 
 STAMPS = "stamps"
 """The folder with the states of the rows when they were read; see packer/shards/stamps.py."""
@@ -43,6 +43,15 @@ def _is_target(folder: Path) -> bool:
 
 def _names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def holds_pack(folder: Path) -> bool:
+    """Return whether a folder is a pack. A raw folder may have a manifest.json of its own."""
+    try:
+        with (folder / MANIFEST).open("rb") as file:
+            return (folder / MARK).is_file() or f'"format": "{FORMAT}"'.encode() in file.read(100)
+    except OSError:
+        return False
 
 
 def is_ours(out: Path) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,8 @@ from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Source
 from packer.sources.folder import FolderSource, refs_of
+from packer.sources.pack import PackSource
+from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL, NAME
 
 CountPixels = Callable[[Source, Sequence[RowRef]], Sequence[ClassPixels]]
@@ -33,6 +35,8 @@ class FoundRows:
     missing: tuple[Problem, ...] = ()
     """Files without a partner."""
     notes: tuple[str, ...] = ()
+    classes: ClassTable | None = None
+    """The classes of a source that has labels of class indices."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +45,14 @@ class SourceOptions:
 
     pairing: PairingRules = field(default_factory=PairingRules)
     given: Source | None = None
+    only: tuple[str, ...] = ()
+    """The splits to take; none means all."""
 
     @classmethod
     def take_from(cls, values: dict[str, Any]) -> SourceOptions:
         """Take the options of a source out of the values of all options."""
-        return cls(
-            PairingRules(**{rule.name: values.pop(rule.name) for rule in fields(PairingRules) if rule.name in values})
-        )
+        rules = {rule.name: values.pop(rule.name) for rule in fields(PairingRules) if rule.name in values}
+        return cls(PairingRules(**rules), only=values.pop("only", ()))
 
     def find_rows(
         self, raw: Path | None, out: Path, max_pixels: int, count_pixels: CountPixels
@@ -55,7 +60,11 @@ class SourceOptions:
         """Find all rows. If some are found in spite of problems, also return the error with these."""
         if self.given is not None:
             self._check_pairing()
-            return FoundRows(self.given, _good_rows(self.given), type(self.given).__name__), None
+            if isinstance(self.given, PackSource):
+                _check_apart(self.given.root, out)
+                rows = _good_rows(self._taken(self.given.rows()))
+                return FoundRows(self.given, rows, "rows of a pack", classes=self.given.classes), None
+            return FoundRows(self.given, _good_rows(self._taken(self.given.rows())), type(self.given).__name__), None
         assert raw is not None, "without a source there is a folder"
         folder = FolderSource(raw, max_pixels=max_pixels)
 
@@ -65,9 +74,19 @@ class SourceOptions:
         pairing, refusal = search_pairs(raw, self.pairing, out, count)
         templates = (pairing.image_template, pairing.label_template)
         source = replace(folder, templates=templates)  # without the pairs: the table has them
-        return FoundRows(
-            source, RefTable.of(refs_of(pairing.pairs)), pairing.layout, pairing.missing, pairing.notes
-        ), refusal
+        refs = RefTable.of(self._taken(refs_of(pairing.pairs)))
+        return FoundRows(source, refs, pairing.layout, pairing.missing, pairing.notes), refusal
+
+    def _taken(self, refs: Iterable[RowRef]) -> Iterator[RowRef]:
+        """Yield the rows of the splits to take, and refuse a split that has none."""
+        splits = set[str]()
+        for ref in refs:
+            splits.add(ref.split)
+            if not self.only or ref.split in self.only:
+                yield ref
+        for split in self.only:
+            if split not in splits:
+                raise UsageError(f"--only {split}: there is no such split, only {', '.join(sorted(splits))}")
 
     def _check_pairing(self) -> None:
         """Refuse the options that pair the files of a folder."""
@@ -77,10 +96,19 @@ class SourceOptions:
                 raise UsageError(f"--{rule.name.replace('_', '-')}: pairs the files of a folder; a source gives rows")
 
 
-def _good_rows(source: Source) -> RefTable:
+def _check_apart(source: Path, out: Path) -> None:
+    """Refuse to pack the rows of a pack into itself."""
+    source, target = source.resolve(), out.resolve()
+    if source == target:
+        raise UsageError(f"{out}: is the pack that the rows come from; name another folder for the new pack")
+    if source in target.parents or target in source.parents:
+        raise UsageError(f"{out} and {source}, the pack that the rows come from: one lies in the other; name another")
+
+
+def _good_rows(rows: Iterable[RowRef]) -> RefTable:
     """Return all rows. Names that no pack can hold, and keys that occur twice, are an error that names them all."""
     problems: list[Problem] = []
-    refs = RefTable.of(ref for ref in source.rows() if _is_good(ref, problems))
+    refs = RefTable.of(ref for ref in rows if _is_good(ref, problems))
     for split in refs.splits:
         if not NAME.fullmatch(split) or (split == ALL and len(refs.splits) > 1):
             problems.append(
