@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from packer.packs.verify import verify_pack
     from packer.probe.probe import probe_folder
     from packer.progress import progress_bar
+    from packer.sources.rows import Rows
 
     __version__: str
 
@@ -39,6 +40,7 @@ __all__ = [
     "PackError",
     "PinnedError",
     "RejectedError",
+    "Rows",
     "SettingsError",
     "TargetError",
     "TooManyRejectsError",
@@ -55,6 +57,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Rows": "packer.sources.rows",
     "build_pack": "packer.build",
     "diff_pack": "packer.packs.diff",
     "pack_stats": "packer.packs.stats",

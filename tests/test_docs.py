@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 from checks import cli_page, console_blocks
 from conftest import REPO, RawFolder, pack
@@ -64,6 +66,20 @@ def test_the_snippet_of_the_python_api_runs(raw_folder: RawFolder, tmp_path: Pat
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "('train', (" in done.stdout
+
+
+def test_the_snippets_about_arrays_run(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    with h5py.File(tmp_path / "cells.h5", "w") as file:
+        file["images"] = rng.integers(0, 256, (20, 16, 24, 3), np.uint8)
+        file["labels"] = rng.integers(0, 2, (20, 16, 24), np.uint8)
+        file["changed"] = np.arange(20)
+    text = (REPO / "docs" / "guide" / "arrays.md").read_text()
+    module, page, night = (code for kind, code in SCRIPT.findall(text) if kind == "python")
+    (tmp_path / "cells.py").write_text("\n".join([module, night.partition("\n\n\n")[0]]))
+    (tmp_path / "page.py").write_text("\n".join([page, "from cells import version", night.partition("\n\n\n")[2]]))
+    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("20 ()\n", "")
 
 
 def snippets(page: str) -> str:

@@ -36,6 +36,7 @@ from readers.contract.errors import NoPackError
 from readers.contract.manifest import Manifest
 
 SIGNATURES = {
+    "Rows": ["keys", "load", "version", "sizes"],
     "build_pack": ["raw", "out", "progress", "options"],
     "diff_pack": ["out", "raw", "config"],
     "pack_stats": ["out"],

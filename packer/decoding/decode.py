@@ -1,4 +1,4 @@
-"""Decode the bytes of a file to upright pixels, or raise a BadPair that gives the reason."""
+"""Decode the bytes of a file, or an array, to upright pixels, or raise a BadPair that gives the reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding import jpeg, opencv
+from packer.decoding import arrays, jpeg, opencv
 from packer.decoding.file_types import kind_of, read_header
 from packer.decoding.header import Header, Pixels, Stored, alpha_if_used
 from packer.decoding.rules import MOST_PIXELS, ImageRules
@@ -57,12 +57,21 @@ def check_same_size(image: str, image_size: tuple[int, ...], label: str, label_s
         )
 
 
-def decode_image(data: bytes, rules: ImageRules, reduction: int = 1) -> NDArray[np.uint8] | NDArray[np.float32]:
+def header_of(data: bytes | Pixels, max_pixels: int = MOST_PIXELS) -> Header:
+    """Return the header of a file with these bytes, or that of an array."""
+    if isinstance(data, bytes):
+        return read_header(BytesIO(data), max_pixels)
+    return arrays.header_of(data, max_pixels)
+
+
+def decode_image(
+    data: bytes | Pixels, rules: ImageRules, reduction: int = 1
+) -> NDArray[np.uint8] | NDArray[np.float32]:
     """Return an image as upright (H,W,3) RGB: uint8, or float32 from 0 to 1 with a range. Gray has equal channels.
 
     The sides of a JPEG become `reduction` times smaller: 1, 2, 4 or 8.
     """
-    header = read_header(BytesIO(data), rules.max_pixels)
+    header = header_of(data, rules.max_pixels)
     if header.kind == "JPEG":
         header = replace(header, reduction=reduction)
     check_image(header, rules)
@@ -107,9 +116,9 @@ class LabelFile:
         return _upright(self.stored.numbers, self.header)
 
 
-def read_label(data: bytes, lossy: bool = False, max_pixels: int = MOST_PIXELS) -> LabelFile:
+def read_label(data: bytes | Pixels, lossy: bool = False, max_pixels: int = MOST_PIXELS) -> LabelFile:
     """Decode a label."""
-    header = read_header(BytesIO(data), max_pixels)
+    header = header_of(data, max_pixels)
     check_label(header, lossy)
     return LabelFile(header, _stored(data, header))
 
@@ -119,7 +128,9 @@ def decode_label(data: bytes, as_index: bool, lossy: bool = False, max_pixels: i
     return read_label(data, lossy, max_pixels).pixels(as_index)
 
 
-def _stored(data: bytes, header: Header) -> Stored:
+def _stored(data: bytes | Pixels, header: Header) -> Stored:
+    if not isinstance(data, bytes):
+        return arrays.stored(data)
     stored: Stored = kind_of(data[:16]).decode(data, header)
     if stored.numbers.shape[:2] != header.decoded_size:
         raise BadPair(f"decodes to {stored.numbers.shape[:2]}, which is not the size in its header")

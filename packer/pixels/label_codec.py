@@ -47,8 +47,8 @@ class LabelCodec:
         """Return the (H,W) class indices of a label file, with IGNORE for ignored pixels."""
         return self.read(data).index()
 
-    def read(self, data: bytes) -> ClassPicture:
-        """Return a label file as numbers, and the class index of each."""
+    def read(self, data: bytes | NDArray[Any]) -> ClassPicture:
+        """Return a label file, or an array, as numbers, and the class index of each."""
         return self.classify(read_label(data, self._rules.lossy, self._max_pixels))
 
     def classify(self, label: LabelFile) -> ClassPicture:

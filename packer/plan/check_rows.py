@@ -16,6 +16,7 @@ from packer.errors import BadPair, InputError, Problem, UsageError, first_of
 from packer.pixels.choices import NATIVE, TILE
 from packer.pixels.label_rules import BINARY, BINARY_CLASSES, INSTANCE, LabelRules, resolve
 from packer.pixels.resize import Geometry
+from packer.plan.assume_size import assume_size
 from packer.plan.check_labels import SAMPLE_SIZE, check_palettes, no_classes
 from packer.plan.problems import BEFORE, Refusals, problem_of, too_many
 from packer.plan.request import Request
@@ -63,6 +64,7 @@ def check_rows(request: Request, stamps: Sequence[ShardStamps], engine: Engine, 
             request.max_pixels,
             lambda source, refs: LabelSampler(source, engine, request.max_pixels).pixels(refs, divisor),
         )
+        found = assume_size(request, found, LabelSampler(found.source, engine, request.max_pixels))
     refs, refusals = found.refs, Refusals(refusal)
     sampler = LabelSampler(found.source, engine, request.max_pixels)
     classes = refusals.attempt(lambda: found.classes or _classes(request, sampler, refs))

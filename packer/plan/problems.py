@@ -78,7 +78,8 @@ def reject_error(problems: Sequence[Problem], limits: Limits, pairs: int, remark
 def problem_of(ref: RowRef, reason: str) -> Problem:
     """Return the reason why a pair is bad as a problem of its image, its label or both."""
     both = " or ".join(ref.parts)
-    for file, noun in ((both, "pair"), *zip(ref.parts[::-1], (LABEL, IMAGE), strict=False)):
+    row = (ref.key, "row"), (f"{ref.split}/{ref.key}", "row")
+    for file, noun in ((both, "pair"), *zip(ref.parts[::-1], (LABEL, IMAGE), strict=False), *row):
         if reason.startswith((f"{file}: ", f"{file} ")):
             text = reason[len(file) :].lstrip(": ")
             parts = _CAUSE_AND_HINT.fullmatch(text)

@@ -13,6 +13,8 @@ from packer.recipe.row_ref import RowRef
 
 Heads: TypeAlias = "tuple[Header, ...] | str"
 """The header of each field of a row, all of one upright size, or the reason why the row is bad."""
+Data: TypeAlias = "bytes | NDArray[Any]"
+"""The bytes of a file, or the pixels of an array that nobody else will change."""
 UNKNOWN = -1
 """The first number of a state that proves nothing: the row may have changed."""
 
@@ -27,8 +29,8 @@ class Loaded(NamedTuple):
     """A row that was read and is not decoded yet. If it is `bad`, only its first fields were read, or none."""
 
     data: tuple[Any, ...]
-    """For each field the bytes of a file, none for an empty part; or pixels: an image (H,W,3) of bytes or of float32
-    from 0 to 1, a label of class indices."""
+    """For each field the bytes of a file, none for an empty part; or an array in its place; or, of a pack, the pixels:
+    an image (H,W,3) of bytes or of float32 from 0 to 1, a label of class indices."""
     identities: tuple[str, ...]
     """For each field a text that identifies what was read, such as its BLAKE3; empty if nothing was."""
     bad: str | None = None

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
-from packer.decoding.decode import check_same_size, decode_image
-from packer.decoding.file_types import read_header
+from packer.decoding.decode import check_same_size, decode_image, header_of
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import FAST
 from packer.errors import BadPair
@@ -23,7 +21,7 @@ from packer.pixels.label_codec import LabelCodec
 from packer.pixels.stored_label import store
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
-from packer.recipe.source import ClassIndices, Source
+from packer.recipe.source import ClassIndices, Data, Source
 from packer.shards.row_sums import row_pixels
 from readers.contract.onehot import expand
 from readers.contract.pixel_sums import Pixels
@@ -113,11 +111,11 @@ class RowMaker:
             raise BadPair(f"{image_path}: was another picture when the build was planned; build again")
         return image, label
 
-    def _decode_image(self, data: bytes) -> tuple[NDArray[Any], tuple[int, ...]]:
+    def _decode_image(self, data: Data) -> tuple[NDArray[Any], tuple[int, ...]]:
         """Return the pixels of an image, which may be fewer than those of the picture, and the size of the picture."""
         rules = self._recipe.image_rules
         if rules.decode == FAST:
-            size = read_header(BytesIO(data), rules.max_pixels).size
+            size = header_of(data, rules.max_pixels).size
             return decode_image(data, rules, self._recipe.geometry.reduction(size)), size
         image = decode_image(data, rules)
         return image, image.shape[:2]

@@ -1,6 +1,7 @@
 """Find rows and load them: one module for each kind of source.
 
 `open_source` is the way in: it finds all rows and refuses keys that no pack can hold. A `folder` of files is the first
-source; `packer/pairs` finds its pairs. A `pack` is the second: its rows are packed again. A worker gets a source as a
+source; `packer/pairs` finds its pairs. A `pack` is the second: its rows are packed again. `rows` are what a function of
+the user returns: `functions` sends it to the workers, `given_fields` checks its arrays. A worker gets a source as a
 text and opens it with `reopen`. The interface is `packer/recipe/source.py`.
 """

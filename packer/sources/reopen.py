@@ -9,10 +9,12 @@ from typing import Any
 from packer.recipe.source import Source
 from packer.sources.folder import FolderSource
 from packer.sources.pack import PackSource
+from packer.sources.rows import Rows
 
 KINDS: dict[str, Callable[[dict[str, Any]], Source]] = {
     FolderSource.kind: FolderSource.from_json,
     PackSource.kind: PackSource.from_json,
+    Rows.kind: Rows.from_json,
 }
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.decode import LabelFile, decode_image, read_label
-from packer.decoding.file_types import read_header
+from packer.decoding.decode import LabelFile, decode_image, header_of, read_label
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
@@ -23,9 +21,10 @@ from packer.pixels.image_hash import image_hash
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, LabelRules
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import ClassIndices, Source
+from packer.recipe.source import ClassIndices, Data, Source
 from readers.contract.classes import ClassTable
 from readers.contract.json_entry import Entry
+from readers.contract.tiles import Size
 
 MOST_COUNTS = 4096
 """The commonest values and colours of a label that are kept. A label with more is a photograph, or blurred."""
@@ -75,17 +74,21 @@ class LabelCounts:
     """Pixels by colour code: of an RGB label, or of a palette label by its colour."""
     palette: dict[int, int] = field(default_factory=dict)
     """The colour code of each index of a palette, whether it is used or not."""
+    size: Size | None = None
+    """The height and width of the label."""
     look: str | None = None
     bad: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         counts = {name: sorted(getattr(self, name).items()) for name in ("values", "colours", "palette")}
-        return {**counts, "look": self.look, "bad": self.bad}
+        return {**counts, "size": self.size, "look": self.look, "bad": self.bad}
 
     @classmethod
     def from_json(cls, entry: Entry) -> LabelCounts:
         values, colours, palette = (_pairs(entry.lists(name)) for name in ("values", "colours", "palette"))
-        return cls(values, colours, palette, entry.maybe("look", entry.text), entry.maybe("bad", entry.text))
+        size = entry.maybe("size", entry.wholes)
+        found = None if size is None else (size[0], size[1])
+        return cls(values, colours, palette, found, entry.maybe("look", entry.text), entry.maybe("bad", entry.text))
 
 
 def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
@@ -107,9 +110,9 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
         if image:
             with naming(image):
                 look = _image(image_data, request.image_rules, request.max_pixels)
-            counts = LabelCounts(counts.values, counts.colours, counts.palette, look)
+            counts = replace(counts, look=look)
     except BadPair as bad:
-        return LabelCounts(counts.values, counts.colours, counts.palette, bad=str(bad))
+        return replace(counts, bad=str(bad))
     return counts
 
 
@@ -126,17 +129,17 @@ def _row_of_pixels(request: InspectRequest, image: Any, index: NDArray[Any]) -> 
 
 def _label(label: LabelFile) -> LabelCounts:
     """Count the numbers of a gray label, the colours of an RGB label, and both for a palette."""
-    index = _as_gray(label.pixels(as_index=True))
+    index, size = _as_gray(label.pixels(as_index=True)), label.header.size
     values = _counts(index) if index.ndim == 2 else {}
     entries = label.stored.palette if values else None
     shown = index
     if entries is not None:  # a gray entry of a palette is a colour; gray elsewhere is a number
         shown = label.pixels(as_index=False)
     if shown.ndim == 2:
-        return LabelCounts(values)
+        return LabelCounts(values, size=size)
     codes = colour_codes(shown) ^ OPAQUE if shown.shape[2] == 4 else colour_codes(shown)
     palette = {} if entries is None else dict(enumerate((colour_codes(entries[None])[0] ^ OPAQUE).tolist()))
-    return LabelCounts(values, _counts(codes), palette)
+    return LabelCounts(values, _counts(codes), palette, size)
 
 
 def colour_parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
@@ -144,9 +147,9 @@ def colour_parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
     return np.asarray((codes ^ OPAQUE)[:, None] >> np.array([0, 8, 16, 24], np.uint32) & 0xFF, np.uint8)
 
 
-def _image(data: bytes, rules: ImageRules | None, max_pixels: int) -> str:
+def _image(data: Data, rules: ImageRules | None, max_pixels: int) -> str:
     if rules is None:
-        header = read_header(BytesIO(data), max_pixels)
+        header = header_of(data, max_pixels)
         rules = ImageRules(WHOLE_RANGE if header.depth > 8 or header.is_float else None, "drop", max_pixels)
     return _look(decode_image(data, rules))
 

@@ -1,0 +1,49 @@
+"""Find the size of images that show it only when they are loaded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from packer.errors import InputError, UsageError, first_of
+from packer.pixels.choices import NATIVE, TILE
+from packer.plan.check_labels import SAMPLE_SIZE
+from packer.plan.problems import problem_of
+from packer.plan.request import Request
+from packer.plan.sample import LabelSampler, spread_indices
+from packer.sources.open_source import FoundRows
+from packer.sources.rows import Rows
+from readers.contract.tiles import Size
+
+
+def assume_size(request: Request, found: FoundRows, sampler: LabelSampler) -> FoundRows:
+    """Return the rows with the size that they are scaled to, or with that of a sample, which all must then have.
+
+    The sample is one of all rows, so that the rows of an earlier build do not decide.
+    """
+    if not isinstance(found.source, Rows) or not found.source.is_without_size:
+        return found
+    for fit in (NATIVE, TILE):
+        if fit in (request.fit, request.size):
+            raise UsageError(
+                f"--fit {fit}: needs the size of each image before it is loaded: Rows(keys, load, sizes=...)"
+            )
+    scales = isinstance(request.size, tuple)
+    size = request.size if isinstance(request.size, tuple) else _common_size(found, sampler)
+    return replace(found, source=found.source.of_size(size, scales))
+
+
+def _common_size(found: FoundRows, sampler: LabelSampler) -> Size:
+    refs = [found.refs[index] for index in spread_indices(len(found.refs), SAMPLE_SIZE)]
+    sample = sampler.inspect(refs, SAMPLE_SIZE, images=True)
+    sizes = Counter(counts.size for counts in sample.values() if counts.size is not None)
+    if not sizes:
+        problems = [problem_of(refs[index], str(counts.bad)) for index, counts in sample.items()]
+        raise InputError(f"all {len(refs)} rows of a sample are bad", problems)
+    if len(sizes) > 1:
+        raise InputError(
+            "the images have several sizes (height x width); choose one, such as size=(512, 512), or give Rows the "
+            'size of each, sizes=..., and size="native" or fit="tile"',
+            first_of(sizes.most_common(), 20, "sizes", lambda item: f"{item[0][0]}x{item[0][1]}: {item[1]} rows"),
+        )
+    return next(iter(sizes))
