@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +62,9 @@ def equal(ours: Any, theirs: Any) -> bool:
     return all(torch.equal(torch.as_tensor(a), torch.as_tensor(b)) for a, b in zip(ours, theirs, strict=True))
 
 
-def all_rows(loader: Loader) -> Pair:
+def all_rows(batches: Iterable[Any]) -> Pair:
     """Return a whole pass as one batch."""
-    batches = [tuple(map(torch.clone, batch)) for batch in loader]
+    batches = [tuple(map(torch.clone, batch)) for batch in batches]
     return torch.cat([batch[0] for batch in batches]), torch.cat([batch[1] for batch in batches])
 
 
@@ -451,9 +451,18 @@ def test_rows_are_prefetched_and_dropped_after_use(
 
     monkeypatch.setattr(page_cache, "_libc", Libc)
     monkeypatch.setattr(loader_module, "PREFETCH_ROW_BYTES", 0)
-    assert equal(all_rows(dataset.loader(4, ahead=1, drop_behind=True)), wanted)
+
+    def asked(advice: int) -> int:
+        return sum(size for _, size, kind in calls if kind == advice)
+
+    batches = iter(dataset.loader(4, ahead=1, drop_behind=True))
+    received = [next(batches) for _ in range(3)]
+    deadline = time.monotonic() + HANG
+    while not asked(3) and time.monotonic() < deadline:  # a thread asks, and what it has not begun ends with the pass
+        time.sleep(0.01)
+    assert equal(all_rows([*received, *batches]), wanted)
     for advice, rows in ((3, 23 - 2 * 4), (4, 23)):
-        assert sum(size for _, size, kind in calls if kind == advice) >= rows * (3 + 4) * 24 * 36
+        assert asked(advice) >= rows * (3 + 4) * 24 * 36
         assert all(page % 4096 == 0 for page, _, kind in calls if kind == advice)
 
 
