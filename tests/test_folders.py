@@ -49,10 +49,16 @@ def test_swapped_folders_that_cannot_be_known_are_named(raw: RawFolder, out: Pat
 
 
 def test_a_pack_given_as_raw_is_named(out: Path, tmp_path: Path) -> None:
-    for command in (("probe", out), ("build", out, tmp_path / "new"), ("build", out, out), ("diff", out, out)):
-        done = run(*command)
-        assert done.exit_code == 1
-        assert f"{out}: is a packed data set, not a raw folder; packer info {out}" in done.stderr
+    done = run("probe", out)
+    assert done.exit_code == 1
+    assert f"{out}: is a packed data set, not a raw folder; packer info {out}" in done.stderr
+    for new in (tmp_path / "new", out):
+        done = run("build", out, new)
+        assert done.exit_code == 2
+        assert f"{out}: is a pack; to pack its rows again: packer build --from {out} {new}" in done.stderr
+    done = run("diff", out, out)
+    assert done.exit_code == 2
+    assert "is the pack that the rows come from; name another folder" in done.stderr
     (out / ".segpack").unlink()  # a copy without hidden files
     assert "is a packed data set" in run("probe", out).stderr
 

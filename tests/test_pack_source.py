@@ -59,7 +59,7 @@ def own(tmp_path: Path) -> tuple[RawFolder, Path]:
 def test_a_pack_of_any_format_becomes_a_pack_of_any_other_with_equal_rows(
     packed: Path, tmp_path: Path, to: str
 ) -> None:
-    converted(PackSource.open(packed), tmp_path / "out", to)
+    converted(PackSource.at(packed), tmp_path / "out", to)
     before, after = Manifest.load(packed), Manifest.load(tmp_path / "out")
     assert rows_of(tmp_path / "out") == rows_of(packed)
     assert (after.storage, after.classes, after.pixels) == (to, before.classes, before.pixels)
@@ -70,13 +70,13 @@ def test_a_pack_of_any_format_becomes_a_pack_of_any_other_with_equal_rows(
 def test_rows_of_their_own_sizes_stay_as_they_are(tmp_path: Path, storage: str, to: str) -> None:
     raw = make_varied_raw(tmp_path / "raw", {"train": [(24, 36), (17, 5), (8, 8), (40, 30)], "val": [(9, 11)]})
     before = pack(raw.path, tmp_path / "in", "--size", "native", "--format", storage)
-    converted(PackSource.open(before), tmp_path / "out", to, size="native")
+    converted(PackSource.at(before), tmp_path / "out", to, size="native")
     assert rows_of(tmp_path / "out") == rows_of(before)
 
 
 def test_labels_change_their_form(packed: Path, packed_index: Path, tmp_path: Path) -> None:
-    converted(PackSource.open(packed), tmp_path / "index", labels="index")
-    converted(PackSource.open(packed_index), tmp_path / "onehot", labels="onehot")
+    converted(PackSource.at(packed), tmp_path / "index", labels="index")
+    converted(PackSource.at(packed_index), tmp_path / "onehot", labels="onehot")
     assert rows_of(tmp_path / "index") == rows_of(packed_index)
     assert rows_of(tmp_path / "onehot") == rows_of(packed)
 
@@ -85,7 +85,7 @@ def test_labels_change_their_form(packed: Path, packed_index: Path, tmp_path: Pa
 def test_images_change_their_type(raw_folder: RawFolder, tmp_path: Path, stored: str, becomes: str) -> None:
     before = pack(raw_folder.path, tmp_path / "in", "--image-dtype", stored)
     expected = pack(raw_folder.path, tmp_path / "expected", "--image-dtype", becomes)
-    converted(PackSource.open(before), tmp_path / "out", image_dtype=becomes)
+    converted(PackSource.at(before), tmp_path / "out", image_dtype=becomes)
     assert rows_of(tmp_path / "out") == rows_of(expected)
 
 
@@ -97,7 +97,7 @@ def test_another_size_is_that_of_the_same_pictures_packed_from_files(
     raw, before = own
     text = "x".join(map(str, size))
     expected = pack(raw.path, tmp_path / "expected", "--size", text, "--fit", fit)
-    converted(PackSource.open(before), tmp_path / "out", size=size, fit=fit)
+    converted(PackSource.at(before), tmp_path / "out", size=size, fit=fit)
     assert rows_of(tmp_path / "out") == rows_of(expected)
 
 
@@ -108,34 +108,34 @@ def test_labels_of_16_bits_and_ignored_pixels_stay(tmp_path: Path) -> None:
         write_png(tmp_path / f"raw/masks/{key}.png", rng.integers(0, 301, (12, 10)).astype(np.uint16))
     options = "--classes", "300", "--ignore", "300", "--labels", "index"
     before = pack(tmp_path / "raw", tmp_path / "in", *options)
-    converted(PackSource.open(before), tmp_path / "out", labels="index")
+    converted(PackSource.at(before), tmp_path / "out", labels="index")
     assert rows_of(tmp_path / "out") == rows_of(before)
     assert Manifest.load(tmp_path / "out").pixels == Manifest.load(before).pixels
 
 
 def test_the_second_time_nothing_is_read(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    converted(PackSource.open(packed), tmp_path / "out")
+    converted(PackSource.at(packed), tmp_path / "out")
     monkeypatch.setattr(PackSource, "load", None)
     monkeypatch.setattr(PackSource, "heads", lambda source, refs: iter(()))
-    assert converted(PackSource.open(packed), tmp_path / "out").reused == ROWS
+    assert converted(PackSource.at(packed), tmp_path / "out").reused == ROWS
 
 
 def test_after_a_change_the_pack_is_that_of_a_fresh_build(own: tuple[RawFolder, Path], tmp_path: Path) -> None:
     raw, before = own
-    converted(PackSource.open(before), tmp_path / "out")
+    converted(PackSource.at(before), tmp_path / "out")
     write_png(raw.path / "train/images/street_004.png", raw.images["val", "street_000"])
     (raw.path / "train/images/street_007.png").unlink()
     (raw.path / "train/masks/street_007.png").unlink()
     pack(raw.path, before, "--shard-size", "12KB")
-    summary = converted(PackSource.open(before), tmp_path / "out")
-    converted(PackSource.open(before), tmp_path / "fresh")
+    summary = converted(PackSource.at(before), tmp_path / "out")
+    converted(PackSource.at(before), tmp_path / "fresh")
     assert 0 < summary.reused < summary.rows == 14
     assert same(tmp_path / "out", tmp_path / "fresh")
 
 
 def test_a_generation_that_is_published_during_a_build_is_not_read(own: tuple[RawFolder, Path], tmp_path: Path) -> None:
     raw, before = own
-    source, rows = PackSource.open(before), rows_of(before)
+    source, rows = PackSource.at(before), rows_of(before)
     write_png(raw.path / "train/images/street_004.png", raw.images["val", "street_000"])
     pack(raw.path, before, "--shard-size", "12KB")
     again = reopen(source.to_text())
@@ -146,7 +146,7 @@ def test_a_generation_that_is_published_during_a_build_is_not_read(own: tuple[Ra
 
 def test_another_pack_at_the_same_path_is_refused(own: tuple[RawFolder, Path], tmp_path: Path) -> None:
     raw, before = own
-    text = PackSource.open(before).to_text()
+    text = PackSource.at(before).to_text()
     before.rename(tmp_path / "moved")
     pack(raw.path, before, "--labels", "index")
     with pytest.raises(DamagedError, match="is another pack now than when the build was planned"):
@@ -172,13 +172,13 @@ def test_a_damaged_row_is_a_named_reject_until_it_is_repaired(own: tuple[RawFold
     whole = {path: path.read_bytes() for path in file}
     damaged = damage(before, "street_005")
     with pytest.raises(RejectedError, match=r"1 of 15 pairs are bad"):
-        converted(PackSource.open(before), tmp_path / "strict")
-    summary = converted(PackSource.open(before), tmp_path / "out", skip=True)
+        converted(PackSource.at(before), tmp_path / "strict")
+    summary = converted(PackSource.at(before), tmp_path / "out", skip=True)
     assert summary.rejects == (("train", "street_005", "train/street_005: does not have its checksum"),)
     assert summary.rows == 14
     damaged.write_bytes(whole[damaged])
-    assert converted(PackSource.open(before), tmp_path / "out").rows == 15
-    converted(PackSource.open(before), tmp_path / "fresh")
+    assert converted(PackSource.at(before), tmp_path / "out").rows == 15
+    converted(PackSource.at(before), tmp_path / "fresh")
     assert same(tmp_path / "out", tmp_path / "fresh")
 
 
@@ -187,7 +187,7 @@ def test_the_rows_of_a_missing_file_are_named(own: tuple[RawFolder, Path], tmp_p
     path = next(iter(sorted(before.glob("shards/train-*.receipt.json"))))
     receipt = Receipt.load(path)
     path.with_name(f"{receipt.stem}.label.npy").unlink()
-    summary = converted(PackSource.open(before), tmp_path / "out", skip=True)
+    summary = converted(PackSource.at(before), tmp_path / "out", skip=True)
     assert sorted(key for _, key, _ in summary.rejects) == sorted(receipt.keys)
     assert all("is missing" in reason for _, _, reason in summary.rejects)
 
@@ -203,13 +203,13 @@ def test_numbers_in_no_class_are_refused_although_the_checksum_is_right(
 
     monkeypatch.setattr(PackSource, "load", wrong)
     with pytest.raises(RejectedError, match="numbers in its label that are in none of 4 classes"):
-        converted(PackSource.open(own[1]), tmp_path / "out")
+        converted(PackSource.at(own[1]), tmp_path / "out")
 
 
 def test_rows_are_listed_with_their_places(packed: Path) -> None:
-    refs = list(PackSource.open(packed).rows())
+    refs = list(PackSource.at(packed).rows())
     assert len({ref.parts for ref in refs}) == len(refs) == ROWS
-    source = PackSource.open(packed)
+    source = PackSource.at(packed)
     assert len(source.states(refs)) == ROWS
     identities: Iterator[Any] = iter(source.identities(refs))
     assert len(set(identities)) == ROWS

@@ -48,21 +48,29 @@ def absent(need: str) -> None:
     pytest.skip(f"needs {need}")
 
 
+ABORTED_AT_EXIT = "terminate called without an active exception"
+"""Said by the C++ library when a process with PyTorch's gloo ends while one of gloo's threads runs: once in 40 runs of CI.
+No thread of a loader is left then. The program had printed its results."""
+
+
 def called(command: list[str], cwd: Path) -> str:
     """Return what a command prints in the environment of the recipes."""
     quiet = {"HF_HUB_OFFLINE": "1", "NO_ALBUMENTATIONS_UPDATE": "1", "OMP_NUM_THREADS": "1"}
     path = os.pathsep.join(map(str, (REPO, RECIPES, REPO / "tests" / "cpu_torchvision")))
     environment = {**os.environ, **quiet, "PYTHONPATH": path}
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-        stdin=subprocess.DEVNULL,
-    )
+    for _ in range(2):
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=900,
+            stdin=subprocess.DEVNULL,
+        )
+        if ABORTED_AT_EXIT not in done.stderr:
+            break
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
     return done.stdout
 

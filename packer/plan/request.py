@@ -110,7 +110,7 @@ def raw_or_source(given: Input) -> tuple[Path | None, Source | None]:
 def _open_pack(folder: Path) -> PackSource | None:
     """Open the pack in a folder; None if it is a folder of files."""
     if holds_pack(folder):
-        return PackSource.open(folder)
+        return PackSource.at(folder)
     if not folder.is_dir():
         problem = "is a file; expected a pack or a folder" if folder.exists() else "there is no such pack or folder"
         raise InputError(f"{folder}: {problem}")

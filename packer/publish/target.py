@@ -9,6 +9,7 @@ from packer.publish.atomic import make_folder, sweep, write_atomic
 from packer.publish.lock import NAME as LOCK
 from readers.contract.atomic import PARTIAL
 from readers.contract.manifest import FORMAT, GENERATIONS, MANIFEST, MARK, SHARDS, is_pack
+from readers.contract.regular_files import open_raw
 
 STAMPS = "stamps"
 """The folder with the states of the rows when they were read; see packer/shards/stamps.py."""
@@ -48,7 +49,7 @@ def _names(folder: Path) -> list[str]:
 def holds_pack(folder: Path) -> bool:
     """Return whether a folder is a pack. A raw folder may have a manifest.json of its own."""
     try:
-        with (folder / MANIFEST).open("rb") as file:
+        with open_raw(folder / MANIFEST) as file:
             return (folder / MARK).is_file() or f'"format": "{FORMAT}"'.encode() in file.read(100)
     except OSError:
         return False

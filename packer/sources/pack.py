@@ -50,7 +50,7 @@ class PackSource:
         self._image, self._label = pack.manifest.fields
 
     @classmethod
-    def open(cls, root: Path) -> PackSource:
+    def at(cls, root: Path) -> PackSource:
         """Open the current generation of a pack."""
         return cls(Pack.open(root))
 
