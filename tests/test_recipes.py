@@ -49,8 +49,8 @@ def absent(need: str) -> None:
 
 
 ABORTED_AT_EXIT = "terminate called without an active exception"
-"""Said by the C++ library when a process with PyTorch's gloo ends while one of gloo's threads runs: once in 40 runs of CI.
-No thread of a loader is left then. The program had printed its results."""
+"""Said when a process with gloo of PyTorch ends while a thread of gloo still runs: seen on a loaded machine, in a
+rank that had done its work."""
 
 
 def called(command: list[str], cwd: Path) -> str:
