@@ -37,7 +37,10 @@ dist.all_reduce(seen)
 if rank == 0:
     parts = {"model": model, "optimizer": optimizer, "loader": batches}
     torch.save({name: part.state_dict() for name, part in parts.items()}, checkpoint or "last.pt")
-    print(f"padding {loader.padding} loss {loss:.4f} state {batches.state_dict()} seen {seen[seen > 0].tolist()}")
+    print(
+        f"padding {loader.padding} loss {loss:.4f} state {batches.state_dict()} seen {seen[seen > 0].tolist()}",
+        flush=True,
+    )
 dist.barrier()  # no rank ends before another one has saved
 del loss, model, optimizer  # they use the group: a process that ends with both aborts now and then
 dist.destroy_process_group()
