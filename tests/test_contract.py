@@ -115,6 +115,13 @@ def test_another_version_is_refused_with_what_to_do(document: dict[str, Any], ve
         Manifest.from_text(sealed(document).replace('"sky"', '"sea"'), "m")
 
 
+@pytest.mark.parametrize("more", ['"\\ud800"', "[" * 900 + "]" * 900, "NaN"])
+def test_another_version_with_what_no_checksum_can_be_of_is_damage(more: str) -> None:
+    text = f'{{"format": "segpack", "version": 3, "checksum": "{"0" * 64}", "more": {more}}}'
+    with pytest.raises(ManifestError, match="found 'segpack' version 3"):
+        Manifest.from_text(text, "m")
+
+
 def test_all_problems_are_reported_together(document: dict[str, Any]) -> None:
     document.update(bytes=-1, storage="zip", extra=True)
     document["splits"][0]["rows"] = "x"

@@ -248,7 +248,10 @@ def _check_sums(manifest: Manifest, problems: list[Problem]) -> None:
 def _is_sealed(document: dict[str, Any]) -> bool:
     """Return whether the checksum of a manifest of any version fits, so that its version is not a damaged byte."""
     rest = {key: value for key, value in document.items() if key != "checksum"}
-    return document.get("checksum") == fingerprint(rest)
+    try:
+        return document.get("checksum") == fingerprint(rest)
+    except (ValueError, RecursionError):  # texts that are not Unicode, or lists in lists
+        return False
 
 
 def _error(path: object, problems: list[Problem]) -> ManifestError:
