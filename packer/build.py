@@ -18,12 +18,12 @@ from packer.errors import PackError, TargetError
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
 from packer.plan.problems import problem_of, reject_error
-from packer.plan.request import Input, Request, raw_or_source
+from packer.plan.request import Input, Request, is_from, raw_or_source
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.generation import commit
 from packer.publish.lock import locked
 from packer.publish.pin import check_pin
-from packer.publish.target import check_target, holds_pack, is_ours, make_target, prepare_target, tidy
+from packer.publish.target import check_target, is_ours, make_target, prepare_target, tidy
 from packer.runtime import Timer, no_collecting
 from packer.workers.engine import Engine
 from packer.workers.run import build_shards, open_engine
@@ -76,7 +76,7 @@ def build_pack(
     Raises a PackError with every problem found, and then `out` is unchanged. An error after publishing says so.
     """
     folder, source = raw_or_source(raw)
-    name = "from" if folder is not None and holds_pack(folder) else "raw"
+    name = "from" if folder is not None and is_from(folder) else "raw"
     settings = effective(from_python({**options, name: folder, "out": fspath(out)}))
     return build_from(settings, progress, request=Request.from_settings(settings, source))
 

@@ -124,8 +124,11 @@ def test_a_damaged_pack_is_named(source: Path, tmp_path: Path) -> None:
         (("--from", "{source}", "{source}/part"), "one lies in the other; name another"),
         (("{source}", "{out}"), "is a pack; to pack its rows again: packer build --from"),
         (("--from", "{source}", "{raw}", "{out}"), "stands for RAW, so name OUT alone"),
-        (("--from", "{out}", "{source}"), "there is no such pack or folder"),
-        (("--from", "{source}/manifest.json", "{out}"), "is a file; expected a pack or a folder"),
+        (("--from", "{out}", "{source}"), "there is no such pack, container or folder"),
+        (
+            ("--from", "{source}/manifest.json", "{out}"),
+            "is a file of an unknown kind; expected a pack, a container of",
+        ),
         (("--from", "{source}", "{out}", "--classes", "12"), "--classes: says how files are read, but"),
         (("--from", "{source}", "{out}", "--ignore", "0"), "--ignore: says how files are read, but"),
         (("--from", "{source}", "{out}", "--image-range", "0,9"), "--image-range: says how files are read, but"),

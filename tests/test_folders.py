@@ -88,7 +88,7 @@ def test_repair_after_the_raw_folder_moved(raw: RawFolder, out: Path, tmp_path: 
     shutil.move(raw.path, moved)
     done = run("repair", "--quiet", out)
     assert done.exit_code == 1
-    assert f"{raw.path}: there is no such folder, and {out} was built from it" in done.stderr
+    assert f"{raw.path}: does not exist, and {out} was built from it" in done.stderr
     assert f"packer repair {out} RAW" in done.stderr
     assert run("repair", "--quiet", out, moved).exit_code == 0
     (out / "packer.toml").write_text("workers = 1\n")

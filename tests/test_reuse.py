@@ -28,7 +28,8 @@ from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Heads
 from packer.shards.stamps import SUFFIX, ShardStamps, load_stamps
-from packer.sources.folder import FileState, FolderSource, refs_of, state_of
+from packer.sources.file_states import FileState, state_of
+from packer.sources.folder import FolderSource, refs_of
 from readers.contract.receipt import Receipt
 
 

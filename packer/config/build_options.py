@@ -17,6 +17,7 @@ class BuildOptions(TypedDict, total=False):
     only: Sequence[str]
     image: str
     label: str
+    key: str
     lists: str
     pairs: str | PathLike[str]
     split: str | dict[str, float]

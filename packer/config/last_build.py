@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from packer.config.config import Settings, read_config, to_toml
+from packer.config.config import Setting, Settings, read_config, to_toml
 from packer.config.effective import effective, portable
 from packer.config.options import CONFIGURATION
 from packer.errors import InputError, SettingsError, UsageError
@@ -33,28 +33,28 @@ def last_settings(out: Path, raw: Path | None = None, config: Path | None = None
         if not is_pack(out):
             Manifest.load(out)  # its error says what the folder is
         raise SettingsError(f"{kept}: is missing, so the options of {out} are unknown; name them with --config FILE")
-    named = _named(raw or _last_raw(out, kept)) if with_raw else {}
+    named = _named(out, kept, raw) if with_raw else {}
     settings = effective({"config": str(config or kept), **named, "out": str(out)})
     return settings if with_raw else {name: value for name, value in settings.items() if name != "raw"}
 
 
-def _named(raw: Path) -> Settings:
-    """The setting that names a folder of files, or a pack whose rows are packed again."""
-    return {"from" if holds_pack(raw) else "raw": str(raw)}
-
-
-def _last_raw(out: Path, kept: Path) -> Path:
-    """The raw folder or the pack of the last build, if it is still there."""
+def _named(out: Path, kept: Path, given: Path | None) -> Settings:
+    """The setting that names a folder of files, a pack or a container: what is given, or that of the last build."""
     last = read_config(kept, more=CONFIGURATION) if kept.is_file() else {}
-    raw = last.get("from", last.get("raw"))
+    path = given or _last_path(out, last.get("from", last.get("raw")))
+    return {"from" if holds_pack(path) or "from" in last else "raw": str(path)}
+
+
+def _last_path(out: Path, raw: Setting | None) -> Path:
+    """The path that the last build named, if something is still there."""
     if raw is None:
         raise UsageError(
             f"{out}: does not say what it was built from; name the folder: packer repair {out} RAW; "
             "or give repair_pack the source in Python"
         )
-    if not Path(str(raw)).is_dir():
+    if not Path(str(raw)).exists():
         raise InputError(
-            f"{raw}: there is no such folder, and {out} was built from it; if it was moved, name it where it is now: "
+            f"{raw}: does not exist, and {out} was built from it; if it was moved, name it where it is now: "
             f"packer repair {out} RAW"
         )
     return Path(str(raw))

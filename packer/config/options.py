@@ -81,13 +81,19 @@ ARGUMENTS = (Option("raw", PATH, "The folder of images and labels."), Option("ou
 FROM = Option(
     "from",
     PATH,
-    "Where the rows come from, instead of RAW: another pack, to convert, resize or take a part of it; or a folder.",
+    "Where the rows come from, instead of RAW: another pack, to convert, resize or take a part of it; a folder; or a "
+    "container of arrays.",
 )
 
 PAIRS = (
     Option("only", text("SPLIT"), "Pack only this split. Repeatable.", several=True),
-    Option("image", text("TEMPLATE"), "Where images are, such as 'left/{split}/{key}_img.png'. Default: by layout."),
-    Option("label", text("TEMPLATE"), "Where labels are, such as 'gt/{split}/{key}_gt.png'."),
+    Option(
+        "image",
+        text("TEMPLATE"),
+        "Where images are, such as 'left/{split}/{key}_img.png'. Default: by layout. Of a container: their name.",
+    ),
+    Option("label", text("TEMPLATE"), "Where labels are, such as 'gt/{split}/{key}_gt.png'; or their name."),
+    Option("key", text("NAME"), "With a container: the name of the keys in it. Default: the numbers of the rows."),
     Option(
         "lists",
         text("PATH"),

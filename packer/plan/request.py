@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
@@ -14,6 +14,7 @@ from packer.pixels.choices import EXACT, MOST_PIXELS
 from packer.pixels.label_rules import AUTO
 from packer.publish.target import holds_pack
 from packer.recipe.source import Source
+from packer.sources.containers import container_of
 from packer.sources.open_source import SourceOptions
 from packer.sources.pack import PackSource
 from readers.contract.classes import ClassTable
@@ -83,18 +84,19 @@ class Request:
     @classmethod
     def from_settings(cls, settings: Settings, given: Source | None = None) -> Request:
         """The request that these effective settings make. With a source they name no raw folder, or a pack."""
-        if given is None and "from" in settings:
-            given = _open_pack(Path(str(settings["from"])))
+        path = Path(str(settings["from"])) if given is None and "from" in settings else None
+        if path is not None:
+            given = _open_pack(path)
         values = {
             RENAMED.get(name, name.replace("-", "_")): value_of(option, settings[name])
             for name, option in BUILD.items()
             if name in settings
         }
-        source = replace(SourceOptions.take_from(values), given=given)
+        source = SourceOptions.take_from(values, given, path if given is None else None)
         limits = Limits(values.pop("on_bad", "fail") == "skip", values.pop("max_bad", None))
         values["divisor"] = int(values.get("divisor", cls.divisor))
         values.setdefault("workers", usable_cores())
-        raw = Path(str(settings.get("from", settings.get("raw")))) if given is None else None
+        raw = Path(str(settings.get("from", settings.get("raw")))) if source.given is None else None
         return cls(raw, Path(str(settings["out"])), source=source, limits=limits, **values)
 
 
@@ -108,10 +110,15 @@ def raw_or_source(given: Input) -> tuple[Path | None, Source | None]:
 
 
 def _open_pack(folder: Path) -> PackSource | None:
-    """Open the pack in a folder; None if it is a folder of files."""
+    """Open the pack in a folder; None if it is a folder of files or a container."""
     if holds_pack(folder):
         return PackSource.at(folder)
-    if not folder.is_dir():
-        problem = "is a file; expected a pack or a folder" if folder.exists() else "there is no such pack or folder"
-        raise InputError(f"{folder}: {problem}")
+    if not folder.is_dir() and container_of(folder) is None:
+        problem = "is a file of an unknown kind; expected a pack, a container of rows, or a folder"
+        raise InputError(f"{folder}: {problem if folder.exists() else 'there is no such pack, container or folder'}")
     return None
+
+
+def is_from(folder: Path) -> bool:
+    """Return whether a path is for --from, and not for RAW: a pack or a container."""
+    return holds_pack(folder) or container_of(folder) is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Heads, Loaded
+from packer.sources.file_states import MIN_FILE_AGE, state_of
 from readers.contract.regular_files import digest_raw, open_raw, read_raw
 
 THREADS = 16
@@ -34,14 +34,6 @@ CHUNK, TOGETHER = 256, 64
 SLOW = 50e-6
 """Seconds a file. If an answer takes longer, the disk or the network is waited for, and many threads wait together.
 Otherwise threads are slower than one: each answer takes two microseconds, and they take turns to run Python."""
-MIN_FILE_AGE = 2_000_000_000
-"""The state of a file that was changed less than so many nanoseconds ago is unknown: the file could change again within
-one tick of the clock, with the same time."""
-UNREADABLE = (0, -1, -1)
-"""The state of a file that cannot be read."""
-
-FileState = tuple[int, int, int]
-"""Size, mtime and ctime in nanoseconds. The ctime reveals a file that was given another one's name and mtime."""
 
 
 @dataclass(frozen=True)
@@ -128,12 +120,3 @@ class FolderSource:
 def refs_of(pairs: Iterable[Pair]) -> Iterator[RowRef]:
     """Yield the reference to each pair."""
     return (RowRef(split, key, (image, label)) for split, key, image, label in pairs)
-
-
-def state_of(path: str) -> FileState:
-    """Return the state of a file now."""
-    try:
-        status = os.stat(path)  # noqa: PTH116 - called for every file, and a Path takes twice as long
-    except OSError:
-        return UNREADABLE
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -15,6 +15,8 @@ from packer.pairs.split_exact import ClassPixels
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Source
+from packer.sources.container import Names
+from packer.sources.containers import container_of
 from packer.sources.folder import FolderSource, refs_of
 from packer.sources.pack import PackSource
 from readers.contract.classes import ClassTable
@@ -47,17 +49,26 @@ class SourceOptions:
     given: Source | None = None
     only: tuple[str, ...] = ()
     """The splits to take; none means all."""
+    key: str | None = None
+    """A name that nothing but a container has."""
 
     @classmethod
-    def take_from(cls, values: dict[str, Any]) -> SourceOptions:
-        """Take the options of a source out of the values of all options."""
+    def take_from(cls, values: dict[str, Any], given: Source | None = None, path: Path | None = None) -> SourceOptions:
+        """Take the options of a source out of the values of all options, and open the container at `path`, if any."""
+        key = values.pop("key", None)
+        container = None if path is None else container_of(path)
+        if container is not None and path is not None:
+            given = container.at(path, Names(values.pop("image", None), values.pop("label", None), key))
+            key = None
         rules = {rule.name: values.pop(rule.name) for rule in fields(PairingRules) if rule.name in values}
-        return cls(PairingRules(**rules), only=values.pop("only", ()))
+        return cls(PairingRules(**rules), given, values.pop("only", ()), key)
 
     def find_rows(
         self, raw: Path | None, out: Path, max_pixels: int, count_pixels: CountPixels
     ) -> tuple[FoundRows, InputError | None]:
         """Find all rows. If some are found in spite of problems, also return the error with these."""
+        if self.key is not None:
+            raise UsageError(f"--key {self.key}: names the keys in a container; other rows have their own keys")
         if self.given is not None:
             self._check_pairing()
             if isinstance(self.given, PackSource):

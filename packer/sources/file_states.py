@@ -1,0 +1,62 @@
+"""The states of files: what shows, without reading them, that they did not change."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.errors import BadPair
+from packer.recipe.source import UNKNOWN
+
+MIN_FILE_AGE = 2_000_000_000
+"""The state of a file that was changed less than so many nanoseconds ago is unknown: the file could change again within
+one tick of the clock, with the same time."""
+UNREADABLE = (0, -1, -1)
+"""The state of a file that cannot be read."""
+
+FileState = tuple[int, int, int]
+"""Size, mtime and ctime in nanoseconds. The ctime reveals a file that was given another one's name and mtime."""
+
+
+def state_of(path: str) -> FileState:
+    """Return the state of a file now."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - called for every file, and a Path takes twice as long
+    except OSError:
+        return UNREADABLE
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+class OpenedFiles:
+    """The files of a container that has many rows, and their states when the build was planned.
+
+    A worker gets both, so that a build never mixes rows of old files with rows of new ones.
+    """
+
+    def __init__(self, paths: Sequence[Path | str], states: Sequence[Sequence[int]] | None = None) -> None:
+        self.paths = tuple(map(str, paths))
+        self.states = self._now() if states is None else tuple(tuple(state) for state in states)
+
+    def of_rows(self, count: int) -> NDArray[np.int64]:
+        """Return the state of so many rows: that of the files, or unknown if a file is young or changed since then."""
+        rows = np.empty((count, 3 * len(self.paths)), np.int64)
+        if count:
+            rows[:] = np.array(self.states).reshape(-1)
+            young = any(state[1] >= time.time_ns() - MIN_FILE_AGE for state in self.states)
+            if young or self._now() != self.states:
+                rows[:, 0] = UNKNOWN
+        return rows
+
+    def check(self) -> None:
+        """Raise BadPair if a file changed. Called after a row was read, this shows what the row is of."""
+        for path, before in zip(self.paths, self.states, strict=True):
+            if state_of(path) != before:
+                raise BadPair(f"{Path(path).name} changed while it was packed; build again")
+
+    def _now(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(map(state_of, self.paths))

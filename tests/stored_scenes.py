@@ -1,0 +1,136 @@
+"""The same scenes in each kind of source, for the law suite. A new kind of source gets an entry in `KINDS`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import cv2
+import numpy as np
+from conftest import pack, scene
+from numpy.typing import NDArray
+
+from packer import Rows, verify_pack
+from packer.pairs.find import find_pairs
+from packer.recipe.source import Source
+from packer.sources.folder import FolderSource
+from packer.sources.pack import PackSource
+
+HEIGHT, WIDTH = 24, 36
+Scene = tuple[NDArray[np.uint8], NDArray[np.uint8]]
+"""An image (H,W,3) and its class numbers."""
+Scenes = Mapping[str, Scene]
+"""Scenes by their keys, in the order in which the source holds them."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of source: how rows are stored at a path, and how they are opened."""
+
+    write: Callable[[Path, Scenes], None]
+    """Store these scenes and no others. Files of scenes that are there already are not touched."""
+    open: Callable[[Path], Source]
+    damage: Callable[[Path, str, Scene], None]
+    """Make the row of this key, which has this scene, one that cannot be packed."""
+    saves_loading: bool = True
+    """True if the source knows, without loading them, which rows did not change when others did."""
+
+
+def scenes_of(seeds: Mapping[str, int]) -> dict[str, Scene]:
+    """Return a scene for each key."""
+    return {key: scene(seed, HEIGHT, WIDTH) for key, seed in seeds.items()}
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Have exactly these files in a folder. Those that are there already are not written again."""
+    folder.mkdir(exist_ok=True)
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        if str(path.relative_to(folder)) not in files:
+            path.unlink()
+    for name, data in files.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != data:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+
+
+def png(pixels: NDArray[np.uint8]) -> bytes:
+    """Return pixels as a PNG."""
+    ok, data = cv2.imencode(".png", pixels if pixels.ndim == 2 else np.ascontiguousarray(pixels[..., ::-1]))
+    assert ok
+    return data.tobytes()
+
+
+def write_folder(path: Path, scenes: Scenes) -> None:
+    images = {f"images/{key}.png": png(image) for key, (image, _) in scenes.items()}
+    write_files(path, images | {f"masks/{key}.png": png(label) for key, (_, label) in scenes.items()})
+
+
+def open_folder(path: Path) -> FolderSource:
+    pairing = find_pairs(path)
+    return FolderSource(path, pairing.pairs, (pairing.image_template, pairing.label_template))
+
+
+def cut_label(path: Path, key: str, scene: Scene) -> None:
+    file = path / "masks" / f"{key}.png"
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+def write_pack(path: Path, scenes: Scenes) -> None:
+    raw = path.with_name(f"{path.name}.raw")
+    write_folder(raw, scenes)
+    if path.exists() and verify_pack(path):
+        shutil.rmtree(path)
+    pack(raw, path, "--classes", "4", "--labels", "index", "--shard-size", "9KB")
+
+
+def invert_image(path: Path, key: str, scene: Scene) -> None:
+    """Invert the bytes of an image in its shard."""
+    image = scene[0].transpose(2, 0, 1).tobytes()
+    (file,) = (file for file in path.glob("shards/*.image.npy") if image in file.read_bytes())
+    file.write_bytes(file.read_bytes().replace(image, bytes(255 - byte for byte in image)))
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The functions of `Rows`: a file of NumPy for each row. Its time is its version."""
+
+    folder: Path
+
+    def keys(self) -> list[str]:
+        return [path.stem for path in self.folder.iterdir()]
+
+    def load(self, key: str) -> Mapping[str, NDArray[np.uint8]]:
+        with np.load(BytesIO((self.folder / f"{key}.npz").read_bytes())) as file:
+            return {"image": file["image"], "label": file["label"]}
+
+    def version(self, key: str) -> int:
+        return (self.folder / f"{key}.npz").stat().st_mtime_ns
+
+
+def write_saved(path: Path, scenes: Scenes) -> None:
+    files = {}
+    for key, (image, label) in scenes.items():
+        np.savez(file := BytesIO(), image=image, label=label)
+        files[f"{key}.npz"] = file.getvalue()
+    write_files(path, files)
+
+
+def open_saved(path: Path) -> Rows:
+    saved = Saved(path)
+    return Rows(saved.keys(), saved.load, saved.version, sizes=(HEIGHT, WIDTH))
+
+
+def cut_saved(path: Path, key: str, scene: Scene) -> None:
+    file = path / f"{key}.npz"
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+KINDS = {
+    "folder": Kind(write_folder, open_folder, cut_label),
+    "pack": Kind(write_pack, PackSource.at, invert_image),
+    "rows": Kind(write_saved, open_saved, cut_saved),
+}
