@@ -85,7 +85,7 @@ class SegDataset(Dataset[Any]):
 
     def _reader_of(self, label: LabelForm | None) -> RowReader:
         """Return a reader of the selected fields, with labels in this form."""
-        return RowReader(self._pack, delivered(self._stored, self.classes, label or self._view.label))
+        return RowReader(self._pack, delivered(self._stored, label or self._view.label))
 
     @property
     def manifest(self) -> Manifest:
@@ -99,13 +99,13 @@ class SegDataset(Dataset[Any]):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields of a sample in order: the name, dtype, shape and encoding of each, as it is delivered."""
+        """The fields of a sample in order: the name, kind, dtype, shape and more of each, as it is delivered."""
         return tuple(each.field for each in self._reader.fields)
 
     @property
     def label(self) -> str | None:
         """The form of labels, "onehot" or "index"; None if they are not read."""
-        return next((field.encoding for field in self.fields if field.name == LABEL), None)
+        return next((field.form for field in self.fields if field.name == LABEL), None)
 
     @property
     def split(self) -> str:

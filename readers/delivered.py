@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readers.contract.classes import ClassTable
 from readers.contract.errors import RequestError
-from readers.contract.fields import LABEL, Field
+from readers.contract.fields import LABEL, Field, classes_field
+from readers.contract.kinds import CLASSES, ONEHOT, PICTURE
 from readers.contract.onehot import collapse, expand
 from readers.windows import CopyPixels
 
@@ -34,11 +34,9 @@ class Delivered:
         return self.copy is np.copyto and not self.stored.native
 
     @cached_property
-    def fill(self) -> int | None:
+    def fill(self) -> float | None:
         """The number of pixels outside of the picture; None if the crop decides it."""
-        if self.field.encoding == "index":
-            return int(np.iinfo(self.field.dtype).max)
-        return 0 if self.field.encoding == "onehot" else None
+        return None if self.field.kind == PICTURE else self.field.fill_number
 
     @property
     def expands(self) -> bool:
@@ -50,22 +48,23 @@ class Delivered:
         return Delivered(self.stored, self.stored)
 
 
-def delivered(fields: Sequence[Field], classes: ClassTable, label: str | None) -> tuple[Delivered, ...]:
+def delivered(fields: Sequence[Field], label: str | None) -> tuple[Delivered, ...]:
     """Return how each of these stored fields is delivered: labels in the form `label`, by default as stored."""
     if label not in (None, *FORMS):
         raise RequestError(f'label={label!r} is neither "onehot" nor "index"')
     names = tuple(field.name for field in fields)
     if label is not None and LABEL not in names:
         raise RequestError(f"labels as {label!r}, but the field {LABEL!r} is not read: fields={names!r}")
-    return tuple(_delivered(field, classes, label or field.encoding) for field in fields)
+    return tuple(_delivered(field, label or field.form) for field in fields)
 
 
-def _delivered(stored: Field, classes: ClassTable, form: str) -> Delivered:
-    if stored.name != LABEL or form == stored.encoding:
+def _delivered(stored: Field, form: str) -> Delivered:
+    if stored.name != LABEL or form == stored.form:
         return Delivered(stored, stored)
-    if form == "onehot":
-        return Delivered(stored, Field(LABEL, "|u1", (len(classes), *stored.shape[-2:]), form), _expand)
-    return Delivered(stored, Field(LABEL, classes.index_dtype, stored.shape[-2:], form), _collapse)
+    if stored.kind != CLASSES or stored.classes is None:
+        raise RequestError(f"labels as {form!r}, but the field {LABEL!r} is of the kind {stored.kind}, not {CLASSES}")
+    field = replace(classes_field(LABEL, form, stored.classes, stored.size), optional=stored.optional)
+    return Delivered(stored, field, _expand if form == ONEHOT else _collapse)
 
 
 def _expand(out: NDArray[Any], index: NDArray[Any]) -> None:

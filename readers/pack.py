@@ -13,8 +13,8 @@ from itertools import accumulate
 from pathlib import Path
 
 from readers.checksums import check_files, read_receipt
-from readers.contract.errors import DamagedError, RequestError
-from readers.contract.fields import Field
+from readers.contract.errors import DamagedError, RequestError, VersionError
+from readers.contract.fields import IMAGE, LABEL, RAW, Field
 from readers.contract.files import plain_file, sha256
 from readers.contract.manifest import ALL, SHARDS, Manifest, Split, generation_path
 from readers.contract.receipt import shard_stem
@@ -26,6 +26,9 @@ from readers.formats.shard import Shard
 MOST_OPEN_SHARDS = 4096 if sys.version_info >= (3, 13) else 128
 """Each open shard has a memory map or two. Before Python 3.13 each map also has a file descriptor, and processes are
 often limited to 1024 of these."""
+
+BOTH = (IMAGE, LABEL)
+"""The fields of a sample by default, if a pack has them."""
 
 
 class Pack:
@@ -80,16 +83,20 @@ class Pack:
         return tuple(map(self.manifest.field, self._read)) if self._read else self.manifest.fields
 
     def select(self, names: Sequence[str] | None) -> tuple[Field, ...]:
-        """Return the stored fields with these names, in this order; None means all. Shards that are opened from now on
-        read no other columns."""
+        """Return the stored fields with these names, in this order; None means image and label if they are there, else
+        all. Shards that are opened from now on read no other columns."""
         known = tuple(field.name for field in self.manifest.fields)
-        wanted = known if names is None else tuple(names)
+        wanted = (BOTH if set(BOTH) <= set(known) else known) if names is None else tuple(names)
         if isinstance(names, str) or not wanted or len({*wanted}) < len(wanted):
             raise RequestError(f"fields={names!r}: expected names, each once, such as fields={known[-1:]!r}")
         for name in wanted:
             if name not in known:
                 there = ", ".join(map(repr, known))
                 raise RequestError(f"{self.root}: there is no field {name!r}: fields= some of {there}")
+        for name in wanted:
+            if (encoding := self.manifest.field(name).encoding) != RAW:
+                problem = f"the field {name!r} is stored as {encoding!r}, which this release cannot read"
+                raise VersionError(f"{self.root}: {problem}; update segpack")
         self._read = wanted
         return self.fields
 

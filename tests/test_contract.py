@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from collections.abc import Callable
@@ -33,6 +34,12 @@ def pixels(document: dict[str, Any]) -> dict[str, Any]:
     return counts
 
 
+def table(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the class table of the label."""
+    classes: dict[str, Any] = document["fields"][1]["classes"]
+    return classes
+
+
 def sealed(document: dict[str, Any]) -> str:
     """Return a document as the text of a manifest, with the right checksum."""
     document = {key: value for key, value in document.items() if key != "checksum"}
@@ -62,6 +69,43 @@ def test_the_manifest_is_small_whatever_the_number_of_shards(packed: Path) -> No
     assert "fingerprint" not in (packed / MANIFEST).read_text()
 
 
+FIELD_BREAKS: list[tuple[str, int, dict[str, Any], str]] = [
+    ("bad dtype", 0, {"dtype": "|O"}, "dtype: expected one of |u1, <u2, <i2, <f2, <f4"),
+    ("bad shape", 0, {"shape": [3, -1, 4]}, "shape.1: expected a whole number"),
+    ("flat shape", 0, {"shape": [3]}, "shape: expected 3 numbers"),
+    (
+        "huge shape",
+        0,
+        {"shape": [3, 2**40, 2**40]},
+        "shape: a row of 3626777458843887524118528 bytes is over the limit",
+    ),
+    ("too many planes", 1, {"shape": [9, 24, 36]}, "shape: 9 planes, 4 classes"),
+    ("sizes differ", 1, {"shape": [4, 24, 37]}, "shape: image (3, 24, 36) and label (4, 24, 37) differ in size"),
+    ("a name of a column", 1, {"name": "key"}, "name: expected up to 32 of a-z"),
+    ("a name that ends as ends do", 1, {"name": "label_end"}, "name: expected up to 32 of a-z"),
+    ("a path as a name", 1, {"name": "../label"}, "name: expected up to 32 of a-z"),
+    ("unknown kind", 1, {"kind": "boxes"}, "kind: expected one of picture, classes, ids, values, multilabel"),
+    ("a form of another kind", 1, {"form": "bits"}, "form: expected one of index, onehot"),
+    ("a dtype of another form", 1, {"dtype": "<u2"}, "dtype: expected one of |u1, found '<u2'"),
+    ("no bands", 0, {"bands": []}, "bands: expected 1 to 16 names"),
+    ("bands of null", 0, {"bands": None}, "bands: is missing"),
+    ("other bands", 0, {"bands": ["gray"]}, "shape: 3 planes, 1 bands"),
+    ("a band without a name", 0, {"bands": ["red", "", "blue"]}, "bands: expected 1 to 16 names of 1 to 64"),
+    ("bands of a label", 1, {"bands": ["red"]}, "bands: expected null"),
+    ("a label without classes", 1, {"classes": None}, "classes: is missing"),
+    ("another fill", 1, {"fill": 1}, "fill: expected 0, found 1"),
+    ("a fill that is a text", 0, {"fill": "nan"}, "fill: expected 0, found 'nan'"),
+    ("a fill that is true", 0, {"fill": False}, "fill: expected a number or a text, found False"),
+    ("another range", 0, {"range": [0, 1]}, "range: expected [0, 255]"),
+    ("range of a label", 1, {"range": [0, 255]}, "range: expected null"),
+    ("the first field is optional", 0, {"optional": True}, "optional: expected false"),
+    ("optional as a number", 1, {"optional": 0}, "optional: expected true or false"),
+    ("encoding of two words", 1, {"encoding": "run length"}, "encoding: expected the name of an encoding"),
+    ("a label as JPEG", 1, {"encoding": "jpeg"}, "encoding: expected a picture of |u1 with 1 or 3 bands"),
+    ("a tile of raw rows", 1, {"tile": [8, 8]}, "tile: expected null"),
+    ("tiles without a size", 1, {"encoding": "tiles"}, "tile: expected the height and the width"),
+    ("a tile of three sides", 1, {"encoding": "tiles", "tile": [8, 8, 8]}, "tile: expected the height and the width"),
+]
 BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
     ("missing key", lambda d: d.pop("storage"), "storage: is missing"),
     ("unknown key", lambda d: d.update(extra=1), "extra: is not known to this version"),
@@ -72,14 +116,20 @@ BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
     ("path as split", lambda d: d["splits"][0].update(name="../etc"), "splits.0.name: expected letters"),
     ("same split twice", lambda d: d["splits"][1].update(name="train"), "splits: expected different names"),
     ("all and others", lambda d: d["splits"][1].update(name="all"), "splits: expected different names"),
-    ("bad dtype", lambda d: d["fields"][0].update(dtype="|O"), "fields.0.dtype: expected one of"),
-    ("bad shape", lambda d: d["fields"][0].update(shape=[3, -1, 4]), "fields.0.shape.1: expected a whole number"),
-    ("flat shape", lambda d: d["fields"][0].update(shape=[3]), "fields.0.shape: expected 3 numbers"),
-    ("huge shape", lambda d: d["fields"][0].update(shape=[3, 2**40, 2**40]), "over the limit"),
-    ("planes", lambda d: d["fields"][1].update(shape=[9, 24, 36]), "fields.1.shape: 9 planes, 4 classes"),
-    ("sizes differ", lambda d: d["fields"][1].update(shape=[4, 24, 37]), "differ in size"),
-    ("bad colour", lambda d: d["classes"]["classes"][0].update(colour="red"), "classes.classes.0.colour: expected"),
-    ("no classes", lambda d: d["classes"].update(classes=[]), "classes.classes: expected 1 to"),
+    *(
+        (name, lambda d, number=number, change=change: d["fields"][number].update(change), f"fields.{number}.{message}")
+        for name, number, change, message in FIELD_BREAKS
+    ),
+    ("no fields", lambda d: d.update(fields=[]), "fields: expected 1 to 32 different names, found 0"),
+    ("same field twice", lambda d: d["fields"][1].update(name="image"), "fields: expected 1 to 32 different names"),
+    ("33 fields", lambda d: d.update(fields=[{**d["fields"][0], "name": f"a{n}"} for n in range(33)]), "found 33"),
+    (
+        "bad colour",
+        lambda d: table(d)["classes"][0].update(colour="red"),
+        "fields.1.classes.classes.0.colour: expected",
+    ),
+    ("no classes", lambda d: table(d).update(classes=[]), "fields.1.classes.classes: expected 1 to"),
+    ("a table next to the fields", lambda d: d.update(classes=table(d)), "classes: is not known to this version"),
     ("counts", lambda d: pixels(d).update(classes=[1], rows=[1], areas=[1]), "splits.0.pixels.classes: expected 4"),
     ("areas", lambda d: pixels(d).update(areas=[1]), "splits.0.pixels.classes: expected as many counts"),
     ("channels", lambda d: pixels(d).update(sums=[1]), "splits.0.pixels.sums: expected 3 numbers"),
@@ -103,6 +153,79 @@ def test_a_broken_manifest_is_refused_and_the_value_named(
     with pytest.raises(ManifestError) as caught:
         Manifest.from_text(sealed(document), "manifest.json")
     assert message in str(caught.value)
+
+
+PLAIN = {"name": "more", "fill": 0, "range": None, "optional": True, "encoding": "raw", "tile": None, "classes": None}
+GRAY = {"kind": "picture", "form": "bands", "dtype": "|u1", "shape": [1, 24, 36], "bands": ["gray"], "range": [0, 255]}
+BANDED = {**PLAIN, **GRAY}
+BARE = {**PLAIN, "kind": "values", "form": "index", "dtype": "<f2", "shape": [24, 36], "bands": None}
+ALLOWED: dict[str, dict[str, Any]] = {
+    "gray": BANDED,
+    "16 bands": {**BANDED, "dtype": "<i2", "shape": [16, 24, 36], "bands": list("abcdefghijklmnop"), "range": None},
+    "a range of floats": {**BANDED, "dtype": "<f4", "range": [-1.5, 2]},
+    "jpeg": {**BANDED, "encoding": "jpeg"},
+    "tiles": {**BANDED, "encoding": "tiles-zstd", "tile": [256, 512]},
+    "an encoding of later": {**BANDED, "encoding": "webp", "tile": [8, 8]},
+    "ids": {**BARE, "kind": "ids", "dtype": "<u4"},
+    "values": {**BARE, "fill": -0.5},
+    "values with NaN": {**BARE, "fill": "nan"},
+    "whole values": {**BARE, "dtype": "<i2", "fill": -32768},
+}
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "17 bands": ({**BANDED, "shape": [17, 24, 36], "bands": list("abcdefghijklmnopq")}, "bands: expected 1 to 16"),
+    "a range that falls": ({**BANDED, "dtype": "<f4", "range": [1, 1]}, "range: expected two numbers"),
+    "a range of one": ({**BANDED, "dtype": "<u2", "range": [1]}, "range: expected two numbers"),
+    "ids of one byte": ({**BARE, "kind": "ids", "dtype": "|u1"}, "dtype: expected one of <u2, <u4"),
+    "filled ids": ({**BARE, "kind": "ids", "dtype": "<u2", "fill": 65535}, "fill: expected 0"),
+    "ids with planes": ({**BARE, "kind": "ids", "dtype": "<u2", "shape": [1, 24, 36]}, "shape: expected 2 numbers"),
+    "a fill between two floats": ({**BARE, "fill": 0.1}, "fill: expected a number of <f2"),
+    "a fill beyond the floats": ({**BARE, "fill": 70000}, "fill: expected a number of <f2"),
+    "a fill beyond all": ({**BARE, "fill": 10**400}, "fill: expected a number or a text"),
+    "half a fill": ({**BARE, "dtype": "<i2", "fill": 0.5}, "fill: expected a number of <i2"),
+    "NaN in whole numbers": ({**BARE, "dtype": "<u2", "fill": "nan"}, "fill: expected a number of <u2"),
+    "another text": ({**BARE, "fill": "inf"}, "fill: expected a number of <f2"),
+    "classes of values": ({**BARE, "classes": {"classes": []}}, "classes: expected null"),
+}
+
+
+def with_field(document: dict[str, Any], field: dict[str, Any]) -> str:
+    """Return the text of a manifest with one more field, its keys in their order."""
+    ordered = {key: field[key] for key in document["fields"][0]}
+    return sealed({**document, "fields": [*document["fields"], ordered]})
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_every_kind_of_field_is_read_unchanged(document: dict[str, Any], name: str) -> None:
+    text = with_field(document, ALLOWED[name])
+    manifest = Manifest.from_text(text, "m")
+    assert manifest.to_text() == text
+    assert manifest.field("more").optional
+    assert manifest == Manifest.from_text(text, "m") == copy.deepcopy(manifest)
+    jsonschema.validate(json.loads(text), SCHEMA)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_impossible_field_is_refused_and_the_value_named(document: dict[str, Any], name: str) -> None:
+    change, message = REFUSED[name]
+    with pytest.raises(ManifestError) as caught:
+        Manifest.from_text(with_field(document, change), "m")
+    assert f"fields.2.{message}" in str(caught.value)
+
+
+@pytest.mark.parametrize(("form", "count", "planes"), [("planes", 9, 9), ("bits", 8, 1), ("bits", 9, 2)])
+def test_overlapping_classes_have_a_plane_or_a_bit_each(
+    document: dict[str, Any], form: str, count: int, planes: int
+) -> None:
+    """The field has a table of its own, other than that of the label."""
+    rows = [{**table(document)["classes"][0], "name": f"c{number}"} for number in range(count)]
+    classes = {"classes": rows, "ignored_values": [], "ignored_colours": []}
+    field = {**BARE, "kind": "multilabel", "form": form, "dtype": "|u1", "classes": classes}
+    text = with_field(document, {**field, "shape": [planes, 24, 36]})
+    manifest = Manifest.from_text(text, "m")
+    assert len(manifest.classes) == 4
+    assert len(manifest.fields[2].classes or ()) == count
+    with pytest.raises(ManifestError, match=rf"fields.2.shape: {planes + 1} planes, {count} classes"):
+        Manifest.from_text(with_field(document, {**field, "shape": [planes + 1, 24, 36]}), "m")
 
 
 @pytest.mark.parametrize("version", [1, 3])

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from packer.shards.formats import lmdb as lmdb_writer
 from packer.shards.formats import writer
-from readers.contract.fields import Field
+from readers.contract.classes import ClassTable, SegClass
+from readers.contract.fields import Field, classes_field, picture_field
 from readers.formats import opener
 from readers.formats.column import ShardFacts
 from readers.formats.shard import gather
@@ -124,7 +125,8 @@ def made_up(rows: int, pixels: int, key_bytes: int) -> dict[str, NDArray[Any]]:
 
 
 def fields_of(pixels: int) -> tuple[Field, Field]:
-    return Field("image", "|u1", (1, 1, pixels), "rgb"), Field("label", "|u1", (1, pixels), "index")
+    image = picture_field("image", "|u1", (1, pixels), ("gray",))
+    return image, classes_field("label", "index", ClassTable((SegClass("cell"),)), (1, pixels))
 
 
 def check_opened(storage: str, stem: Path, arrays: dict[str, NDArray[Any]]) -> None:

@@ -115,7 +115,7 @@ def test_the_pages_programs_read_native_rows(native: Path, varied_raw: RawFolder
         zip(("npy", "hdf5", "arrow", "lmdb"), re.findall(r"```python\n(.*?)```", page, re.DOTALL), strict=True)
     )
     document = json.loads((native / "manifest.json").read_bytes())
-    onehot = document["fields"][1]["encoding"] == "onehot"
+    onehot = document["fields"][1]["form"] == "onehot"
     read = []
     for receipt in shards(native):
         for row in range(len(receipt["crc32"])):

@@ -35,7 +35,8 @@ from readers import (
     collate_lists,
     open_dataset,
 )
-from readers.contract.fields import Field
+from readers.contract.classes import ClassTable, SegClass
+from readers.contract.fields import Field, classes_field, picture_field
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.formats import opener
@@ -47,12 +48,11 @@ from readers.pack import Pack
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 
 Sizes = list[tuple[int, int]]
-IMAGES = [Field("image", dtype, (3, None, None), "rgb") for dtype in ("|u1", "<f2", "<f4")]
+IMAGES = [picture_field("image", dtype, None) for dtype in ("|u1", "<f2", "<f4")]
+TABLES = {count: ClassTable((SegClass("cell"),) * count) for count in (1, 5, 300)}
 LABELS = [
-    Field("label", "|u1", (1, None, None), "onehot"),
-    Field("label", "|u1", (5, None, None), "onehot"),
-    Field("label", "|u1", (None, None), "index"),
-    Field("label", "<u2", (None, None), "index"),
+    classes_field("label", form, TABLES[count], None)
+    for form, count in (("onehot", 1), ("onehot", 5), ("index", 5), ("index", 300))
 ]
 FIELDS = (IMAGES[0], LABELS[3])
 HONEST: Sizes = [(5, 9), (12, 7), (3, 4), (30, 20)]
@@ -255,7 +255,7 @@ def test_a_bad_picture_does_not_change_the_good_ones(storage: str, tmp_path: Pat
 
 def test_info_shows_native_rows(native: Path) -> None:
     printed = run("info", native).stdout
-    assert "|u1 (3, H, W) rgb" in printed
+    assert "|u1 (3, H, W) picture bands" in printed
     assert "the size of each image" in printed
     assert json.loads(run("info", "--json", native).stdout)["fields"][0]["shape"] == [3, None, None]
 
@@ -604,7 +604,7 @@ def test_the_schema_allows_native_rows_and_nothing_between(native: Path) -> None
         ([3, None], [4, None, None], "fields.0.shape: expected 3 numbers"),
         ([3, None, None], [4, 24, 36], "differ in size"),
         ([3, None, None], [5, None, None], "fields.1.shape: 5 planes, 4 classes"),
-        ([2**41, None, None], [4, None, None], "over the limit"),
+        ([2**41, None, None], [4, None, None], "fields.0.shape: 2199023255552 planes, 3 bands"),
     ],
 )
 def test_half_native_manifests_are_refused(

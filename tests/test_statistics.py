@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from packer.pixels.stored_label import count_runs
 from packer.shards.row_sums import row_pixels
 from readers import RequestError, SegDataset, open_dataset
-from readers.contract.classes import ClassTable
 from readers.contract.manifest import Manifest, Split
 from readers.contract.pixel_sums import Pixels
 from readers.statistics import WEIGHTINGS, class_weights, training_pixels
@@ -163,7 +162,7 @@ def test_batches_of_every_split_are_normalised_by_the_training_split(
 )
 def test_the_training_split_is_found_by_its_name(names: tuple[str, ...], chosen: int | None) -> None:
     splits = tuple(Split(name, 1, 1, 0, replace(SMALL, ignored=n)) for n, name in enumerate(names))
-    found = training_pixels(Manifest(1, "", "npy", (), ClassTable(()), splits, 0, ""))
+    found = training_pixels(Manifest(1, "", "npy", (), splits, 0, ""))
     assert found == (None if chosen is None else splits[chosen].pixels)
 
 

@@ -206,7 +206,7 @@ def code(result: BenchResult, settings: LoaderSettings) -> list[str]:
     name = dataset.split if dataset.split in ("train", "val", "test") else "dataset"
     out, split = (json.dumps(str(value), ensure_ascii=False) for value in (result.request.out, dataset.split))
     opened = f"{out}, split={split}"
-    if dataset.label is not None and dataset.label != dataset.manifest.field(LABEL).encoding:
+    if dataset.label is not None and dataset.label != dataset.manifest.field(LABEL).form:
         opened += f', label="{dataset.label}"'
     if result.request.fields:
         opened += f", fields={result.request.fields!r}"

@@ -9,6 +9,7 @@ import click
 
 from packer.cli.output import join_lines, show
 from packer.cli.values import bytes_text, shape_text
+from readers.contract.fields import RAW, Field
 from readers.contract.manifest import Manifest
 
 
@@ -36,7 +37,7 @@ def _text(manifest: Manifest) -> str:
         f"rows        {manifest.rows}",
         *(_split_line(split.name, split.rows, split.shards, split.rejects) for split in manifest.splits),
         "fields",
-        *(f"  {field.name:<10}{field.dtype} {shape_text(field.shape)} {field.encoding}" for field in manifest.fields),
+        *map(_field_line, manifest.fields),
         f"classes     {len(manifest.classes)}, share of the label pixels",
         *(
             f"  {number:<4}{_swatch(entry.colour)} {_share(count, labelled)}  {entry.name}"
@@ -47,6 +48,11 @@ def _text(manifest: Manifest) -> str:
         *(f"  {key:<16}{_value_text(key, value)}" for key, value in recipe.items() if key != "classes"),
     ]
     return join_lines(lines)
+
+
+def _field_line(field: Field) -> str:
+    notes = [field.kind, field.form, *([] if field.encoding == RAW else [field.encoding])]
+    return f"  {field.name:<10}{field.dtype} {shape_text(field.shape)} {' '.join(notes)}"
 
 
 def _split_line(name: str, rows: int, shards: int, rejects: int) -> str:

@@ -10,7 +10,7 @@ from packer.config.options import OPTIONS, Option
 from packer.errors import UsageError
 from packer.pixels.choices import IMAGE_DTYPES, NATIVE
 from packer.publish.target import holds_pack
-from readers.contract.fields import IMAGE, LABEL
+from readers.contract.fields import IMAGE, LABEL, classes_field, picture_field
 from readers.contract.manifest import Manifest
 
 DECIDED = (
@@ -33,10 +33,19 @@ def settings_of(folder: Path) -> Settings:
         return {}
     manifest = Manifest.load(folder)
     image, label = manifest.field(IMAGE), manifest.field(LABEL)
+    dtypes = {dtype: name for name, dtype in IMAGE_DTYPES.items()}
+    usual = (
+        picture_field(IMAGE, image.dtype, image.size),
+        classes_field(LABEL, label.form, manifest.classes, label.size),
+    )
+    if manifest.fields != usual or image.dtype not in dtypes:
+        raise UsageError(
+            f"{folder}: only packs of images with red, green and blue and labels of classes can be packed again so far"
+        )
     settings: dict[str, Setting] = {
         "format": manifest.storage,
-        "labels": label.encoding,
-        "image-dtype": next(name for name, dtype in IMAGE_DTYPES.items() if dtype == image.dtype),
+        "labels": label.form,
+        "image-dtype": dtypes[image.dtype],
     }
     return settings | {"size": NATIVE} if image.native else settings
 

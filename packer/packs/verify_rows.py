@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from packer.shards.row_sums import row_pixels
 from readers.contract.classes import ClassTable
 from readers.contract.fields import Field
+from readers.contract.kinds import ONEHOT
 from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import Receipt
 from readers.formats.shard import Shard
@@ -58,7 +59,7 @@ def _from_0_to_1(image: NDArray[Any]) -> bool:
 
 def _label_counts(field: Field, label: NDArray[Any], classes: ClassTable) -> NDArray[np.int64] | None:
     """Pixels of each class, then ignored pixels; None if the label has an impossible number."""
-    if field.encoding == "onehot":
+    if field.form == ONEHOT:
         planes = label.reshape(len(classes), -1)
         if planes.max() > 1 or planes.sum(axis=0, dtype=np.uint32).max() > 1:
             return None

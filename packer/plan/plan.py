@@ -18,6 +18,7 @@ from packer.recipe.recipe import Recipe, recipe_changes
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.sources.open_source import FoundRows
+from readers.contract.kinds import ONEHOT
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
 from readers.contract.tiles import Size
@@ -113,7 +114,7 @@ class Plan:
     def index_bytes(self) -> int | None:
         """The bytes with --labels index, if planes of labels take more than the images; else None."""
         image, label = self.recipe.fields
-        if label.encoding != "onehot" or label.row_bytes_at(1, 1) <= image.row_bytes_at(1, 1):
+        if label.form != ONEHOT or label.row_bytes_at(1, 1) <= image.row_bytes_at(1, 1):
             return None
         return self._bytes(replace(self.recipe, labels="index"))
 

@@ -34,7 +34,6 @@ def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
         created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         storage=recipe.storage,
         fields=recipe.fields,
-        classes=recipe.classes,
         splits=_splits(receipts),
         bytes=sum(receipt.bytes for receipt in receipts),
         table=digest,

@@ -23,7 +23,6 @@ def check_manifest_size(recipe: Recipe, splits: Iterable[str]) -> None:
         created="0000-00-00T00:00:00Z",
         storage=recipe.storage,
         fields=recipe.fields,
-        classes=recipe.classes,
         splits=tuple(Split(name, _LARGE, _LARGE, _LARGE, pixels) for name in sorted(set(splits))),
         bytes=_LARGE,
         table="0" * 64,

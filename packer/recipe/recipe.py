@@ -20,7 +20,7 @@ from packer.recipe.piece import Piece, PieceTable
 from packer.recipe.read_rules import ReadRules
 from packer.recipe.source import Source
 from readers.contract.classes import ClassTable
-from readers.contract.fields import IMAGE, LABEL, Field
+from readers.contract.fields import IMAGE, LABEL, Field, classes_field, picture_field
 from readers.contract.json_entry import Entry, fingerprint
 from readers.contract.manifest import STORAGES
 
@@ -48,11 +48,9 @@ class Recipe:
     @cached_property
     def fields(self) -> tuple[Field, Field]:
         """The columns: image and label."""
-        height, width = self.geometry.size or (None, None)
-        image = Field(IMAGE, IMAGE_DTYPES[self.image_dtype], (3, height, width), "rgb")
-        if self.labels == "onehot":
-            return image, Field(LABEL, "|u1", (len(self.classes), height, width), "onehot")
-        return image, Field(LABEL, self.classes.index_dtype, (height, width), "index")
+        size = self.geometry.size
+        image = picture_field(IMAGE, IMAGE_DTYPES[self.image_dtype], size)
+        return image, classes_field(LABEL, self.labels, self.classes, size)
 
     def row_bytes(self, pieces: Sequence[Piece]) -> NDArray[np.int64]:
         """Return the bytes of each piece's row; 0 if the size of its picture is unknown."""

@@ -20,6 +20,8 @@ from packer.recipe.source import ClassIndices, Heads, Loaded
 from readers.checksums import read_receipt
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError
+from readers.contract.fields import IMAGE, LABEL
+from readers.contract.kinds import ONEHOT
 from readers.contract.onehot import collapse
 from readers.contract.receipt import Receipt
 from readers.pack import Pack
@@ -47,7 +49,7 @@ class PackSource:
     def __init__(self, pack: Pack) -> None:
         self._pack = pack
         self._known: dict[int, _ShardFacts] = {}
-        self._image, self._label = pack.manifest.fields
+        self._image, self._label = pack.manifest.field(IMAGE), pack.manifest.field(LABEL)
 
     @classmethod
     def at(cls, root: Path) -> PackSource:
@@ -103,7 +105,7 @@ class PackSource:
         pixels = image.transpose(1, 2, 0)
         if pixels.dtype != np.uint8:
             pixels = pixels.astype(np.float32)
-        if self._label.encoding == "onehot":
+        if self._label.form == ONEHOT:
             label = collapse(label, self.classes.index_dtype)
         return Loaded((pixels, ClassIndices(label)), self._identity(ref))
 

@@ -2,7 +2,7 @@
 
 ReadError
 ├── NoPackError     there is no packed data set in that folder
-├── VersionError    the pack has another version of the format
+├── VersionError    the pack has another version of the format, or an encoding, that this release cannot read
 ├── RequestError    the pack is fine, but the request does not fit it
 └── DamagedError    a file of the pack does not agree with the rest of the pack
     └── ManifestError   the manifest itself; has a list of all problems
@@ -24,7 +24,7 @@ class NoPackError(ReadError, FileNotFoundError):
 
 
 class VersionError(ReadError):
-    """The pack has another version of the format, as its manifest proves."""
+    """The pack has another version of the format, as its manifest proves, or an encoding that is not known yet."""
 
 
 class RequestError(ReadError, ValueError):

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from readers.contract.json_entry import Entry
+from readers.contract.classes import ClassTable
+from readers.contract.kinds import BANDS, CLASSES, ONEHOT, PICTURE, planes_of
 
 IMAGE = "image"
 LABEL = "label"
@@ -17,23 +18,34 @@ SIZE = "size"
 START = "{}_start"
 """In formats where the native rows of a field form one flat column, also the index of each row's first number."""
 
-MOST_ROW_BYTES = 2**40
-
-ENCODINGS = {IMAGE: ("rgb",), LABEL: ("onehot", "index")}
-DTYPES = {"rgb": ("|u1", "<f2", "<f4"), "onehot": ("|u1",), "index": ("|u1", "<u2")}
+RAW = "raw"
+"""The encoding of rows that are stored as they are."""
+RGB = ("red", "green", "blue")
 
 
 @dataclass(frozen=True)
 class Field:
-    """A stored column: its name, the dtype and shape of one row, and the encoding of its numbers.
+    """A stored column: its name, what its numbers mean, and the dtype, shape and encoding of one row.
 
     Native rows keep the height and width of their pictures: both are None in `shape`, null in JSON.
     """
 
     name: str
+    kind: str
+    form: str
     dtype: str
     shape: tuple[int | None, ...]
-    encoding: str
+    bands: tuple[str, ...] | None = None
+    """The name of each band of a picture."""
+    classes: ClassTable | None = None
+    fill: float | str = 0
+    """The number in padding and for rows that lack the field, as JSON has it: `nan` is a text."""
+    range: tuple[float, ...] | None = None
+    """The numbers of a picture that count as 0 and 1."""
+    optional: bool = False
+    """True if some rows lack the field."""
+    encoding: str = RAW
+    tile: tuple[int, ...] | None = None
 
     @property
     def native(self) -> bool:
@@ -43,7 +55,7 @@ class Field:
     @property
     def flat(self) -> bool:
         """True if stored rows differ in length, so that they lie back to back and the position of each is stored."""
-        return self.native
+        return self.native or self.encoding != RAW
 
     @property
     def size(self) -> tuple[int, int] | None:
@@ -61,6 +73,11 @@ class Field:
         """The number of values of a pixel."""
         return math.prod(self.planes)
 
+    @property
+    def fill_number(self) -> float:
+        """The number in padding and for rows that lack the field."""
+        return float(self.fill) if isinstance(self.fill, str) else self.fill
+
     def row_shape(self, height: int, width: int) -> tuple[int, ...]:
         """Return the shape of a row of this size."""
         return (*self.planes, height, width)
@@ -74,26 +91,31 @@ class Field:
         return self.pixel_bytes * height * width
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape), "encoding": self.encoding}
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "form": self.form,
+            "dtype": self.dtype,
+            "shape": list(self.shape),
+            "bands": None if self.bands is None else list(self.bands),
+            "classes": None if self.classes is None else self.classes.to_json(),
+            "fill": self.fill,
+            "range": None if self.range is None else list(self.range),
+            "optional": self.optional,
+            "encoding": self.encoding,
+            "tile": None if self.tile is None else list(self.tile),
+        }
 
-    @classmethod
-    def from_json(cls, entry: Entry) -> Field:
-        name = entry.choice("name", tuple(ENCODINGS))
-        encoding = entry.choice("encoding", ENCODINGS[name])
-        field = cls(name, entry.choice("dtype", DTYPES[encoding]), entry.shape("shape"), encoding)
-        wrong = _wrong_shape(field)
-        if wrong is not None:
-            entry.problem("shape", wrong)
-        entry.close()
-        return field
+
+def picture_field(name: str, dtype: str, size: tuple[int, int] | None, bands: tuple[str, ...] = RGB) -> Field:
+    """Return the field of pictures of this size, None for native ones. Floating-point numbers are from 0 to 1."""
+    scale = {"|u1": (0, 255), "<f2": (0, 1), "<f4": (0, 1)}.get(dtype)
+    return Field(name, PICTURE, BANDS, dtype, (len(bands), *(size or (None, None))), bands, range=scale)
 
 
-def _wrong_shape(field: Field) -> str | None:
-    """Return what is wrong with the shape of a field, if anything."""
-    dimensions = 2 if field.encoding == "index" else 3
-    if len(field.shape) != dimensions:
-        return f"expected {dimensions} numbers, found {list(field.shape)}"
-    if field.native and field.shape != (*field.planes, None, None):
-        return f"expected null for height and width, both or neither, found {list(field.shape)}"
-    least = field.row_bytes_at(*(field.size or (1, 1)))
-    return f"a row of {least} bytes is over the limit of 1 TiB" if least >= MOST_ROW_BYTES else None
+def classes_field(name: str, form: str, table: ClassTable, size: tuple[int, int] | None) -> Field:
+    """Return the field of labels of this form and size, None for native ones."""
+    shape = (*planes_of(form, len(table)), *(size or (None, None)))
+    if form == ONEHOT:
+        return Field(name, CLASSES, form, "|u1", shape, classes=table)
+    return Field(name, CLASSES, form, table.index_dtype, shape, classes=table, fill=table.ignore_index)

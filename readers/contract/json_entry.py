@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -87,6 +87,21 @@ class Entry:
     def numbers(self, key: str) -> tuple[float, ...]:
         """Take a list of finite numbers."""
         return tuple(map(float, self._list(key, _is_finite, "a number")))
+
+    def exact_numbers(self, key: str) -> tuple[float, ...]:
+        """Take a list of finite numbers, whole ones as such."""
+        return self._list(key, _is_finite, "a number")
+
+    def scalar(self, key: str) -> float | str:
+        """Take a finite number, a whole one as such, or a text."""
+        value = self._take(key, object, "a number or a text", 0)
+        if isinstance(value, str) or _is_finite(value):
+            return cast("float | str", value)
+        self.problem(key, f"expected a number or a text, found {_shown(value)}")
+        return 0
+
+    def truth(self, key: str) -> bool:
+        return self._take(key, bool, "true or false", False)
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Take a list of texts."""

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from readers.contract.classes import ClassTable
-from readers.contract.errors import ManifestError, NoPackError, VersionError
-from readers.contract.fields import Field
+from readers.contract.errors import ManifestError, NoPackError, RequestError, VersionError
+from readers.contract.field_entry import check_fields, read_field
+from readers.contract.fields import LABEL, Field
 from readers.contract.files import plain_file
 from readers.contract.json_entry import Entry, Problem, fingerprint
 from readers.contract.no_pack import why_no_pack
@@ -87,7 +88,6 @@ class Manifest:
     created: str
     storage: str
     fields: tuple[Field, ...]
-    classes: ClassTable
     splits: tuple[Split, ...]
     bytes: int
     table: str
@@ -110,8 +110,18 @@ class Manifest:
         """Return the counts and sums of one split, or of all of them."""
         return next((known.pixels for known in self.splits if known.name == split), self.pixels)
 
+    @property
+    def classes(self) -> ClassTable:
+        """The class table of the field `label`, or else of the first field that has one; empty if none has."""
+        tables = {field.name: field.classes for field in self.fields if field.classes is not None}
+        return tables.get(LABEL) or next(iter(tables.values()), ClassTable(()))
+
     def field(self, name: str) -> Field:
-        return next(field for field in self.fields if field.name == name)
+        """Return the field with this name."""
+        fields = {known.name: known for known in self.fields}
+        if name not in fields:
+            raise RequestError(f"there is no field {name!r}, only {', '.join(map(repr, fields))}")
+        return fields[name]
 
     def same_data(self, other: Manifest) -> bool:
         """Return whether both describe the same data: they are equal except for the generation's number and time."""
@@ -125,7 +135,6 @@ class Manifest:
             "created": self.created,
             "storage": self.storage,
             "fields": [field.to_json() for field in self.fields],
-            "classes": self.classes.to_json(),
             "splits": [split.to_json() for split in self.splits],
             "bytes": self.bytes,
             "table": self.table,
@@ -210,8 +219,7 @@ def _manifest(entry: Entry) -> Manifest:
         generation=entry.whole("generation", least=1),
         created=entry.text("created"),
         storage=entry.choice("storage", STORAGES),
-        fields=tuple(Field.from_json(field) for field in entry.entries("fields")),
-        classes=ClassTable.from_json(entry.entry("classes")),
+        fields=tuple(read_field(field) for field in entry.entries("fields")),
         splits=tuple(Split.from_json(split) for split in entry.entries("splits")),
         bytes=entry.whole("bytes"),
         table=entry.text("table"),
@@ -224,16 +232,7 @@ def _check_sums(manifest: Manifest, problems: list[Problem]) -> None:
     names = [split.name for split in manifest.splits]
     if not names or len(set(names)) != len(names) or (ALL in names and len(names) > 1):
         problems.append(Problem("splits", f"expected different names, '{ALL}' only alone, found {names}"))
-    if [field.name for field in manifest.fields] != ["image", "label"]:
-        problems.append(Problem("fields", "expected image, then label"))
-        return
-    image, label = manifest.fields
-    if image.shape[-2:] != label.shape[-2:]:
-        problems.append(Problem("fields", f"image {image.shape} and label {label.shape} differ in size"))
-    if label.encoding == "onehot" and label.numbers != len(manifest.classes):
-        problems.append(Problem("fields.1.shape", f"{label.numbers} planes, {len(manifest.classes)} classes"))
-    if label.encoding == "index" and label.dtype != manifest.classes.index_dtype:
-        problems.append(Problem("fields.1.dtype", f"expected {manifest.classes.index_dtype}"))
+    check_fields(manifest.fields, problems)
     for number, split in enumerate(manifest.splits):
         if len(split.pixels.classes) != len(manifest.classes):
             problems.append(Problem(f"splits.{number}.pixels.classes", f"expected {len(manifest.classes)} counts"))

@@ -1,0 +1,139 @@
+"""Read the fields of a manifest, and check that they are possible, each and together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from readers.contract.classes import ClassTable
+from readers.contract.fields import RAW, Field
+from readers.contract.json_entry import Entry, Problem
+from readers.contract.kinds import (
+    CLASSES,
+    DTYPES,
+    INDEX,
+    MOST_BANDS,
+    NAN,
+    PICTURE,
+    VALUES,
+    WITH_CLASSES,
+    fits,
+    planes_of,
+)
+
+MOST_ROW_BYTES = 2**40
+MOST_FIELDS = 32
+NAME = re.compile(r"(?!(?:key|size|length|layout|labelled)$)[a-z][a-z0-9_]{0,31}(?<!_end)")
+ENCODING = re.compile(r"[a-z][a-z0-9-]{0,31}")
+JPEG = "jpeg"
+WITHOUT_TILES = (RAW, "zstd", JPEG)
+TILED = ("tiles", "tiles-zstd")
+LONGEST_BAND = 64
+
+
+def read_field(entry: Entry) -> Field:
+    """Take a field from its JSON. A field of an unknown encoding is refused only when it is read."""
+    kind = entry.choice("kind", tuple(DTYPES))
+    form = entry.choice("form", tuple(DTYPES[kind]))
+    field = Field(
+        name=entry.text("name"),
+        kind=kind,
+        form=form,
+        dtype=entry.choice("dtype", DTYPES[kind][form]),
+        shape=entry.shape("shape"),
+        bands=entry.maybe("bands", entry.texts),
+        classes=entry.maybe("classes", lambda key: ClassTable.from_json(entry.entry(key))),
+        fill=entry.scalar("fill"),
+        range=entry.maybe("range", entry.exact_numbers),
+        optional=entry.truth("optional"),
+        encoding=entry.text("encoding"),
+        tile=entry.maybe("tile", lambda key: entry.wholes(key, least=1)),
+    )
+    for checked in (_name, _table, _shape, _fill, _range, _encoding):
+        for key, wrong in checked(field):
+            entry.problem(key, wrong)
+    entry.close()
+    return field
+
+
+def check_fields(fields: Sequence[Field], problems: list[Problem]) -> None:
+    """Add what is wrong with the fields of a pack together."""
+    names = [field.name for field in fields]
+    if not 1 <= len(set(names)) == len(names) <= MOST_FIELDS:
+        problems.append(Problem("fields", f"expected 1 to {MOST_FIELDS} different names, found {len(names)} fields"))
+        return
+    if fields[0].optional:
+        problems.append(Problem("fields.0.optional", "expected false: every row has the first field"))
+    for number, field in enumerate(fields[1:], 1):
+        if field.shape[-2:] != fields[0].shape[-2:]:
+            message = f"{fields[0].name} {fields[0].shape} and {field.name} {field.shape} differ in size"
+            problems.append(Problem(f"fields.{number}.shape", message))
+
+
+def _name(field: Field) -> Iterator[tuple[str, str]]:
+    if not NAME.fullmatch(field.name):
+        yield "name", f"expected up to 32 of a-z, 0-9 and _, and no name that has a meaning, found {field.name!r}"
+
+
+def _table(field: Field) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with bands and classes: a picture has bands, others may have classes."""
+    if (field.kind == PICTURE) != (field.bands is not None):
+        yield "bands", "expected null" if field.bands is not None else "is missing; expected a name for each band"
+    elif field.bands is not None and not (
+        1 <= len(field.bands) <= MOST_BANDS and all(1 <= len(band) <= LONGEST_BAND for band in field.bands)
+    ):
+        yield "bands", f"expected 1 to {MOST_BANDS} names of 1 to {LONGEST_BAND} characters"
+    if (field.kind in WITH_CLASSES) != (field.classes is not None):
+        yield "classes", "expected null" if field.classes is not None else "is missing; expected a table of classes"
+    elif field.form == INDEX and field.classes is not None and field.dtype != field.classes.index_dtype:
+        yield "dtype", f"expected {field.classes.index_dtype} for {len(field.classes)} classes"
+
+
+def _shape(field: Field) -> Iterator[tuple[str, str]]:
+    parts = field.bands if field.kind == PICTURE else field.classes
+    planes = planes_of(field.form, len(parts or ()))
+    dimensions = len(planes) + 2
+    found = list(field.shape)
+    if len(found) != dimensions:
+        yield "shape", f"expected {dimensions} numbers, found {found}"
+    elif field.native and field.shape != (*field.planes, None, None):
+        yield "shape", f"expected null for height and width, both or neither, found {found}"
+    elif parts is not None and field.planes != planes:
+        noun = "bands" if field.kind == PICTURE else "classes"
+        yield "shape", f"{field.numbers} planes, {len(parts)} {noun}"
+    elif (least := field.row_bytes_at(*(field.size or (1, 1)))) >= MOST_ROW_BYTES:
+        yield "shape", f"a row of {least} bytes is over the limit of 1 TiB"
+
+
+def _fill(field: Field) -> Iterator[tuple[str, str]]:
+    if field.kind == VALUES:
+        if not (field.fill == NAN and field.dtype[1] == "f") and not fits(field.fill, field.dtype):
+            yield "fill", f"expected a number of {field.dtype}, or 'nan' for floating point, found {field.fill!r}"
+        return
+    expected = 0
+    if field.kind == CLASSES and field.form == INDEX and field.classes is not None:
+        expected = field.classes.ignore_index
+    if field.fill != expected or type(field.fill) is not int:
+        yield "fill", f"expected {expected}, found {field.fill!r}"
+
+
+def _range(field: Field) -> Iterator[tuple[str, str]]:
+    limits = field.range
+    if field.kind != PICTURE:
+        if limits is not None:
+            yield "range", "expected null"
+    elif field.dtype == "|u1" and limits != (0, 255):
+        yield "range", "expected [0, 255]"
+    elif limits is not None and (len(limits) != 2 or limits[0] >= limits[1]):
+        yield "range", f"expected two numbers, the lower one first, found {list(limits)}"
+
+
+def _encoding(field: Field) -> Iterator[tuple[str, str]]:
+    if not ENCODING.fullmatch(field.encoding):
+        yield "encoding", f"expected the name of an encoding, found {field.encoding!r}"
+    if field.encoding == JPEG and (field.kind, field.dtype, field.numbers in (1, 3)) != (PICTURE, "|u1", True):
+        yield "encoding", "expected a picture of |u1 with 1 or 3 bands for jpeg"
+    if field.encoding in WITHOUT_TILES and field.tile is not None:
+        yield "tile", "expected null"
+    elif len(field.tile or ()) != 2 if field.encoding in TILED else len(field.tile or (1, 1)) != 2:
+        yield "tile", "expected the height and the width of a tile"

@@ -1,0 +1,132 @@
+"""Packs with fields that the packer does not write yet: the contract allows them, and readers deliver them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import run
+from numpy.typing import NDArray
+
+from packer.shards.formats import writer
+from readers import RequestError, VersionError, open_dataset
+from readers.contract.classes import ClassTable, SegClass
+from readers.contract.fields import Field, classes_field, picture_field
+from readers.contract.kinds import BITS, IDS, INDEX, MULTILABEL, VALUES
+from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest, Split
+from readers.contract.pixel_sums import Pixels
+from readers.contract.shard_table import RECORD, table_header, table_path
+
+SIZE = 5, 7
+ROWS = 6
+CLASSES = ClassTable((SegClass("cell"), SegClass("wall")))
+PARTS = ClassTable(tuple(SegClass(f"part{number}") for number in range(9)))
+FIELDS = (
+    picture_field("scan", "<u2", SIZE, ("gray",)),
+    classes_field("label", INDEX, CLASSES, SIZE),
+    Field("instance", IDS, INDEX, "<u4", SIZE),
+    Field("depth", VALUES, INDEX, "<f2", SIZE, fill="nan"),
+    Field("parts", MULTILABEL, BITS, "|u1", (2, *SIZE), classes=PARTS),
+)
+
+
+def made_up(field: Field) -> NDArray[Any]:
+    rng = np.random.default_rng(len(field.name))
+    numbers = rng.integers(0, 2 if field.name == "label" else 200, (ROWS, *field.planes, *SIZE)).astype(field.dtype)
+    if field.dtype[1] == "f":
+        numbers[:, 0] = np.nan
+    return numbers
+
+
+def written(out: Path, storage: str, fields: Sequence[Field] = FIELDS) -> dict[str, NDArray[Any]]:
+    """Write a pack of one shard with these fields, and return its columns."""
+    arrays = {field.name: made_up(field) for field in fields}
+    keys = np.array([b"%d" % row for row in range(ROWS)])
+    for folder in (SHARDS, GENERATIONS):
+        (out / folder).mkdir(parents=True)
+    stem = out / SHARDS / f"all-{'0' * 32}"
+    writer(storage).write(stem, {**arrays, "key": keys}, tuple(fields))
+    record = np.zeros(1, RECORD)
+    record["end"], record["fingerprint"] = ROWS, b"0" * 32
+    table = table_header(1) + record.tobytes()
+    digest = hashlib.sha256(table).hexdigest()
+    table_path(out, digest).write_bytes(table)
+    pixels = Pixels.none(len(next((field.classes for field in fields if field.name == "label"), None) or ()))
+    manifest = Manifest(1, "", storage, tuple(fields), (Split("all", ROWS, 1, 0, pixels),), 0, digest)
+    (out / MANIFEST).write_text(manifest.to_text())
+    return arrays
+
+
+def same(found: torch.Tensor, wanted: NDArray[Any]) -> bool:
+    return bool(found.numpy().dtype == wanted.dtype and found.numpy().tobytes() == wanted.tobytes())
+
+
+def test_every_kind_is_delivered_as_it_is_stored(storage: str, tmp_path: Path) -> None:
+    arrays = written(tmp_path / "out", storage)
+    dataset = open_dataset(tmp_path / "out")
+    assert [field.name for field in dataset.fields] == [field.name for field in FIELDS]
+    assert dataset.classes == CLASSES
+    for row in range(ROWS):
+        assert all(same(part, arrays[name][row]) for part, name in zip(dataset[row], arrays, strict=True))
+    (batch,) = dataset.loader(ROWS)
+    assert all(same(part, arrays[name]) for part, name in zip(batch, arrays, strict=True))
+    (label,) = open_dataset(tmp_path / "out", fields=("label",), label="onehot")[0]
+    assert np.array_equal(label.numpy().argmax(0), arrays["label"][0])
+
+
+def test_a_crop_is_padded_with_the_fill_of_each_field(tmp_path: Path) -> None:
+    arrays = written(tmp_path / "out", "npy")
+    fields = ("label", "instance", "depth", "parts")
+    (batch,) = open_dataset(tmp_path / "out", fields=fields).loader(ROWS, crop=(SIZE[0] + 2, SIZE[1]))
+    for part, name, fill in zip(batch, fields, (255, 0, np.nan, 0), strict=True):
+        column = part.numpy()
+        for row in column:
+            lines = np.moveaxis(row, -2, 0)
+            assert sum(np.array_equal(line, np.full_like(line, fill), equal_nan=True) for line in lines) >= 2
+        assert column.dtype == arrays[name].dtype
+
+
+def test_a_pack_without_labels_is_read(tmp_path: Path) -> None:
+    arrays = written(tmp_path / "out", "npy", FIELDS[:1])
+    dataset = open_dataset(tmp_path / "out")
+    assert same(dataset[3][0], arrays["scan"][3])
+    assert (dataset.label, len(dataset.classes)) == (None, 0)
+    with pytest.raises(RequestError, match="the field 'label' is not read"):
+        open_dataset(tmp_path / "out", label="index")
+    assert run("info", tmp_path / "out").exit_code == 0
+
+
+def test_a_label_of_another_kind_has_one_form(tmp_path: Path) -> None:
+    written(tmp_path / "out", "npy", (FIELDS[0], replace(FIELDS[4], name="label")))
+    assert open_dataset(tmp_path / "out").label == "bits"
+    with pytest.raises(RequestError, match="the field 'label' is of the kind multilabel, not classes"):
+        open_dataset(tmp_path / "out", label="onehot")
+
+
+def test_an_unknown_encoding_is_refused_when_its_field_is_asked_for(tmp_path: Path) -> None:
+    """The other fields are read."""
+    fields = (FIELDS[0], FIELDS[1])
+    arrays = written(tmp_path / "out", "npy", fields)
+    manifest = Manifest.load(tmp_path / "out")
+    manifest = replace(manifest, fields=(fields[0], replace(fields[1], encoding="webp")))
+    (tmp_path / "out" / MANIFEST).write_text(manifest.to_text())
+    with pytest.raises(VersionError, match=r"the field 'label' is stored as 'webp'.*update segpack"):
+        open_dataset(tmp_path / "out")
+    assert same(open_dataset(tmp_path / "out", fields=("scan",))[0][0], arrays["scan"][0])
+
+
+def test_a_pack_of_other_fields_is_refused_as_a_source(tmp_path: Path) -> None:
+    written(tmp_path / "out", "npy")
+    done = run("build", "--from", tmp_path / "out", tmp_path / "other")
+    assert done.exit_code == 2
+    assert "there is no field 'image'" in done.stderr
+    written(tmp_path / "gray", "npy", (replace(FIELDS[0], name="image"), FIELDS[1]))
+    done = run("build", "--from", tmp_path / "gray", tmp_path / "other")
+    assert done.exit_code == 2
+    assert "only packs of images with red, green and blue" in done.stderr
