@@ -95,7 +95,7 @@ def test_a_picture_that_memory_is_too_small_for_is_rejected_and_named(
 
     (spec,) = make_plan(Request(raw.path, tmp_path / "out"), engine=InProcess(1, 1)).specs
     (tmp_path / "out/shards").mkdir(parents=True)
-    monkeypatch.setattr("packer.shards.rows.decode_image", greedy)
+    monkeypatch.setattr("packer.shards.kinds.picture.decode_image", greedy)
 
     ((_, receipt),) = build_shards([spec], FolderSource(raw.path), tmp_path / "out", InProcess(threads, 1))
     path = "train/images/street_005.png or train/masks/street_005.png"

@@ -16,7 +16,7 @@ from packer.errors import RejectedError
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Limits, Request
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import ClassIndices, Loaded
+from packer.recipe.source import Loaded, PackedPixels
 from packer.sources.open_source import SourceOptions
 from packer.sources.pack import PackSource
 from packer.sources.reopen import reopen
@@ -199,7 +199,7 @@ def test_numbers_in_no_class_are_refused_although_the_checksum_is_right(
 
     def wrong(source: PackSource, ref: RowRef) -> Loaded:
         loaded = load(source, ref)
-        return loaded._replace(data=(loaded.data[0], ClassIndices(loaded.data[1].numbers | np.uint8(8))))
+        return loaded._replace(data=(loaded.data[0], PackedPixels(loaded.data[1].pixels | np.uint8(8))))
 
     monkeypatch.setattr(PackSource, "load", wrong)
     with pytest.raises(RejectedError, match="numbers in its label that are in none of 4 classes"):

@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as of_numpy
 from numpy.typing import NDArray
 
 from packer.pixels.stored_label import count_runs
-from packer.shards.row_sums import row_pixels
+from packer.shards.kinds.picture import count
 from readers import RequestError, SegDataset, open_dataset
 from readers.contract.manifest import Manifest, Split
 from readers.contract.pixel_sums import Pixels
@@ -80,16 +80,16 @@ def test_statistics_do_not_depend_on_shards_and_formats(raw_folder: RawFolder, t
 
 @given(of_numpy.arrays(np.uint8, (3, 5, 7)))
 def test_sums_are_exact(image: NDArray[np.uint8]) -> None:
-    pixels = row_pixels(image, [35], 0)
+    pixels = count(image)
     wide = image.reshape(3, -1).astype(np.int64)
     assert pixels.sums == tuple(wide.sum(1).tolist())
     assert pixels.squares == tuple((wide**2).sum(1).tolist())
-    as_floats = [row_pixels((image / np.float32(255)).astype(kind), [35], 0) for kind in (np.float16, np.float32)]
+    as_floats = [count((image / np.float32(255)).astype(kind)) for kind in (np.float16, np.float32)]
     assert as_floats == [pixels, pixels]
 
 
 def test_sums_of_the_brightest_picture_do_not_run_over() -> None:
-    pixels = row_pixels(np.full((3, 4096, 8192), 255, np.uint8), [4096 * 8192], 0)
+    pixels = count(np.full((3, 4096, 8192), 255, np.uint8))
     assert pixels.sums == (255 * 4096 * 8192,) * 3
     assert pixels.squares == (255**2 * 4096 * 8192,) * 3
 

@@ -182,7 +182,7 @@ def _check_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[Damage]:
     """The wrong rows of a shard whose files are whole."""
     stem = pack.stem(shard)
     try:
-        wrong = list(wrong_rows(pack.shard(shard), receipt, pack.manifest.classes))
+        wrong = list(wrong_rows(pack.shard(shard), receipt))
     except (ReadError, OSError) as error:
         wrong = [(None, f"its {receipt.rows} rows cannot be read ({error})")]
     yield from _rows(stem, wrong)

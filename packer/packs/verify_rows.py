@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from packer.shards.row_sums import row_pixels
-from readers.contract.classes import ClassTable
-from readers.contract.fields import Field
-from readers.contract.kinds import ONEHOT
-from readers.contract.pixel_sums import Pixels
+from packer.errors import BadPair
+from packer.shards.kinds.by_field import check_row, no_rows
+from readers.contract.pixel_sums import pixels_of
 from readers.contract.receipt import Receipt
 from readers.formats.shard import Shard
 
@@ -26,22 +20,20 @@ def row_crc32(shard: Shard, row: int) -> int:
     return crc32
 
 
-def wrong_rows(shard: Shard, receipt: Receipt, classes: ClassTable) -> Iterator[tuple[str | None, str]]:
+def wrong_rows(shard: Shard, receipt: Receipt) -> Iterator[tuple[str | None, str]]:
     """The key and a message for each wrong row of a shard whose files are whole; no key if its sums are wrong."""
-    found = Pixels.none(len(classes))
+    fields = shard.facts.fields
+    found = no_rows(fields)
     for row, key in enumerate(receipt.keys):
         for wrong in _wrong_row(shard, row, receipt):
             yield key, f"the row {key!r} {wrong}"
-        image, label = (shard.row(field, row) for field in shard.facts.fields)
-        counts = _label_counts(shard.facts.fields[1], label, classes)
-        if counts is None:
-            yield key, f"the row {key!r} has numbers in its label that are in none of {len(classes)} classes"
-        elif not _from_0_to_1(image):
-            yield key, f"the row {key!r} has numbers in its image that are not from 0 to 1"
+        try:
+            counted = [check_row(field, shard.row(field, row)) for field in fields]
+        except BadPair as bad:
+            yield key, f"the row {key!r} {bad}"
         else:
-            *of_classes, ignored = counts.tolist()
-            found += row_pixels(image, of_classes, ignored)
-    if found != receipt.pixels:
+            found = {name: ours + row for (name, ours), row in zip(found.items(), counted, strict=True)}
+    if pixels_of(found) != receipt.pixels:
         yield None, "its counts of classes, or its sums of brightness, are not those in its receipt"
 
 
@@ -50,22 +42,3 @@ def _wrong_row(shard: Shard, row: int, receipt: Receipt) -> Iterator[str]:
         yield f"has the key {key!r}"
     if row_crc32(shard, row) != receipt.crc32[row]:
         yield "does not have its checksum"
-
-
-def _from_0_to_1(image: NDArray[Any]) -> bool:
-    """Check that a floating-point image has only possible numbers; NaN is not one."""
-    return image.dtype.kind != "f" or bool(((image >= 0) & (image <= 1)).all())
-
-
-def _label_counts(field: Field, label: NDArray[Any], classes: ClassTable) -> NDArray[np.int64] | None:
-    """Pixels of each class, then ignored pixels; None if the label has an impossible number."""
-    if field.form == ONEHOT:
-        planes = label.reshape(len(classes), -1)
-        if planes.max() > 1 or planes.sum(axis=0, dtype=np.uint32).max() > 1:
-            return None
-        counts = planes.sum(axis=1, dtype=np.int64)
-        return np.append(counts, planes.shape[1] - counts.sum())
-    counts = np.bincount(label.reshape(-1), minlength=classes.ignore_index + 1)
-    if counts[len(classes) : classes.ignore_index].any():
-        return None
-    return np.append(counts[: len(classes)], counts[classes.ignore_index])

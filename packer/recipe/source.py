@@ -19,18 +19,26 @@ UNKNOWN = -1
 """The first number of a state that proves nothing: the row may have changed."""
 
 
-class ClassIndices(NamedTuple):
-    """A label (H,W) that holds class indices already. Ignored pixels have the largest number of its type."""
+class PackedPixels(NamedTuple):
+    """A field of a row of a pack, which needs no decoding.
 
-    numbers: NDArray[Any]
+    An image (H,W,3) of bytes or of float32 from 0 to 1; a label (H,W) of class indices, where ignored pixels have the
+    largest number of its type.
+    """
+
+    pixels: NDArray[Any]
+
+
+Given: TypeAlias = "Data | PackedPixels"
+"""A field of a row as a source gives it."""
 
 
 class Loaded(NamedTuple):
     """A row that was read and is not decoded yet. If it is `bad`, only its first fields were read, or none."""
 
     data: tuple[Any, ...]
-    """For each field the bytes of a file, none for an empty part; or an array in its place; or, of a pack, the pixels:
-    an image (H,W,3) of bytes or of float32 from 0 to 1, a label of class indices."""
+    """For each field what is `Given`: the bytes of a file, none for an empty part; an array in its place; or, of a
+    pack, the pixels."""
     identities: tuple[str, ...]
     """For each field a text that identifies what was read, such as its BLAKE3; empty if nothing was."""
     bad: str | None = None

@@ -2,7 +2,8 @@
 
 `build_shard` is a pure function of a shard's spec and what its source gives. It loads and decodes all rows in threads,
 into arrays that are allocated for the whole shard, and closes the gaps of rejects. The storage format writes the arrays
-past the kernel's cache and hashes them at the same time. `RowTable` holds what else is known of the rows. Every file is
+past the kernel's cache and hashes them at the same time. `kinds` has how each kind of field is decoded, stored and
+counted. `RowTable` holds what else is known of the rows. Every file is
 synced and renamed, the receipt last, so a shard with a receipt is complete.
 
 A piece is a whole row of the source or a tile of it, and becomes one row. Pieces of the same picture are decoded once.

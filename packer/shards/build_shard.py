@@ -19,6 +19,7 @@ from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.shards.columns import Columns, Memory, fresh
 from packer.shards.formats import Arrays, writer
+from packer.shards.kinds.by_field import no_rows
 from packer.shards.row_table import RowTable
 from packer.shards.rows import Row, RowMaker, RowTarget
 from packer.shards.stamps import ShardStamps, write_stamps
@@ -28,6 +29,7 @@ from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import SHARDS
+from readers.contract.pixel_sums import pixels_of
 from readers.contract.receipt import SUFFIX, Receipt, RowInput, ShardFile
 
 PairMark = Callable[[int], AbstractContextManager[None]]
@@ -81,14 +83,14 @@ def decode_pieces(
 ) -> tuple[Columns, RowTable]:
     """Return the columns of a shard, filled at these indices, and the table of its rows."""
     columns = Columns(spec.recipe, spec.pieces, memory)
-    table = RowTable(spec.pieces, len(spec.recipe.classes), source.states([]).shape[1])
+    table = RowTable(spec.pieces, no_rows(spec.recipe.fields), source.states([]).shape[1])
     maker = RowMaker(spec.recipe, source)
     starts = _pictures(spec, indices)
 
     def fill(picture: int) -> None:
         group = indices[starts[picture] : starts[picture + 1]]
         with mark(group[0]):
-            rows = maker.fill([RowTarget(spec.pieces[index], *columns.rows(index)) for index in group])
+            rows = maker.fill([RowTarget(spec.pieces[index], columns.rows(index)) for index in group])
         for index, row in zip(group, rows, strict=True):
             table.put(index, row)
 
@@ -116,7 +118,7 @@ def _receipt(spec: ShardSpec, table: RowTable) -> Receipt:
         files=(),
         crc32=table.crc32,
         looks=table.looks,
-        pixels=table.pixels,
+        pixels=pixels_of(table.statistics),
     )
     return replace(receipt, fingerprint=content_fingerprint(receipt))
 

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from operator import add
 
 import numpy as np
 
 from packer.recipe.piece import Piece
 from packer.shards.rows import Row
 from packer.shards.stamps import record
-from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import Reject, RowInput
+from readers.contract.statistics import Statistics
 
 
 class RowTable:
     """One place for each piece of a shard. Threads put the rows there, in any order."""
 
-    def __init__(self, pieces: Sequence[Piece], classes: int, width: int) -> None:
+    def __init__(self, pieces: Sequence[Piece], nothing: Statistics, width: int) -> None:
         self._pieces = pieces
         self._crc32 = np.zeros(len(pieces), np.uint32)
         self._looks = np.zeros(len(pieces), "S24")
         self._digests = np.zeros((len(pieces), 2), "S64")
         self._rejects: dict[int, str] = {}
         self._adding = threading.Lock()
-        self.pixels = Pixels.none(classes)
-        """The sums of all rows that are packed."""
+        self._fields = tuple(nothing)
+        self._statistics = list(nothing.values())
         self.stamps = np.zeros(len(pieces), record(width))
         """The state and the size of each row, as stamps.py writes them."""
 
@@ -38,7 +39,12 @@ class RowTable:
             self._rejects[index] = row.reject
             return
         with self._adding:
-            self.pixels += row.pixels
+            self._statistics = list(map(add, self._statistics, row.statistics))
+
+    @property
+    def statistics(self) -> Statistics:
+        """The statistics of all rows that are packed."""
+        return dict(zip(self._fields, self._statistics, strict=True))
 
     @property
     def kept(self) -> Sequence[int]:

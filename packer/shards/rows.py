@@ -1,44 +1,38 @@
-"""Turn a pair of raw files into a stored row, or find the reason why it is bad."""
+"""Turn what a source gives into a stored row, field by field, or find the reason why it is bad."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
-from packer.decoding.decode import check_same_size, decode_image, header_of
+from packer.decoding.decode import check_same_size
 from packer.decoding.raw_file import naming
-from packer.decoding.rules import FAST
 from packer.errors import BadPair
-from packer.pixels.class_picture import ClassPicture, from_indices
 from packer.pixels.image_hash import image_hash
-from packer.pixels.label_codec import LabelCodec
-from packer.pixels.stored_label import store
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
-from packer.recipe.source import ClassIndices, Data, Source
-from packer.shards.row_sums import row_pixels
-from readers.contract.onehot import expand
-from readers.contract.pixel_sums import Pixels
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import Given, PackedPixels, Source
+from packer.shards.kinds import Decoded
+from packer.shards.kinds.by_field import kinds_of
 from readers.contract.receipt import RowInput
-
-NO_PIXELS = Pixels.none(0)
-NOTHING = RowInput("", "", "")
+from readers.contract.statistics import FieldStatistics
 
 
 @dataclass(frozen=True)
 class Row:
-    """The result of packing a pair, without its pixels. `reject` is the reason why it is not packed."""
+    """The result of packing a row, without its pixels. `reject` is the reason why it is not packed."""
 
     source: RowInput
     crc32: int = 0
     look: str = ""
-    pixels: Pixels = NO_PIXELS
+    statistics: tuple[FieldStatistics, ...] = ()
+    """The statistics of each field, if the row is good."""
     reject: str | None = None
     state: Sequence[int] | NDArray[np.int64] = ()
     """The state of the row just before it was read."""
@@ -48,23 +42,19 @@ class Row:
 
 @dataclass(frozen=True)
 class RowTarget:
-    """The views of a shard's arrays that the row of a piece is written to."""
+    """The views of a shard's arrays that the row of a piece is written to, one for each field."""
 
     piece: Piece
-    image: NDArray[Any]
-    label: NDArray[Any]
+    arrays: Sequence[NDArray[Any]]
 
 
 class RowMaker:
     """Turns pieces into rows by one recipe. Threads may share it."""
 
     def __init__(self, recipe: Recipe, source: Source) -> None:
-        self._recipe = recipe
+        self._kinds = kinds_of(recipe)
         self._source = source
-        self._codec = _codec(recipe)
-        self._scaled: NDArray[Any] | None = None
-        if recipe.image_dtype != "uint8":
-            self._scaled = (np.arange(256, dtype=np.float32) / np.float32(255)).astype(recipe.image_dtype)
+        self._of_planned_size = recipe.geometry.depends_on_source
 
     def fill(self, targets: Sequence[RowTarget]) -> list[Row]:
         """Pack the pieces of one row of the source. The identities are those of the bytes that were decoded."""
@@ -75,69 +65,36 @@ class RowMaker:
         try:
             if loaded.bad is not None:
                 raise BadPair(loaded.bad)
-            image, label = self._decode(first, *loaded.data)
-            packed = [self._pack(target, image, label) for target in targets]  # all or none
+            fields = self._decode(first, loaded.data)
+            return [self._pack(*each, fields, state) for each in zip(targets, inputs, strict=True)]  # all or none
         except BadPair as bad:
             return [Row(source, reject=str(bad), state=state) for source in inputs]
-        size = (label.shape[0], label.shape[1])
-        return [replace(row, source=source, state=state, size=size) for source, row in zip(inputs, packed, strict=True)]
 
-    def _put(self, image: NDArray[Any], source: tuple[int, int], target: RowTarget) -> NDArray[Any]:
-        """Store an image in its planes. Return the planes as bytes if it was decoded to these, else from 0 to 1."""
-        direct = image.dtype == target.image.dtype == np.uint8
-        planes = self._recipe.geometry.image(image, target.piece.origin, target.image if direct else None, source)
-        if not direct:
-            np.copyto(target.image, self._as_stored(planes))
-        return planes
+    def _decode(self, piece: Piece, given: Sequence[Given]) -> list[Decoded]:
+        """Decode all fields of a row. They have one size, and it is the planned one if the size decides the rows."""
+        fields: list[Decoded] = []
+        names = [_name(piece.ref, number, data) for number, data in enumerate(given)]
+        for kind, data, name in zip(self._kinds, given, names, strict=True):
+            with naming(name):
+                fields.append(kind.decode(data))
+            check_same_size(names[0], fields[0].size, name, fields[-1].size)
+        if self._of_planned_size and fields[0].size != piece.size:
+            raise BadPair(f"{names[0]}: was another picture when the build was planned; build again")
+        return fields
 
-    def _as_stored(self, planes: NDArray[Any]) -> NDArray[Any]:
-        """Convert pixels to the stored type. Resizing may have moved those of 0..1 out of this range."""
-        if planes.dtype == np.uint8:
-            return planes if self._scaled is None else self._scaled[planes]
-        planes = np.clip(planes, 0, 1)
-        return np.rint(planes * 255).astype(np.uint8) if self._scaled is None else planes
-
-    def _decode(self, piece: Piece, image_data: Any, label_data: Any) -> tuple[NDArray[Any], ClassPicture]:
-        if isinstance(label_data, ClassIndices):
-            with naming(f"{piece.ref.split}/{piece.ref.key}"):
-                return image_data, from_indices(label_data.numbers, len(self._recipe.classes))
-        image_path, label_path = piece.ref.parts
-        with naming(image_path):
-            image, size = self._decode_image(image_data)
-        with naming(label_path):
-            label = self._codec.read(label_data)
-        check_same_size(image_path, size, label_path, label.shape)
-        if self._recipe.geometry.depends_on_source and size != piece.size:
-            raise BadPair(f"{image_path}: was another picture when the build was planned; build again")
-        return image, label
-
-    def _decode_image(self, data: Data) -> tuple[NDArray[Any], tuple[int, ...]]:
-        """Return the pixels of an image, which may be fewer than those of the picture, and the size of the picture."""
-        rules = self._recipe.image_rules
-        if rules.decode == FAST:
-            size = header_of(data, rules.max_pixels).size
-            return decode_image(data, rules, self._recipe.geometry.reduction(size)), size
-        image = decode_image(data, rules)
-        return image, image.shape[:2]
-
-    def _pack(self, target: RowTarget, image: NDArray[Any], label: ClassPicture) -> Row:
-        geometry, classes = self._recipe.geometry, self._recipe.classes
-        planes = self._put(image, label.shape, target)
-        is_onehot = self._recipe.labels == "onehot"
-        index = np.empty(target.label.shape[1:], classes.index_dtype) if is_onehot else target.label
-        counts = store(label, geometry, target.piece.origin, len(classes), index)
-        if is_onehot:
-            expand(index, len(classes), out=target.label)
-        crc = crc32(target.image.data)
-        return Row(
-            NOTHING,
-            crc32(target.label.data, crc),
-            image_hash(crc, planes),
-            row_pixels(target.image, counts, index.size - sum(counts)),
-        )
+    def _pack(self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], state: NDArray[np.int64]) -> Row:
+        """Store each field. The checksum is of all of them, the hash is that of the first picture."""
+        crc, look = 0, ""
+        statistics: list[FieldStatistics] = []
+        for kind, decoded, out in zip(self._kinds, fields, target.arrays, strict=True):
+            stored = kind.store(decoded, target.piece.origin, out)
+            crc = crc32(out.data, crc)
+            if stored.planes is not None and not look:
+                look = image_hash(crc32(out.data) if statistics else crc, stored.planes)
+            statistics.append(stored.statistics)
+        return Row(source, crc, look, tuple(statistics), None, state, fields[0].size)
 
 
-@lru_cache(maxsize=1)
-def _codec(recipe: Recipe) -> LabelCodec:
-    """Return the codec, kept from shard to shard: its tables take longer to fill than a picture to decode."""
-    return LabelCodec(recipe.classes, recipe.label_rules, recipe.image_rules.max_pixels)
+def _name(ref: RowRef, number: int, data: Given) -> str:
+    """Return the name of a field of a row for messages: its file, or its key in a pack."""
+    return f"{ref.split}/{ref.key}" if isinstance(data, PackedPixels) else ref.parts[number]

@@ -16,7 +16,7 @@ from zlib_ng.zlib_ng import crc32
 
 from packer.decoding.header import Header
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import ClassIndices, Heads, Loaded
+from packer.recipe.source import Heads, Loaded, PackedPixels
 from readers.checksums import read_receipt
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError
@@ -107,7 +107,7 @@ class PackSource:
             pixels = pixels.astype(np.float32)
         if self._label.form == ONEHOT:
             label = collapse(label, self.classes.index_dtype)
-        return Loaded((pixels, ClassIndices(label)), self._identity(ref))
+        return Loaded((PackedPixels(pixels), PackedPixels(label)), self._identity(ref))
 
     def to_text(self) -> str:
         manifest = self._pack.manifest

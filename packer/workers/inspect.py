@@ -21,7 +21,7 @@ from packer.pixels.image_hash import image_hash
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, LabelRules
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import ClassIndices, Data, Source
+from packer.recipe.source import Data, PackedPixels, Source
 from readers.contract.classes import ClassTable
 from readers.contract.json_entry import Entry
 from readers.contract.tiles import Size
@@ -98,8 +98,8 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
     if loaded.bad is not None:
         return LabelCounts(bad=loaded.bad)
     image_data, label_data = loaded.data
-    if isinstance(label_data, ClassIndices):
-        return _row_of_pixels(request, image_data, label_data.numbers)
+    if isinstance(label_data, PackedPixels):
+        return _row_of_pixels(request, image_data.pixels, label_data.pixels)
     try:
         with naming(label):
             lossy = request.classes is None or request.rules.lossy  # without rules, any picture is read

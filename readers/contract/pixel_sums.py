@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from readers.contract.json_entry import Entry
+from readers.contract.statistics import ClassStatistics, PictureStatistics, Statistics
 
 Counts = tuple[int, ...]
 CHANNELS = 3
@@ -77,3 +78,11 @@ class Pixels:
 
 def _added(ours: Counts, theirs: Counts) -> Counts:
     return tuple(our + their for our, their in zip(ours, theirs, strict=True))
+
+
+def pixels_of(statistics: Statistics) -> Pixels:
+    """Return the statistics of an image and a label as one object."""
+    image, label = statistics.values()
+    assert isinstance(image, PictureStatistics)
+    assert isinstance(label, ClassStatistics)
+    return Pixels(label.classes, label.rows, label.areas, label.ignored, image.sums, image.squares)

@@ -1,0 +1,45 @@
+"""The kind of each field of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from packer.recipe.recipe import Recipe
+from packer.shards.kinds import FieldKind, classes, picture
+from readers.contract.fields import Field
+from readers.contract.kinds import CLASSES, PICTURE
+from readers.contract.statistics import ClassStatistics, FieldStatistics, PictureStatistics, Statistics
+
+_KINDS: dict[str, Callable[[Recipe, Field], FieldKind]] = {
+    PICTURE: picture.PictureKind,
+    CLASSES: classes.ClassesKind,
+}
+_CHECKS: dict[str, Callable[[Field, NDArray[Any]], FieldStatistics]] = {
+    PICTURE: picture.check,
+    CLASSES: classes.check,
+}
+
+
+def kinds_of(recipe: Recipe) -> tuple[FieldKind, ...]:
+    """Return how each field of a recipe becomes stored rows."""
+    return tuple(_KINDS[field.kind](recipe, field) for field in recipe.fields)
+
+
+def check_row(field: Field, pixels: NDArray[Any]) -> FieldStatistics:
+    """Return the statistics of a stored row of a field; raise BadPair if it has impossible numbers."""
+    return _CHECKS[field.kind](field, pixels)
+
+
+def no_rows(fields: Sequence[Field]) -> Statistics:
+    """Return the statistics of no rows."""
+    return {field.name: _nothing(field) for field in fields}
+
+
+def _nothing(field: Field) -> FieldStatistics:
+    if field.kind == PICTURE:
+        return PictureStatistics.none(field.numbers)
+    assert field.classes is not None
+    return ClassStatistics.none(len(field.classes))

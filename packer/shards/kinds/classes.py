@@ -1,0 +1,85 @@
+"""The kind `classes`: labels, one class or none for each pixel, stored as an index or as one plane for each class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.errors import BadPair
+from packer.pixels.class_picture import from_indices
+from packer.pixels.label_codec import LabelCodec
+from packer.pixels.stored_label import store
+from packer.recipe.recipe import Recipe
+from packer.recipe.source import Given, PackedPixels
+from packer.shards.kinds import Decoded, Stored
+from readers.contract.classes import ClassTable
+from readers.contract.fields import Field
+from readers.contract.kinds import ONEHOT
+from readers.contract.onehot import expand
+from readers.contract.statistics import ClassStatistics
+from readers.contract.tiles import Origin
+
+
+class ClassesKind:
+    """A label as a recipe stores it."""
+
+    def __init__(self, recipe: Recipe, field: Field) -> None:
+        self._geometry = recipe.geometry
+        self._codec = _codec(recipe)
+        self._count = len(recipe.classes)
+        self._index_dtype = np.dtype(recipe.classes.index_dtype)
+        self._onehot = field.form == ONEHOT
+
+    def decode(self, data: Given) -> Decoded:
+        """Return the numbers of a label and the class of each."""
+        picture = from_indices(data.pixels, self._count) if isinstance(data, PackedPixels) else self._codec.read(data)
+        return Decoded(picture, picture.shape)
+
+    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:
+        index = np.empty(out.shape[1:], self._index_dtype) if self._onehot else out
+        counts = store(decoded.pixels, self._geometry, origin, self._count, index)
+        if self._onehot:
+            expand(index, self._count, out=out)
+        return Stored(_statistics(counts, index.size - sum(counts)))
+
+
+def check(field: Field, label: NDArray[Any]) -> ClassStatistics:
+    """Return the statistics of a stored label; raise BadPair if it has impossible numbers."""
+    assert field.classes is not None
+    counts = _planes(label) if field.form == ONEHOT else _index(label, field.classes)
+    if counts is None:
+        raise BadPair(f"has numbers in its label that are in none of {len(field.classes)} classes")
+    return _statistics(*counts)
+
+
+def _planes(label: NDArray[Any]) -> tuple[list[int], int] | None:
+    """Return the pixels of each class, and those without one; None if a pixel is in two classes."""
+    planes = label.reshape(len(label), -1)
+    if planes.max() > 1 or planes.sum(axis=0, dtype=np.uint32).max() > 1:
+        return None
+    counts: list[int] = planes.sum(axis=1, dtype=np.int64).tolist()
+    return counts, planes.shape[1] - sum(counts)
+
+
+def _index(label: NDArray[Any], classes: ClassTable) -> tuple[list[int], int] | None:
+    """Return the pixels of each class, and those without one; None if a number is not of a class."""
+    counts = np.bincount(label.reshape(-1), minlength=classes.ignore_index + 1)
+    if counts[len(classes) : classes.ignore_index].any():
+        return None
+    return counts[: len(classes)].tolist(), int(counts[classes.ignore_index])
+
+
+def _statistics(counts: Sequence[int], ignored: int) -> ClassStatistics:
+    area = sum(counts) + ignored
+    rows = [1 if count else 0 for count in counts]
+    return ClassStatistics(tuple(counts), tuple(rows), tuple([area * row for row in rows]), ignored)
+
+
+@lru_cache(maxsize=1)
+def _codec(recipe: Recipe) -> LabelCodec:
+    """Return the codec, kept from shard to shard: its tables take longer to fill than a picture to decode."""
+    return LabelCodec(recipe.classes, recipe.label_rules, recipe.image_rules.max_pixels)
