@@ -58,6 +58,8 @@ class Problem:
     """Problems of one kind have one cause, although their texts differ in numbers or names. Default: the same text."""
     alike: bool = True
     """False if the cause is that of the first file, and those of the others differ in numbers or names."""
+    split: str = ""
+    """The split that it is in, if the path has it."""
 
     def __str__(self) -> str:
         if len(self.files) < 2:

@@ -146,3 +146,16 @@ def test_wrong_usage_says_what_to_do(
     assert result.exit_code in (1, 2)
     assert message in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_problems_of_other_splits_do_not_stop_a_build_of_one(tmp_path: Path) -> None:
+    """A file without a partner, and a key that has two labels."""
+    raw = make_raw(tmp_path / "raw", {"train": 3, "val": 3}).path
+    (raw / "val/masks/street_001.png").unlink()
+    shutil.copy(raw / "val/masks/street_002.png", raw / "val/masks/street_002.bmp")
+    assert run("build", "--quiet", raw, tmp_path / "all").exit_code == 1
+    for damaged in ("train", "val"):
+        result = run("build", "--quiet", "--workers", "1", raw, tmp_path / damaged, "--only", damaged)
+        assert result.exit_code == (damaged == "val"), result.stderr
+    assert "val/images/street_001.png: has no label" in result.stderr
+    assert "2 labels for the key 'street_002'" in result.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,20 @@ def test_a_damaged_row_is_a_named_reject_until_it_is_repaired(own: tuple[RawFold
     assert converted(PackSource.at(before), tmp_path / "out").rows == 15
     converted(PackSource.at(before), tmp_path / "fresh")
     assert same(tmp_path / "out", tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_rows_of_a_file_that_is_cut_short_are_named(own: tuple[RawFolder, Path], storage: str) -> None:
+    """A row that is read through a memory map would end the process there, without a word."""
+    raw, before = own
+    before = pack(raw.path, before.with_name(storage), "--format", storage, "--labels", "index")
+    source = PackSource.at(before)
+    refs = list(source.rows())
+    assert source.load(refs[0]).bad is None, "opens the shard"
+    for path in (before / "shards").glob("*"):
+        if path.suffix != ".json":
+            os.truncate(path, 0)
+    assert "was it cut short?" in str(source.load(refs[1]).bad)
 
 
 def test_the_rows_of_a_missing_file_are_named(own: tuple[RawFolder, Path], tmp_path: Path) -> None:

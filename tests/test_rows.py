@@ -204,8 +204,8 @@ def test_rows_that_crash_hang_or_exit_cost_themselves_alone(tmp_path: Path) -> N
     for name, workers in (("one", 1), ("two", 2)):
         summary = packed(tmp_path / name, rows, workers=workers, task_timeout=1, on_bad="skip", size=(HEIGHT, WIDTH))
         assert {key: reason.partition(": ")[2] for _, key, reason in summary.rejects} == {
-            KEYS[3]: "ended the decoder (exit code 3)",
-            KEYS[11]: "crashed the decoder (SIGSEGV)",
+            KEYS[3]: "ended the process that ran load() (exit code 3)",
+            KEYS[11]: "crashed the process that ran load() (SIGSEGV)",
             KEYS[12]: "took longer than --task-timeout 1 s",
             KEYS[20]: "load() raised SystemExit: 3",
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,11 +84,19 @@ def find_pairs(
 
 
 def search_pairs(
-    raw: Path, rules: PairingRules, leave_out: Path | None, count_pixels: CountPixels
+    raw: Path, rules: PairingRules, leave_out: Path | None, count_pixels: CountPixels, only: Sequence[str] = ()
 ) -> tuple[Pairing, InputError | None]:
-    """Find the pairs. If some are found in spite of problems, also return the error that `find_pairs` raises."""
+    """Find the pairs. If some are found in spite of problems, also return the error that `find_pairs` raises.
+
+    Problems that are certainly in other splits than `only` do not count.
+    """
     files = find_files(raw, leave_out)
     layout, found = _search(raw, files, rules)
+    if only:
+        found.problems, found.missing = (
+            [problem for problem in problems if not problem.split or problem.split in only]
+            for problems in (found.problems, found.missing)
+        )
     if layout and leave_out:
         _check_target(raw, leave_out, layout)
     if files.packs:

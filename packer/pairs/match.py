@@ -77,9 +77,10 @@ class Matches:
                 known[key] = path
 
     def _duplicates(self) -> Iterator[Problem]:
-        for (side, (_, key)), paths in sorted(self.duplicates.items()):
+        for (side, (split, key)), paths in sorted(self.duplicates.items()):
             files = ", ".join(first_of(sorted(paths), MOST_NAMED))
-            yield Problem(f"{len(paths)} {side}s for the key {key!r}", "", (files,), "key", f"several {side}s")
+            cause = f"{len(paths)} {side}s for the key {key!r}"
+            yield Problem(cause, "", (files,), "key", f"several {side}s", split=split)
 
     def _orphans(self) -> Iterator[Problem]:
         for key in sorted(self.images.keys() - self.labels.keys()):
@@ -91,9 +92,9 @@ class Matches:
         """Describe the missing partner of a file on the `other` side."""
         file, path = min(self.of(other, key)), self.unpackable.get((side, key))
         if path is None:
-            return Problem(f"has no {side}", "", (file,), other)
+            return Problem(f"has no {side}", "", (file,), other, split=key[0])
         cause = f"its {side} {path} is of a file type that cannot be packed"
-        return Problem(cause, "convert it to PNG", (file,), other, f"{side} of a type")
+        return Problem(cause, "convert it to PNG", (file,), other, f"{side} of a type", split=key[0])
 
 
 def match_files(folders: Folders, layout: Layout) -> Matches:

@@ -17,7 +17,8 @@ SAMPLED = 128
 def image_hash(crc32: int, planes: NDArray[Any]) -> str:
     """Return the CRC of the stored image, followed by the difference hash of its pixels (3,H,W) or by `flat`."""
     step = max(1, min(planes.shape[1:]) // SAMPLED)
-    sample = np.ascontiguousarray(planes[:, ::step, ::step].transpose(1, 2, 0))
+    lines = np.ascontiguousarray(planes[:, ::step])  # twice as fast as to gather pixels from the whole image
+    sample = cv2.merge(list(np.ascontiguousarray(lines[:, :, ::step])))
     small = cv2.resize(sample, (9, 8), interpolation=cv2.INTER_AREA)
     small = small.astype(np.float32).sum(2)
     bits = np.packbits(small[:, 1:] > small[:, :-1]).tobytes().hex()

@@ -82,7 +82,7 @@ class SourceOptions:
         def count(labels: Sequence[str]) -> Sequence[ClassPixels]:
             return count_pixels(folder, [RowRef("", "", ("", label)) for label in labels])
 
-        pairing, refusal = search_pairs(raw, self.pairing, out, count)
+        pairing, refusal = search_pairs(raw, self.pairing, out, count, self.only)
         templates = (pairing.image_template, pairing.label_template)
         source = replace(folder, templates=templates)  # without the pairs: the table has them
         refs = RefTable.of(self._taken(refs_of(pairing.pairs)))

@@ -138,10 +138,10 @@ class PackSource:
         return digest, digest
 
     def _read(self, ref: RowRef) -> list[NDArray[Any]]:
-        """Return views of the image and the label."""
+        """Read the image and the label into memory of their own: what is checked is what is packed."""
         number, row = self._position(ref)
         shard = self._pack.shard(number)
-        return [shard.pixels(field, row) for field in (self._image, self._label)]
+        return [shard.read(field, row) for field in (self._image, self._label)]
 
     def _position(self, ref: RowRef) -> tuple[int, int]:
         """Return the number of a row's shard, and its number there."""

@@ -20,6 +20,12 @@ KINDS: dict[str, Callable[[dict[str, Any]], Source]] = {
 }
 
 
+def reader_of(text: str) -> str:
+    """Name what reads a row of the source with this text, for the reason of a crash; of none it is a decoder."""
+    is_function = bool(text) and json.loads(text)["kind"] == Rows.kind
+    return "the process that ran load()" if is_function else "the decoder"
+
+
 def reopen(text: str) -> Source:
     """Return the source that gave this text."""
     facts = json.loads(text)

@@ -14,6 +14,7 @@ from typing import Any
 
 from packer.publish.atomic import remove_partials
 from packer.publish.target import STAMPS
+from packer.sources.reopen import reader_of
 from packer.workers.fork_server import start_fork_server, warn_of_preload
 from packer.workers.heartbeat import HeartbeatMonitor
 from packer.workers.jobs import Job
@@ -129,10 +130,15 @@ class Worker:
         if code == OUT_OF_MEMORY:
             return NO_MEMORY
         if code >= 0:
-            return f"ended the decoder (exit code {code})"
+            return f"ended {self.reader} (exit code {code})"
         if code == -signal.SIGKILL:
-            return "had the decoder killed (SIGKILL), perhaps for want of memory"
-        return f"crashed the decoder ({_signal_name(-code)})"
+            return f"had {self.reader} killed (SIGKILL), perhaps for want of memory"
+        return f"crashed {self.reader} ({_signal_name(-code)})"
+
+    @property
+    def reader(self) -> str:
+        """Name the reader of the rows of its job."""
+        return reader_of(self._source)
 
 
 def _signal_name(number: int) -> str:

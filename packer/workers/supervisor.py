@@ -118,7 +118,7 @@ class Supervisor:
             if index is not None:
                 self._replace(worker, (index,), f"took longer than --task-timeout {self._task_timeout} s")
             elif worker.heartbeat.silent(awake) > max(PATIENCE, self._task_timeout):
-                self._replace(worker, worker.heartbeat.indices(), "had the decoder stopped")
+                self._replace(worker, worker.heartbeat.indices(), f"had {worker.reader} stopped")
 
     def _replace(self, worker: Worker, indices: Sequence[int], cause: str | None = None) -> None:
         """End a worker; its job is the next to be handed out."""

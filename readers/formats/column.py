@@ -159,6 +159,23 @@ def map_file(path: Path) -> NDArray[np.uint8]:
         return _mapped(path)
 
 
+def read_span(path: Path, start: int, stop: int) -> NDArray[np.uint8]:
+    """Read a part of a file into memory of its own."""
+    data = np.empty(stop - start, np.uint8)
+    with damage_at(path):
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            done = 0
+            while done < len(data):
+                count = os.preadv(file, [data[done:].data], start + done)
+                if count == 0:
+                    raise DamagedError(f"{path}: ends before byte {stop}; was it cut short?")
+                done += count
+        finally:
+            os.close(file)
+    return data
+
+
 def _mapped(path: Path) -> NDArray[np.uint8]:
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, Field
 from readers.contract.kernels import kernel
-from readers.formats.column import Column, MissingError, ShardFacts, damage_at, load_texts, map_file
+from readers.formats.column import Column, MissingError, ShardFacts, damage_at, load_texts, map_file, read_span
 from readers.formats.page_cache import absent, drop, prefetch, resident
 from readers.formats.row_sizes import RowSizes
 
@@ -77,6 +77,16 @@ class Shard:
     def row(self, field: Field, row: int) -> NDArray[Any]:
         """Return one row of a field, native or not, in memory of its own."""
         return self.pixels(field, row).copy()
+
+    def read(self, field: Field, row: int) -> NDArray[Any]:
+        """Return one row of a field as `row` does, but read it: a map of a file that was cut short ends the process."""
+        column, shape = self._columns[field.name], field.row_shape(*self.size(row))
+        ((start, stop),) = self._spans(field, [row])
+        try:
+            data = read_span(column.path, start, stop)
+        except MissingError as missing:
+            raise self.explain(missing) from missing
+        return data.view(column.row_dtype).reshape(shape)
 
     def prefetch(self, fields: Sequence[Field], rows: Sequence[int]) -> None:
         """Ask the kernel to read these rows from the disk. Only the first field is looked up in memory."""
