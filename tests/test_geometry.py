@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from packer.pixels.choices import FITS, INTERPOLATIONS
 from packer.pixels.class_lookup import IGNORE
-from packer.pixels.resize import Geometry, nearest_source
+from packer.pixels.nearest import nearest_source
+from packer.pixels.resize import Geometry
 
 SIDES = st.integers(1, 40)
 WHOLE = tuple(fit for fit in FITS if fit not in ("tile", "native"))

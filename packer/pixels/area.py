@@ -1,9 +1,11 @@
-"""The exact area mean: shrink an image of bytes, by a kernel, or by OpenCV or NumPy with the same bytes.
+"""The exact area mean: shrink a picture of bytes, by a kernel, or by OpenCV or NumPy with the same bytes.
 
 docs/guide/sizes.md defines it. Both sides of a picture shrink or stay. With both lengths of a side divided by their
 greatest divisor, a source pixel is `step` units long and a target pixel `length` units. A target pixel is the sum of
-byte * units * units over the source pixels that it covers, divided by the product of both lengths, halves to even.
-Floating-point images stay with OpenCV.
+number * units * units over the source pixels that it covers, divided by the product of both lengths, halves to even.
+NumPy shrinks 16 bits by the same formula. Of floating-point numbers it takes the sums in float64, first down the
+columns, then along the rows, from the first number on, and rounds the quotient once. Images with a range are not
+shrunk here but by OpenCV.
 """
 
 from __future__ import annotations
@@ -22,22 +24,32 @@ from readers.contract.kernels import kernel
 KERNEL = kernel("packer.pixels.area_kernel")
 RULE = "area mean 1"
 """The name of this definition in recipes, so that shards of another one are not reused. No library is part of it."""
+FLOAT_RULE = "area mean of floats 1"
+"""The name of the definition for floating-point numbers."""
 MOST = 1 << 22
 """The longest side that the kernel takes."""
 MOST_LINES = (1 << 16) - 1
 """The most lines that the kernel makes."""
+MOST_CHANNELS = 4
+"""The most channels that the kernel takes at a time."""
 BLOCK = 1 << 18
 """The numbers that are summed at a time without the kernel: so many fit into the caches."""
 LEAST_LINES = 512
 """The lines that are summed at a time if hardly any columns of a picture have the same units."""
 
-Bytes = NDArray[np.uint8]
+SIGN = np.uint16(1 << 15)
 
 
-def area_mean(pixels: Bytes, planes: Bytes) -> None:
-    """Write the area mean of an image (H,W,C) into planes (C,h,w). No side may grow."""
+def area_mean(pixels: NDArray[Any], planes: NDArray[Any]) -> None:
+    """Write the area mean of a picture (H,W,C) into planes (C,h,w) of the same type. No side may grow."""
     source, target = pixels.shape[:2], planes.shape[1:]
-    if KERNEL is not None and max(source) <= MOST and target[0] <= MOST_LINES:
+    if pixels.dtype != np.uint8:
+        area_mean_in_numpy(pixels, planes)
+    elif len(planes) > MOST_CHANNELS:
+        for first in range(0, len(planes), MOST_CHANNELS):
+            some = slice(first, first + MOST_CHANNELS)
+            area_mean(np.ascontiguousarray(pixels[..., some]), planes[some])
+    elif KERNEL is not None and max(source) <= MOST and target[0] <= MOST_LINES:
         KERNEL.area_mean(np.ascontiguousarray(pixels), planes)
     elif opencv_is_exact(source, target):
         fitted = cv2.resize(pixels, target[::-1], interpolation=cv2.INTER_AREA)
@@ -88,8 +100,12 @@ class _Side:
                     alike += part
 
 
-def area_mean_in_numpy(pixels: Bytes, planes: Bytes) -> None:
+def area_mean_in_numpy(pixels: NDArray[Any], planes: NDArray[Any]) -> None:
     """Sum the lines of some target lines, turn these sums on their side, sum again, and divide."""
+    if pixels.dtype == np.int16:  # moved by an even number, so that halves stay with their neighbours
+        area_mean_in_numpy(pixels.view(np.uint16) ^ SIGN, planes.view(np.uint16))
+        planes.view(np.uint16)[...] ^= SIGN
+        return
     (height, width, channels), (_, tall, wide) = pixels.shape, planes.shape
     down, across = _Side.of(height, tall), _Side.of(width, wide)
     total = down.length * across.length
@@ -97,14 +113,30 @@ def area_mean_in_numpy(pixels: Bytes, planes: Bytes) -> None:
     rows = max(1, BLOCK // lines.shape[1], min(across.step, LEAST_LINES))
     for top in range(0, tall, rows):
         block = min(rows, tall - top)
-        sums = np.empty((block, lines.shape[1]), np.min_scalar_type(255 * down.length))
+        sums = np.empty((block, lines.shape[1]), _sum_type(pixels.dtype, down.length))
         down.sums(lines, top, sums)
         columns = sums.reshape(block, width, channels).transpose(1, 2, 0).reshape(width, -1)
-        sums = np.empty((wide, columns.shape[1]), np.min_scalar_type(255 * total))
+        sums = np.empty((wide, columns.shape[1]), _sum_type(pixels.dtype, total))
         across.sums(columns, 0, sums)
-        exact = "f4" if total < 1 << 16 else "f8"  # area_avx2.h explains why
-        means = np.rint(sums.astype(exact) / np.asarray(total, exact)).astype(np.uint8)
+        means = _quotients(sums, total, pixels.dtype)
         planes[:, top : top + block] = means.reshape(wide, channels, block).transpose(1, 2, 0)
+
+
+def _sum_type(dtype: np.dtype[Any], units: int) -> np.dtype[Any]:
+    """Return a type for the sum of so many numbers."""
+    return np.dtype(np.float64) if dtype.kind == "f" else np.min_scalar_type(np.iinfo(dtype).max * units)
+
+
+def _quotients(sums: NDArray[Any], total: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Divide and round once.
+
+    area_avx2.h explains when float32 does for bytes. In float64 a quotient of 16 bits is wrong by 2^-37 at most. If it
+    is not a half, it is 1 / (2 * total) away from one, so totals below 2^36 are safe: pictures of 128 GiB.
+    """
+    if dtype.kind == "f":
+        return np.asarray(sums / float(total), dtype)
+    exact = "f4" if dtype == np.uint8 and total < 1 << 16 else "f8"
+    return np.asarray(np.rint(sums.astype(exact) / np.asarray(total, exact)), dtype)
 
 
 def split_planes(pixels: NDArray[Any], planes: NDArray[Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import cv2
@@ -13,13 +12,11 @@ from numpy.typing import NDArray
 from packer.pixels.area import RULE, area_mean, split_planes
 from packer.pixels.choices import NATIVE, TILE
 from packer.pixels.class_lookup import IGNORE
+from packer.pixels.nearest import Lines, nearest_lines, nearest_source
+from packer.pixels.placement import Part, Placement, scaled_size
 from readers.contract.tiles import Origin, Size, tile_starts
 
 Array = TypeVar("Array", bound=NDArray[Any])
-Lines = NDArray[np.int64]
-Part = tuple[slice, slice]
-"""The rows and columns of a part of a picture."""
-
 LARGE = 64
 """The shortest side of a picture that may be decoded smaller."""
 _GROW = {"area": cv2.INTER_LINEAR, "linear": cv2.INTER_LINEAR, "cubic": cv2.INTER_CUBIC}
@@ -78,11 +75,11 @@ class Geometry:
 
         `source` is the size of the picture if it was decoded smaller.
         """
-        size = self._scaled(source or _size(pixels), origin)
-        taken, region = self._placed(size, origin)
-        planes = np.empty((pixels.shape[2], *(self.size or size)), pixels.dtype) if out is None else out
-        target = planes[(slice(None), *region)]
-        if target.shape != planes.shape:
+        placement = self.placement(source or _size(pixels), origin)
+        size, taken = placement.scaled, placement.taken
+        planes = np.empty((pixels.shape[2], *placement.stored), pixels.dtype) if out is None else out
+        target = planes[(slice(None), *placement.region)]
+        if placement.is_filled:
             planes[...] = 0
         if size == _size(pixels) or not _is_exact(pixels, size, self.interpolation):
             split_planes(_resize(pixels, size, self.interpolation)[taken], target)
@@ -94,53 +91,34 @@ class Geometry:
 
     def label(self, index: NDArray[np.uint16], origin: Origin | None = None) -> NDArray[np.uint16]:
         """Return class indices at the stored size, by nearest: a mean of two classes is a third. Padding is ignored."""
-        size = self._scaled(_size(index), origin)
-        taken, region = self._placed(size, origin)
-        part = _resize(index, size, "nearest")[taken]
-        if self.size in (None, _size(part)):
+        placement = self.placement(_size(index), origin)
+        part = _resize(index, placement.scaled, "nearest")[placement.taken]
+        if not placement.is_filled:
             return part
-        out = np.full(self.size, IGNORE, index.dtype)
-        out[region] = part
+        out = np.full(placement.stored, IGNORE, index.dtype)
+        out[placement.region] = part
         return out
 
     def sampled(self, source: Size, origin: Origin | None = None) -> tuple[Lines, Lines, Part]:
         """Return the rows and columns that `label` takes from a picture of this size, and where it puts them."""
-        size = self._scaled(source, origin)
-        (rows, columns), region = self._placed(size, origin)
-        return nearest_source(source[0], size[0])[rows], nearest_source(source[1], size[1])[columns], region
+        placement = self.placement(source, origin)
+        rows, columns = nearest_lines(placement)
+        return rows, columns, placement.region
+
+    def placement(self, source: Size, origin: Origin | None = None) -> Placement:
+        """Return how the fields of a row of this size are brought to the stored size."""
+        scaled = self._scaled(source, origin)
+        return Placement.of(source, scaled, self.size or scaled, origin)
 
     def _scaled(self, source: Size, origin: Origin | None) -> Size:
         """Return the size to scale a picture to before it is padded or cut."""
         if self.size is None or origin is not None or source == self.size or self.fit == "crop-or-pad":
             return source
-        return _scaled(source, self.size, self.fit)
-
-    def _placed(self, size: Size, origin: Origin | None) -> tuple[Part, Part]:
-        """Return the part of a scaled picture that is stored, and its position in the stored size."""
-        target = self.size or size
-        spans = [_span(size[side], target[side], None if origin is None else origin[side]) for side in (0, 1)]
-        return (spans[0][0], spans[1][0]), (spans[0][1], spans[1][1])
-
-
-def _scaled(source: Size, target: Size, fit: str) -> Size:
-    """Return the size to scale a picture to before it is padded (letterbox) or cut (shorter-side)."""
-    if fit == "stretch":
-        return target
-    (height, width), (tall, wide) = source, target
-    by_height = tall, max(1, (2 * width * tall + height) // (2 * height))
-    by_width = max(1, (2 * height * wide + width) // (2 * width)), wide
-    height_binds = tall * width <= wide * height
-    return by_height if height_binds == (fit == "letterbox") else by_width
+        return scaled_size(source, self.size, self.fit)
 
 
 def _size(pixels: NDArray[Any]) -> Size:
     return pixels.shape[0], pixels.shape[1]
-
-
-@lru_cache(maxsize=64)
-def nearest_source(source: int, target: int) -> Lines:
-    """Return the source pixel of each target pixel: the one under its centre, src = (2i+1)*S // (2*D)."""
-    return (2 * np.arange(target, dtype=np.int64) + 1) * source // (2 * target)
 
 
 def _nearest(pixels: Array, size: Size) -> Array:
@@ -178,17 +156,3 @@ def _area_planes(pixels: NDArray[Any], size: Size) -> NDArray[np.uint8]:
 
 def _opencv(pixels: Array, size: Size, rule: int) -> Array:
     return np.asarray(cv2.resize(pixels, size[::-1], interpolation=rule), pixels.dtype)  # type: ignore[return-value]
-
-
-def _span(source: int, target: int, start: int | None) -> tuple[slice, slice]:
-    """Return the part of a side that is stored, and its position in the target.
-
-    A tile begins at `start`, and what is beyond the picture is padded at the end. Otherwise both have the same centre,
-    and an odd pixel is cut or padded at the end.
-    """
-    if start is not None:
-        length = min(source - start, target)
-        return slice(start, start + length), slice(0, length)
-    length = min(source, target)
-    start, offset = (source - length) // 2, (target - length) // 2
-    return slice(start, start + length), slice(offset, offset + length)
