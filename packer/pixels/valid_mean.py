@@ -25,7 +25,7 @@ def is_valid(values: NDArray[Any], fill: float) -> NDArray[np.bool_]:
 
 
 def store_valid_mean(values: NDArray[Any], placement: Placement, fill: float, out: NDArray[Any]) -> None:
-    """Write (H,W) values, `fill` where there is none, into `out` (h,w) of the same type.
+    """Write (H,W) values, in which `fill` marks a missing one, into `out` (h,w) of the same type.
 
     Each weighted sum has four products, added in the order of the rows, then of the columns.
     """
