@@ -18,7 +18,7 @@ from readers.contract.fields import IMAGE, LABEL, RAW, Field
 from readers.contract.files import plain_file, sha256
 from readers.contract.manifest import ALL, SHARDS, Manifest, Split, generation_path
 from readers.contract.receipt import shard_stem
-from readers.contract.shard_table import ShardTable, table_path
+from readers.contract.shard_table import ShardTable, field_bits, table_path
 from readers.formats import opener, shard_paths
 from readers.formats.column import MissingError, ShardFacts, damage_at
 from readers.formats.shard import Shard
@@ -40,6 +40,8 @@ class Pack:
         self.manifest = manifest
         self.table = ShardTable.open(root, manifest)
         self._split_ends = list(accumulate(split.shards for split in manifest.splits))
+        self._parts = [part for split in manifest.splits for part in split.parts]
+        self._part_ends = list(accumulate(part.shards for part in self._parts))
         self._digests = digests
         self._checked: set[int] = set()
         self._read: tuple[str, ...] | None = None
@@ -104,6 +106,15 @@ class Pack:
         """Return the split of a shard."""
         return self.manifest.splits[bisect_right(self._split_ends, shard)]
 
+    def fields_of(self, shard: int) -> tuple[Field, ...]:
+        """Return the fields that a shard has. The table must agree with the manifest."""
+        part = self._parts[bisect_right(self._part_ends, shard)]
+        if self.table.fields(shard) != field_bits([field.name for field in self.manifest.fields], part.fields):
+            raise DamagedError(
+                f"{self.stem(shard)}: the table and the manifest differ in its fields; run packer verify {self.root}"
+            )
+        return tuple(map(self.manifest.field, part.fields))
+
     def stem(self, shard: int) -> Path:
         """Return the common beginning of the paths of a shard's files."""
         return self.root / SHARDS / shard_stem(self.split_of(shard).name, self.table.fingerprint(shard))
@@ -133,7 +144,7 @@ class Pack:
 
     def _opened(self, number: int) -> Shard:
         stem = self.stem(number)
-        facts = ShardFacts(self.table.rows(number), self.manifest.fields, self._read)
+        facts = ShardFacts(self.table.rows(number), self.fields_of(number), self._read)
         paths = shard_paths(self.manifest.storage)(stem, facts)
         for path in paths:
             with damage_at(path):

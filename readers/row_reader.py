@@ -105,6 +105,8 @@ class RowReader:
 
 
 def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], windows: BatchWindows | None) -> None:
+    if field.stored.optional:
+        groups = _with_field(groups, field, out)
     if windows is None and field.is_unchanged:
         gather(field.stored.name, groups, out)
         return
@@ -117,6 +119,15 @@ def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], wind
                 field.copy(out[target], pixels)
             else:
                 windows.copy(target, pixels, out[target], field.copy, field.fill)
+
+
+def _with_field(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any]) -> Sequence[ShardRows]:
+    """Return the groups whose shards have the field. The rows of others get the number in padding everywhere."""
+    name = field.stored.name
+    for shard, targets, _ in groups:
+        if not shard.has(name):
+            out[targets] = field.field.fill_number
+    return [group for group in groups if group.shard.has(name)]
 
 
 def _pictures(groups: Sequence[ShardRows], field: Delivered) -> Iterator[Picture]:

@@ -28,6 +28,12 @@ from readers.pack import Pack
 SCHEMA = json.loads((REPO / "docs" / "manifest.schema.json").read_text())
 
 
+def parts(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts of the first split."""
+    found: list[dict[str, Any]] = document["splits"][0]["parts"]
+    return found
+
+
 def pixels(document: dict[str, Any]) -> dict[str, Any]:
     """Return the pixel counts of the first split."""
     counts: dict[str, Any] = document["splits"][0]["pixels"]
@@ -106,6 +112,21 @@ FIELD_BREAKS: list[tuple[str, int, dict[str, Any], str]] = [
     ("tiles without a size", 1, {"encoding": "tiles"}, "tile: expected the height and the width"),
     ("a tile of three sides", 1, {"encoding": "tiles", "tile": [8, 8, 8]}, "tile: expected the height and the width"),
 ]
+Change = Callable[[list[dict[str, Any]]], object]
+PART_BREAKS: list[tuple[str, Change, str]] = [
+    ("rows of parts", lambda p: p[0].update(rows=1), "rows: expected the sum of those of its parts"),
+    ("shards of parts", lambda p: p[0].update(shards=9), "shards: expected the sum of those of its parts"),
+    ("a part of nothing", lambda p: p.append({**p[0], "rows": 0, "shards": 0}), "parts.1.shards: expected a whole"),
+    ("the same part twice", lambda p: p.append({**p[0], "rows": 0}), "parts: expected different parts"),
+    ("17 parts", lambda p: p.extend([p[0]] * 16), "parts: expected at most 16, found 17"),
+    ("an unknown field of a part", lambda p: p[0].update(fields=["image", "depth"]), "parts.0.fields: expected fields"),
+    ("fields in another order", lambda p: p[0].update(fields=["label", "image"]), "parts.0.fields: expected fields"),
+    (
+        "a label that is not optional",
+        lambda p: p[0].update(fields=["image"]),
+        "parts.0.fields: 'label' is not optional",
+    ),
+]
 BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
     ("missing key", lambda d: d.pop("storage"), "storage: is missing"),
     ("unknown key", lambda d: d.update(extra=1), "extra: is not known to this version"),
@@ -133,6 +154,10 @@ BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
     ("counts", lambda d: pixels(d).update(classes=[1], rows=[1], areas=[1]), "splits.0.pixels.classes: expected 4"),
     ("areas", lambda d: pixels(d).update(areas=[1]), "splits.0.pixels.classes: expected as many counts"),
     ("channels", lambda d: pixels(d).update(sums=[1]), "splits.0.pixels.sums: expected 3 numbers"),
+    *(
+        (name, lambda d, change=change: change(parts(d)), f"splits.0.{message}")
+        for name, change, message in PART_BREAKS
+    ),
     ("path as table", lambda d: d.update(table="../../etc/passwd"), "table: expected 64 hex digits"),
     ("other format", lambda d: d.update(format="zip"), "expected 'segpack' version 2, found 'zip'"),
 ]
@@ -210,6 +235,20 @@ def test_an_impossible_field_is_refused_and_the_value_named(document: dict[str, 
     with pytest.raises(ManifestError) as caught:
         Manifest.from_text(with_field(document, change), "m")
     assert f"fields.2.{message}" in str(caught.value)
+
+
+def test_parts_are_in_order(document: dict[str, Any]) -> None:
+    """Rows with a label come before those without."""
+    document["fields"][1]["optional"] = True
+    split = document["splits"][0]
+    split["parts"].append({"fields": ["image"], "rows": 5, "shards": 2})
+    split.update(rows=split["rows"] + 5, shards=split["shards"] + 2)
+    manifest = Manifest.from_text(sealed(document), "m")
+    assert [part.rows for part in manifest.splits[0].parts] == [split["rows"] - 5, 5]
+    jsonschema.validate(json.loads(sealed(document)), SCHEMA)
+    split["parts"].reverse()
+    with pytest.raises(ManifestError, match=r"splits.0.parts: expected different parts, those with more of the first"):
+        Manifest.from_text(sealed(document), "m")
 
 
 @pytest.mark.parametrize(("form", "count", "planes"), [("planes", 9, 9), ("bits", 8, 1), ("bits", 9, 2)])
@@ -304,13 +343,16 @@ def test_a_missing_generation_is_named(packed: Path) -> None:
         Manifest.load(packed, generation=7)
 
 
+FIELDS = "image", "label"
+
+
 @given(st.lists(st.lists(st.text(), min_size=3, max_size=3), max_size=3), st.lists(st.text(), max_size=3))
 def test_the_text_of_a_receipt_is_json_without_indentation(sources: list[list[str]], looks: list[str]) -> None:
     files = (ShardFile(".image.npy", 7, "0" * 64),)
     rejects = tuple(Reject(*source[:2]) for source in sources)
     rows = tuple(RowInput(*source) for source in sources)
     pixels = Pixels.none(2)
-    receipt = Receipt("train", "0" * 32, "npy", "1" * 32, rows, rejects, files, (1, 2), tuple(looks), pixels)
+    receipt = Receipt("train", "0" * 32, "npy", "1" * 32, FIELDS, rows, rejects, files, (1, 2), tuple(looks), pixels)
     text = receipt.to_text()
     assert text == json.dumps(json.loads(text), indent=0, ensure_ascii=False) + "\n"
     assert json.loads(text)["sources"] == sources

@@ -42,15 +42,28 @@ def shards(pack: Path) -> list[dict[str, Any]]:
     table = pack / "generations" / f"shards-{document['table'][:32]}.npy"
     assert sha256(table.read_bytes()) == document["table"]
     records = np.load(table)
-    assert records.dtype.itemsize == 112
+    assert records.dtype.itemsize == 120
     splits = [split["name"] for split in document["splits"] for _ in range(split["shards"])]
+    names = [field["name"] for field in document["fields"]]
+    parts = {split["name"]: split["parts"] for split in document["splits"]}
     receipts, rows = [], 0
     for split, record in zip(splits, records, strict=True):
         stem = f"{split}-{record['fingerprint'].decode()}"
         data = (pack / "shards" / f"{stem}.receipt.json").read_bytes()
         assert sha256(data) == record["receipt"].decode()
         receipt = json.loads(data)
-        facts = [sha256(canonical(document["recipe"])), split, receipt["sources"], receipt["rejects"]]
+        part = next(part for part in parts[split] if part["fields"] == receipt["fields"])
+        part["rows"] -= len(receipt["crc32"])
+        part["shards"] -= 1
+        assert record["fields"] == sum(2 ** names.index(name) for name in receipt["fields"])
+        assert record["zero"] == 0
+        facts = [
+            sha256(canonical(document["recipe"])),
+            split,
+            receipt["fields"],
+            receipt["sources"],
+            receipt["rejects"],
+        ]
         assert sha256(canonical(facts))[:32] == receipt["fingerprint"] == record["fingerprint"].decode()
         for file in receipt["files"]:
             content = (pack / "shards" / (stem + file["suffix"])).read_bytes()
@@ -59,6 +72,7 @@ def shards(pack: Path) -> list[dict[str, Any]]:
         assert record["end"] == rows
         assert record["bytes"] == sum(file["bytes"] for file in receipt["files"])
         receipts.append(receipt)
+    assert not any(part["rows"] or part["shards"] for each in parts.values() for part in each)
     assert rows == sum(split["rows"] for split in document["splits"])
     return receipts
 

@@ -108,7 +108,14 @@ def manifest(change: Callable[[dict[str, Any]], object]) -> Change:
 
 
 def split(**values: object) -> Change:
-    return manifest(lambda document: document["splits"][0].update(values))
+    """Change the first split, and its only part to fit."""
+
+    def change(document: dict[str, Any]) -> None:
+        found = document["splits"][0]
+        found.update(values)
+        found["parts"][0].update({name: value for name, value in values.items() if name in ("rows", "shards")})
+
+    return manifest(change)
 
 
 def field(index: int, **values: object) -> Change:
@@ -126,7 +133,8 @@ def table(change: Callable[[Any], object]) -> Change:
         change(records)
         data = header + records.tobytes()
         document["table"] = hashlib.sha256(data).hexdigest()
-        document["splits"][0]["rows"] = int(records["end"][-1])
+        found = document["splits"][0]
+        found["rows"] = found["parts"][0]["rows"] = int(records["end"][-1])
         old.unlink()
         table_path(out, document["table"]).write_bytes(data)
         seal(out, document)
@@ -784,6 +792,8 @@ def test_verify_finds_a_false_receipt(receipt_lie: str, intact: dict[str, Path],
         (table(lambda records: records["end"].__setitem__(0, records["end"][0] - 1)), "for its rows"),
         (manifest(lambda d: d.update(bytes=1)), "bytes: 1; its shards have"),
         (split(rejects=7), "and 7 rejects; its shards have"),
+        (table(lambda records: records["fields"].__setitem__(1, 1)), "the table and the manifest differ in its fields"),
+        (table(lambda records: records["zero"].__setitem__(1, 1)), "has an unknown flag"),
         (manifest(lambda d: d["recipe"].update(extra=1)), "for its recipe"),
     ],
 )

@@ -15,13 +15,14 @@ from conftest import run
 from numpy.typing import NDArray
 
 from packer.shards.formats import writer
-from readers import RequestError, VersionError, open_dataset
+from readers import DamagedError, RequestError, VersionError, open_dataset
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.fields import Field, classes_field, picture_field
 from readers.contract.kinds import BITS, IDS, INDEX, MULTILABEL, VALUES
 from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest, Split
+from readers.contract.parts import Part
 from readers.contract.pixel_sums import Pixels
-from readers.contract.shard_table import RECORD, table_header, table_path
+from readers.contract.shard_table import RECORD, field_bits, table_header, table_path
 
 SIZE = 5, 7
 ROWS = 6
@@ -44,23 +45,40 @@ def made_up(field: Field) -> NDArray[Any]:
     return numbers
 
 
-def written(out: Path, storage: str, fields: Sequence[Field] = FIELDS) -> dict[str, NDArray[Any]]:
-    """Write a pack of one shard with these fields, and return its columns."""
+def written(
+    out: Path, storage: str, fields: Sequence[Field] = FIELDS, lacking: Sequence[str] = ()
+) -> dict[str, NDArray[Any]]:
+    """Write a pack of one shard with these fields, and return its columns.
+
+    If some are `lacking`, a second shard has as many rows without them. The columns have padding there.
+    """
     arrays = {field.name: made_up(field) for field in fields}
-    keys = np.array([b"%d" % row for row in range(ROWS)])
+    shards = [fields, *([[field for field in fields if field.name not in lacking]] if lacking else [])]
     for folder in (SHARDS, GENERATIONS):
         (out / folder).mkdir(parents=True)
-    stem = out / SHARDS / f"all-{'0' * 32}"
-    writer(storage).write(stem, {**arrays, "key": keys}, tuple(fields))
-    record = np.zeros(1, RECORD)
-    record["end"], record["fingerprint"] = ROWS, b"0" * 32
-    table = table_header(1) + record.tobytes()
+    records = np.zeros(len(shards), RECORD)
+    for number, stored in enumerate(shards):
+        keys = np.array([b"%d" % (row + ROWS * number) for row in range(ROWS)])
+        stem = out / SHARDS / f"all-{str(number) * 32}"
+        writer(storage).write(
+            stem, {**{field.name: arrays[field.name] for field in stored}, "key": keys}, tuple(stored)
+        )
+        bits = field_bits([field.name for field in fields], [field.name for field in stored])
+        records[number] = (ROWS * (number + 1), 0, bits, 0, str(number).encode() * 32, b"")
+    table = table_header(len(shards)) + records.tobytes()
     digest = hashlib.sha256(table).hexdigest()
     table_path(out, digest).write_bytes(table)
     pixels = Pixels.none(len(next((field.classes for field in fields if field.name == "label"), None) or ()))
-    manifest = Manifest(1, "", storage, tuple(fields), (Split("all", ROWS, 1, 0, pixels),), 0, digest)
-    (out / MANIFEST).write_text(manifest.to_text())
-    return arrays
+    parts = tuple(Part(tuple(field.name for field in stored), ROWS, 1) for stored in shards)
+    split = Split("all", ROWS * len(shards), len(shards), 0, parts, pixels)
+    known = tuple(replace(field, optional=field.name in lacking) for field in fields)
+    (out / MANIFEST).write_text(Manifest(1, "", storage, known, (split,), 0, digest).to_text())
+    if not lacking:
+        return arrays
+    fills = {field.name: np.full_like(arrays[field.name], field.fill_number) for field in fields}
+    return {
+        name: np.concatenate([column, fills[name] if name in lacking else column]) for name, column in arrays.items()
+    }
 
 
 def same(found: torch.Tensor, wanted: NDArray[Any]) -> bool:
@@ -100,6 +118,42 @@ def test_a_pack_without_labels_is_read(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="the field 'label' is not read"):
         open_dataset(tmp_path / "out", label="index")
     assert run("info", tmp_path / "out").exit_code == 0
+
+
+def test_rows_without_a_field_are_delivered_with_its_fill(storage: str, tmp_path: Path) -> None:
+    arrays = written(tmp_path / "out", storage, lacking=("label", "depth"))
+    dataset = open_dataset(tmp_path / "out")
+    order = list(range(0, 2 * ROWS, 3))
+    assert len(dataset) == 2 * ROWS
+    assert [dataset.key(row) for row in order] == list(map(str, order))
+    for part, name in zip(dataset.__getitems__(order).batch, arrays, strict=True):  # type: ignore[attr-defined]
+        assert same(part, arrays[name][order])
+    for batch in dataset.loader(5, shuffle=True, seed=1, crop=SIZE, drop_behind=True):
+        assert len(batch) == len(FIELDS)
+    ((cropped,),) = open_dataset(tmp_path / "out", fields=("label",)).loader(2 * ROWS, crop=(3, 4), output="numpy")
+    assert (cropped[ROWS:] == 255).all()
+    assert (cropped[:ROWS] < 2).all()
+    ((planes,),) = open_dataset(tmp_path / "out", fields=("label",), label="onehot").loader(2 * ROWS, output="numpy")
+    assert not planes[ROWS:].any()
+    assert (planes[:ROWS].sum(1) == 1).all()
+
+
+@pytest.mark.parametrize("column", ["fields", "zero"])
+def test_a_shard_whose_fields_are_not_those_of_its_part_is_refused(tmp_path: Path, column: str) -> None:
+    """The manifest and the table are whole, and say different things."""
+    out = tmp_path / "out"
+    written(out, "npy", lacking=("label",))
+    manifest = Manifest.load(out)
+    records = np.load(table_path(out, manifest.table))
+    records[column][1] = 31
+    table = table_header(2) + records.tobytes()
+    digest = hashlib.sha256(table).hexdigest()
+    table_path(out, digest).write_bytes(table)
+    (out / MANIFEST).write_text(replace(manifest, table=digest).to_text())
+    dataset = open_dataset(out)
+    assert len(dataset[0]) == len(FIELDS)
+    with pytest.raises(DamagedError, match="run packer verify"):
+        dataset[ROWS]
 
 
 def test_a_label_of_another_kind_has_one_form(tmp_path: Path) -> None:

@@ -35,7 +35,9 @@ def repeat_shard(out: Path, times: int) -> None:
     np.save(buffer, records)
     digest = hashlib.sha256(buffer.getvalue()).hexdigest()
     table_path(out, digest).write_bytes(buffer.getvalue())
-    split = replace(manifest.splits[0], rows=manifest.rows * times, shards=times)
+    (part,) = manifest.splits[0].parts
+    whole = replace(part, rows=manifest.rows * times, shards=times)
+    split = replace(manifest.splits[0], rows=whole.rows, shards=times, parts=(whole,))
     text = replace(manifest, splits=(split,), table=digest).to_text()
     generation_path(out, 1).write_text(text)
     (out / MANIFEST).write_text(text)

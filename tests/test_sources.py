@@ -151,7 +151,7 @@ def test_a_row_that_cannot_be_loaded_is_a_reject_with_what_was_read_of_it(folder
     (read,) = [
         row for receipt in receipts for row in receipt.sources if receipt.split == "train" and row.key == ref.key
     ]
-    assert (read.image, read.label) == (str(len(source.files[ref.parts[0]])), "")
+    assert read.identities == (str(len(source.files[ref.parts[0]])), "")
 
 
 def test_a_source_without_states_is_loaded_each_time_and_the_pack_stays(folder: FolderSource, tmp_path: Path) -> None:

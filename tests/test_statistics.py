@@ -161,7 +161,7 @@ def test_batches_of_every_split_are_normalised_by_the_training_split(
     ],
 )
 def test_the_training_split_is_found_by_its_name(names: tuple[str, ...], chosen: int | None) -> None:
-    splits = tuple(Split(name, 1, 1, 0, replace(SMALL, ignored=n)) for n, name in enumerate(names))
+    splits = tuple(Split(name, 1, 1, 0, (), replace(SMALL, ignored=n)) for n, name in enumerate(names))
     found = training_pixels(Manifest(1, "", "npy", (), splits, 0, ""))
     assert found == (None if chosen is None else splits[chosen].pixels)
 

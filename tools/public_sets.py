@@ -198,7 +198,7 @@ def labels_packed(raw: Path, out: Path) -> Iterator[Path]:
     for path in (out / "shards").glob(f"*{SUFFIX}"):
         receipt = Receipt.load(path)
         kept = set(receipt.keys)
-        yield from (files[source.label] for source in receipt.sources if source.key in kept)
+        yield from (files[source.identities[1]] for source in receipt.sources if source.key in kept)
 
 
 def count(path: Path, manifest: Manifest) -> Counter[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from packer.errors import first_of
 from packer.packs.verify_rows import row_crc32, wrong_rows
 from packer.progress import Advance, Progress, no_progress
+from packer.publish.generation import parts_of
 from packer.shards.build_shard import content_fingerprint
 from readers.checksums import damaged_files, read_receipt
 from readers.contract.errors import DamagedError, ReadError
@@ -128,13 +129,14 @@ def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
     Each of these files may be whole and still be wrong.
     """
     stem, manifest = pack.stem(shard), pack.manifest
-    facts = ShardFacts(receipt.rows, manifest.fields)
+    facts = ShardFacts(receipt.rows, pack.fields_of(shard))
     paths = shard_paths(manifest.storage)(stem, facts) if receipt.rows else []
     for fact, found, expected in (
         ("split", receipt.split, pack.split_of(shard).name),
         ("fingerprint", receipt.fingerprint, pack.table.fingerprint(shard)),
         ("fingerprint of its pairs", content_fingerprint(receipt), receipt.fingerprint),
         ("storage", receipt.storage, manifest.storage),
+        ("fields", receipt.fields, tuple(field.name for field in facts.fields)),
         ("recipe", receipt.recipe, fingerprint(manifest.recipe)),
         ("rows", receipt.rows, pack.table.rows(shard)),
         ("rows by their keys", len(receipt.keys), receipt.rows),
@@ -156,6 +158,8 @@ def _wrong_sums(pack: Pack, receipts: Sequence[Receipt]) -> Iterator[Damage]:
         if (rows, rejects) != (split.rows, split.rejects):
             expected = f"{split.rows} rows and {split.rejects} rejects"
             yield Damage(f"{name}: {expected}; its shards have {rows} and {rejects}", file=path)
+        elif parts_of(members) != split.parts:
+            yield Damage(f"{name}: parts: are not those of its shards", file=path)
         none = Pixels.none(len(manifest.classes))
         if split.pixels != functools.reduce(Pixels.__add__, (receipt.pixels for receipt in members), none):
             yield Damage(f"{name}: pixels: are not the sum of those of its shards", file=path)

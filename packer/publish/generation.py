@@ -19,15 +19,17 @@ from packer.recipe.recipe import Recipe
 from readers.contract.errors import DamagedError, NoPackError, ReadError
 from readers.contract.files import plain_file, sha256
 from readers.contract.manifest import MANIFEST, Manifest, Split, generation_path
+from readers.contract.parts import Part
 from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import Receipt
-from readers.contract.shard_table import RECORD, ShardTable, table_header, table_path
+from readers.contract.shard_table import RECORD, ShardTable, field_bits, table_header, table_path
 
 
 def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
     """Publish the shards of these receipts as the next generation. If the data did not change, keep the current one."""
     current = current_manifest(out)
-    table = table_header(len(receipts)) + _records(receipts, _known_digests(out, current)).tobytes()
+    names = [field.name for field in recipe.fields]
+    table = table_header(len(receipts)) + _records(receipts, names, _known_digests(out, current)).tobytes()
     digest = hashlib.sha256(table).hexdigest()
     manifest = Manifest(
         generation=_last_generation(out) + 1,
@@ -71,11 +73,12 @@ def _keep(out: Path, manifest: Manifest) -> None:
         write_atomic(kept, text)
 
 
-def _records(receipts: Sequence[Receipt], known: Mapping[str, str]) -> NDArray[Any]:
+def _records(receipts: Sequence[Receipt], fields: Sequence[str], known: Mapping[str, str]) -> NDArray[Any]:
     """Return the records of the shard table."""
     records = np.zeros(len(receipts), RECORD)
     records["end"] = np.cumsum([receipt.rows for receipt in receipts])
     records["bytes"] = [receipt.bytes for receipt in receipts]
+    records["fields"] = [field_bits(fields, receipt.fields) for receipt in receipts]
     records["fingerprint"] = [receipt.fingerprint.encode() for receipt in receipts]
     records["receipt"] = [_digest(receipt, known).encode() for receipt in receipts]
     return records
@@ -116,10 +119,19 @@ def _splits(receipts: Sequence[Receipt]) -> tuple[Split, ...]:
             rows=sum(shard.rows for shard in shards),
             shards=len(shards),
             rejects=sum(len(shard.rejects) for shard in shards),
+            parts=parts_of(shards),
             pixels=functools.reduce(Pixels.__add__, (shard.pixels for shard in shards)),
         )
         for name, shards in members.items()
     )
+
+
+def parts_of(shards: Sequence[Receipt]) -> tuple[Part, ...]:
+    """Return the parts of a split in the order of their shards."""
+    members: dict[tuple[str, ...], list[Receipt]] = {}
+    for shard in shards:
+        members.setdefault(shard.fields, []).append(shard)
+    return tuple(Part(fields, sum(shard.rows for shard in part), len(part)) for fields, part in members.items())
 
 
 def current_manifest(out: Path) -> Manifest | None:

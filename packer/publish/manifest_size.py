@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from packer.errors import SettingsError
 from packer.recipe.recipe import Recipe
 from readers.contract.manifest import MOST_BYTES, Manifest, Split
+from readers.contract.parts import Part
 from readers.contract.pixel_sums import Pixels
 
 _LARGE = 10**12 - 1
@@ -18,12 +19,13 @@ def check_manifest_size(recipe: Recipe, splits: Iterable[str]) -> None:
     classes = len(recipe.classes)
     counts, sums = (_LARGE,) * classes, (10**24,) * 3
     pixels = Pixels(counts, counts, counts, _LARGE, sums, sums)
+    parts = (Part(tuple(field.name for field in recipe.fields), _LARGE, _LARGE),)
     manifest = Manifest(
         generation=_LARGE,
         created="0000-00-00T00:00:00Z",
         storage=recipe.storage,
         fields=recipe.fields,
-        splits=tuple(Split(name, _LARGE, _LARGE, _LARGE, pixels) for name in sorted(set(splits))),
+        splits=tuple(Split(name, _LARGE, _LARGE, _LARGE, parts, pixels) for name in sorted(set(splits))),
         bytes=_LARGE,
         table="0" * 64,
         recipe=recipe.to_json(),

@@ -113,6 +113,7 @@ def _receipt(spec: ShardSpec, table: RowTable) -> Receipt:
         fingerprint="",
         storage=spec.recipe.storage,
         recipe=spec.recipe.fingerprint(),
+        fields=tuple(field.name for field in spec.recipe.fields),
         sources=table.sources,
         rejects=table.rejects,
         files=(),
@@ -128,6 +129,7 @@ def content_fingerprint(receipt: Receipt) -> str:
     facts = [
         receipt.recipe,
         receipt.split,
+        receipt.fields,
         receipt.sources,
         receipt.rejects,
     ]

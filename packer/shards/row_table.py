@@ -33,7 +33,7 @@ class RowTable:
     def put(self, index: int, row: Row) -> None:
         self._crc32[index] = row.crc32
         self._looks[index] = row.look.encode()
-        self._digests[index] = row.source.image.encode(), row.source.label.encode()
+        self._digests[index] = [text.encode() for text in row.source.identities]
         self.stamps["state"][index], self.stamps["size"][index] = row.state, row.size
         if row.reject is not None:
             self._rejects[index] = row.reject

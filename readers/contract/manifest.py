@@ -17,6 +17,7 @@ from readers.contract.fields import LABEL, Field
 from readers.contract.files import plain_file
 from readers.contract.json_entry import Entry, Problem, fingerprint
 from readers.contract.no_pack import why_no_pack
+from readers.contract.parts import Part, part_problems
 from readers.contract.pixel_sums import Pixels
 
 FORMAT = "segpack"
@@ -54,6 +55,7 @@ class Split:
     rows: int
     shards: int
     rejects: int
+    parts: tuple[Part, ...]
     pixels: Pixels
 
     def to_json(self) -> dict[str, Any]:
@@ -62,6 +64,7 @@ class Split:
             "rows": self.rows,
             "shards": self.shards,
             "rejects": self.rejects,
+            "parts": [part.to_json() for part in self.parts],
             "pixels": self.pixels.to_json(),
         }
 
@@ -72,6 +75,7 @@ class Split:
             rows=entry.whole("rows"),
             shards=entry.whole("shards"),
             rejects=entry.whole("rejects"),
+            parts=tuple(Part.from_json(part) for part in entry.entries("parts")),
             pixels=Pixels.from_json(entry.entry("pixels")),
         )
         if not NAME.fullmatch(split.name):
@@ -234,6 +238,12 @@ def _check_sums(manifest: Manifest, problems: list[Problem]) -> None:
         problems.append(Problem("splits", f"expected different names, '{ALL}' only alone, found {names}"))
     check_fields(manifest.fields, problems)
     for number, split in enumerate(manifest.splits):
+        for name, total in (("rows", split.rows), ("shards", split.shards)):
+            if total != sum(getattr(part, name) for part in split.parts):
+                message = f"expected the sum of those of its parts, found {total}"
+                problems.append(Problem(f"splits.{number}.{name}", message))
+        for where, wrong in part_problems(manifest.fields, split.parts):
+            problems.append(Problem(f"splits.{number}.parts{where}", wrong))
         if len(split.pixels.classes) != len(manifest.classes):
             problems.append(Problem(f"splits.{number}.pixels.classes", f"expected {len(manifest.classes)} counts"))
     if not manifest.shards:

@@ -35,12 +35,25 @@ class ShardFile:
     blake3: str
 
 
-class RowInput(NamedTuple):
-    """The input of a row: its key, and the BLAKE3 of both files when they were read (empty if one was not read)."""
+class RowInput(tuple[str, ...]):
+    """The input of a row: its key, then for each field of the shard a text that identifies what was read, such as the
+    BLAKE3 of a file; empty if nothing was read."""
 
-    key: str
-    image: str
-    label: str
+    __slots__ = ()
+
+    def __new__(cls, key: str, *identities: str) -> RowInput:
+        return super().__new__(cls, (key, *identities))
+
+    def __getnewargs__(self) -> tuple[str, ...]:
+        return tuple(self)
+
+    @property
+    def key(self) -> str:
+        return self[0]
+
+    @property
+    def identities(self) -> tuple[str, ...]:
+        return self[1:]
 
 
 class Reject(NamedTuple):
@@ -58,6 +71,8 @@ class Receipt:
     fingerprint: str
     storage: str
     recipe: str
+    fields: tuple[str, ...]
+    """The names of the fields that the shard has."""
     sources: tuple[RowInput, ...]
     rejects: tuple[Reject, ...]
     files: tuple[ShardFile, ...]
@@ -97,6 +112,7 @@ class Receipt:
             "fingerprint": self.fingerprint,
             "storage": self.storage,
             "recipe": self.recipe,
+            "fields": self.fields,
             "sources": self.sources,
             "rejects": self.rejects,
             "files": [{"suffix": file.suffix, "bytes": file.bytes, "blake3": file.blake3} for file in self.files],
@@ -115,12 +131,14 @@ class Receipt:
             raise DamagedError(f"{path}: is not JSON ({error})") from error
         problems: list[Problem] = []
         entry = Entry(document, "", problems)
+        fields = entry.texts("fields")
         receipt = cls(
             split=entry.text("split"),
             fingerprint=entry.text("fingerprint"),
             storage=entry.choice("storage", STORAGES),
             recipe=entry.text("recipe"),
-            sources=tuple(starmap(RowInput, _rows(entry, "sources", 3))),
+            fields=fields,
+            sources=tuple(starmap(RowInput, _rows(entry, "sources", 1 + len(fields)))),
             rejects=tuple(starmap(Reject, _rows(entry, "rejects", 2))),
             files=tuple(_file(file) for file in entry.entries("files")),
             crc32=entry.wholes("crc32"),
@@ -208,6 +226,8 @@ def _check(receipt: Receipt, problems: list[Problem]) -> None:
         problems.append(Problem("split", f"expected the name of a split, found {receipt.split!r}"))
     if not FINGERPRINT.fullmatch(receipt.fingerprint):
         problems.append(Problem("fingerprint", "expected 32 hex digits"))
+    if not receipt.fields or len(set(receipt.fields)) < len(receipt.fields):
+        problems.append(Problem("fields", f"expected different names, found {list(receipt.fields)}"))
     lines = "\n".join(receipt.looks)
     if not len(receipt.looks) == len(LOOKS.findall(lines)) == receipt.rows or lines.count("\n") >= max(1, receipt.rows):
         problems.append(Problem("looks", f"expected {receipt.rows} texts such as 0123abcd0123456789abcdef"))

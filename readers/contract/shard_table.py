@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ RECORD = np.dtype(
     [
         ("end", "<u8"),  # rows of this shard and all before it
         ("bytes", "<u8"),  # of its files, without the receipt
+        ("fields", "<u4"),  # bit i: the shard has field i of the pack
+        ("zero", "<u4"),
         ("fingerprint", "S32"),  # the shard's files are named by it
         ("receipt", "S64"),  # SHA-256 of its receipt
     ]
@@ -32,6 +34,11 @@ FEW = 4
 def table_path(root: Path, digest: str) -> Path:
     """Return the path of the table with this SHA-256."""
     return root / GENERATIONS / f"shards-{digest[:32]}.npy"
+
+
+def field_bits(fields: Sequence[str], names: Collection[str]) -> int:
+    """Return the number whose bit i is 1 if field i is among these names."""
+    return sum(1 << number for number, field in enumerate(fields) if field in names)
 
 
 def table_header(shards: int) -> bytes:
@@ -82,6 +89,12 @@ class ShardTable:
 
     def bytes(self, shard: int) -> int:
         return int(self._records["bytes"][shard])
+
+    def fields(self, shard: int) -> int:
+        """Return the fields that a shard has: bit i is 1 for field i of the pack."""
+        if int(self._records["zero"][shard]):
+            raise DamagedError(f"shard {shard} of the table has an unknown flag; run packer verify")
+        return int(self._records["fields"][shard])
 
     def fingerprint(self, shard: int) -> str:
         return bytes(self._records["fingerprint"][shard]).decode("ascii", "replace")

@@ -49,6 +49,10 @@ class Shard:
             with damage_at(file):
                 self._check_bounds(file, file.stat().st_size)
 
+    def has(self, name: str) -> bool:
+        """Return whether the shard has the column, and it is read."""
+        return name in self._columns
+
     def located(self, name: str, rows: Sequence[int]) -> tuple[NDArray[np.uint8], list[int]]:
         """Return the mapped file of a column, and where in it each of these rows begins."""
         column = self._columns[name]
@@ -90,11 +94,16 @@ class Shard:
 
     def prefetch(self, fields: Sequence[Field], rows: Sequence[int]) -> None:
         """Ask the kernel to read these rows from the disk. Only the first field is looked up in memory."""
-        first = self._columns[fields[0].name]
-        missing = absent(first.path, self._map(first.path), first.starts_of(rows))
-        for field in fields if missing else ():
+        there = [field for field in fields if self.has(field.name)]
+        missing = self._absent(there[0], rows) if there else []
+        for field in there if missing else ():
             path = self._columns[field.name].path
             prefetch(self._map(path), self._spans(field, [rows[number] for number in missing]))
+
+    def _absent(self, field: Field, rows: Sequence[int]) -> list[int]:
+        """Return the indices of the rows that are not in memory."""
+        column = self._columns[field.name]
+        return absent(column.path, self._map(column.path), column.starts_of(rows))
 
     def resident(self, field: Field, rows: Sequence[int]) -> tuple[int, int] | None:
         """Return how many pages of these rows are in memory, and how many there are; None if not reported."""
@@ -103,7 +112,7 @@ class Shard:
 
     def drop(self, fields: Sequence[Field], rows: Sequence[int]) -> None:
         """Remove these rows from the page cache: they are not needed again soon."""
-        for field in fields:
+        for field in filter(lambda field: self.has(field.name), fields):
             path = self._columns[field.name].path
             drop(path, self._map(path), self._spans(field, rows))
 
