@@ -116,8 +116,14 @@ def end_workers(batches: Any) -> None:
 
 def pack(raw: Path, out: Path, *options: object) -> Path:
     """Pack without worker processes, which takes less time, and check that it succeeded."""
+    return pack_from(None, out, *options, raw)
+
+
+def pack_from(source: Path | None, out: Path, *options: object) -> Path:
+    """Pack the rows of a container in the same way."""
+    given = () if source is None else ("--from", source)
     with mock.patch.object(packer.workers.run, "ENGINE", InProcess):
-        result = run("build", "--quiet", *options, raw, out)
+        result = run("build", "--quiet", *given, *options, out)
     assert result.exit_code == 0, result.stderr
     return out
 

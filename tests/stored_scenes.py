@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 
 import cv2
+import h5py
 import numpy as np
 from conftest import pack, scene
 from numpy.typing import NDArray
@@ -16,7 +17,10 @@ from numpy.typing import NDArray
 from packer import Rows, verify_pack
 from packer.pairs.find import find_pairs
 from packer.recipe.source import Source
+from packer.sources.container import Names
 from packer.sources.folder import FolderSource
+from packer.sources.hdf5_arrays import Hdf5Arrays
+from packer.sources.npy_arrays import NpyArrays
 from packer.sources.pack import PackSource
 
 HEIGHT, WIDTH = 24, 36
@@ -129,8 +133,55 @@ def cut_saved(path: Path, key: str, scene: Scene) -> None:
     file.write_bytes(file.read_bytes()[:-20])
 
 
+def stacked(scenes: Scenes) -> tuple[NDArray[np.uint8], NDArray[np.uint8], list[str]]:
+    """Return all images, all labels and all keys."""
+    images, labels = (np.stack(pixels) for pixels in zip(*scenes.values(), strict=True))
+    return images, labels, list(scenes)
+
+
+def write_npy(path: Path, scenes: Scenes) -> None:
+    images, labels, keys = stacked(scenes)
+    path.mkdir(exist_ok=True)
+    for name, array in (("images", images.transpose(0, 3, 1, 2)), ("labels", labels), ("keys", np.array(keys))):
+        np.save(path / f"{name}.npy", np.ascontiguousarray(array))
+
+
+def spoil_npy(path: Path, key: str, scene: Scene) -> None:
+    """Have a class number that is in no class."""
+    labels = np.load(path / "labels.npy", mmap_mode="r+")
+    labels[np.load(path / "keys.npy").tolist().index(key)] += 100
+    labels.flush()
+
+
+def write_hdf5(path: Path, scenes: Scenes) -> None:
+    images, labels, keys = stacked(scenes)
+    new = path.with_name("new.h5")  # this process may not have a file open twice
+    with h5py.File(new, "w") as file:
+        file.create_dataset("scans/images", data=images, chunks=(1, *images.shape[1:]), compression="gzip")
+        file.create_dataset("labels", data=labels.astype(">i4"), chunks=(4, 24, 12), shuffle=True, fletcher32=True)
+        file["keys"] = keys
+    new.replace(path)
+
+
+def cut_chunk(path: Path, key: str, scene: Scene) -> None:
+    """Overwrite a part of a compressed image."""
+    with h5py.File(path) as file:
+        row = file["keys"].asstr()[:].tolist().index(key)
+        chunk = file["scans/images"].id.get_chunk_info(row)
+    data = bytearray(path.read_bytes())
+    data[chunk.byte_offset + 100 : chunk.byte_offset + 140] = bytes(40)
+    path.write_bytes(data)
+
+
 KINDS = {
     "folder": Kind(write_folder, open_folder, cut_label),
     "pack": Kind(write_pack, PackSource.at, invert_image),
     "rows": Kind(write_saved, open_saved, cut_saved),
+    "npy": Kind(write_npy, lambda path: NpyArrays.at(path, Names("images", "labels.npy", "keys")), spoil_npy),
+    "hdf5": Kind(
+        write_hdf5,
+        lambda path: Hdf5Arrays.at(path, Names("scans/images", "/labels", "keys")),
+        cut_chunk,
+        saves_loading=False,
+    ),
 }

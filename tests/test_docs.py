@@ -78,6 +78,18 @@ def test_the_snippets_about_arrays_run(tmp_path: Path) -> None:
     module, page, night = (code for kind, code in SCRIPT.findall(text) if kind == "python")
     (tmp_path / "cells.py").write_text("\n".join([module, night.partition("\n\n\n")[0]]))
     (tmp_path / "page.py").write_text("\n".join([page, "from cells import version", night.partition("\n\n\n")[2]]))
+    (tmp_path / "arrays").mkdir()
+    with h5py.File(tmp_path / "cells.h5") as file:
+        np.save(tmp_path / "arrays" / "images.npy", file["images"][:].transpose(0, 3, 1, 2))
+        np.save(tmp_path / "arrays" / "labels.npy", file["labels"][:])
+    np.save(tmp_path / "arrays" / "names.npy", [f"cell {row}" for row in range(20)])
+    commands = "\n".join(code for kind, code in SCRIPT.findall(text) if kind == "bash")
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-euc", commands], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "packed: generation 1, 20 rows" in done.stdout
     done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("20 ()\n", "")
 

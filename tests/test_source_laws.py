@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -132,7 +133,7 @@ def test_a_second_build_loads_nothing(kind: Kind, place: Path, tmp_path: Path, a
 def test_after_a_change_the_pack_is_that_of_a_fresh_build(kind: Kind, place: Path, tmp_path: Path, change: str) -> None:
     now = {
         "one changes": scenes_of({**SEEDS, KEYS[5]: 100}),
-        "one comes": {"scan 00b": scenes_of({"": 200})[""], **SCENES},
+        "one comes": {**SCENES, "scan 00b": scenes_of({"": 200})[""]},
         "one goes": {key: scene for key, scene in SCENES.items() if key != KEYS[5]},
         "the order changes": REVERSED,
     }[change]
@@ -142,7 +143,8 @@ def test_after_a_change_the_pack_is_that_of_a_fresh_build(kind: Kind, place: Pat
     packed(kind.open(place), tmp_path / "fresh")
     assert same(tmp_path / "out", tmp_path / "fresh")
     assert rows_of(tmp_path / "out") == expected(now)
-    assert not kind.saves_loading or 0 < summary.reused <= len(KEYS)
+    if kind.saves_loading and change in ("one changes", "one comes"):  # others move rows to other places
+        assert 0 < summary.reused < summary.rows
 
 
 def test_a_row_that_cannot_be_packed_is_named_and_counted(kind: Kind, place: Path, tmp_path: Path) -> None:
@@ -188,11 +190,12 @@ def test_a_key_that_occurs_twice_is_refused_before_work(kind: Kind, place: Path,
 def test_a_source_that_changes_while_it_is_read_is_found(kind: Kind, place: Path, tmp_path: Path, when: str) -> None:
     """At the latest by the next build: no row that was read then is believed to be one of the source as it is now."""
     source, now = kind.open(place), scenes_of({**SEEDS, KEYS[2]: 300, KEYS[11]: 400})
-    load = type(source).load
+    load, loads = type(source).load, Counter[str]()
 
     def changing(self: Any, ref: RowRef) -> Loaded:
         loaded = load(self, ref) if when == "after" else None
-        if ref.key == KEYS[6]:
+        loads[ref.key] += 1
+        if ref.key == KEYS[6] and loads[ref.key] == 2:  # the first time it is in a sample
             kind.write(place, now)
         return loaded or load(self, ref)
 

@@ -35,6 +35,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
       packer build --preset cityscapes --size 512x1024 --print-config > packer.toml
       packer build --config packer.toml --workers 8 cityscapes/ out/
       packer build --from out/ --size 256x256 --only val --format arrow small/
+      packer build --from cells.h5 --image images --label labels --classes 2 out/
       packer build --dry-run raw/ out/
 
     \b

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from packer.sources.container import Container
+from packer.sources.hdf5_arrays import Hdf5Arrays
+from packer.sources.npy_arrays import NpyArrays
 from readers.contract.regular_files import open_raw
 
 HEAD = 512
 """The bytes at the start of a file that show its kind."""
-CONTAINERS: tuple[Container, ...] = ()
+CONTAINERS: tuple[Container, ...] = (Hdf5Arrays, NpyArrays)
 """The first one that fits is taken."""
 
 

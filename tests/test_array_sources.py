@@ -1,0 +1,418 @@
+"""`packer build --from`: HDF5 and `.npy` arrays of any shape and type; what is wrong with them is named at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from conftest import pack_from, run
+from numpy.typing import NDArray
+
+from packer import build_pack
+from packer.errors import InputError
+from packer.sources.container import Names
+from packer.sources.containers import container_of
+from packer.sources.hdf5_arrays import DataSet, Hdf5Arrays
+from packer.sources.npy_arrays import NpyArrays
+from packer.sources.plain_array import PlainArray
+from readers import open_dataset
+
+RNG = np.random.default_rng(7)
+IMAGES = RNG.integers(0, 256, (6, 10, 14, 3), np.uint8)
+LABELS = RNG.integers(0, 3, (6, 10, 14), np.uint8)
+Arrays = dict[str, NDArray[Any]]
+
+
+def npy(folder: Path, arrays: Arrays) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    return folder
+
+
+def hdf5(path: Path, arrays: Arrays) -> Path:
+    new = path.with_name(f"{path.name}.new")  # a process may not have a file open twice
+    with h5py.File(new, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array if array.dtype.kind != "U" else array.astype(object)
+    return new.replace(path)
+
+
+def built(source: Path, out: Path, *options: object) -> Path:
+    return pack_from(source, out, "--image", "images", "--label", "labels", "--classes", "3", *options)
+
+
+def stored(out: Path, split: str = "all") -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    rows = open_dataset(out, split, label="index")
+    return {rows.key(index): (rows[index][0].numpy(), rows[index][1].numpy()) for index in range(len(rows))}
+
+
+FORMS: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {
+    "channels last": (IMAGES, LABELS),
+    "channels first": (np.ascontiguousarray(IMAGES.transpose(0, 3, 1, 2)), LABELS),
+    "labels of 64 bits": (IMAGES, LABELS.astype(np.int64)),
+    "the other byte order": (IMAGES, LABELS.astype(">u2")),
+    "a channel of the label": (IMAGES, LABELS[..., None]),
+    "its channel first": (IMAGES, LABELS[:, None]),
+    "an opaque alpha": (np.concatenate([IMAGES, np.full_like(IMAGES[..., :1], 255)], 3), LABELS),
+    "two classes as truth values": (IMAGES, LABELS > 0),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("write", [npy, hdf5])
+def test_arrays_of_any_form_are_packed(tmp_path: Path, write: Callable[[Path, Arrays], Path], form: str) -> None:
+    images, labels = FORMS[form]
+    source = write(tmp_path / "arrays", {"images": images, "labels": labels})
+    rows = stored(built(source, tmp_path / "out"))
+    assert list(rows) == [f"{number:08}" for number in range(6)]
+    for number, (image, label) in enumerate(rows.values()):
+        assert np.array_equal(image, IMAGES[number].transpose(2, 0, 1))
+        assert np.array_equal(label, LABELS[number] > 0 if form.startswith("two") else LABELS[number])
+
+
+@pytest.mark.parametrize("gray", [IMAGES[..., 0], IMAGES[..., :1], IMAGES[:, None, :, :, 0]])
+def test_gray_images_have_one_channel_or_none(tmp_path: Path, gray: NDArray[np.uint8]) -> None:
+    rows = stored(built(npy(tmp_path / "arrays", {"images": gray, "labels": LABELS}), tmp_path / "out"))
+    assert all(
+        np.array_equal(image, np.stack([IMAGES[number, ..., 0]] * 3)) for number, (image, _) in enumerate(rows.values())
+    )
+
+
+def test_16_bits_and_floats_need_a_range(tmp_path: Path) -> None:
+    source = npy(tmp_path / "arrays", {"images": IMAGES.astype(np.float32) / 255, "labels": LABELS})
+    rows = stored(built(source, tmp_path / "out", "--image-range", "0,1"))
+    assert np.array_equal(rows["00000002"][0], IMAGES[2].transpose(2, 0, 1))
+    result = run(
+        "build",
+        "--quiet",
+        "--from",
+        source,
+        "--image",
+        "images",
+        "--label",
+        "labels",
+        "--classes",
+        "3",
+        tmp_path / "no",
+    )
+    assert result.exit_code == 1
+    assert "6 images: 32 bits per channel, not 8. Give --image-range LOW,HIGH" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "keys", [np.array(list("fbdeca")), np.array(list("fbdeca")).astype("S3"), np.array([7, 10, 2, 3, 8, 9])]
+)
+@pytest.mark.parametrize("write", [npy, hdf5])
+def test_keys_are_texts_or_numbers(tmp_path: Path, write: Callable[[Path, Arrays], Path], keys: NDArray[Any]) -> None:
+    source = write(tmp_path / "arrays", {"images": IMAGES, "labels": LABELS, "names": keys})
+    rows = stored(built(source, tmp_path / "out", "--key", "names"))
+    texts = [key.decode() if isinstance(key, bytes) else str(key) for key in keys.tolist()]
+    assert list(rows) == sorted(texts)
+    assert all(np.array_equal(rows[key][1], LABELS[number]) for number, key in enumerate(texts))
+    assert run("diff", source, tmp_path / "out").exit_code == 0
+
+
+def test_one_npy_file_names_the_others_next_to_it(tmp_path: Path) -> None:
+    source = npy(tmp_path / "arrays", {"images": IMAGES, "labels": LABELS}) / "images.npy"
+    assert len(stored(built(source, tmp_path / "out"))) == 6
+
+
+def test_python_takes_the_path_of_a_container(tmp_path: Path) -> None:
+    source = hdf5(tmp_path / "cells.h5", {"images": IMAGES, "labels": LABELS})
+    summary = build_pack(source, tmp_path / "out", image="images", label="labels", classes=["a", "b", "c"], workers=1)
+    assert (summary.rows, summary.rejects) == (6, ())
+    assert np.array_equal(stored(tmp_path / "out")["00000003"][1], LABELS[3])
+
+
+def refused(path: Path, names: Names) -> list[str]:
+    """Return the problems of a container that is refused before work."""
+    kind = container_of(path)
+    assert kind is not None
+    with pytest.raises(InputError) as error:
+        kind.at(path, names)
+    return [str(error.value).partition(": ")[2].partition("\n")[0], *error.value.problems]
+
+
+NAMES = Names("images", "labels")
+
+
+@pytest.mark.parametrize("write", [npy, hdf5])
+def test_all_names_that_are_wrong_are_named_at_once(tmp_path: Path, write: Callable[[Path, Arrays], Path]) -> None:
+    source = write(tmp_path / "arrays", {"images": IMAGES, "labels": LABELS})
+    suffix = "" if write is hdf5 else ".npy"
+    summary, *problems = refused(source, Names(None, "lables", "keys"))
+    assert summary == f"holds images{suffix} (6, 10, 14, 3) uint8; labels{suffix} (6, 10, 14) uint8"
+    assert problems[0] == "--image is missing: name the array"
+    assert [problem.partition(": ")[0] for problem in problems[1:]] == ["--label lables", "--key keys"]
+
+
+WRONG: dict[str, tuple[Arrays, list[str]]] = {
+    "lengths": (
+        {"images": IMAGES[:5]},
+        ["different numbers of rows: images (5, 10, 14, 3) uint8, labels (6, 10, 14) uint8"],
+    ),
+    "sizes": (
+        {"images": IMAGES[:, :9]},
+        ["no common height and width: images (6, 9, 14, 3) uint8, labels (6, 10, 14) uint8; expected (N, H, W), "],
+    ),
+    "a single image": ({"images": IMAGES[0], "labels": LABELS[0]}, ["no common height"]),
+    "types": (
+        {"images": IMAGES.astype(np.int64), "labels": LABELS.astype(np.float32)},
+        [
+            "images: has the dtype int64; expected uint8, ",
+            "labels: has floating-point numbers; labels must be integers",
+        ],
+    ),
+    "complex": ({"images": IMAGES.astype(np.complex64)}, ["images: has the dtype complex64; expected uint8"]),
+    "channels": ({"images": np.repeat(IMAGES, 7, 3)}, ["images: has the shape (10, 14, 21); expected (H, W)"]),
+    "planes": ({"labels": np.repeat(LABELS[:, None], 5, 1)}, ["labels: has the shape (10, 14, 5); expected (H, W)"]),
+    "number of keys": ({"keys": np.arange(5)}, ["different numbers of rows: "]),
+    "keys of a wrong type": (
+        {"keys": np.linspace(0, 1, 6)},
+        ["keys (6,) float64: keys must be texts or whole numbers"],
+    ),
+    "keys of a wrong shape": ({"keys": np.zeros((6, 2), int)}, ["keys (6, 2) int64: keys must be texts or whole"]),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize("write", [npy, hdf5])
+def test_arrays_that_do_not_fit_are_refused_before_work(
+    tmp_path: Path, write: Callable[[Path, Arrays], Path], case: str
+) -> None:
+    arrays, expected = WRONG[case]
+    source = write(tmp_path / "arrays", {"images": IMAGES, "labels": LABELS, **arrays})
+    _, *problems = refused(source, Names("images", "labels", "keys" if "keys" in arrays else None))
+    assert len(problems) == len(expected)
+    assert all(problem.startswith(start) for problem, start in zip(problems, expected, strict=True)), problems
+
+
+def test_a_key_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+    keys = np.array(["a", "b", "c", "a", "d", "e"])
+    source = npy(tmp_path / "arrays", {"images": IMAGES, "labels": LABELS, "keys": keys})
+    result = run("build", "--from", source, "--image", "images", "--label", "labels", "--key", "keys", tmp_path / "out")
+    assert (result.exit_code, "all/a: has more than one row" in result.stderr) == (1, True)
+
+
+def objects(folder: Path) -> str:
+    np.save(folder / "labels.npy", np.array([{"a": 1}] * 6), allow_pickle=True)
+    return "holds object; expected plain numbers or texts. Objects are pickled, and are never opened"
+
+
+def fortran(folder: Path) -> str:
+    np.save(folder / "labels.npy", np.asfortranarray(LABELS))
+    return "is in Fortran order, where no row lies in one piece"
+
+
+def cut(folder: Path) -> str:
+    (folder / "labels.npy").write_bytes((folder / "labels.npy").read_bytes()[:-1])
+    return "has 967 bytes, which is not the size of (6, 10, 14) uint8 with its header"
+
+
+def two(folder: Path) -> str:
+    with (folder / "labels.npy").open("ab") as file:
+        np.save(file, LABELS)
+    return "has 1936 bytes, which is not the size of (6, 10, 14) uint8 with its header"
+
+
+def records(folder: Path) -> str:
+    np.save(folder / "labels.npy", np.zeros(6, [("a", "u1")]))
+    return "holds [('a', 'u1')]; expected plain numbers"
+
+
+def text(folder: Path) -> str:
+    (folder / "labels.npy").write_text("hello, here are labels")
+    return "has a header that is not one of a .npy file"
+
+
+def code(folder: Path) -> str:
+    """The header of a .npy file is a literal of Python."""
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (print(1),), }".ljust(117) + b"\n"
+    (folder / "labels.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    return "has a header that is not one of a .npy file"
+
+
+def long_header(folder: Path) -> str:
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (6, 10, 14), }".ljust(20_000) + b"\n"
+    (folder / "labels.npy").write_bytes(
+        b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + LABELS.tobytes()
+    )
+    return "has a header that is not one of a .npy file"
+
+
+def huge(folder: Path) -> str:
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (6, 4294967296, 4294967296), }".ljust(117) + b"\n"
+    (folder / "labels.npy").write_bytes(
+        b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + LABELS.tobytes()
+    )
+    return "has 968 bytes, which is not the size of (6, 4294967296, 4294967296) uint8"
+
+
+def negative(folder: Path) -> str:
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (-6, -10, 14), }".ljust(117) + b"\n"
+    (folder / "labels.npy").write_bytes(
+        b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + LABELS.tobytes()
+    )
+    return "has 968 bytes, which is not the size of (-6, -10, 14) uint8"
+
+
+@pytest.mark.parametrize("spoil", [objects, fortran, cut, two, records, text, code, long_header, huge, negative])
+def test_a_npy_file_that_is_not_whole_and_plain_is_refused(tmp_path: Path, spoil: Callable[[Path], str]) -> None:
+    folder = npy(tmp_path / "arrays", {"images": IMAGES, "labels": LABELS})
+    expected = spoil(folder)
+    summary, problem = refused(folder, NAMES)
+    assert problem.startswith(f"--label labels: {expected}"), problem
+    assert "images.npy (6, 10, 14, 3) uint8; labels.npy, which " in summary
+
+
+def external_link(file: h5py.File, folder: Path) -> str:
+    file["labels"] = h5py.ExternalLink("other.h5", "/labels")
+    return "is a link to /labels; name the data set itself"
+
+
+def soft_link(file: h5py.File, folder: Path) -> str:
+    file["labels"] = h5py.SoftLink("/real")
+    return "is a link to /real; name the data set itself"
+
+
+def linked_group(file: h5py.File, folder: Path) -> str:
+    file["labels"] = h5py.ExternalLink("other.h5", "/")
+    return "is a link to /; name the data set itself"
+
+
+def external_storage(file: h5py.File, folder: Path) -> str:
+    (folder / "secret").write_bytes(LABELS.tobytes())
+    file.create_dataset("labels", LABELS.shape, "u1", external=[(str(folder / "secret"), 0, LABELS.size)])
+    return "lies in other files, which are not opened"
+
+
+def virtual(file: h5py.File, folder: Path) -> str:
+    layout = h5py.VirtualLayout(LABELS.shape, "u1")
+    layout[:] = h5py.VirtualSource("other.h5", "labels", LABELS.shape)
+    file.create_virtual_dataset("labels", layout)
+    return "lies in other files, which are not opened"
+
+
+def group(file: h5py.File, folder: Path) -> str:
+    file["labels/one"] = LABELS
+    return "is a group; name one of its data sets"
+
+
+def compound(file: h5py.File, folder: Path) -> str:
+    file["labels"] = np.zeros(6, [("a", "u1")])
+    return "holds [('a', 'u1')]; expected plain numbers or texts"
+
+
+def lists(file: h5py.File, folder: Path) -> str:
+    file.create_dataset("labels", 6, h5py.vlen_dtype(np.uint8))
+    return "holds object; expected plain numbers or texts"
+
+
+def scalar(file: h5py.File, folder: Path) -> str:
+    file["labels"] = 5
+    return "is a single number"
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [external_link, soft_link, linked_group, external_storage, virtual, group, compound, lists, scalar],
+)
+def test_what_is_not_a_plain_data_set_of_the_file_itself_is_refused(
+    tmp_path: Path, spoil: Callable[[h5py.File, Path], str]
+) -> None:
+    hdf5(tmp_path / "other.h5", {"labels": LABELS})
+    with h5py.File(tmp_path / "cells.h5", "w") as file:
+        file["images"], file["real"] = IMAGES, LABELS
+        expected = spoil(file, tmp_path)
+    names = NAMES._replace(label="labels/labels") if spoil is linked_group else NAMES
+    _, *problems = refused(tmp_path / "cells.h5", names)
+    problem = problems[-1]
+    assert problem.partition(": ")[2].startswith(expected), problem
+
+
+def test_a_filter_that_h5py_lacks_is_named(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "cells.h5", "w") as file:
+        file["images"] = IMAGES
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_chunk((1, 10, 14))
+        properties.set_filter(32015, h5py.h5z.FLAG_OPTIONAL)
+        space = h5py.h5s.create_simple(LABELS.shape)
+        h5py.h5d.create(file.id, b"labels", h5py.h5t.STD_U8LE, space, properties)
+    _, problem = refused(tmp_path / "cells.h5", NAMES)
+    assert problem.startswith("--label labels: is compressed by a filter that h5py lacks here: ")
+    assert problem.endswith("(32015)")
+
+
+def test_rows_in_the_same_chunks_are_decompressed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with h5py.File(tmp_path / "cells.h5", "w") as file:
+        file.create_dataset("images", data=IMAGES, chunks=(4, 5, 14, 3), compression="gzip")
+        file.create_dataset("labels", data=LABELS, chunks=(6, 10, 14), compression="lzf")
+    reads: list[tuple[int, int]] = []
+
+    class Counted(DataSet):
+        def _read(self, start: int, stop: int) -> NDArray[Any]:
+            reads.append((start, stop))
+            return super()._read(start, stop)
+
+    monkeypatch.setattr("packer.sources.hdf5_arrays.DataSet", Counted)
+    source = Hdf5Arrays.at(tmp_path / "cells.h5", NAMES)
+    for number, ref in enumerate(source.rows()):
+        image, label = source.load(ref).data
+        assert np.array_equal(image, IMAGES[number])
+        assert np.array_equal(label, LABELS[number])
+        image[:], label[:] = 0, 0
+    assert sorted(reads) == [(0, 4), (0, 6), (4, 6)]
+
+
+def test_data_sets_in_one_piece_are_read_without_the_library(tmp_path: Path) -> None:
+    source = Hdf5Arrays(hdf5(tmp_path / "cells.h5", {"images": IMAGES, "labels": LABELS}), NAMES)
+    assert isinstance(source.stack("images"), PlainArray)
+    with h5py.File(tmp_path / "block.h5", "w", userblock_size=512) as file:
+        file["images"] = IMAGES
+    assert np.array_equal(Hdf5Arrays(tmp_path / "block.h5", NAMES).stack("images").rows(2, 3)[0], IMAGES[2])
+
+
+def test_a_folder_of_pictures_is_no_container(tmp_path: Path) -> None:
+    """A folder of files may have an array of its own, such as the mean of the images."""
+    assert container_of(tmp_path) is None
+    np.save(tmp_path / "mean.npy", IMAGES[0])
+    assert container_of(tmp_path) is NpyArrays
+    for name in ("a.png", "images"):
+        (tmp_path / name).mkdir()
+        assert container_of(tmp_path) is None
+        (tmp_path / name).rmdir()
+
+
+def test_repair_and_diff_know_the_container(tmp_path: Path) -> None:
+    source = hdf5(tmp_path / "cells.h5", {"images": IMAGES, "labels": LABELS})
+    out = built(source, tmp_path / "out")
+    before = stored(out)
+    shard = next(out.glob("shards/*.image.npy"))
+    shard.write_bytes(shard.read_bytes()[:-1] + b"!")
+    assert run("repair", "--quiet", out).exit_code == 0
+    assert all(np.array_equal(stored(out)[key][0], row[0]) for key, row in before.items())
+    assert run("diff", source, out).exit_code == 0
+    changed = hdf5(tmp_path / "cells.h5", {"images": IMAGES[::-1], "labels": LABELS})
+    result = run("diff", changed, out)
+    assert (result.exit_code, result.stdout.count("changed ")) == (1, 6)
+    source.unlink()
+    shard.write_bytes(shard.read_bytes()[:-1] + b"?")
+    assert f"{source}: does not exist, and {out} was built from it" in run("repair", "--quiet", out).stderr
+
+
+def test_options_that_a_container_has_not_are_refused(tmp_path: Path) -> None:
+    source = npy(tmp_path / "arrays", {"images": IMAGES, "labels": LABELS})
+    names = ("--image", "images", "--label", "labels", "--classes", "3")
+    result = run("build", "--from", source, *names, "--pairs", "pairs.csv", tmp_path / "out")
+    assert (result.exit_code, "--pairs: pairs the files of a folder; a source gives rows" in result.stderr) == (2, True)
+    (tmp_path / "raw").mkdir()
+    result = run("build", "--key", "keys", tmp_path / "raw", tmp_path / "out")
+    assert (result.exit_code, "--key keys: names the keys in a container" in result.stderr) == (2, True)
+    result = run("build", "--from", source, "--image", "images", "--label", "labels", tmp_path / "out")
+    assert "no class table" in result.stderr
+    assert "perhaps --classes 3" in result.stderr
