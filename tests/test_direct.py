@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import io
 import os
+import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from blake3 import blake3
+from conftest import HANG
 
 from packer.publish import direct_file as direct
 from packer.publish.direct_file import BLOCK, BUFFER, DirectFile
 
 
-def write(path: Path, parts: list[bytes]) -> DirectFile:
+def write(path: Path, parts: Iterable[bytes]) -> DirectFile:
     with DirectFile(path) as file:
         for part in parts:
             file.write(part)
@@ -95,5 +98,33 @@ def test_an_error_of_the_disk_is_raised(tmp_path: Path, monkeypatch: pytest.Monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(OSError, match="No space left"):
-        write(tmp_path / "file", [b"abc"])
+    for size in (3, BUFFER, 3 * BUFFER, 5 * BUFFER + 1):
+        with pytest.raises(OSError, match="No space left"):
+            write(tmp_path / "file", [bytes(size)])
+
+
+def test_one_buffer_is_filled_while_the_other_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk waits for the next bytes here, so with one buffer this would wait for ever."""
+    real, next_bytes = os.write, threading.Event()
+
+    def slow(descriptor: int, data: bytes) -> int:
+        assert next_bytes.wait(HANG)
+        return real(descriptor, data)
+
+    monkeypatch.setattr(os, "write", slow)
+    with DirectFile(tmp_path / "file") as file:
+        file.write(bytes(BUFFER))
+        file.write(b"more")
+        next_bytes.set()
+    assert (tmp_path / "file").read_bytes() == bytes(BUFFER) + b"more"
+    assert threading.active_count() == 1
+
+
+def test_an_error_elsewhere_ends_the_thread(tmp_path: Path) -> None:
+    def parts() -> Iterator[bytes]:
+        yield bytes(3 * BUFFER)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write(tmp_path / "file", parts())
+    assert threading.active_count() == 1

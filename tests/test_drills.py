@@ -30,13 +30,28 @@ def drill(name: str, *options: str) -> subprocess.CompletedProcess[str]:
     ("options", "struck", "commands"),
     [
         ((*KILLS, "--every", "61", *NEXT_BUILD), -4, 1),  # column "killed"
+        ((*KILLS, "--every", "61", *NEXT_BUILD, "--source", "pack"), -4, 1),
+        ((*KILLS, "--every", "61", *NEXT_BUILD, "--source", "rows"), -4, 1),
         ((*POWER_LOSS, *NEXT_BUILD), -4, 1),  # column "states"
         ((*FULL_DISK, "--every", "97", *NEXT_BUILD), -3, 1),  # column "exit 1"
         pytest.param((*KILLS, "--every", "19"), -4, 5, marks=pytest.mark.long),
+        pytest.param((*KILLS, "--every", "19", "--source", "pack"), -4, 3, marks=pytest.mark.long),
+        pytest.param((*KILLS, "--every", "19", "--source", "rows"), -4, 3, marks=pytest.mark.long),
         pytest.param(POWER_LOSS, -4, 5, marks=pytest.mark.long),
         pytest.param((*FULL_DISK, "--every", "29"), -3, 5, marks=pytest.mark.long),
     ],
-    ids=["kills", "powerloss", "fulldisk", "long-kills", "long-powerloss", "long-fulldisk"],
+    ids=[
+        "kills",
+        "kills-pack",
+        "kills-rows",
+        "powerloss",
+        "fulldisk",
+        "long-kills",
+        "long-kills-pack",
+        "long-kills-rows",
+        "long-powerloss",
+        "long-fulldisk",
+    ],
 )
 def test_a_pack_is_in_the_state_before_or_after(options: tuple[str, ...], struck: int, commands: int) -> None:
     done = drill(*options)

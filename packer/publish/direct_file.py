@@ -2,6 +2,8 @@
 
 The cache would cost more time than the disk: the bytes are copied into pages, and these displace others, such as raw
 files that are still to be read. A file system without direct I/O gets an ordinary file.
+
+A file has two buffers: a thread writes one while the other is hashed and filled.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -34,6 +37,10 @@ class DirectFile:
         self._descriptor = _open(path)
         self._digest = blake3() if hasher is None else hasher
         self._buffer, self._filled = _new_buffer(), 0
+        self._other: memoryview | None = None
+        """The second buffer. A file that fits into one never gets it, nor a thread."""
+        self._writer: ThreadPoolExecutor | None = None
+        self._writing: Future[None] | None = None
 
     @property
     def digest(self) -> str:
@@ -59,7 +66,8 @@ class DirectFile:
         if self.closed:
             return
         try:
-            self._flush(-(-self._filled // BLOCK) * BLOCK)
+            self._wait()
+            self._flush(self._buffer, -(-self._filled // BLOCK) * BLOCK)
             os.ftruncate(self._descriptor, self.size)
         finally:
             self._release()
@@ -79,7 +87,7 @@ class DirectFile:
         self._filled += count
         self.size += count
         if self._filled == BUFFER:
-            self._flush(BUFFER)
+            self._flush_beside()
             self._filled = 0
         return count
 
@@ -95,20 +103,37 @@ class DirectFile:
         self._buffer[self._filled : self._filled + copied] = part[:copied]
         self._filled += copied
         if self._filled == BUFFER:
-            self._flush(BUFFER)
+            self._flush_beside()
             self._filled = len(part) - copied
             self._buffer[: self._filled] = part[copied:]
 
     def _release(self) -> None:
+        if self._writer is not None:
+            self._writer.shutdown()
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
-        _idle_buffers.append(self._buffer)
+        _idle_buffers.extend(buffer for buffer in (self._buffer, self._other) if buffer is not None)
 
-    def _flush(self, count: int) -> None:
+    def _flush_beside(self) -> None:
+        """Have the full buffer written while the other one is filled. Raise the error of the write before."""
+        if self._writer is None:
+            self._writer, self._other = ThreadPoolExecutor(1), _new_buffer()
+        self._wait()
+        assert self._other is not None, "made with the thread"
+        self._buffer, self._other = self._other, self._buffer
+        self._writing = self._writer.submit(self._flush, self._other, BUFFER)
+
+    def _wait(self) -> None:
+        """Wait until the other buffer is written."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def _flush(self, buffer: memoryview, count: int) -> None:
         done = 0
         while done < count:
             try:
-                done += os.write(self._descriptor, self._buffer[done:count])
+                done += os.write(self._descriptor, buffer[done:count])
             except OSError as error:
                 if error.errno != errno.EINVAL or not _switch_to_cache(self._descriptor):
                     raise

@@ -104,9 +104,9 @@ def table(turns: dict[str, list[Turn]], rows: int) -> list[tuple[str, ...]]:
     for name, mine in turns.items():
         cells = [name]
         for part in ("command", "shards"):
-            seconds = [float(getattr(turn, part)) for turn in mine]
+            seconds, others = ([float(getattr(turn, part)) for turn in turns] for turns in (mine, reference))
             cells.append(spread([rows / each for each in seconds]))
-            cells.append(spread([other.command / each for other, each in zip(reference, seconds, strict=True)], ".2f"))
+            cells.append(spread([other / each for other, each in zip(others, seconds, strict=True)], ".2f"))
         start = median(turn.command - turn.shards for turn in mine)
         lines.append((*cells, f"{start:.2f} s", f"{1000 * median(turn.cpu for turn in mine) / rows:.2f}"))
     return lines

@@ -24,7 +24,7 @@ class Done:
 def packer(*arguments: object) -> Done:
     """Run a command."""
     output, errors = io.StringIO(), io.StringIO()
-    with _light_workers(), redirect_stdout(output), redirect_stderr(errors):
+    with light_workers(), redirect_stdout(output), redirect_stderr(errors):
         code = main([str(argument) for argument in arguments], prog_name="packer", standalone_mode=False)
     return Done(code or 0, output.getvalue(), errors.getvalue())
 
@@ -38,7 +38,7 @@ def must(*arguments: object) -> Done:
 
 
 @contextmanager
-def _light_workers() -> Iterator[None]:
+def light_workers() -> Iterator[None]:
     """Hide the main module, which workers import: that of a test run takes longer to import than a tiny build."""
     main_module = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")

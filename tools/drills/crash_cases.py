@@ -16,6 +16,7 @@ from program import parser
 from scenes.noise import write_noise
 
 from drills.interpose import run
+from drills.sources import BUILD_ROWS, FOLDER, PACK, REPAIR_ROWS, SOURCES
 from packer.packs.generations import list_generations, receipt_paths
 from packer.packs.staged_copies import copy_folder
 from packer.packs.verify import verify
@@ -40,7 +41,7 @@ class CrashCase:
 
     def arguments(self, out: Path) -> list[str]:
         """Return the command line for the pack `out`."""
-        if self.command in ("build", "stage"):
+        if self.command in ("build", BUILD_ROWS, "stage"):
             return [self.command, *self.options, str(self.raw), str(out)]
         return [self.command, str(out), *self.options, *([] if self.raw is None else [str(self.raw)])]
 
@@ -115,6 +116,7 @@ def case_parser(doc: str | None) -> ArgumentParser:
     """Return a parser of the options that all drills of commands share."""
     options = parser(doc)
     options.add_argument("--format", choices=STORAGES, help="only this format")
+    options.add_argument("--source", choices=SOURCES, default=FOLDER, help="what builds read")
     options.add_argument("--case", help="only this command, such as rollback")
     return options
 
@@ -127,7 +129,10 @@ def chosen_cases(chosen: Namespace) -> Iterator[tuple[Path, CrashCase]]:
         for storage in [chosen.format] if chosen.format else STORAGES:
             folder = Path(name) / storage
             folder.mkdir()
-            yield from ((folder, case) for case in _cases(folder, storage) if chosen.case in (None, case.name))
+            cases = (
+                _cases(folder, storage) if chosen.source == FOLDER else _source_cases(folder, storage, chosen.source)
+            )
+            yield from ((folder, case) for case in cases if chosen.case in (None, case.name))
             shutil.rmtree(folder)
 
 
@@ -144,11 +149,46 @@ def _cases(folder: Path, storage: str) -> Iterator[CrashCase]:
     yield _case("gc", "gc", ("--keep", "1", "--grace", "0s"), None, second, folder / "clean")
     broken = folder / "broken"
     copy(second, broken)
-    stem = next(iter(receipt_paths(broken, Manifest.load(broken)))).name.removesuffix(SUFFIX)
-    file = next(path for path in (broken / SHARDS).glob(f"{stem}*") if not path.name.endswith(SUFFIX))
-    file.write_bytes(file.read_bytes()[:-1])
+    _cut_short(broken)
     yield _case("repair", "repair", ("--quiet",), raw, broken, folder / "repaired")
     yield from _stage_cases(folder, first, second)
+
+
+def _source_cases(folder: Path, storage: str, source: str) -> Iterator[CrashCase]:
+    """Yield a first build, the next build and a repair, from a pack or from functions."""
+    raw, pack = folder / "raw", folder / "source"
+    nothing, first, second, broken = (folder / name for name in ("nothing", "first", "second", "broken"))
+    options = {"format": storage, "shard_size": "8KB", "workers": 2}
+    build: tuple[str, tuple[str, ...], Path] = (BUILD_ROWS, (json.dumps({**options, "classes": 3}),), raw)
+    repair: tuple[str, tuple[str, ...], Path | None] = (REPAIR_ROWS, (), raw)
+    if source == PACK:
+        build = ("build", ("--quiet", "--format", storage, "--shard-size", "8KB", "--workers", "2", "--from"), pack)
+        repair = ("repair", ("--quiet",), None)
+    for name, numbers, seed, before, after in (
+        ("first build", range(24), 0, nothing, first),
+        ("next build", range(20, 28), 1, first, second),
+    ):
+        write_raw(raw, numbers, seed)
+        if source == PACK:
+            _must_build(raw, pack)
+        yield _case(name, *build, before, after)
+    copy(second, broken)
+    _cut_short(broken)
+    yield _case("repair", *repair, broken, folder / "repaired")
+
+
+def _must_build(raw: Path, pack: Path) -> None:
+    options = ("--quiet", "--classes", "3", "--shard-size", "8KB", "--workers", "2")
+    ended = run(["build", *options, str(raw), str(pack)])
+    if ended.code:
+        raise SystemExit(f"{pack}: exit code {ended.code}: {ended.output}")
+
+
+def _cut_short(out: Path) -> None:
+    """Cut the last byte of a file of the first shard."""
+    stem = next(iter(receipt_paths(out, Manifest.load(out)))).name.removesuffix(SUFFIX)
+    file = next(path for path in (out / SHARDS).glob(f"{stem}*") if not path.name.endswith(SUFFIX))
+    file.write_bytes(file.read_bytes()[:-1])
 
 
 def _stage_cases(folder: Path, first: Path, second: Path) -> Iterator[CrashCase]:

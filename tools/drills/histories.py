@@ -1,9 +1,10 @@
 """Change a raw folder for some days, with a build each night, and compare each pack with that of a fresh build.
 
-    tools/run drills.histories [--count 300] [--seed N]
+    tools/run drills.histories [--count 300] [--seed N] [--source pack]
 
 A day adds, changes, removes, renames and touches pairs, replaces files by pipes and devices, and edits the class table.
-Format and --trust are random, too. Bad pairs are skipped.
+Format and --trust are random, too. Bad pairs are skipped. Builds read the folder, or a pack of it that is built before
+each of them, or functions that read its files.
 Every byte of shards, receipts and table is compared, and the manifest except for its number and time.
 """
 
@@ -22,12 +23,15 @@ from typing import TypeAlias
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from program import parser
-from scenes.pictures import write_picture
-from scenes.tiny import CLASSES, SHARDS, add_pair, make_tiny, tiny_scene, write_classes
+from scenes.pictures import CLASS_TABLE, write_picture
+from scenes.tiny import CLASSES, HEIGHT, SHARDS, WIDTH, add_pair, make_tiny, tiny_scene, write_classes
 
-from drills.commands import must
+from drills.commands import light_workers, must
 from drills.published import same
-from packer.config.options import TRUSTS
+from drills.sources import FOLDER, PACK, ROWS, SOURCES, rows_of
+from packer import build_pack
+from packer.config.build_options import BuildOptions
+from packer.config.options import MTIME, TRUSTS
 from readers.contract.manifest import STORAGES
 
 PAIRS = 9
@@ -43,28 +47,49 @@ class History:
     days: Sequence[Day]
     storage: str
     trust: str
+    source: str = FOLDER
 
 
 _days = st.lists(
     st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 30)), min_size=1, max_size=5), min_size=1, max_size=3
 )
-histories = st.builds(History, _days, st.sampled_from(STORAGES), st.sampled_from(TRUSTS))
+
+
+def histories(sources: Sequence[str] = SOURCES) -> st.SearchStrategy[History]:
+    """Return random histories from one of these sources."""
+    return st.builds(History, _days, st.sampled_from(STORAGES), st.sampled_from(TRUSTS), st.sampled_from(sources))
 
 
 def differing_night(history: History, root: Path) -> int | None:
     """Run a history below `root`, and return the first night whose pack differs from that of a fresh build."""
     raw, out = root / "raw", root / "out"
     make_tiny(raw, {"train": PAIRS})
-    options = ("--quiet", "--workers", "1", "--format", history.storage, "--on-bad", "skip", *SHARDS)
-    must("build", *options, raw, out)
+    build_night(history, root, out)
     for night, day in enumerate(history.days):
         for deed, which in day:
             change(raw, deed, which, 100 * night + which)
-        must("build", *options, "--trust", history.trust, raw, out)
-        must("build", *options, raw, root / f"fresh{night}")
+        build_night(history, root, out, history.trust)
+        build_night(history, root, root / f"fresh{night}")
         if not same(out, root / f"fresh{night}"):
             return night
     return None
+
+
+def build_night(history: History, root: Path, out: Path, trust: str = MTIME) -> None:
+    """Build `out` from the source of a history."""
+    raw, pack = root / "raw", root / "source"
+    common = ("--quiet", "--workers", "1", "--on-bad", "skip", *SHARDS)
+    options = (*common, "--format", history.storage, "--trust", trust)
+    if history.source == ROWS:
+        build: BuildOptions = {"workers": 1, "on_bad": "skip", "shard_size": SHARDS[1], "classes": raw / CLASS_TABLE}
+        build |= {"format": history.storage, "trust": trust}
+        with light_workers():
+            build_pack(rows_of(raw, (HEIGHT, WIDTH)), out, **build)
+    elif history.source == PACK:
+        must("build", *common, "--labels", "index", raw, pack)
+        must("build", *options, "--from", pack, out)
+    else:
+        must("build", *options, raw, out)
 
 
 def change(raw: Path, deed: str, which: int, number: int) -> None:
@@ -124,7 +149,7 @@ def edit_classes(raw: Path, which: int) -> None:
     write_classes(raw, classes)
 
 
-def drill(count: int, number: int) -> Counter[str]:
+def drill(count: int, number: int, sources: Sequence[str] = SOURCES) -> Counter[str]:
     """Run `count` histories of this seed. Raise AssertionError for one that fails."""
     counts: Counter[str] = Counter()
 
@@ -136,11 +161,11 @@ def drill(count: int, number: int) -> Counter[str]:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(histories)
+    @given(histories(sources))
     def all_nights_are_fresh(history: History) -> None:
         with tempfile.TemporaryDirectory() as folder:
             night = differing_night(history, Path(folder))
-        counts.update(["histories", history.storage, history.trust], nights=len(history.days))
+        counts.update(["histories", history.storage, history.trust, history.source], nights=len(history.days))
         counts.update(deed for day in history.days for deed, _ in day)
         assert night is None, f"night {night} of {history} differs from a fresh build"
 
@@ -151,12 +176,13 @@ def drill(count: int, number: int) -> Counter[str]:
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--count", type=int, default=300, help="number of histories")
+    options.add_argument("--source", choices=SOURCES, help="what builds read; random by default")
     options.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="seed of the histories")
     chosen = options.parse_args()
     print(f"seed {chosen.seed}", flush=True)
     try:
-        counts = drill(chosen.count, chosen.seed)
+        counts = drill(chosen.count, chosen.seed, [chosen.source] if chosen.source else SOURCES)
     except AssertionError as differs:
         sys.exit(str(differs))
-    for name in ("histories", "nights", *STORAGES, *TRUSTS, *DEEDS):
+    for name in ("histories", "nights", *STORAGES, *TRUSTS, *SOURCES, *DEEDS):
         print(f"{name:<10}{counts[name]:>7}")

@@ -23,7 +23,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 from typing import NoReturn
 
-from packer.cli import main as packer
+from drills.sources import run_command
 from packer.workers.fork_server import start_fork_server
 
 SOURCE = Path(__file__).with_name("interpose.c")
@@ -118,7 +118,8 @@ def _run_packer(arguments: Sequence[str], output: int) -> NoReturn:
             vars(owner)["ensure_running"] = lambda: None
         main_module = sys.modules["__main__"]
         main_module.__spec__ = main_module.__file__ = None  # otherwise workers import it
-        packer.main(list(arguments), prog_name="packer")
+        run_command(arguments)
+        code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 0
     except BaseException:  # noqa: BLE001 - the drill judges every error

@@ -1,6 +1,6 @@
 """Kill commands at every call that changes the disk, and at random times, and run them again.
 
-    tools/run drills.kills [--random 300] [--format npy]
+    tools/run drills.kills [--random 300] [--format npy] [--source pack]
 
 For every format, and for a first build, the next build, rollback, gc, repair and stage: SIGKILL to the command and its
 workers before each call, in the middle of each write and after each call; and to commands that are started as users
@@ -26,6 +26,7 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
+from program import TOOLS
 from tables import line
 
 import packer.publish.atomic
@@ -36,7 +37,7 @@ from drills.crash_cases import CrashCase, case_parser, chosen_cases, leftovers
 from drills.interpose import KILLED, Action, interposed, run
 from readers.contract.manifest import MANIFEST
 
-STARTED = "from packer.cli import main\nprint(flush=True); main()"
+STARTED = f"import sys; sys.path.insert(0, {str(TOOLS)!r}); from drills.sources import announced; announced()"
 OLD, NEW, WRONG = "as before", "as after", "WRONG"
 COLUMNS = ("cases", "killed", OLD, NEW, WRONG)
 WIDTHS = (-6, -12, -13, *[9] * len(COLUMNS))
@@ -82,8 +83,8 @@ def at_random(case: CrashCase, folder: Path, times: int) -> Counter[str]:
 
 def _real_run(arguments: list[str], kill_after: float | None) -> tuple[int, float]:
     clean = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    command = [sys.executable, "-c", STARTED, *arguments]
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    command = [sys.executable, "-c", STARTED, *arguments]
     process = subprocess.Popen(command, stdout=pipe, stderr=nothing, env=clean, start_new_session=True)
     assert process.stdout is not None
     process.stdout.readline()

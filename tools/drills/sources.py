@@ -1,0 +1,64 @@
+"""Give a drill what it builds from: a folder of pairs, a pack of that folder, or functions that read its files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from packer import Rows, build_pack, repair_pack
+from packer.cli import main as packer
+from packer.pairs.find import find_pairs
+from readers.contract.manifest import ALL
+
+FOLDER, PACK, ROWS = SOURCES = ("folder", "pack", "rows")
+BUILD_ROWS, REPAIR_ROWS = "build-rows", "repair-rows"
+"""Commands of `run_command`, because the packer has none for functions."""
+Item = Any
+"""A key, or a split and a key."""
+
+
+def read(paths: dict[Item, tuple[str, str]], item: Item) -> dict[str, bytes]:
+    """Return the bytes of the files of a row. Only plain files end."""
+    for path in paths[item]:
+        if not Path(path).is_file():
+            raise ValueError(f"{Path(path).name} is not a file")
+    image, label = (Path(path).read_bytes() for path in paths[item])
+    return {"image": image, "label": label}
+
+
+def version(paths: dict[Item, tuple[str, str]], item: Item) -> str | None:
+    """Return the size and the times of the files of a row, None if one is not a plain file."""
+    if not all(Path(path).is_file() for path in paths[item]):
+        return None
+    facts = (Path(path).stat() for path in paths[item])
+    return repr([(fact.st_size, fact.st_mtime_ns, fact.st_ctime_ns) for fact in facts])
+
+
+def rows_of(raw: Path, size: tuple[int, int] | None = None) -> Rows:
+    """Return the pairs of a folder as rows of functions."""
+    pairs = find_pairs(raw).pairs
+    items = [pair.key if pair.split == ALL else (pair.split, pair.key) for pair in pairs]
+    files = ((str(raw / pair.image), str(raw / pair.label)) for pair in pairs)
+    paths = dict(zip(items, files, strict=True))
+    return Rows(items, partial(read, paths), partial(version, paths), size)
+
+
+def run_command(arguments: Sequence[str]) -> None:
+    """Run a command line of the packer; or `build-rows JSON RAW OUT` with options as JSON, or `repair-rows OUT RAW`."""
+    command, *rest = arguments
+    if command == BUILD_ROWS:
+        build_pack(rows_of(Path(rest[1])), rest[2], **json.loads(rest[0]))
+    elif command == REPAIR_ROWS:
+        repair_pack(rest[0], rows_of(Path(rest[1])))
+    else:
+        packer(list(arguments), prog_name="packer")
+
+
+def announced() -> None:
+    """Print a line, because everything is imported, then run the command line of this process."""
+    print(flush=True)
+    run_command(sys.argv[1:])
