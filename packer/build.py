@@ -28,8 +28,8 @@ from packer.runtime import Timer, no_collecting
 from packer.workers.engine import Engine
 from packer.workers.run import build_shards, open_engine
 from readers.contract.manifest import Manifest
-from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import Receipt
+from readers.contract.statistics import ClassStatistics, class_counts
 from readers.contract.tiles import picture_of
 
 if TYPE_CHECKING:
@@ -186,12 +186,13 @@ def _judge(plan: Plan, receipts: Sequence[Receipt]) -> tuple[int, tuple[tuple[st
 def _find(plan: Plan, receipts: Sequence[Receipt]) -> Findings:
     """Likely mistakes in the data, from the fingerprints and counts in the receipts."""
     request, classes = plan.request, plan.recipe.classes
-    pixels: dict[str, Pixels] = {}
+    counts: dict[str, ClassStatistics] = {}
     for receipt in receipts:
-        pixels[receipt.split] = pixels.get(receipt.split, Pixels.none(len(classes))) + receipt.pixels
+        found, others = class_counts(receipt.statistics), counts.get(receipt.split)
+        counts[receipt.split] = found if others is None else others + found
     before = plan.found.classes if plan.current is None else plan.current.classes
     known = before == classes and VOID_CLASS not in request.fail_on
-    labels = ClassCounts(classes.names, pixels, known)
+    labels = ClassCounts(classes.names, counts, known)
     rows = [
         HashedImage(receipt.split, key, look)
         for receipt in receipts

@@ -18,7 +18,7 @@ from readers.contract.classes import ClassTable
 from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, LABEL, Field
 from readers.contract.manifest import Manifest
-from readers.contract.pixel_sums import Pixels
+from readers.contract.statistics import Statistics, class_counts
 from readers.crop import CenterCrop, CropAndFlip
 from readers.delivered import LabelForm, delivered
 from readers.epoch import Window
@@ -28,7 +28,7 @@ from readers.order import Order, Shuffle
 from readers.pack import Pack
 from readers.row_reader import Arrays, RowReader
 from readers.samples import SampleReader, Transform
-from readers.statistics import Weighting, class_weights, deviation, mean, training_pixels
+from readers.statistics import Weighting, class_weights, mean_and_deviation, training_statistics
 from readers.windows import Size
 
 BLOCK_BYTES = 8 << 20
@@ -113,23 +113,23 @@ class SegDataset(Dataset[Any]):
         return self._view.split or self._pack.manifest.splits[0].name
 
     @property
-    def pixels(self) -> Pixels:
-        """Counts and sums over all pixels of the split."""
-        return self.manifest.pixels_of(self.split)
+    def statistics(self) -> Statistics:
+        """Counts and sums over all pixels of the split, by the name of the field."""
+        return self.manifest.statistics_of(self.split)
 
     @property
     def mean(self) -> tuple[float, ...]:
-        """The mean of each channel of the split's images, of pixels from 0 to 1; exact."""
-        return mean(self.pixels)
+        """The mean of each band of the split's images, of pixels from 0 to 1; exact."""
+        return mean_and_deviation(self.manifest.fields, self.statistics)[0]
 
     @property
     def std(self) -> tuple[float, ...]:
-        """The standard deviation of each channel, of pixels from 0 to 1; exact."""
-        return deviation(self.pixels)
+        """The standard deviation of each band, of pixels from 0 to 1; exact."""
+        return mean_and_deviation(self.manifest.fields, self.statistics)[1]
 
     def class_weights(self, weighting: Weighting = "median") -> tuple[float, ...]:
         """Return a weight for each class, by "median", "inverse" or "enet"; see `readers.statistics`."""
-        return class_weights(self.pixels, weighting)
+        return class_weights(class_counts(self.statistics), weighting)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -190,8 +190,8 @@ class SegDataset(Dataset[Any]):
             len(self), shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, drop_last=drop_last, pad=pad
         )
         window = CropAndFlip.of(crop, flip)
-        training = training_pixels(self.manifest)
-        mean_std = None if training is None else (mean(training), deviation(training))
+        training = training_statistics(self.manifest)
+        mean_std = None if training is None else mean_and_deviation(self.manifest.fields, training)
         batches = Batches(reader, self._rows.start, batch_size, drop_last, window, mean_std)
         return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory)
 

@@ -4,45 +4,90 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Literal
 
 from readers.contract.errors import RequestError
+from readers.contract.fields import IMAGE, Field
+from readers.contract.kinds import PICTURE
 from readers.contract.manifest import Manifest
-from readers.contract.pixel_sums import Pixels
+from readers.contract.statistics import (
+    UNIT_BITS,
+    ClassStatistics,
+    FieldStatistics,
+    PictureStatistics,
+    Statistics,
+    ValueStatistics,
+)
 
 Weighting = Literal["inverse", "median", "enet"]
 WEIGHTINGS: tuple[Weighting, ...] = ("inverse", "median", "enet")
 
 
-def training_pixels(manifest: Manifest) -> Pixels | None:
-    """Return the sums of the training split, which images of every split are normalised by; None if it is not clear
-    which split that is.
+def training_statistics(manifest: Manifest) -> Statistics | None:
+    """Return the statistics of the training split, which images of every split are normalised by; None if it is not
+    clear which split that is.
 
     It is the only split, or else the one named "train", or else the only one whose name begins with "train".
     """
     if len(manifest.splits) == 1:
-        return manifest.splits[0].pixels
+        return manifest.splits[0].statistics
     named = [split for split in manifest.splits if split.name.lower().startswith("train")]
     exact = [split for split in named if split.name.lower() == "train"]
     chosen = exact or named
-    return chosen[0].pixels if len(chosen) == 1 else None
+    return chosen[0].statistics if len(chosen) == 1 else None
 
 
-def mean(pixels: Pixels) -> tuple[float, ...]:
-    """Return the mean of each channel, of pixels from 0 to 1."""
-    return tuple(total / (255 * max(1, pixels.count)) for total in pixels.sums)
+def picture_of(fields: Sequence[Field]) -> Field | None:
+    """Return the field `image`, or else the first picture."""
+    pictures = {field.name: field for field in fields if field.kind == PICTURE}
+    return pictures.get(IMAGE) or next(iter(pictures.values()), None)
 
 
-def deviation(pixels: Pixels) -> tuple[float, ...]:
-    """Return the standard deviation of each channel, of pixels from 0 to 1."""
-    count = max(1, pixels.count)
+def mean_and_deviation(fields: Sequence[Field], known: Statistics) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return mean and deviation of each band of the picture; nothing for a pack without pictures."""
+    picture = picture_of(fields)
+    if picture is None:
+        return (), ()
+    return mean(picture, known[picture.name]), deviation(picture, known[picture.name])
+
+
+def mean(field: Field, known: FieldStatistics) -> tuple[float, ...]:
+    """Return the mean of each band, of numbers from 0 to 1 if the field has a range, else of numbers as stored."""
+    sums = _sums(field, known)
+    low, high = _range(field)
+    unit, count = _unit(field), max(1, sums.numbers)
+    return tuple(float((Fraction(total, count) * unit - low) / (high - low)) for total in sums.sums)
+
+
+def deviation(field: Field, known: FieldStatistics) -> tuple[float, ...]:
+    """Return the standard deviation of each band, of the same numbers as `mean`."""
+    sums = _sums(field, known)
+    low, high = _range(field)
+    scale, count = _unit(field) / (high - low), max(1, sums.numbers)
     return tuple(
-        math.sqrt(count * square - total * total) / (255 * count)
-        for total, square in zip(pixels.sums, pixels.squares, strict=True)
+        math.sqrt(Fraction(count * square - total * total, count * count) * scale * scale)
+        for total, square in zip(sums.sums, sums.squares, strict=True)
     )
 
 
-def class_weights(pixels: Pixels, weighting: Weighting) -> tuple[float, ...]:
+def _sums(field: Field, known: FieldStatistics) -> PictureStatistics | ValueStatistics:
+    if not isinstance(known, (PictureStatistics, ValueStatistics)):
+        raise RequestError(f"the field {field.name!r} is of the kind {field.kind}, which has no mean")
+    return known
+
+
+def _range(field: Field) -> tuple[Fraction, Fraction]:
+    low, high = field.range or (0, 1)
+    return Fraction(low), Fraction(high)
+
+
+def _unit(field: Field) -> Fraction:
+    return Fraction(1, 1 << UNIT_BITS.get(field.dtype, 0))
+
+
+def class_weights(counts: ClassStatistics, weighting: Weighting) -> tuple[float, ...]:
     """Return the weight of a pixel of each class in a loss, so that rare classes are learnt as well; 0 for a class
     that does not occur.
 
@@ -50,15 +95,15 @@ def class_weights(pixels: Pixels, weighting: Weighting) -> tuple[float, ...]:
     classes count alike. "median": the median of all classes' frequencies over the class's own, each the share of the
     class in the pictures that have it (Eigen and Fergus). "enet": 1 / ln(1.02 + share) (Paszke et al.).
     """
-    labelled = max(1, sum(pixels.classes))
-    shares = [count / labelled for count in pixels.classes]
+    labelled = max(1, sum(counts.classes))
+    shares = [count / labelled for count in counts.classes]
     if weighting == "inverse":
-        present = sum(count > 0 for count in pixels.classes)
+        present = sum(count > 0 for count in counts.classes)
         return tuple(1 / (present * share) if share else 0.0 for share in shares)
     if weighting == "enet":
         return tuple(1 / math.log(1.02 + share) if share else 0.0 for share in shares)
     if weighting == "median":
-        frequencies = [count / area if area else 0.0 for count, area in zip(pixels.classes, pixels.areas, strict=True)]
+        frequencies = [count / area if area else 0.0 for count, area in zip(counts.classes, counts.areas, strict=True)]
         middle = statistics.median([frequency for frequency in frequencies if frequency] or [0.0])
         return tuple(middle / frequency if frequency else 0.0 for frequency in frequencies)
     raise RequestError(f"class weights {weighting!r}: expected one of {', '.join(map(repr, WEIGHTINGS))}")

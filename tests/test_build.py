@@ -481,7 +481,7 @@ def test_info_prints_what_is_in_a_pack(raw: RawFolder, tmp_path: Path) -> None:
     ):
         assert fact in text
     facts = json.loads(run("info", "--json", out).stdout)
-    counts = [split["pixels"] for split in facts["splits"]]
+    counts = [split["statistics"]["label"] for split in facts["splits"]]
     assert [split["ignored"] for split in counts] == [0, 0]
     pixels = np.bincount(np.concatenate([index.reshape(-1) for index in raw.labels.values()])).tolist()
     assert np.sum([split["classes"] for split in counts], 0).tolist() == pixels

@@ -20,9 +20,9 @@ from readers import DamagedError, ManifestError, NoPackError, VersionError, open
 from readers.contract.json_entry import Entry, Problem, fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.contract.onehot import collapse, expand
-from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import SUFFIX, Receipt, Reject, RowInput, ShardFile
 from readers.contract.shard_table import table_path
+from readers.contract.statistics import ClassStatistics
 from readers.pack import Pack
 
 SCHEMA = json.loads((REPO / "docs" / "manifest.schema.json").read_text())
@@ -34,10 +34,10 @@ def parts(document: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def pixels(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the pixel counts of the first split."""
-    counts: dict[str, Any] = document["splits"][0]["pixels"]
-    return counts
+def known(document: dict[str, Any], field: str = "label") -> dict[str, Any]:
+    """Return the statistics of a field in the first split."""
+    found: dict[str, Any] = document["splits"][0]["statistics"][field]
+    return found
 
 
 def table(document: dict[str, Any]) -> dict[str, Any]:
@@ -151,9 +151,21 @@ BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
     ),
     ("no classes", lambda d: table(d).update(classes=[]), "fields.1.classes.classes: expected 1 to"),
     ("a table next to the fields", lambda d: d.update(classes=table(d)), "classes: is not known to this version"),
-    ("counts", lambda d: pixels(d).update(classes=[1], rows=[1], areas=[1]), "splits.0.pixels.classes: expected 4"),
-    ("areas", lambda d: pixels(d).update(areas=[1]), "splits.0.pixels.classes: expected as many counts"),
-    ("channels", lambda d: pixels(d).update(sums=[1]), "splits.0.pixels.sums: expected 3 numbers"),
+    (
+        "counts",
+        lambda d: known(d).update(classes=[1], rows=[1], areas=[1]),
+        "label: expected classes, rows, areas, ignored for 4 bands",
+    ),
+    ("areas", lambda d: known(d).update(areas=[1]), "splits.0.statistics.label: expected lists of one length"),
+    (
+        "bands",
+        lambda d: known(d, "image").update(sums=["1"], squares=["1"]),
+        "image: expected numbers, sums, squares for 3 bands or classes, found numbers, sums, squares for 1 bands",
+    ),
+    ("sums", lambda d: known(d, "image").update(sums=[1] * 3), "splits.0.statistics.image.sums.0: expected a text"),
+    ("digits", lambda d: known(d, "image").update(sums=["0", "-0", "0"]), "image.sums.1: expected a whole number"),
+    ("other kind", lambda d: known(d, "image").update(invalid=0), "found numbers, invalid, sums, squares for 3"),
+    ("no field", lambda d: d["splits"][0]["statistics"].pop("image"), "expected those of image, label, found label"),
     *(
         (name, lambda d, change=change: change(parts(d)), f"splits.0.{message}")
         for name, change, message in PART_BREAKS
@@ -216,7 +228,21 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def with_field(document: dict[str, Any], field: dict[str, Any]) -> str:
     """Return the text of a manifest with one more field, its keys in their order."""
     ordered = {key: field[key] for key in document["fields"][0]}
-    return sealed({**document, "fields": [*document["fields"], ordered]})
+    splits = [
+        {**split, "statistics": {**split["statistics"], field["name"]: counted(field)}} for split in document["splits"]
+    ]
+    return sealed({**document, "fields": [*document["fields"], ordered], "splits": splits})
+
+
+def counted(field: dict[str, Any]) -> dict[str, Any]:
+    """Return the statistics of a field of this kind: of no rows."""
+    if field["kind"] == "ids":
+        return {"numbers": 0, "empty": 0}
+    if field["kind"] == "multilabel":
+        nothing = [0] * len(field["classes"]["classes"])
+        return {"classes": nothing, "rows": nothing, "areas": nothing, "ignored": 0}
+    sums = {"sums": ["0"] * len(field["bands"] or "1"), "squares": ["0"] * len(field["bands"] or "1")}
+    return {"numbers": 0, **({"invalid": 0} if field["kind"] == "values" else {}), **sums}
 
 
 @pytest.mark.parametrize("name", ALLOWED)
@@ -351,8 +377,8 @@ def test_the_text_of_a_receipt_is_json_without_indentation(sources: list[list[st
     files = (ShardFile(".image.npy", 7, "0" * 64),)
     rejects = tuple(Reject(*source[:2]) for source in sources)
     rows = tuple(RowInput(*source) for source in sources)
-    pixels = Pixels.none(2)
-    receipt = Receipt("train", "0" * 32, "npy", "1" * 32, FIELDS, rows, rejects, files, (1, 2), tuple(looks), pixels)
+    known = {"label": ClassStatistics.none(2)}
+    receipt = Receipt("train", "0" * 32, "npy", "1" * 32, FIELDS, rows, rejects, files, (1, 2), tuple(looks), known)
     text = receipt.to_text()
     assert text == json.dumps(json.loads(text), indent=0, ensure_ascii=False) + "\n"
     assert json.loads(text)["sources"] == sources

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from packer import FindingsError, build_pack
 from packer.data_checks.find_mistakes import NEAR_BITS, ClassCounts, HashedImage, find_mistakes
 from packer.pixels.image_hash import image_hash
-from readers.contract.pixel_sums import Pixels
+from readers.contract.statistics import ClassStatistics
 
 
 def built(raw: RawFolder, out: Path, *options: str) -> tuple[list[dict[str, Any]], str]:
@@ -164,5 +164,5 @@ def test_a_class_called_void_is_pointed_out_once(tmp_path: Path) -> None:
     assert "Unlabeled" not in built(raw, out, "--ignore", "Unlabeled")[1]
     table.write_text(table.read_text().replace("car", "vehicle"))
     assert "Unlabeled, background" in built(raw, out)[1], "the classes have changed"
-    two = ClassCounts(("background", "crack"), {"all": Pixels((1, 1), (1, 1), (1, 1), 0, (0, 0, 0), (0, 0, 0))})
+    two = ClassCounts(("background", "crack"), {"all": ClassStatistics((1, 1), (1, 1), (1, 1), 0)})
     assert find_mistakes([], [], two).to_json() == [], "a background is needed next to a single class"

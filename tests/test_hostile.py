@@ -769,8 +769,12 @@ LIES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "files": (lambda d: d["files"].pop(), "for its files"),
     "no files": (lambda d: d.update(files=[]), "for its files"),
     "bytes": (lambda d: d["files"].pop(), "for its bytes"),
-    "classes": (lambda d: [d["pixels"][key].append(1) for key in ("classes", "rows", "areas")], "for its classes"),
-    "pixels": (lambda d: d["pixels"].update(ignored=10**6), "pixels: are not the sum"),
+    "classes": (
+        lambda d: [d["statistics"]["label"][key].append(1) for key in ("classes", "rows", "areas")],
+        "areas, ignored for 3 bands or classes, found classes, rows, areas, ignored for 4",
+    ),
+    "fields": (lambda d: d["statistics"].pop("image"), "statistics: expected those of image, label, found label"),
+    "pixels": (lambda d: d["statistics"]["label"].update(ignored=10**6), "statistics: are not the sum"),
     "a file outside": (lambda d: d["files"][0].update(suffix=".x" * 3), "for its files"),
 }
 

@@ -21,8 +21,8 @@ from readers.contract.fields import Field, classes_field, picture_field
 from readers.contract.kinds import BITS, IDS, INDEX, MULTILABEL, VALUES
 from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest, Split
 from readers.contract.parts import Part
-from readers.contract.pixel_sums import Pixels
 from readers.contract.shard_table import RECORD, field_bits, table_header, table_path
+from readers.contract.statistics import no_rows
 
 SIZE = 5, 7
 ROWS = 6
@@ -68,9 +68,8 @@ def written(
     table = table_header(len(shards)) + records.tobytes()
     digest = hashlib.sha256(table).hexdigest()
     table_path(out, digest).write_bytes(table)
-    pixels = Pixels.none(len(next((field.classes for field in fields if field.name == "label"), None) or ()))
     parts = tuple(Part(tuple(field.name for field in stored), ROWS, 1) for stored in shards)
-    split = Split("all", ROWS * len(shards), len(shards), 0, parts, pixels)
+    split = Split("all", ROWS * len(shards), len(shards), 0, parts, no_rows(fields))
     known = tuple(replace(field, optional=field.name in lacking) for field in fields)
     (out / MANIFEST).write_text(Manifest(1, "", storage, known, (split,), 0, digest).to_text())
     if not lacking:

@@ -63,7 +63,7 @@ def test_a_pack_of_any_format_becomes_a_pack_of_any_other_with_equal_rows(
     converted(PackSource.at(packed), tmp_path / "out", to)
     before, after = Manifest.load(packed), Manifest.load(tmp_path / "out")
     assert rows_of(tmp_path / "out") == rows_of(packed)
-    assert (after.storage, after.classes, after.pixels) == (to, before.classes, before.pixels)
+    assert (after.storage, after.classes, after.statistics) == (to, before.classes, before.statistics)
 
 
 @pytest.mark.parametrize("to", STORAGES)
@@ -111,7 +111,7 @@ def test_labels_of_16_bits_and_ignored_pixels_stay(tmp_path: Path) -> None:
     before = pack(tmp_path / "raw", tmp_path / "in", *options)
     converted(PackSource.at(before), tmp_path / "out", labels="index")
     assert rows_of(tmp_path / "out") == rows_of(before)
-    assert Manifest.load(tmp_path / "out").pixels == Manifest.load(before).pixels
+    assert Manifest.load(tmp_path / "out").statistics == Manifest.load(before).statistics
 
 
 def test_the_second_time_nothing_is_read(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

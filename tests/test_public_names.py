@@ -59,9 +59,9 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
         pad=None, labels=None, output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False)
     .manifest
     .mean
-    .pixels
     .size(index)
     .split
+    .statistics
     .std
     .storage
 SlotDataLoader(dataset, batch_size=1, **options)

@@ -25,7 +25,7 @@ def test_the_samples_hold_what_their_page_states(tmp_path: Path) -> None:
     rows = re.findall(r"^\| ([a-z_]+) \| ([\d,]+) \| ([\d,]+) \|", COUNTS, re.MULTILINE)
     per_class = {name: int(train.replace(",", "")) + int(val.replace(",", "")) for name, train, val in rows}
     names = [entry["name"] for entry in facts["fields"][1]["classes"]["classes"]]
-    counts = [split["pixels"] for split in facts["splits"]]
+    counts = [split["statistics"]["label"] for split in facts["splits"]]
     assert [per_class[name] for name in names] == [
         sum(column) for column in zip(*(split["classes"] for split in counts), strict=True)
     ]

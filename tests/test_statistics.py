@@ -7,6 +7,7 @@ import math
 import shutil
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +19,25 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as of_numpy
 from numpy.typing import NDArray
 
+from packer.pixels.exact_sums import byte_sums, exact_sums
 from packer.pixels.stored_label import count_runs
 from packer.shards.kinds.picture import count
 from readers import RequestError, SegDataset, open_dataset
+from readers.contract.json_entry import Entry, Problem
 from readers.contract.manifest import Manifest, Split
-from readers.contract.pixel_sums import Pixels
-from readers.statistics import WEIGHTINGS, class_weights, training_pixels
+from readers.contract.statistics import (
+    UNIT_BITS,
+    ClassStatistics,
+    IdStatistics,
+    PictureStatistics,
+    ValueStatistics,
+    class_counts,
+    read_statistics,
+    statistics_json,
+)
+from readers.statistics import WEIGHTINGS, class_weights, training_statistics
 
-SMALL = Pixels((6, 2, 0), (2, 1, 0), (12, 4, 0), 4, (0, 0, 0), (0, 0, 0))
+SMALL = ClassStatistics((6, 2, 0), (2, 1, 0), (12, 4, 0), 4)
 """Two rows of 2x2 and 2x4 pixels: the first class is in both, the second in the smaller, the third in none."""
 
 
@@ -42,11 +54,11 @@ def test_mean_and_deviation_are_those_of_all_pixels(raw_folder: RawFolder, tmp_p
     for split in ("train", "val", "all"):
         dataset = open_dataset(out, split)
         images, labels = all_pixels(dataset)
-        rounded = (images * 255).round() / 255
-        assert dataset.mean == pytest.approx(rounded.mean(1).tolist(), rel=1e-12)
-        assert dataset.std == pytest.approx(rounded.std(1, correction=0).tolist(), rel=1e-9)
-        assert dataset.pixels.classes == tuple((labels == index).sum() for index in range(len(dataset.classes)))
-        assert dataset.pixels.count == len(labels)
+        assert dataset.mean == pytest.approx(images.mean(1).tolist(), rel=1e-12)
+        assert dataset.std == pytest.approx(images.std(1, correction=0).tolist(), rel=1e-9)
+        counts = class_counts(dataset.statistics)
+        assert counts.classes == tuple((labels == index).sum() for index in range(len(dataset.classes)))
+        assert counts.count == len(labels)
 
 
 @given(
@@ -64,8 +76,9 @@ def test_rows_and_areas_are_of_the_rows_that_have_a_class(native: Path) -> None:
         present = [index for index in range(len(dataset.classes)) if (label == index).any()]
         rows[present] += 1
         areas[present] += label.numel()
-    assert dataset.pixels.rows == tuple(rows.tolist())
-    assert dataset.pixels.areas == tuple(areas.tolist())
+    counts = class_counts(dataset.statistics)
+    assert counts.rows == tuple(rows.tolist())
+    assert counts.areas == tuple(areas.tolist())
 
 
 def test_statistics_do_not_depend_on_shards_and_formats(raw_folder: RawFolder, tmp_path: Path) -> None:
@@ -74,18 +87,41 @@ def test_statistics_do_not_depend_on_shards_and_formats(raw_folder: RawFolder, t
         pack(raw_folder.path, tmp_path / "many", *SMALL_SHARDS),
         pack(raw_folder.path, tmp_path / "lmdb", "--format", "lmdb", "--labels", "index"),
     ]
-    found = [[split.pixels for split in Manifest.load(out).splits] for out in packs]
+    found = [[split.statistics for split in Manifest.load(out).splits] for out in packs]
     assert found[0] == found[1] == found[2]
 
 
-@given(of_numpy.arrays(np.uint8, (3, 5, 7)))
-def test_sums_are_exact(image: NDArray[np.uint8]) -> None:
-    pixels = count(image)
-    wide = image.reshape(3, -1).astype(np.int64)
-    assert pixels.sums == tuple(wide.sum(1).tolist())
-    assert pixels.squares == tuple((wide**2).sum(1).tolist())
-    as_floats = [count((image / np.float32(255)).astype(kind)) for kind in (np.float16, np.float32)]
-    assert as_floats == [pixels, pixels]
+@given(st.sampled_from(["|u1", "<u2", "<i2", "<f2", "<f4"]), st.data())
+def test_sums_of_any_numbers_are_exact(dtype: str, data: st.DataObject) -> None:
+    """From the smallest numbers of a type to the largest, in one picture."""
+    finite = {"allow_nan": False, "allow_infinity": False} if dtype[1] == "f" else {}
+    planes = data.draw(of_numpy.arrays(dtype, (2, 5, 7), elements=finite or None))
+    found, unit = count(planes), 1 << UNIT_BITS.get(dtype, 0)
+    wide = [[Fraction(float(number)) for number in plane.reshape(-1)] for plane in planes]
+    assert found.numbers == 35
+    assert found.sums == tuple(sum(plane) * unit for plane in wide)
+    assert found.squares == tuple(sum(number**2 for number in plane) * unit**2 for plane in wide)
+
+
+@given(st.lists(st.integers(-(2**1000), 2**1000), min_size=4, max_size=4), st.integers(0, 2**62))
+def test_statistics_are_written_and_read_unchanged(sums: list[int], number: int) -> None:
+    known = {
+        "image": PictureStatistics(number, tuple(sums[:2]), tuple(sums[2:])),
+        "label": replace(SMALL, ignored=number),
+        "cell": IdStatistics(number, number),
+        "depth": ValueStatistics(number, 0, (sums[0],), (sums[1],)),
+    }
+    text, problems = json.dumps({"statistics": statistics_json(known)}), list[Problem]()
+    found = read_statistics(Entry(json.loads(text), "", problems), "statistics")
+    fits = all(len(str(abs(total))) <= 300 for total in sums)
+    assert (found == known) == (not problems) == fits
+    assert {name: each + each for name, each in known.items()}["cell"] == IdStatistics(2 * number, 2 * number)
+
+
+@given(of_numpy.arrays(np.uint8, (5, 7)), st.sampled_from(["<f2", "<f4"]))
+def test_sums_by_a_table_are_those_of_its_numbers(plane: NDArray[np.uint8], dtype: str) -> None:
+    table = (np.arange(256, dtype=np.float32) / np.float32(255)).astype(dtype)
+    assert byte_sums(plane, table) == exact_sums(table[plane])
 
 
 def test_sums_of_the_brightest_picture_do_not_run_over() -> None:
@@ -106,7 +142,7 @@ def test_weights_are_as_in_the_papers() -> None:
 def test_no_class_that_occurs_counts_for_nothing(counts: list[tuple[int, int]]) -> None:
     classes = tuple(count for count, _ in counts)
     areas = tuple(count + more if count else 0 for count, more in counts)
-    pixels = Pixels(classes, tuple(map(bool, classes)), areas, 0, (0, 0, 0), (0, 0, 0))
+    pixels = ClassStatistics(classes, tuple(map(bool, classes)), areas, 0)
     for weighting in WEIGHTINGS:
         weights = class_weights(pixels, weighting)
         assert [weight > 0 for weight in weights] == [count > 0 for count in classes]
@@ -161,9 +197,9 @@ def test_batches_of_every_split_are_normalised_by_the_training_split(
     ],
 )
 def test_the_training_split_is_found_by_its_name(names: tuple[str, ...], chosen: int | None) -> None:
-    splits = tuple(Split(name, 1, 1, 0, (), replace(SMALL, ignored=n)) for n, name in enumerate(names))
-    found = training_pixels(Manifest(1, "", "npy", (), splits, 0, ""))
-    assert found == (None if chosen is None else splits[chosen].pixels)
+    splits = tuple(Split(name, 1, 1, 0, (), {"label": replace(SMALL, ignored=n)}) for n, name in enumerate(names))
+    found = training_statistics(Manifest(1, "", "npy", (), splits, 0, ""))
+    assert found == (None if chosen is None else splits[chosen].statistics)
 
 
 def test_without_a_training_split_normalize_must_be_given(raw_folder: RawFolder, tmp_path: Path) -> None:

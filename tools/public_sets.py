@@ -29,6 +29,7 @@ from packer.cli import main as packer
 from readers.contract.files import blake3_of
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import SUFFIX, Receipt
+from readers.contract.statistics import class_counts
 
 DATUMARO, TORCHGEO = "datumaro_layouts/tests/assets", "torchgeo_layouts/tests/data"
 LABELME = "labelme_voc/examples"
@@ -178,8 +179,9 @@ def compare(raw: Path, out: Path, data_set: Set, expected: dict[str, Any]) -> st
     counted: Counter[str] = Counter()
     for path in labels_packed(raw, out):
         counted += count(path, manifest)
-    packed = dict(zip(manifest.classes.names, manifest.pixels.classes, strict=True))
-    packed[""] = manifest.pixels.ignored
+    counts = class_counts(manifest.statistics)
+    packed = dict(zip(manifest.classes.names, counts.classes, strict=True))
+    packed[""] = counts.ignored
     words = "= Pillow" if counted == +Counter(packed) else f"differ: {counted} by Pillow, {packed} packed"
     if data_set.expect:
         sums: Counter[int] = Counter()

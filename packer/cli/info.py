@@ -11,6 +11,7 @@ from packer.cli.output import join_lines, show
 from packer.cli.values import bytes_text, shape_text
 from readers.contract.fields import RAW, Field
 from readers.contract.manifest import Manifest
+from readers.contract.statistics import class_counts
 
 
 @click.command("info")
@@ -30,7 +31,8 @@ def info_command(out: Path, as_json: bool) -> None:
 
 def _text(manifest: Manifest) -> str:
     recipe = manifest.recipe
-    labelled = sum(manifest.pixels.classes) + manifest.pixels.ignored
+    counts = class_counts(manifest.statistics)
+    labelled = counts.count
     lines = [
         f"format      {manifest.storage}, generation {manifest.generation} of {manifest.created}",
         f"bytes       {manifest.bytes:,} ({bytes_text(manifest.bytes)}) in {manifest.shards} shards",
@@ -41,9 +43,9 @@ def _text(manifest: Manifest) -> str:
         f"classes     {len(manifest.classes)}, share of the label pixels",
         *(
             f"  {number:<4}{_swatch(entry.colour)} {_share(count, labelled)}  {entry.name}"
-            for number, (entry, count) in enumerate(zip(manifest.classes.classes, manifest.pixels.classes, strict=True))
+            for number, (entry, count) in enumerate(zip(manifest.classes.classes, counts.classes, strict=True))
         ),
-        f"  {'':<12} {_share(manifest.pixels.ignored, labelled)}  (ignored; index {manifest.classes.ignore_index})",
+        f"  {'':<12} {_share(counts.ignored, labelled)}  (ignored; index {manifest.classes.ignore_index})",
         "recipe",
         *(f"  {key:<16}{_value_text(key, value)}" for key, value in recipe.items() if key != "classes"),
     ]

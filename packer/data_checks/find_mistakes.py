@@ -22,8 +22,8 @@ from packer.data_checks.findings import (
     Finding,
     Findings,
 )
-from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import FLAT
+from readers.contract.statistics import ClassStatistics
 from readers.contract.tiles import Size
 
 VOID_NAMES = frozenset(("void", "unlabeled", "unlabelled", "ignore", "ignored", "undefined", "unannotated"))
@@ -57,7 +57,7 @@ class ClassCounts:
     """The label pixels of each class in each split. `known`: an earlier generation has the same classes."""
 
     names: tuple[str, ...]
-    splits: Mapping[str, Pixels]
+    splits: Mapping[str, ClassStatistics]
     known: bool = False
 
 

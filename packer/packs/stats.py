@@ -8,9 +8,10 @@ from os import PathLike
 from pathlib import Path
 
 from readers.contract.manifest import Manifest, Split
+from readers.contract.statistics import class_counts
 from readers.contract.tiles import Size
 from readers.pack import Pack
-from readers.statistics import WEIGHTINGS, class_weights, deviation, mean
+from readers.statistics import WEIGHTINGS, class_weights, mean_and_deviation
 
 
 @dataclass(frozen=True)
@@ -57,22 +58,24 @@ def _sizes(pack: Pack, rows: range) -> Counter[Size]:
 
 
 def _split_stats(manifest: Manifest, split: Split, sizes: Counter[Size]) -> SplitStats:
-    pixels, labelled = split.pixels, max(1, sum(split.pixels.classes))
-    weights = {weighting: class_weights(pixels, weighting) for weighting in WEIGHTINGS}
+    counts = class_counts(split.statistics)
+    labelled = max(1, sum(counts.classes))
+    weights = {weighting: class_weights(counts, weighting) for weighting in WEIGHTINGS}
+    mean, deviation = mean_and_deviation(manifest.fields, split.statistics)
     return SplitStats(
         split=split.name,
         rows=split.rows,
-        pixels=pixels.count,
-        ignored=pixels.ignored,
-        mean=tuple(mean(pixels)),
-        std=tuple(deviation(pixels)),
+        pixels=counts.count,
+        ignored=counts.ignored,
+        mean=mean,
+        std=deviation,
         sizes=dict(sizes.most_common()),
         classes=tuple(
             ClassStats(
                 name,
-                pixels.classes[index],
-                pixels.classes[index] / labelled,
-                pixels.rows[index],
+                counts.classes[index],
+                counts.classes[index] / labelled,
+                counts.rows[index],
                 {weighting: weights[weighting][index] for weighting in WEIGHTINGS},
             )
             for index, name in enumerate(manifest.classes.names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,9 +18,9 @@ from readers.contract.errors import DamagedError, ReadError
 from readers.contract.files import plain_file, sha256
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest, generation_path
-from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.shard_table import table_path
+from readers.contract.statistics import misfit, total
 from readers.formats import shard_paths
 from readers.formats.column import ShardFacts
 from readers.machine import usable_cores
@@ -141,11 +140,13 @@ def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
         ("rows", receipt.rows, pack.table.rows(shard)),
         ("rows by their keys", len(receipt.keys), receipt.rows),
         ("bytes", receipt.bytes, pack.table.bytes(shard)),
-        ("classes", len(receipt.pixels.classes), len(manifest.classes)),
         ("files", sorted(stem.name + file.suffix for file in receipt.files), sorted(path.name for path in paths)),
     ):
         if found != expected:
             yield f"{stem}{SUFFIX}: says {found!r} for its {fact}; expected {expected!r}"
+    wrong = misfit(receipt.statistics, [field for field in manifest.fields if field.name in receipt.fields])
+    if wrong is not None:
+        yield f"{stem}{SUFFIX}: statistics: {wrong}"
 
 
 def _wrong_sums(pack: Pack, receipts: Sequence[Receipt]) -> Iterator[Damage]:
@@ -160,9 +161,8 @@ def _wrong_sums(pack: Pack, receipts: Sequence[Receipt]) -> Iterator[Damage]:
             yield Damage(f"{name}: {expected}; its shards have {rows} and {rejects}", file=path)
         elif parts_of(members) != split.parts:
             yield Damage(f"{name}: parts: are not those of its shards", file=path)
-        none = Pixels.none(len(manifest.classes))
-        if split.pixels != functools.reduce(Pixels.__add__, (receipt.pixels for receipt in members), none):
-            yield Damage(f"{name}: pixels: are not the sum of those of its shards", file=path)
+        if split.statistics != total(manifest.fields, (receipt.statistics for receipt in members)):
+            yield Damage(f"{name}: statistics: are not the sum of those of its shards", file=path)
     size = sum(receipt.bytes for receipt in receipts)
     if manifest.bytes != size:
         yield Damage(f"{path}: bytes: {manifest.bytes}; its shards have {size}", file=path)

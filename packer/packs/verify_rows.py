@@ -6,9 +6,9 @@ import zlib
 from collections.abc import Iterator
 
 from packer.errors import BadPair
-from packer.shards.kinds.by_field import check_row, no_rows
-from readers.contract.pixel_sums import pixels_of
+from packer.shards.kinds.by_field import check_row
 from readers.contract.receipt import Receipt
+from readers.contract.statistics import no_rows
 from readers.formats.shard import Shard
 
 
@@ -33,7 +33,7 @@ def wrong_rows(shard: Shard, receipt: Receipt) -> Iterator[tuple[str | None, str
             yield key, f"the row {key!r} {bad}"
         else:
             found = {name: ours + row for (name, ours), row in zip(found.items(), counted, strict=True)}
-    if pixels_of(found) != receipt.pixels:
+    if found != receipt.statistics:
         yield None, "its counts of classes, or its sums of brightness, are not those in its receipt"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -17,12 +16,13 @@ from packer.publish.history import kept_numbers, read_history, record_change
 from packer.publish.pin import check_pin
 from packer.recipe.recipe import Recipe
 from readers.contract.errors import DamagedError, NoPackError, ReadError
+from readers.contract.fields import Field
 from readers.contract.files import plain_file, sha256
 from readers.contract.manifest import MANIFEST, Manifest, Split, generation_path
 from readers.contract.parts import Part
-from readers.contract.pixel_sums import Pixels
 from readers.contract.receipt import Receipt
 from readers.contract.shard_table import RECORD, ShardTable, field_bits, table_header, table_path
+from readers.contract.statistics import total
 
 
 def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
@@ -36,7 +36,7 @@ def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
         created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         storage=recipe.storage,
         fields=recipe.fields,
-        splits=_splits(receipts),
+        splits=_splits(receipts, recipe.fields),
         bytes=sum(receipt.bytes for receipt in receipts),
         table=digest,
         recipe=recipe.to_json(),
@@ -108,7 +108,7 @@ def _write_table(out: Path, digest: str, table: bytes) -> None:
         write_atomic(path, table)
 
 
-def _splits(receipts: Sequence[Receipt]) -> tuple[Split, ...]:
+def _splits(receipts: Sequence[Receipt], fields: Sequence[Field]) -> tuple[Split, ...]:
     """Return the splits in the order of their shards."""
     members: dict[str, list[Receipt]] = {}
     for receipt in receipts:
@@ -120,7 +120,7 @@ def _splits(receipts: Sequence[Receipt]) -> tuple[Split, ...]:
             shards=len(shards),
             rejects=sum(len(shard.rejects) for shard in shards),
             parts=parts_of(shards),
-            pixels=functools.reduce(Pixels.__add__, (shard.pixels for shard in shards)),
+            statistics=total(fields, (shard.statistics for shard in shards)),
         )
         for name, shards in members.items()
     )

@@ -19,7 +19,6 @@ from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.shards.columns import Columns, Memory, fresh
 from packer.shards.formats import Arrays, writer
-from packer.shards.kinds.by_field import no_rows
 from packer.shards.row_table import RowTable
 from packer.shards.rows import Row, RowMaker, RowTarget
 from packer.shards.stamps import ShardStamps, write_stamps
@@ -29,8 +28,8 @@ from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import SHARDS
-from readers.contract.pixel_sums import pixels_of
 from readers.contract.receipt import SUFFIX, Receipt, RowInput, ShardFile
+from readers.contract.statistics import no_rows
 
 PairMark = Callable[[int], AbstractContextManager[None]]
 """Entered by the thread that works on the picture whose first piece has this index.
@@ -119,7 +118,7 @@ def _receipt(spec: ShardSpec, table: RowTable) -> Receipt:
         files=(),
         crc32=table.crc32,
         looks=table.looks,
-        pixels=pixels_of(table.statistics),
+        statistics=table.statistics,
     )
     return replace(receipt, fingerprint=content_fingerprint(receipt))
 

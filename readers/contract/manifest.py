@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from readers.contract.files import plain_file
 from readers.contract.json_entry import Entry, Problem, fingerprint
 from readers.contract.no_pack import why_no_pack
 from readers.contract.parts import Part, part_problems
-from readers.contract.pixel_sums import Pixels
+from readers.contract.statistics import Statistics, misfit, read_statistics, statistics_json, total
 
 FORMAT = "segpack"
 FORMAT_VERSION = 2
@@ -56,7 +55,7 @@ class Split:
     shards: int
     rejects: int
     parts: tuple[Part, ...]
-    pixels: Pixels
+    statistics: Statistics
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -65,7 +64,7 @@ class Split:
             "shards": self.shards,
             "rejects": self.rejects,
             "parts": [part.to_json() for part in self.parts],
-            "pixels": self.pixels.to_json(),
+            "statistics": statistics_json(self.statistics),
         }
 
     @classmethod
@@ -76,7 +75,7 @@ class Split:
             shards=entry.whole("shards"),
             rejects=entry.whole("rejects"),
             parts=tuple(Part.from_json(part) for part in entry.entries("parts")),
-            pixels=Pixels.from_json(entry.entry("pixels")),
+            statistics=read_statistics(entry, "statistics"),
         )
         if not NAME.fullmatch(split.name):
             entry.problem("name", f"expected letters, digits and ._- only, found {split.name!r}")
@@ -106,13 +105,13 @@ class Manifest:
         return sum(split.shards for split in self.splits)
 
     @property
-    def pixels(self) -> Pixels:
-        """The counts and sums of all splits together."""
-        return functools.reduce(Pixels.__add__, (split.pixels for split in self.splits), Pixels.none(len(self.classes)))
+    def statistics(self) -> Statistics:
+        """The statistics of all splits together."""
+        return total(self.fields, (split.statistics for split in self.splits))
 
-    def pixels_of(self, split: str) -> Pixels:
-        """Return the counts and sums of one split, or of all of them."""
-        return next((known.pixels for known in self.splits if known.name == split), self.pixels)
+    def statistics_of(self, split: str) -> Statistics:
+        """Return the statistics of one split, or of all of them."""
+        return next((known.statistics for known in self.splits if known.name == split), self.statistics)
 
     @property
     def classes(self) -> ClassTable:
@@ -238,14 +237,15 @@ def _check_sums(manifest: Manifest, problems: list[Problem]) -> None:
         problems.append(Problem("splits", f"expected different names, '{ALL}' only alone, found {names}"))
     check_fields(manifest.fields, problems)
     for number, split in enumerate(manifest.splits):
-        for name, total in (("rows", split.rows), ("shards", split.shards)):
-            if total != sum(getattr(part, name) for part in split.parts):
-                message = f"expected the sum of those of its parts, found {total}"
+        for name, count in (("rows", split.rows), ("shards", split.shards)):
+            if count != sum(getattr(part, name) for part in split.parts):
+                message = f"expected the sum of those of its parts, found {count}"
                 problems.append(Problem(f"splits.{number}.{name}", message))
         for where, wrong in part_problems(manifest.fields, split.parts):
             problems.append(Problem(f"splits.{number}.parts{where}", wrong))
-        if len(split.pixels.classes) != len(manifest.classes):
-            problems.append(Problem(f"splits.{number}.pixels.classes", f"expected {len(manifest.classes)} counts"))
+        misfits = misfit(split.statistics, manifest.fields)
+        if misfits is not None:
+            problems.append(Problem(f"splits.{number}.statistics", misfits))
     if not manifest.shards:
         problems.append(Problem("splits", "expected at least one shard"))
     if max(manifest.rows, manifest.shards) >= 2**63:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from readers.contract.errors import DamagedError
 from readers.contract.json_entry import Entry, Problem
 from readers.contract.manifest import DIGEST, NAME, STORAGES
-from readers.contract.pixel_sums import Pixels
+from readers.contract.statistics import Statistics, read_statistics, statistics_json
 
 SUFFIX = ".receipt.json"
 ROWS_OF_A_PART = 1000
@@ -79,7 +79,7 @@ class Receipt:
     crc32: tuple[int, ...]
     looks: tuple[str, ...]
     """For each row's image: its CRC-32, then its difference hash or `flat`, in hex digits."""
-    pixels: Pixels
+    statistics: Statistics
     digest: str = field(default="", compare=False)
     """The SHA-256 of the file that it was read from."""
 
@@ -118,7 +118,7 @@ class Receipt:
             "files": [{"suffix": file.suffix, "bytes": file.bytes, "blake3": file.blake3} for file in self.files],
             "crc32": self.crc32,
             "looks": self.looks,
-            "pixels": self.pixels.to_json(),
+            "statistics": statistics_json(self.statistics),
         }
         return "".join(_lines(document)) + "\n"
 
@@ -143,7 +143,7 @@ class Receipt:
             files=tuple(_file(file) for file in entry.entries("files")),
             crc32=entry.wholes("crc32"),
             looks=entry.texts("looks"),
-            pixels=Pixels.from_json(entry.entry("pixels")),
+            statistics=read_statistics(entry, "statistics"),
         )
         entry.close()
         _check(receipt, problems)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from packer.recipe.recipe import Recipe
 from packer.shards.kinds import FieldKind, classes, picture
 from readers.contract.fields import Field
 from readers.contract.kinds import CLASSES, PICTURE
-from readers.contract.statistics import ClassStatistics, FieldStatistics, PictureStatistics, Statistics
+from readers.contract.statistics import FieldStatistics
 
 _KINDS: dict[str, Callable[[Recipe, Field], FieldKind]] = {
     PICTURE: picture.PictureKind,
@@ -31,15 +31,3 @@ def kinds_of(recipe: Recipe) -> tuple[FieldKind, ...]:
 def check_row(field: Field, pixels: NDArray[Any]) -> FieldStatistics:
     """Return the statistics of a stored row of a field; raise BadPair if it has impossible numbers."""
     return _CHECKS[field.kind](field, pixels)
-
-
-def no_rows(fields: Sequence[Field]) -> Statistics:
-    """Return the statistics of no rows."""
-    return {field.name: _nothing(field) for field in fields}
-
-
-def _nothing(field: Field) -> FieldStatistics:
-    if field.kind == PICTURE:
-        return PictureStatistics.none(field.numbers)
-    assert field.classes is not None
-    return ClassStatistics.none(len(field.classes))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.decode import decode_image, header_of
 from packer.decoding.rules import FAST
 from packer.errors import BadPair
+from packer.pixels.exact_sums import byte_sums, exact_sums
 from packer.recipe.recipe import Recipe
 from packer.recipe.source import Given, PackedPixels
 from packer.shards.kinds import Decoded, Stored
@@ -45,6 +46,8 @@ class PictureKind:
         planes = self._geometry.image(decoded.pixels, origin, out if direct else None, decoded.size)
         if not direct:
             np.copyto(out, self._as_stored(planes))
+        if planes.dtype == np.uint8 and self._scaled is not None:
+            return Stored(_statistics(planes[0].size, (byte_sums(plane, self._scaled) for plane in planes)), planes)
         return Stored(count(out), planes)
 
     def _as_stored(self, planes: NDArray[Any]) -> NDArray[Any]:
@@ -64,18 +67,9 @@ def check(field: Field, planes: NDArray[Any]) -> PictureStatistics:
 
 def count(planes: NDArray[Any]) -> PictureStatistics:
     """Return the statistics of a stored image (B,H,W)."""
-    sums, squares = zip(*map(_sums, _bytes(planes)), strict=True)
-    return PictureStatistics(planes[0].size, sums, squares)
+    return _statistics(planes[0].size, map(exact_sums, planes))
 
 
-def _bytes(planes: NDArray[Any]) -> NDArray[np.uint8]:
-    """Round numbers from 0 to 1 to the nearest of 256."""
-    return planes if planes.dtype == np.uint8 else np.rint(planes.astype(np.float32) * 255).astype(np.uint8)
-
-
-def _sums(plane: NDArray[np.uint8]) -> tuple[int, int]:
-    """Return the sum of the numbers and of their squares, ten times as fast as numpy.
-
-    OpenCV gives the sum of squares as the square of its root. For the most pixels allowed, the error is far below one.
-    """
-    return int(cv2.sumElems(plane)[0]), round(cv2.norm(plane, cv2.NORM_L2SQR))
+def _statistics(numbers: int, bands: Iterable[tuple[int, int]]) -> PictureStatistics:
+    sums, squares = zip(*bands, strict=True)
+    return PictureStatistics(numbers, sums, squares)
