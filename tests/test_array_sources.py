@@ -162,15 +162,15 @@ WRONG: dict[str, tuple[Arrays, list[str]]] = {
     ),
     "a single image": ({"images": IMAGES[0], "labels": LABELS[0]}, ["no common height"]),
     "types": (
-        {"images": IMAGES.astype(np.int64), "labels": LABELS.astype(np.float32)},
+        {"images": IMAGES.astype("S3"), "labels": LABELS.astype(np.float32)},
         [
-            "images: has the dtype int64; expected uint8, ",
+            "images: has the dtype bytes24; expected whole numbers",
             "labels: has floating-point numbers; labels must be integers",
         ],
     ),
-    "complex": ({"images": IMAGES.astype(np.complex64)}, ["images: has the dtype complex64; expected uint8"]),
+    "complex": ({"images": IMAGES.astype(np.complex64)}, ["images: has the dtype complex64; expected whole numbers"]),
     "channels": ({"images": np.repeat(IMAGES, 7, 3)}, ["images: has the shape (10, 14, 21); expected (H, W)"]),
-    "planes": ({"labels": np.repeat(LABELS[:, None], 5, 1)}, ["labels: has the shape (10, 14, 5); expected (H, W)"]),
+    "planes": ({"labels": np.repeat(LABELS[:, None], 5, 1)}, ["labels: has 5 channels; a label has 1 or 3"]),
     "number of keys": ({"keys": np.arange(5)}, ["different numbers of rows: "]),
     "keys of a wrong type": (
         {"keys": np.linspace(0, 1, 6)},

@@ -22,7 +22,7 @@ CHANGES = 500
 TARGETS = (
     *("arrow", "hdf5", "lmdb", "npy"),
     *("manifest", "table", "receipt"),
-    *("png", "jpeg", "tiff", "bmp", "webp"),
+    *("png", "jpeg", "tiff", "bmp", "webp", "array"),
     *("stamps", "classes", "config"),
 )
 

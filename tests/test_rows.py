@@ -149,11 +149,11 @@ BAD: dict[str, tuple[Callable[[str], Any], str]] = {
         ": load() returned a list as label; expected a NumPy array or the bytes of a",
     ),
     "masked": (deliver({"label": np.ma.masked_array(SCENE["label"])}), ": load() returned a MaskedArray as label; "),
-    "objects": (deliver({"image": SCENE["image"].astype(object)}), "[image]: has the dtype object; expected uint8, "),
+    "objects": (deliver({"image": SCENE["image"].astype(object)}), "[image]: has the dtype object; expected whole "),
     "objects as label": (deliver({"label": SCENE["label"].astype(object)}), "[label]: has the dtype object; "),
     "wide": (
         deliver({"image": SCENE["image"].astype(np.int64)}),
-        "[image]: has the dtype int64; expected uint8, uint16",
+        "[image]: has 64 signed bits per channel, not 8; give --image-range",
     ),
     "16 bits": (
         deliver({"image": SCENE["image"].astype(np.uint16)}),
@@ -168,7 +168,7 @@ BAD: dict[str, tuple[Callable[[str], Any], str]] = {
         deliver({"image": SCENE["image"].transpose(2, 0, 1)}),
         "[image]: has the shape (3, 20, 30); expected (H, ",
     ),
-    "one row": (deliver({"image": SCENE["image"][0, 0]}), "[image]: has the shape (3,); expected (H, W), (H, W, 3) or"),
+    "one row": (deliver({"image": SCENE["image"][0, 0]}), "[image]: has the shape (3,); expected (H, W), or (H, W, B)"),
     "nothing": (deliver({"image": SCENE["image"][:0]}), "[image]: has 30x0 pixels; 1 to"),
     "other sizes": (
         deliver({"label": SCENE["label"][:-1]}),
@@ -178,7 +178,7 @@ BAD: dict[str, tuple[Callable[[str], Any], str]] = {
     "another class": (deliver({"label": SCENE["label"] + 1}), "[label]: has a value in no class (3: "),
     "negative": (deliver({"label": SCENE["label"] - 1}), "[label]: has the number -1 at ("),
     "large": (deliver({"label": SCENE["label"] + (1 << 40)}), "[label]: has the number 1099511627778 at ("),
-    "no picture": (deliver({"image": b"hello"}), "[image]: is not a PNG, JPEG, TIFF, BMP or WebP"),
+    "no picture": (deliver({"image": b"hello"}), "[image]: is not a PNG, JPEG, TIFF, BMP, WebP or npy"),
     "cut": (deliver({"label": cv2.imencode(".png", SCENE["label"])[1].tobytes()[:-20]}), "[label]: "),
 }
 

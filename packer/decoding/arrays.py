@@ -2,34 +2,73 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from packer.decoding.header import Header, Pixels, Stored, alpha_if_used
-from packer.decoding.rules import MOST_PIXELS
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.decoding.header import Header, Pixels, Stored
+from packer.decoding.rules import MOST_PIXELS, check_size
 from packer.errors import BadPair
 
 ARRAY = "array"
-_SHAPES = "(H, W), (H, W, 3) or (H, W, 4)"
-_DTYPES = "uint8, uint16, float16, float32 or float64"
+SHAPES = "expected (H, W), or (H, W, B) with 1 to 16 bands"
+DTYPES = "expected whole numbers or floating-point numbers of 1 to 8 bytes"
+MOST_BANDS = 16
+MOST_VALUE = 65535
+"""The largest number of a label."""
 
 
 def header_of(pixels: Pixels, max_pixels: int = MOST_PIXELS) -> Header:
     """Return the facts of an array. Raise BadPair if it cannot be a picture."""
-    if pixels.ndim not in (2, 3) or pixels.shape[2:] not in ((), (3,), (4,)):
-        raise BadPair(f"has the shape {pixels.shape}; expected {_SHAPES}")
-    if pixels.dtype not in (np.uint8, np.uint16, np.float16, np.float32, np.float64):
-        raise BadPair(f"has the dtype {pixels.dtype.name}; expected {_DTYPES}")
-    height, width = pixels.shape[:2]
-    if not 0 < height * width <= max_pixels:
-        raise BadPair(f"has {width}x{height} pixels; 1 to {max_pixels} are allowed (--max-pixels)")
-    channels = 1 if pixels.ndim == 2 else pixels.shape[2]
-    return Header(ARRAY, width, height, 8 * pixels.itemsize, channels, is_float=pixels.dtype.kind == "f")
+    header = header_by(ARRAY, pixels.shape, pixels.dtype)
+    check_size(header.stored_height, header.stored_width, header.channels, max_pixels, "has")
+    return header
+
+
+def header_by(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Header:
+    """Return the facts of an array by its shape and type. The fourth of four channels is alpha, except in floats.
+
+    One and three channels are gray and RGB.
+    """
+    if len(shape) not in (2, 3) or not all(0 < bands <= MOST_BANDS for bands in shape[2:]):
+        first = " Bands come last: np.moveaxis(array, 0, -1)" if len(shape) == 3 and shape[0] <= MOST_BANDS else ""
+        raise BadPair(f"has the shape {shape}; {SHAPES}.{first}".rstrip("."))
+    if dtype.kind not in "buif" or dtype.itemsize not in (1, 2, 4, 8):
+        raise BadPair(f"has the dtype {dtype.name}; {DTYPES}")
+    channels = 1 if len(shape) == 2 else shape[2]
+    has_alpha = channels == 4 and dtype.kind != "f"
+    return Header(
+        kind,
+        shape[1],
+        shape[0],
+        1 if dtype.kind == "b" else 8 * dtype.itemsize,
+        channels,
+        is_float=dtype.kind == "f",
+        is_signed=dtype.kind == "i",
+        has_alpha=has_alpha,
+        extra=0 if has_alpha or channels in (1, 3) else channels - 1,
+    )
 
 
 def stored(pixels: Pixels) -> Stored:
-    """Return the pixels of an array with these facts. A fourth channel is alpha, which no picture of floats has."""
-    if pixels.shape[2:] != (4,):
+    """Return the pixels of an array with these facts."""
+    if pixels.dtype == np.bool_:
+        pixels = pixels.view(np.uint8)
+    if pixels.shape[2:] == (1,):
+        return Stored(pixels[..., 0])
+    if pixels.shape[2:] != (4,) or pixels.dtype.kind == "f":
         return Stored(pixels)
-    if pixels.dtype.kind == "f":
-        raise BadPair(f"has the shape {pixels.shape} of floating-point numbers; a fourth channel would be alpha")
-    return Stored(np.ascontiguousarray(pixels[..., :3]), alpha_if_used(pixels[..., 3]))
+    return Stored(np.ascontiguousarray(pixels[..., :3]), pixels[..., 3])
+
+
+def class_numbers(pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers of a label as 8 or 16 bits, whatever type of whole numbers they have."""
+    if pixels.dtype.kind not in "biu" or pixels.dtype in (np.uint8, np.uint16) or not pixels.size:
+        return pixels
+    low, high = int(pixels.min()), int(pixels.max())
+    if low < 0 or high > MOST_VALUE:
+        wrong = low if low < 0 else high
+        index = ", ".join(map(str, np.argwhere(pixels == wrong)[0].tolist()))
+        raise BadPair(f"has the number {wrong} at ({index}); class numbers are 0 to {MOST_VALUE}")
+    return pixels.astype(np.uint8 if high < 256 else np.uint16)

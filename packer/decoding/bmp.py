@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from packer.decoding.bits import unpack_bits
-from packer.decoding.header import Header, Pixels, Stored, alpha_if_used
+from packer.decoding.header import Header, Pixels, Stored
 from packer.errors import BadPair
 
 SIGNATURE = b"BM"
@@ -46,7 +46,7 @@ def read(file: BinaryIO) -> Header:
     channels = 1 if bmp.bits <= 8 else 4 if bmp.has_alpha else 3
     if file.seek(0, 2) < bmp.rows_at + bmp.row_bytes * bmp.height:
         raise BadPair("is cut short")
-    return Header("BMP", bmp.width, bmp.height, 8, channels, has_palette=bmp.bits <= 8)
+    return Header("BMP", bmp.width, bmp.height, 8, channels, has_alpha=bmp.has_alpha, has_palette=bmp.bits <= 8)
 
 
 def decode(data: bytes, header: Header) -> Stored:
@@ -59,7 +59,7 @@ def decode(data: bytes, header: Header) -> Stored:
         return Stored(unpack_bits(rows, bmp.bits, bmp.width), palette=_palette(data, bmp))
     pixels = rows[:, : bmp.width * bmp.bits // 8].reshape(bmp.height, bmp.width, -1)
     colours = cv2.cvtColor(np.ascontiguousarray(pixels[..., :3]), cv2.COLOR_BGR2RGB)
-    return Stored(colours, alpha_if_used(pixels[..., 3]) if bmp.has_alpha else None)
+    return Stored(colours, pixels[..., 3] if bmp.has_alpha else None)
 
 
 def _read(file: BinaryIO) -> _Bmp:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding import arrays, jpeg, opencv
-from packer.decoding.file_types import kind_of, read_header
-from packer.decoding.header import Header, Pixels, Stored, alpha_if_used
+from packer.decoding.arrays import class_numbers
+from packer.decoding.file_types import read_header
+from packer.decoding.header import Header, Pixels, Stored
+from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
-
-TRANSPARENT = "has transparent pixels, whose colour depends on the background; flatten it"
 
 
 @lru_cache(maxsize=1)
@@ -26,10 +26,13 @@ def decoder_identity() -> str:
 
 
 def check_image(header: Header, rules: ImageRules) -> None:
-    """Refuse an image whose numbers need a range and have none."""
-    if (header.depth > 8 or header.is_float) and rules.image_range is None:
+    """Refuse an image that is not gray or RGB, and one whose numbers need a range and have none."""
+    _check_channels(header, "an image")
+    if header.dtype != "|u1" and rules.image_range is None:
+        sign = "signed " if header.is_signed else ""
         raise BadPair(
-            f"has {header.depth} bits per channel, not 8; give --image-range LOW,HIGH, the numbers that become 0 and 1"
+            f"has {header.depth} {sign}bits per channel, not 8; "
+            "give --image-range LOW,HIGH, the numbers that become 0 and 1"
         )
 
 
@@ -44,8 +47,14 @@ def check_label(header: Header, lossy: bool = False) -> None:
         )
     if header.is_float:
         raise BadPair("has floating-point numbers; labels must be integers or colours")
-    if header.depth == 16 and header.channels != 1:
-        raise BadPair("has 16 bits per colour channel; labels must have 8, or be gray")
+    _check_channels(header, "a label")
+    if header.dtype != "|u1" and header.channels != 1:
+        raise BadPair(f"has {header.depth} bits per colour channel; labels must have 8, or be gray")
+
+
+def _check_channels(header: Header, name: str) -> None:
+    if header.extra:
+        raise BadPair(f"has {header.channels} channels; {name} has 1 or 3, with or without alpha")
 
 
 def check_same_size(image: str, image_size: tuple[int, ...], label: str, label_size: tuple[int, ...]) -> None:
@@ -75,17 +84,17 @@ def decode_image(
     if header.kind == "JPEG":
         header = replace(header, reduction=reduction)
     check_image(header, rules)
-    stored = _coloured(_stored(data, header))
-    if stored.alpha is not None and rules.alpha == "refuse":
+    stored = coloured(read_stored(data, header))
+    if stored.opacity is not None and rules.alpha == "refuse":
         raise BadPair(f"{TRANSPARENT}, or pack the colours as they are with --alpha drop")
     pixels = stored.numbers
     if rules.image_range is not None:
-        pixels = _ranged(pixels, *rules.image_range)
+        pixels = ranged(pixels, *rules.image_range)
     elif pixels.ndim == 2:
-        pixels = _spread(pixels, header)
+        pixels = spread(pixels, header)
     if pixels.ndim == 2:
         pixels = cv2.cvtColor(pixels, cv2.COLOR_GRAY2RGB)
-    return _upright(pixels, header)
+    return upright(pixels, header)
 
 
 @dataclass(frozen=True)
@@ -101,74 +110,29 @@ class LabelFile:
         A palette gives its indices if `as_index`, else its colours. Gray of less than 8 bits gives the number in the
         file if `as_index`, else the gray from 0 to 255.
         """
-        stored = self.stored if as_index else _coloured(self.stored)
-        numbers, alpha = stored.numbers, stored.alpha
+        stored = self.stored if as_index else coloured(self.stored)
+        numbers, alpha = stored.numbers, stored.opacity
         if numbers.ndim == 2 and not as_index:
-            numbers = _spread(numbers, self.header)
+            numbers = spread(numbers, self.header)
         if alpha is None or (self.header.channels == 1 and numbers.ndim == 2):  # a gray that tRNS marks is a number
-            return _upright(numbers, self.header)
+            return upright(numbers, self.header)
         colours = cv2.cvtColor(numbers, cv2.COLOR_GRAY2RGB) if numbers.ndim == 2 else numbers
-        return _upright(np.dstack([colours, alpha]), self.header)
+        return upright(np.dstack([colours, alpha]), self.header)
 
     @property
     def upright_numbers(self) -> Pixels:
         """The stored numbers, upright: gray, the indices of a palette, or colours without their alpha."""
-        return _upright(self.stored.numbers, self.header)
+        return upright(self.stored.numbers, self.header)
 
 
 def read_label(data: bytes | Pixels, lossy: bool = False, max_pixels: int = MOST_PIXELS) -> LabelFile:
     """Decode a label."""
     header = header_of(data, max_pixels)
     check_label(header, lossy)
-    return LabelFile(header, _stored(data, header))
+    stored = read_stored(data, header)
+    return LabelFile(header, replace(stored, numbers=class_numbers(stored.numbers)))
 
 
 def decode_label(data: bytes, as_index: bool, lossy: bool = False, max_pixels: int = MOST_PIXELS) -> Pixels:
     """Return the pixels of a label file; see `LabelFile`."""
     return read_label(data, lossy, max_pixels).pixels(as_index)
-
-
-def _stored(data: bytes | Pixels, header: Header) -> Stored:
-    if not isinstance(data, bytes):
-        return arrays.stored(data)
-    stored: Stored = kind_of(data[:16]).decode(data, header)
-    if stored.numbers.shape[:2] != header.decoded_size:
-        raise BadPair(f"decodes to {stored.numbers.shape[:2]}, which is not the size in its header")
-    return stored
-
-
-def _coloured(stored: Stored) -> Stored:
-    """Replace the indices of a palette by its colours; refuse an index beyond the palette."""
-    if stored.palette is None:
-        return stored
-    highest = int(stored.numbers.max())
-    if highest >= len(stored.palette):
-        raise BadPair(f"is damaged: it uses index {highest} of a palette with {len(stored.palette)} colours")
-    colours = stored.palette.view(np.uint32)[:, 0].take(stored.numbers)  # four channels at once: four times as fast
-    channels = colours.view(np.uint8).reshape(*stored.numbers.shape, 4)
-    return Stored(cv2.cvtColor(channels, cv2.COLOR_RGBA2RGB), alpha_if_used(channels[..., 3]))
-
-
-def _spread(numbers: Pixels, header: Header) -> Pixels:
-    """Spread gray of less than 8 bits over 0..255."""
-    return numbers * np.uint8(255 // (2**header.depth - 1)) if header.depth < 8 else numbers
-
-
-def _ranged(numbers: Pixels, low: float, high: float) -> NDArray[np.float32]:
-    """Scale numbers so that `low` becomes 0 and `high` 1; clip those outside."""
-    with np.errstate(all="ignore"):  # infinite numbers are clipped like others
-        scaled = (numbers.astype(np.float32) - np.float32(low)) / np.float32(high - low)
-    if np.isnan(scaled).any():
-        raise BadPair("has pixels that are not numbers (NaN)")
-    return np.clip(scaled, 0, 1, out=scaled)
-
-
-def _upright(pixels: Pixels, header: Header) -> Pixels:
-    """Turn the pixels upright."""
-    if header.orientation >= 5:
-        pixels = pixels.swapaxes(0, 1)
-    if header.orientation in (2, 3, 6, 7):
-        pixels = pixels[:, ::-1]
-    if header.orientation in (3, 4, 7, 8):
-        pixels = pixels[::-1]
-    return np.ascontiguousarray(pixels)

@@ -6,9 +6,9 @@ import struct
 from types import ModuleType
 from typing import BinaryIO
 
-from packer.decoding import bmp, jpeg, png, webp
+from packer.decoding import bmp, jpeg, npy, png, webp
 from packer.decoding.header import Header
-from packer.decoding.rules import MOST_PIXELS
+from packer.decoding.rules import MOST_PIXELS, check_size
 from packer.decoding.tiff import picture as tiff
 from packer.errors import BadPair
 
@@ -17,6 +17,7 @@ _KINDS: tuple[tuple[tuple[bytes, ...], ModuleType], ...] = (
     ((jpeg.SIGNATURE,), jpeg),
     (tiff.SIGNATURES, tiff),
     ((bmp.SIGNATURE,), bmp),
+    ((npy.SIGNATURE,), npy),
 )
 _OTHERS = {
     b"GIF8": "a GIF",
@@ -25,7 +26,6 @@ _OTHERS = {
     b"\xff\x0a": "a JPEG XL",
     b"\0\0\0\x0cJXL ": "a JPEG XL",
     b"\x76\x2f\x31\x01": "an OpenEXR",
-    b"\x93NUMPY": "a NumPy array",
     b"8BPS": "a Photoshop file",
     b"#?RADIANCE": "a Radiance HDR",
     **{b"P%d" % number: "a PNM" for number in range(1, 8)},
@@ -47,7 +47,7 @@ def kind_of(start: bytes) -> ModuleType:
     if start[4:8] == b"ftyp":
         name = "a HEIF or AVIF"
     if name is None:
-        raise BadPair("is not a PNG, JPEG, TIFF, BMP or WebP")
+        raise BadPair("is not a PNG, JPEG, TIFF, BMP, WebP or npy")
     raise BadPair(f"is {name}, which cannot be packed; convert it to PNG")
 
 
@@ -58,7 +58,5 @@ def read_header(file: BinaryIO, max_pixels: int = MOST_PIXELS) -> Header:
         header: Header = kind.read(file)
     except (struct.error, IndexError, KeyError) as error:
         raise BadPair("ends within its header") from error
-    if not 0 < header.stored_width * header.stored_height <= max_pixels:
-        size = f"{header.stored_width}x{header.stored_height} pixels"
-        raise BadPair(f"claims {size}; 1 to {max_pixels} are allowed (--max-pixels)")
+    check_size(header.stored_height, header.stored_width, header.channels, max_pixels)
     return header

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,10 @@ _CHANNELS = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGB with alpha"}
 
 @dataclass(frozen=True)
 class Header:
-    """The facts of a picture. `channels` includes alpha and is 1 for a palette; `depth` is in bits per channel."""
+    """The facts of a picture. `channels` includes alpha and is 1 for a palette; `depth` is in bits per channel.
+
+    `extra` of the channels are neither colours nor alpha, as in pictures of many bands.
+    """
 
     kind: str
     stored_width: int
@@ -22,6 +26,9 @@ class Header:
     depth: int
     channels: int
     is_float: bool = False
+    is_signed: bool = False
+    has_alpha: bool = False
+    extra: int = 0
     is_lossy: bool = False
     orientation: int = 1
     """The EXIF number: 1 is upright, 5 to 8 have height and width swapped."""
@@ -34,9 +41,22 @@ class Header:
     def __str__(self) -> str:
         """Describe the type of the file, such as `PNG RGB, 8 bits`."""
         channels = "palette" if self.has_palette else _CHANNELS.get(self.channels, f"{self.channels} channels")
-        kind = "bits, float" if self.is_float else "bits"
+        if self.extra or (self.channels in (2, 4) and not self.has_alpha):
+            channels = f"{self.channels} bands"
+        kind = "bits, float" if self.is_float else "bits, signed" if self.is_signed else "bits"
         turned = "" if self.orientation == 1 else ", turned by EXIF"
         return f"{self.kind} {channels}, {self.depth} {kind}{turned}"
+
+    @property
+    def dtype(self) -> str:
+        """The type of the decoded numbers, such as `<u2`."""
+        kind = "f" if self.is_float else "i" if self.is_signed else "u"
+        return f"<{kind}{self.depth // 8}" if self.depth > 8 else f"|{kind}1"
+
+    @property
+    def colours(self) -> int:
+        """The colours of a pixel: 3, or 1 for gray and for numbers that have no colour."""
+        return 3 if self.has_palette else self.channels - self.has_alpha - self.extra
 
     @property
     def decoded_size(self) -> tuple[int, int]:
@@ -53,16 +73,18 @@ class Header:
 
 @dataclass(frozen=True)
 class Stored:
-    """The pixels of a file, not yet turned upright: (H,W) numbers or (H,W,3) RGB.
+    """The pixels of a file, not yet turned upright: (H,W) numbers, (H,W,3) RGB, or (H,W,B) numbers of many bands.
 
-    `alpha` is None if every pixel is opaque. With a palette (rows of red, green, blue, alpha), numbers are indices.
+    `alpha` is the channel in the file, or marks the colour that is transparent. With a palette (rows of red, green,
+    blue, alpha), numbers are indices.
     """
 
     numbers: Pixels
     alpha: Pixels | None = None
     palette: NDArray[np.uint8] | None = None
 
-
-def alpha_if_used(alpha: Pixels) -> Pixels | None:
-    """Return alpha, or None if every pixel is opaque."""
-    return alpha if alpha.min() < np.iinfo(alpha.dtype).max else None
+    @cached_property
+    def opacity(self) -> Pixels | None:
+        """Alpha, or None if every pixel is opaque."""
+        alpha = self.alpha
+        return alpha if alpha is not None and alpha.min() < np.iinfo(alpha.dtype).max else None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
 from packer.decoding import opencv, plain_png
-from packer.decoding.header import Header, Pixels, Stored, alpha_if_used
+from packer.decoding.header import Header, Pixels, Stored
 from packer.decoding.orientation import Orientation, read_metadata
 from packer.decoding.plain_png import Chunk
 from packer.decoding.png_length import check_length
@@ -56,7 +56,16 @@ def read(file: BinaryIO) -> Header:
     if 2 <= own_turn <= 8 and not (exif.is_known or texts.is_known):
         raise BadPair("is turned by ImageMagick's chunk orNT alone, which other programs ignore; save it upright")
     turned = exif.exif or texts.number
-    return Header("PNG", width, height, depth, _CHANNELS[colour], orientation=turned, has_palette=colour == PALETTE)
+    return Header(
+        "PNG",
+        width,
+        height,
+        depth,
+        _CHANNELS[colour],
+        has_alpha=colour in (GRAY_ALPHA, RGB_ALPHA),
+        orientation=turned,
+        has_palette=colour == PALETTE,
+    )
 
 
 def decode(data: bytes, header: Header) -> Stored:
@@ -77,7 +86,7 @@ def decode(data: bytes, header: Header) -> Stored:
         return Stored(pixels, palette=_palette(palette, marked))
     if colour in (GRAY, RGB):
         return Stored(pixels, _marked(pixels, marked))
-    alpha = alpha_if_used(pixels[..., -1])
+    alpha = pixels[..., -1]
     if colour == GRAY_ALPHA:
         return Stored(np.ascontiguousarray(pixels[..., 0]), alpha)
     return Stored(cv2.cvtColor(pixels, cv2.COLOR_RGBA2RGB), alpha)

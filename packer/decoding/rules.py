@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from packer.errors import BadPair
 from readers.contract.json_entry import Entry
 
 ALPHAS = ("refuse", "drop")
@@ -12,6 +13,17 @@ EXACT, FAST = "exact", "fast"
 DECODES = (EXACT, FAST)
 MOST_PIXELS = 1 << 28
 """The most pixels of a picture, by default. A header may claim any size; 60,000 x 60,000 pixels fill the memory."""
+
+
+def check_size(height: int, width: int, channels: int, max_pixels: int, verb: str = "claims") -> None:
+    """Refuse a picture of more pixels than allowed, or of more numbers than four channels of so many pixels have."""
+    if not 0 < height * width <= max_pixels:
+        raise BadPair(f"{verb} {width}x{height} pixels; 1 to {max_pixels} are allowed (--max-pixels)")
+    if height * width * channels > 4 * max_pixels:
+        raise BadPair(
+            f"{verb} {width}x{height} pixels of {channels} channels, which count as {channels / 4:g} pictures; "
+            f"1 to {max_pixels} pixels are allowed (--max-pixels)"
+        )
 
 
 @dataclass(frozen=True)

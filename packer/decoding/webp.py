@@ -9,22 +9,27 @@ from typing import BinaryIO
 import cv2
 
 from packer.decoding import opencv
-from packer.decoding.header import Header, Stored, alpha_if_used
+from packer.decoding.header import Header, Stored
 from packer.decoding.orientation import Orientation, read_metadata
 from packer.errors import BadPair
 
-_ANIMATED = 0x02
+_ANIMATED, _HAS_ALPHA = 0x02, 0x10
 
 
 def read(file: BinaryIO) -> Header:
     """Read the size from the start of the pixels, and the orientation from the chunks EXIF and XMP."""
     orientation = Orientation()
     facts: tuple[int, int, bool] | None = None
+    has_alpha = False
     for kind, length in _chunks(file):
-        if (kind == b"VP8X" and file.read(1)[0] & _ANIMATED) or kind in (b"ANIM", b"ANMF"):
+        flags = file.read(1)[0] if kind == b"VP8X" else 0
+        has_alpha |= bool(flags & _HAS_ALPHA)
+        if flags & _ANIMATED or kind in (b"ANIM", b"ANMF"):
             raise BadPair("is an animated WebP; save one frame as a PNG")
         if kind in (b"VP8 ", b"VP8L") and facts is None:
-            facts = (*_size(kind, file.read(10)), kind == b"VP8 ")
+            start = file.read(10)
+            facts = (*_size(kind, start), kind == b"VP8 ")
+            has_alpha |= kind == b"VP8L" and bool(start[4] & _HAS_ALPHA)
         elif kind == b"EXIF":
             orientation.add_exif(read_metadata(file, length))
         elif kind == b"XMP ":
@@ -32,7 +37,10 @@ def read(file: BinaryIO) -> Header:
     if facts is None:
         raise BadPair("is a WebP without pixels")
     width, height, lossy = facts
-    return Header("WebP", width, height, 8, 4, is_lossy=lossy, orientation=orientation.number)
+    channels = 3 + has_alpha
+    return Header(
+        "WebP", width, height, 8, channels, has_alpha=has_alpha, is_lossy=lossy, orientation=orientation.number
+    )
 
 
 def decode(data: bytes, header: Header) -> Stored:
@@ -40,7 +48,7 @@ def decode(data: bytes, header: Header) -> Stored:
     pixels = opencv.decode(data, cv2.IMREAD_UNCHANGED)
     if pixels.shape[2] == 3:
         return Stored(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB))
-    return Stored(cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB), alpha_if_used(pixels[..., 3]))
+    return Stored(cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB), pixels[..., 3])
 
 
 def _chunks(file: BinaryIO) -> Iterator[tuple[bytes, int]]:

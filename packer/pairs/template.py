@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from packer.errors import UsageError
 
-PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".webp")
+PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".webp", ".npy")
 """Suffixes of pictures that can be packed. The content of a file decides which format it has."""
-OTHER_PICTURES = (".gif", ".jp2", ".ppm", ".pgm", ".exr", ".heic", ".avif", ".jxl", ".npy")
+OTHER_PICTURES = (".gif", ".jp2", ".ppm", ".pgm", ".exr", ".heic", ".avif", ".jxl")
 """Suffixes of pictures that cannot be packed."""
 
 SPLIT, KEY = "split", "key"

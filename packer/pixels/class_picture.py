@@ -78,7 +78,7 @@ def _distinct(label: LabelFile) -> tuple[NDArray[np.uint8], NDArray[np.intp], La
     """
     pixels, palette = label.stored.numbers, label.stored.palette
     is_number = pixels.ndim == 2 and label.header.channels == 1  # what tRNS marks is still a number
-    if KERNEL is None or pixels.dtype != np.uint8 or not (is_number or label.stored.alpha is None):
+    if KERNEL is None or pixels.dtype != np.uint8 or not (is_number or label.stored.opacity is None):
         return None
     pixels = label.upright_numbers
     if pixels.ndim == 2:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from blake3 import blake3
-from numpy.typing import NDArray
 
 from packer.errors import BadPair
 from packer.recipe.source import Data
 from packer.sources.functions import plain
 
 FIELDS = IMAGE, LABEL = ("image", "label")
-MOST_VALUE = 65_535
-"""The largest number that a class table may give a class."""
 
 
 def take_fields(given: object) -> tuple[Data, Data]:
@@ -44,18 +40,6 @@ def _taken(name: str, value: object) -> Data:
 
 def _kind(value: object) -> str:
     return "None" if value is None else f"a {plain(type(value).__name__)}"
-
-
-def class_numbers(pixels: NDArray[Any]) -> NDArray[Any]:
-    """Return the numbers of a label as 8 or 16 bits, whatever type of whole numbers they have."""
-    if pixels.dtype.kind not in "biu" or pixels.dtype in (np.uint8, np.uint16) or not pixels.size:
-        return pixels
-    low, high = int(pixels.min()), int(pixels.max())
-    if low < 0 or high > MOST_VALUE:
-        wrong = low if low < 0 else high
-        index = ", ".join(map(str, np.argwhere(pixels == wrong)[0].tolist()))
-        raise BadPair(f"has the number {wrong} at ({index}); class numbers are 0 to {MOST_VALUE}")
-    return pixels.astype(np.uint8 if high < 256 else np.uint16)
 
 
 def identity(data: Data) -> str:

@@ -28,9 +28,10 @@ class NpyArrays(StackedRows):
         found = False
         for file in path.iterdir():
             if not file.name.startswith("."):
-                if file.suffix.lower() in PICTURES or file.is_dir():
+                if file.suffix == SUFFIX:
+                    found = True
+                elif file.suffix.lower() in PICTURES or file.is_dir():
                     return False
-                found |= file.suffix == SUFFIX
         return found
 
     def files(self) -> Sequence[Path]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.arrays import ARRAY
+from packer.decoding.arrays import ARRAY, class_numbers
 from packer.decoding.decode import check_same_size, header_of
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
@@ -22,7 +22,7 @@ from packer.errors import BadPair, InputError, UsageError
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Data, Heads, Loaded
 from packer.sources.functions import ONE_AT_A_TIME, call, from_text, plain, to_text
-from packer.sources.given_fields import FIELDS, LABEL, class_numbers, identity, take_fields
+from packer.sources.given_fields import FIELDS, LABEL, identity, take_fields
 from readers.contract.manifest import ALL
 from readers.contract.tiles import Size
 

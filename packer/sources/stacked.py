@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.arrays import class_numbers
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, InputError
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Data, Heads, Loaded, Source
 from packer.sources.container import Names
 from packer.sources.file_states import OpenedFiles
-from packer.sources.given_fields import class_numbers, identity
+from packer.sources.given_fields import identity
 from packer.sources.plain_array import PlainArray
 from packer.sources.stack_form import Stack, StackForm
 from readers.contract.manifest import ALL

@@ -150,7 +150,7 @@ def colour_parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
 def _image(data: Data, rules: ImageRules | None, max_pixels: int) -> str:
     if rules is None:
         header = header_of(data, max_pixels)
-        rules = ImageRules(WHOLE_RANGE if header.depth > 8 or header.is_float else None, "drop", max_pixels)
+        rules = ImageRules(WHOLE_RANGE if header.dtype != "|u1" else None, "drop", max_pixels)
     return _look(decode_image(data, rules))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _MANIFEST, _MARK = "manifest.json", ".segpack"
-_PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
+_PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".npy")
 _MOST_ENTRIES, _MOST_DEPTH = 5000, 5
 
 

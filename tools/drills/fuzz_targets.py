@@ -19,12 +19,14 @@ import cv2
 import numpy as np
 
 import packer.config
+from drills.band_files import DEFLATE, array_file, blocks_tiff
 from drills.damaged_packs import make_pack
 from drills.damaged_pictures import group_4
 from drills.hdf5_structure import fit_checksums
 from drills.structures import CHANGES, changed
 from packer.classes.load import read_table
 from packer.config.last_build import last_settings
+from packer.decoding.bands import Bands, read_bands
 from packer.decoding.decode import decode_image, decode_label
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
@@ -73,6 +75,9 @@ ENCODERS: dict[str, tuple[tuple[str, tuple[int, ...]], ...]] = {
     "webp": ((".webp", (cv2.IMWRITE_WEBP_QUALITY, 101)), (".webp", (cv2.IMWRITE_WEBP_QUALITY, 90))),
 }
 
+ARRAYS = "array"
+"""The target of `.npy` files as pictures."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -106,7 +111,7 @@ def make_targets(folder: Path) -> dict[str, Target]:
         _manifest(folder, packs),
         _table(folder, first),
         _receipt(folder, packs),
-        *(_pictures(kind) for kind in ENCODERS),
+        *(_pictures(kind) for kind in (*ENCODERS, ARRAYS)),
         _stamps(folder, first),
         _class_tables(folder),
         _config(folder, first),
@@ -237,11 +242,14 @@ def _receipt(folder: Path, packs: list[Path]) -> Target:
 def _pictures(kind: str) -> Target:
     """Return the target of a picture type: its header alone, and decoded as an image and as a label."""
     rules = ImageRules(max_pixels=MOST_PIXELS, alpha="drop", image_range=(0.0, 255.0))
+    bare = ImageRules(max_pixels=MOST_PIXELS, alpha="drop")
     readings: tuple[Callable[[bytes], object], ...] = (
         lambda data: read_header(BytesIO(data), MOST_PIXELS),
         lambda data: decode_image(data, rules),
         lambda data: decode_label(data, as_index=True, max_pixels=MOST_PIXELS),
         lambda data: decode_label(data, as_index=False, max_pixels=MOST_PIXELS),
+        lambda data: read_bands(data, Bands(), bare),
+        lambda data: read_bands(data, Bands((3, 1)), bare),
     )
 
     def parse(data: bytes) -> None:
@@ -259,12 +267,28 @@ def _pictures(kind: str) -> Target:
 def _seed_pictures(kind: str) -> Iterable[bytes]:
     dice = np.random.default_rng(0)
     colours = dice.integers(0, 256, (7, 9, 3), np.uint8)
+    if kind == ARRAYS:
+        for dtype, bands in (("|u1", (3,)), (">u2", ()), ("<i8", ()), ("<f4", (12,)), ("?", (1,))):
+            yield array_file(dice.integers(0, 99, (7, 9, *bands)).astype(dtype))
+        yield array_file(np.asfortranarray(dice.integers(0, 99, (7, 9, 4)).astype("<f2")), (2, 0))
+        return
     for suffix, options in ENCODERS[kind]:
         for pixels in (colours, colours[..., 0], np.dstack([colours, colours[..., 0]])):
             ok, data = cv2.imencode(suffix, pixels, options)
             assert ok
             yield data.tobytes()
     if kind == "tiff":
+        numbers = dice.integers(0, 99, (7, 9, 5))
+        for dtype, planar, tile, compression, predictor in (
+            ("<u2", False, None, 1, 1),
+            ("<i2", True, None, DEFLATE, 2),
+            ("<f4", True, (16, 16), DEFLATE, 3),
+            ("<f2", False, None, DEFLATE, 3),
+            ("<u4", False, (16, 16), 1, 1),
+        ):
+            yield blocks_tiff(
+                numbers.astype(dtype), planar=planar, tile=tile, rows=3, compression=compression, predictor=predictor
+            )
         yield from map(group_4, (colours[..., 0] > 99, np.tile(colours[..., 1] > 99, (9, 9))))
     if kind == "png":
         raster = b"".join(b"\0" + row.tobytes() for row in colours[..., 0] % 4)

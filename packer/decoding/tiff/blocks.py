@@ -16,8 +16,10 @@ from packer.decoding.tiff.directory import (
     BITS,
     COMPRESSION,
     HEIGHT,
+    PLANAR,
     PREDICTOR,
     SAMPLES,
+    SEPARATE,
     STRIP_BYTES,
     STRIP_OFFSETS,
     STRIP_ROWS,
@@ -34,10 +36,11 @@ from packer.errors import BadPair
 
 @dataclass(frozen=True)
 class Block:
-    """A strip or tile: its upper left corner, what it holds, and its bytes in the file."""
+    """A strip or tile: its upper left corner, the channels it has, what it holds, and its bytes in the file."""
 
     top: int
     left: int
+    channels: slice
     shape: Shape
     offset: int
     count: int
@@ -62,15 +65,17 @@ def _blocks(tiff: Directory) -> Iterator[Block]:
     )
     if not 0 < tall * wide <= 4 * max(height * width, 1 << 20):
         raise BadPair(f"is damaged: its blocks are {tall}x{wide}")
+    separate = samples if tiff.one(PLANAR) == SEPARATE else 1
+    samples //= separate
     names = (TILE_OFFSETS, TILE_BYTES) if is_tiled else (STRIP_OFFSETS, STRIP_BYTES)
     offsets, counts = (tiff.numbers.get(name, ()) for name in names)
-    needed = -(-height // tall) * -(-width // wide)
+    needed = separate * -(-height // tall) * -(-width // wide)
     if not needed == len(offsets) == len(counts):
         raise BadPair(f"is damaged: it has {len(offsets)} blocks and needs {needed}")
-    corners = product(range(0, height, tall), range(0, width, wide))
-    for (top, left), offset, count in zip(corners, offsets, counts, strict=True):
+    places = product(range(separate), range(0, height, tall), range(0, width, wide))
+    for (plane, top, left), offset, count in zip(places, offsets, counts, strict=True):
         rows = tall if is_tiled else min(tall, height - top)
-        yield Block(top, left, Shape(rows, wide, samples, bits, tall), offset, count)
+        yield Block(top, left, slice(plane, plane + samples), Shape(rows, wide, samples, bits, tall), offset, count)
 
 
 def _pixels(tiff: Directory, raw: bytes, shape: Shape) -> Pixels:
@@ -89,8 +94,8 @@ def _pixels(tiff: Directory, raw: bytes, shape: Shape) -> Pixels:
 
 
 def _from_planes(raw: bytes, shape: Shape) -> Pixels:
-    """Undo predictor 3: a plane for each of the four bytes of a float, the highest first, as differences in a row."""
-    rows, columns, samples = shape.rows, shape.columns, shape.samples
-    differences = np.frombuffer(raw, np.uint8, shape.size).reshape(rows, 4 * columns, samples)
-    planes = np.cumsum(differences, axis=1, dtype=np.uint8).reshape(rows, 4, columns * samples)
-    return np.ascontiguousarray(planes.swapaxes(1, 2)).view(">f4").reshape(rows, columns, samples)
+    """Undo predictor 3: a plane for each of the bytes of a float, the highest first, as differences in a row."""
+    rows, columns, samples, size = shape.rows, shape.columns, shape.samples, shape.item_bytes
+    differences = np.frombuffer(raw, np.uint8, shape.size).reshape(rows, size * columns, samples)
+    planes = np.cumsum(differences, axis=1, dtype=np.uint8).reshape(rows, size, columns * samples)
+    return np.ascontiguousarray(planes.swapaxes(1, 2)).view(f">f{size}").reshape(rows, columns, samples)

@@ -1,4 +1,4 @@
-"""The pictures that a TIFF may hold: gray, RGB, a palette, YCbCr in JPEG; in which numbers, and with which alpha."""
+"""The pictures that a TIFF may hold: gray, RGB, a palette, YCbCr in JPEG, with alpha or with any more channels."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from packer.decoding.tiff.directory import (
     PLANAR,
     PREDICTOR,
     SAMPLES,
+    SEPARATE,
+    TOGETHER,
     Directory,
 )
 from packer.errors import BadPair
@@ -33,12 +35,13 @@ _COMPRESSIONS = {
     50001: "WebP",
 }
 _OPAQUE_OR_NOT = (1, 2)
+MOST_CHANNELS = 1024
+"""More channels are refused. A picture of so many has each in a file of its own."""
 
 
 def check(tiff: Directory) -> None:
     """Refuse what cannot be decoded, or what programs decode differently."""
     compression, bits, samples = tiff.one(COMPRESSION), tiff.one(BITS), tiff.one(SAMPLES)
-    is_float = tiff.dtype == "f4"
     _check_colours(tiff, samples)
     if compression not in UNPACKERS:
         raise BadPair(f"is a TIFF compressed by {_COMPRESSIONS.get(compression, compression)}; convert it to PNG")
@@ -48,20 +51,42 @@ def check(tiff: Directory) -> None:
         )
     if compression in CCITT and bits != 1:
         raise BadPair(f"is a TIFF with CCITT and {bits} bits; CCITT holds 1 bit")
-    fitting = NO_PREDICTOR if bits < 8 or compression not in PREDICTED else PLANES if is_float else DIFFERENCES
+    fitting = NO_PREDICTOR if bits < 8 or compression not in PREDICTED else PLANES if is_float(tiff) else DIFFERENCES
     if tiff.one(PREDICTOR) not in (NO_PREDICTOR, fitting):
         raise BadPair(
             f"is a TIFF with the predictor {tiff.one(PREDICTOR)}, which does not fit its numbers or its compression; "
             "save it with 1"
         )
-    if tiff.one(FILL_ORDER) not in ((1, 2) if compression in CCITT else (1,)) or (
-        samples > 1 and tiff.one(PLANAR) != 1
-    ):
-        raise BadPair("is a TIFF with PlanarConfiguration 2 or FillOrder 2; save it with 1")
+    if tiff.one(FILL_ORDER) not in ((1, 2) if compression in CCITT else (1,)):
+        raise BadPair("is a TIFF with FillOrder 2; save it with 1")
+    if samples > 1 and tiff.one(PLANAR) not in ((TOGETHER,) if compression == JPEG else (TOGETHER, SEPARATE)):
+        raise BadPair(f"is a TIFF with PlanarConfiguration {tiff.one(PLANAR)}; save it with 1")
+
+
+def is_float(tiff: Directory) -> bool:
+    return tiff.dtype[0] == "f"
 
 
 def has_alpha(tiff: Directory) -> bool:
-    return tiff.one(SAMPLES) in (2, 4)
+    """Return whether the one channel behind the colours is declared as alpha. Floating-point numbers have none."""
+    declared = tiff.numbers.get(EXTRA_SAMPLES, ())
+    is_alpha = len(declared) == 1 and declared[0] in _OPAQUE_OR_NOT
+    return is_alpha and tiff.one(SAMPLES) == _colours(tiff) + 1 and not is_float(tiff)
+
+
+def extra(tiff: Directory) -> int:
+    """Return how many channels are neither colours nor alpha."""
+    return tiff.one(SAMPLES) - _colours(tiff) - has_alpha(tiff)
+
+
+def _colours(tiff: Directory) -> int:
+    """Return how many channels are gray or colours."""
+    photometric = tiff.one(PHOTOMETRIC)
+    if photometric == YCBCR and tiff.one(COMPRESSION) == JPEG:
+        return 3
+    if photometric not in _COLOURS:
+        raise BadPair(f"is a TIFF of {_OTHERS.get(photometric, photometric)}; convert it to gray or RGB")
+    return _COLOURS[photometric]
 
 
 def palette(tiff: Directory) -> NDArray[np.uint8] | None:
@@ -80,19 +105,18 @@ def palette(tiff: Directory) -> NDArray[np.uint8] | None:
 
 
 def _check_colours(tiff: Directory, samples: int) -> None:
-    """Allow gray, RGB or a palette, and one more channel if it is declared as alpha."""
-    photometric, extra = tiff.one(PHOTOMETRIC), tiff.numbers.get(EXTRA_SAMPLES, ())
-    is_ycbcr = photometric == YCBCR and tiff.one(COMPRESSION) == JPEG
-    colours = 3 if is_ycbcr else _COLOURS.get(photometric)
-    if colours is None:
-        raise BadPair(f"is a TIFF of {_OTHERS.get(photometric, photometric)}; convert it to gray or RGB")
-    if photometric == WHITE_IS_ZERO and tiff.one(BITS) > 8:
-        raise BadPair("is a TIFF in which white is zero, with more than 8 bits; save it with black as zero")
+    """Allow gray, RGB or a palette, and more channels behind them."""
+    photometric, declared = tiff.one(PHOTOMETRIC), tiff.numbers.get(EXTRA_SAMPLES, ())
+    colours = _colours(tiff)
+    if photometric == WHITE_IS_ZERO and (tiff.one(BITS) > 8 or extra(tiff) or tiff.dtype != "u1"):
+        raise BadPair("is a TIFF in which white is zero, with more than 8 bits or channels; save it with black as zero")
     if tiff.one(BITS) < 8 and (photometric not in (WHITE_IS_ZERO, GRAY) or samples != 1):
         raise BadPair(f"is a TIFF with {tiff.one(BITS)} bits that is not gray; convert it to PNG")
     if photometric == INDEXED and (samples, tiff.dtype) != (1, "u1"):
         raise BadPair("is a TIFF with a palette, but not with 8 bits; convert it to PNG")
-    if samples == colours + 1 and len(extra) == 1 and extra[0] in _OPAQUE_OR_NOT and tiff.dtype != "f4":
-        return
-    if samples != colours:
-        raise BadPair(f"is a TIFF with {samples} channels, not {colours}; save it with {colours}")
+    if not colours <= samples <= MOST_CHANNELS:
+        raise BadPair(f"is a TIFF with {samples} channels; {colours} to {MOST_CHANNELS} are possible")
+    if declared and samples > colours and len(declared) != samples - colours:
+        raise BadPair(
+            f"is a TIFF with {samples} channels, {colours} of them colours, but it declares {len(declared)} others"
+        )

@@ -14,6 +14,8 @@ STRIP_OFFSETS, ORIENTATION, SAMPLES, STRIP_ROWS, STRIP_BYTES, PLANAR = 273, 274,
 T4_OPTIONS, T6_OPTIONS, PREDICTOR, PALETTE = 292, 293, 317, 320
 TILE_WIDTH, TILE_HEIGHT, TILE_OFFSETS, TILE_BYTES = 322, 323, 324, 325
 EXTRA_SAMPLES, SAMPLE_FORMAT, JPEG_TABLES, XMP = 338, 339, 347, 700
+TOGETHER, SEPARATE = 1, 2
+"""The channels of a pixel are stored one after the other, or each channel has blocks of its own."""
 
 _DEFAULTS = {
     BITS: 1,
@@ -36,7 +38,13 @@ _NUMBERS = (
 _TEXTS = (JPEG_TABLES, XMP)
 _TYPES = {1: "B", 3: "H", 4: "I"}
 _MOST_ENTRIES = 1 << 22
-_DTYPES = {(1, 1): "u1", (2, 1): "u1", (4, 1): "u1", (8, 1): "u1", (16, 1): "u2", (32, 3): "f4"}
+_UNSIGNED, _SIGNED, _FLOAT = 1, 2, 3
+_DTYPES = {
+    **{(bits, _UNSIGNED): "u1" for bits in (1, 2, 4, 8)},
+    **{(8 * size, _UNSIGNED): f"u{size}" for size in (2, 4)},
+    **{(8 * size, _SIGNED): f"i{size}" for size in (1, 2, 4)},
+    **{(8 * size, _FLOAT): f"f{size}" for size in (2, 4, 8)},
+}
 
 
 @dataclass(frozen=True)
@@ -58,9 +66,10 @@ class Directory:
     def dtype(self) -> str:
         bits, kind = self.one(BITS), self.one(SAMPLE_FORMAT)
         if (bits, kind) not in _DTYPES:
-            words = {1: "", 2: "signed ", 3: "floating-point "}.get(kind, "unknown ")
+            words = {_UNSIGNED: "", _SIGNED: "signed ", _FLOAT: "floating-point "}.get(kind, "unknown ")
             raise BadPair(
-                f"is a TIFF of {words}numbers with {bits} bits; only 1, 2, 4, 8, 16 and float32 can be packed"
+                f"is a TIFF of {words}numbers with {bits} bits; only 1, 2, 4, 8, 16 and 32, signed 8, 16 and 32, "
+                "and float16, float32 and float64 are read"
             )
         return _DTYPES[bits, kind]
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from packer.decoding.header import Header, Stored, alpha_if_used
+from packer.decoding.header import Header, Stored
 from packer.decoding.tiff import blocks, colours
 from packer.decoding.tiff.compressions import JPEG
 from packer.decoding.tiff.directory import BITS, COMPRESSION, HEIGHT, PHOTOMETRIC, SAMPLES, WIDTH, read_directory
@@ -25,7 +25,10 @@ def read(file: BinaryIO) -> Header:
         tiff.one(HEIGHT),
         tiff.one(BITS),
         tiff.one(SAMPLES),
-        is_float=tiff.dtype == "f4",
+        is_float=colours.is_float(tiff),
+        is_signed=tiff.dtype[0] == "i",
+        has_alpha=colours.has_alpha(tiff),
+        extra=colours.extra(tiff),
         is_lossy=tiff.one(COMPRESSION) == JPEG,
         orientation=tiff.orientation,
         has_palette=tiff.one(PHOTOMETRIC) == colours.INDEXED,
@@ -34,14 +37,19 @@ def read(file: BinaryIO) -> Header:
 
 
 def decode(data: bytes, header: Header) -> Stored:
-    """Return gray, indices with their palette, or colours; alpha is separate."""
+    """Return gray, indices with their palette, colours, or many bands; alpha is separate."""
     tiff = read_directory(BytesIO(data))
     pixels = np.empty((header.stored_height, header.stored_width, header.channels), tiff.dtype)
     for block, numbers in blocks.decoded(tiff, data):
-        target = pixels[block.top : block.top + block.shape.rows, block.left : block.left + block.shape.columns]
+        rows, columns = (
+            slice(block.top, block.top + block.shape.rows),
+            slice(block.left, block.left + block.shape.columns),
+        )
+        target = pixels[rows, columns, block.channels]
         target[:] = numbers[: target.shape[0], : target.shape[1]]
-    alpha = alpha_if_used(pixels[..., -1]) if colours.has_alpha(tiff) else None
-    if header.channels > 2:
-        return Stored(np.ascontiguousarray(pixels[..., :3]), alpha)
+    alpha = pixels[..., -1] if header.has_alpha else None
+    others = header.channels - header.has_alpha
+    if others > 1:
+        return Stored(np.ascontiguousarray(pixels[..., :others]), alpha)
     gray = np.ascontiguousarray(pixels[..., 0])
     return Stored(2**header.depth - 1 - gray if header.white_is_zero else gray, alpha, colours.palette(tiff))

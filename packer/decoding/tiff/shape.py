@@ -15,6 +15,11 @@ class Shape(NamedTuple):
     most_rows: int
 
     @property
+    def item_bytes(self) -> int:
+        """The bytes of a number, of 8 bits or more."""
+        return self.bits // 8
+
+    @property
     def row_bytes(self) -> int:
         return -(-self.columns * self.samples * self.bits // 8)
 

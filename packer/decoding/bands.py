@@ -1,0 +1,138 @@
+"""`Bands`: the bands of a picture that are stored, and their order; and a picture with these bands."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from packer.decoding.arrays import MOST_BANDS
+from packer.decoding.decode import header_of
+from packer.decoding.header import Header, Pixels, Stored
+from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
+from packer.decoding.rules import ImageRules
+from packer.errors import BadPair, UsageError
+
+ALL, GRAY, RGB = "all", "gray", "rgb"
+DTYPES = ("|u1", "<u2", "<i2", "<f2", "<f4")
+"""The types of numbers that a picture is stored in as it is."""
+_COLOURS = ("red", "green", "blue")
+_NUMBERS = re.compile(r"\s*\[?\s*\d{1,4}(?:\s*,\s*\d{1,4})*\s*\]?\s*")
+_EXPECTED = f'expected "{ALL}", "{GRAY}", "{RGB}", or numbers from 1 on such as 4,3,2; at most {MOST_BANDS}'
+
+
+@dataclass(frozen=True)
+class Bands:
+    """`all` are those of the file, alpha included. `gray` and `rgb` have none. Numbers count from 1, in any order."""
+
+    chosen: str | tuple[int, ...] = ALL
+
+    @classmethod
+    def of(cls, given: object) -> Bands:
+        """Return the bands that an option or a configuration names: a word, a list of numbers, or a text of numbers."""
+        if isinstance(given, str) and _NUMBERS.fullmatch(given):
+            given = [int(number) for number in re.findall(r"\d+", given)]
+        if isinstance(given, (list, tuple)):
+            numbers = tuple(number for number in given if type(number) is int and number > 0)
+            if 0 < len(numbers) == len(given) <= MOST_BANDS and len(set(numbers)) == len(numbers):
+                return cls(numbers)
+        elif given in (ALL, GRAY, RGB):
+            return cls(str(given))
+        raise UsageError(f"--bands {given}: {_EXPECTED}, each once")
+
+    def to_json(self) -> str | list[int]:
+        return self.chosen if isinstance(self.chosen, str) else list(self.chosen)
+
+    def names(self, header: Header) -> tuple[str, ...]:
+        """Return the names of the stored bands of a picture. Raise BadPair if it does not have them."""
+        names = _names(header)
+        if self.chosen == ALL:
+            if len(names) > MOST_BANDS:
+                raise BadPair(f"has {len(names)} bands; at most {MOST_BANDS} are packed, so choose some")
+            return names
+        if isinstance(self.chosen, tuple):
+            if max(self.chosen) > len(names):
+                raise BadPair(f"has {len(names)} bands, and no band {max(self.chosen)}")
+            return tuple(names[number - 1] for number in self.chosen)
+        if header.extra or header.colours not in (1, 3):
+            raise BadPair(f"has {len(names)} bands, which are not {self.chosen}; choose them by their numbers")
+        return _COLOURS if self.chosen == RGB else (GRAY,)
+
+    def check(self, header: Header, rules: ImageRules) -> None:
+        """Refuse a picture without these bands, and numbers that are not stored without a range."""
+        self.names(header)
+        if rules.image_range is None and header.dtype not in DTYPES:
+            kind = "floating-point" if header.is_float else "signed" if header.is_signed else "whole"
+            raise BadPair(
+                f"has {kind} numbers of {header.depth} bits; a picture is stored in 8 or 16 bits, signed 16 bits, "
+                "float16 or float32. Save it so, or give --image-range LOW,HIGH, the numbers that become 0 and 1"
+            )
+
+
+def read_bands(data: bytes | Pixels, bands: Bands, rules: ImageRules) -> Pixels:
+    """Return an upright picture (H,W,B), its numbers as they are stored; with a range float32 from 0 to 1.
+
+    Gray of less than 8 bits is spread over 0 to 255, and a palette has its colours.
+    """
+    header = header_of(data, rules.max_pixels)
+    bands.check(header, rules)
+    stored = coloured(read_stored(data, header))
+    numbers = _chosen(stored, header, bands, rules)
+    if rules.image_range is not None:
+        numbers = ranged(numbers, *rules.image_range)
+    else:
+        check_finite(numbers)
+    return upright(numbers, header)
+
+
+def check_finite(numbers: Pixels) -> None:
+    """Refuse a picture (H,W,B) in which a floating-point number is NaN or infinite."""
+    if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
+        row, column, band = np.argwhere(~np.isfinite(numbers))[0].tolist()
+        raise BadPair(
+            f"has the number {numbers[row, column, band]} at row {row}, column {column} of its stored band {band + 1}; "
+            "a picture has finite numbers"
+        )
+
+
+def _chosen(stored: Stored, header: Header, bands: Bands, rules: ImageRules) -> Pixels:
+    """Return the chosen bands (H,W,B), not turned yet."""
+    numbers = stored.numbers
+    if numbers.ndim == 2:
+        numbers = spread(numbers, header)[..., None] if not header.has_palette else numbers[..., None]
+    takes_alpha = header.has_alpha and bands.chosen not in (GRAY, RGB)
+    if not takes_alpha and stored.opacity is not None and rules.alpha == "refuse":
+        raise BadPair(f"{TRANSPARENT}, or pack the colours as they are with --alpha drop")
+    if takes_alpha and stored.alpha is not None:
+        numbers = np.dstack([numbers, stored.alpha])
+    if numbers.shape[2] != len(_names(header)) - (header.has_alpha and not takes_alpha):
+        raise BadPair(f"decodes to {numbers.shape[2]} bands, which are not those of its header")
+    if isinstance(bands.chosen, tuple):
+        return np.ascontiguousarray(numbers[..., [number - 1 for number in bands.chosen]])
+    if bands.chosen == RGB and numbers.shape[2] == 1:
+        return numbers.repeat(3, axis=2)
+    if bands.chosen == GRAY and numbers.shape[2] == 3:
+        return _gray(numbers)
+    return numbers
+
+
+def _gray(colours: Pixels) -> Pixels:
+    """Return one of three bands that are the same. Colours have no gray that all programs agree on."""
+    differs: Any = (colours != colours[..., :1]).any(axis=2)
+    if differs.any():
+        row, column = np.argwhere(differs)[0].tolist()
+        raise BadPair(
+            f"has colours, first at row {row}, column {column} as it is stored; use the bands rgb, or one by its number"
+        )
+    return np.ascontiguousarray(colours[..., :1])
+
+
+def _names(header: Header) -> tuple[str, ...]:
+    """Return a name for each band of a file."""
+    alpha = ("alpha",) * header.has_alpha
+    if header.colours == 1 and header.extra:
+        return tuple(f"band {number}" for number in range(1, header.channels + 1))
+    colours = (GRAY,) if header.colours == 1 else _COLOURS
+    return (*colours, *(f"band {number}" for number in range(4, header.extra + 4)), *alpha)
