@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -22,6 +23,7 @@ from packer.sources.folder import FolderSource
 from packer.sources.hdf5_arrays import Hdf5Arrays
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.pack import PackSource
+from packer.sources.webdataset import WebDatasetSource
 
 HEIGHT, WIDTH = 24, 36
 Scene = tuple[NDArray[np.uint8], NDArray[np.uint8]]
@@ -173,6 +175,29 @@ def cut_chunk(path: Path, key: str, scene: Scene) -> None:
     path.write_bytes(data)
 
 
+def write_tar(path: Path, scenes: Scenes) -> None:
+    files: dict[str, bytes] = {}
+    for key, (image, label) in scenes.items():
+        files |= {f"{key}.png": png(image), f"{key}.seg.png": png(label), f"{key}.json": b"{}"}
+    path.write_bytes(tar_of(files))
+
+
+def tar_of(files: Mapping[str, bytes], form: int = tarfile.PAX_FORMAT) -> bytes:
+    """Return a tar of these files, as WebDataset writes them."""
+    with tarfile.open(fileobj=(data := BytesIO()), mode="w", format=form) as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, BytesIO(content))
+    return data.getvalue()
+
+
+def invert_label(path: Path, key: str, scene: Scene) -> None:
+    """Invert the bytes of a label in a file."""
+    label = png(scene[1])
+    path.write_bytes(path.read_bytes().replace(label, bytes(255 - byte for byte in label)))
+
+
 KINDS = {
     "folder": Kind(write_folder, open_folder, cut_label),
     "pack": Kind(write_pack, PackSource.at, invert_image),
@@ -184,4 +209,5 @@ KINDS = {
         cut_chunk,
         saves_loading=False,
     ),
+    "webdataset": Kind(write_tar, lambda path: WebDatasetSource.at(path, Names()), invert_label),
 }

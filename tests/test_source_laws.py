@@ -17,7 +17,7 @@ from drills.published import same
 from stored_scenes import KINDS, Kind, Scenes, scenes_of
 
 from packer.build import Summary, build
-from packer.errors import InputError, RejectedError
+from packer.errors import InputError, RejectedError, TooManyRejectsError
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Limits, Request
 from packer.publish.target import make_target, prepare_target
@@ -201,8 +201,11 @@ def test_a_source_that_changes_while_it_is_read_is_found(kind: Kind, place: Path
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(source), "load", changing)
-        summary = packed(source, tmp_path / "out", skip=True)
-    assert summary.rows + len(summary.rejects) == len(KEYS)
+        try:
+            summary = packed(source, tmp_path / "out", skip=True)
+            assert summary.rows + len(summary.rejects) == len(KEYS)
+        except TooManyRejectsError:  # all rows lie in one file, which is another one now: nothing is published
+            assert not (tmp_path / "out" / "manifest.json").exists()
     packed(kind.open(place), tmp_path / "out")
     packed(kind.open(place), tmp_path / "fresh")
     assert same(tmp_path / "out", tmp_path / "fresh")
@@ -212,7 +215,7 @@ def test_a_source_that_changes_while_it_is_read_is_found(kind: Kind, place: Path
 @pytest.fixture
 def aged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are believed at once, although they were written a moment ago."""
-    for module in ("folder", "file_states"):
+    for module in ("folder", "file_states", "archive"):
         monkeypatch.setattr(f"packer.sources.{module}.MIN_FILE_AGE", -(1 << 62))
 
 

@@ -52,7 +52,7 @@ def _last_path(out: Path, raw: Setting | None) -> Path:
             f"{out}: does not say what it was built from; name the folder: packer repair {out} RAW; "
             "or give repair_pack the source in Python"
         )
-    if not Path(str(raw)).exists():
+    if not Path(str(raw)).exists() and not set("*?[{").intersection(str(raw)):
         raise InputError(
             f"{raw}: does not exist, and {out} was built from it; if it was moved, name it where it is now: "
             f"packer repair {out} RAW"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+from packer.sources.archive_files import named_files
 from packer.sources.container import Container
 from packer.sources.hdf5_arrays import Hdf5Arrays
 from packer.sources.npy_arrays import NpyArrays
+from packer.sources.webdataset import WebDatasetSource
 from readers.contract.regular_files import open_raw
 
 HEAD = 512
 """The bytes at the start of a file that show its kind."""
-CONTAINERS: tuple[Container, ...] = (Hdf5Arrays, NpyArrays)
+CONTAINERS: tuple[Container, ...] = (Hdf5Arrays, NpyArrays, WebDatasetSource)
 """The first one that fits is taken."""
 
 
@@ -20,7 +23,7 @@ def container_of(path: Path) -> Container | None:
     head = b""
     if not path.is_dir():
         try:
-            with open_raw(path) as file:
+            with open_raw(next(filter(os.path.isfile, named_files(path)), path)) as file:
                 head = file.read(HEAD)
         except OSError:
             return None

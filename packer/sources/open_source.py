@@ -15,6 +15,7 @@ from packer.pairs.split_exact import ClassPixels
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Source
+from packer.sources.archive import ArchiveSource
 from packer.sources.container import Names
 from packer.sources.containers import container_of
 from packer.sources.folder import FolderSource, refs_of
@@ -69,6 +70,8 @@ class SourceOptions:
         """Find all rows. If some are found in spite of problems, also return the error with these."""
         if self.key is not None:
             raise UsageError(f"--key {self.key}: names the keys in a container; other rows have their own keys")
+        if isinstance(self.given, ArchiveSource):
+            return self._of_archive(self.given, max_pixels)
         if self.given is not None:
             self._check_pairing()
             if isinstance(self.given, PackSource):
@@ -99,9 +102,21 @@ class SourceOptions:
             if split not in splits:
                 raise UsageError(f"--only {split}: there is no such split, only {', '.join(sorted(splits))}")
 
-    def _check_pairing(self) -> None:
+    def _of_archive(self, source: ArchiveSource, max_pixels: int) -> tuple[FoundRows, InputError | None]:
+        """Find the rows in the files of an archive. Samples without a field are an error, or left out."""
+        self._check_pairing(PairingRules(missing=self.pairing.missing))
+        source.max_pixels = max_pixels
+        refs, missing = _good_rows(self._taken(source.rows()), source), tuple(source.missing)
+        refusal = None
+        if missing and self.pairing.missing == "error":
+            refusal = InputError(
+                f"{source.root}: {len(missing)} samples lack a field; --missing skip skips them", missing
+            )
+        return FoundRows(source, refs, source.kind, missing), refusal
+
+    def _check_pairing(self, plain: PairingRules | None = None) -> None:
         """Refuse the options that pair the files of a folder."""
-        plain = PairingRules()
+        plain = plain or PairingRules()
         for rule in fields(PairingRules):
             if getattr(self.pairing, rule.name) != getattr(plain, rule.name):
                 raise UsageError(f"--{rule.name.replace('_', '-')}: pairs the files of a folder; a source gives rows")
@@ -116,8 +131,9 @@ def _check_apart(source: Path, out: Path) -> None:
         raise UsageError(f"{out} and {source}, the pack that the rows come from: one lies in the other; name another")
 
 
-def _good_rows(rows: Iterable[RowRef]) -> RefTable:
-    """Return all rows. Names that no pack can hold, and keys that occur twice, are an error that names them all."""
+def _good_rows(rows: Iterable[RowRef], archive: ArchiveSource | None = None) -> RefTable:
+    """Return all rows. Names that no pack can hold, keys that occur twice, and files of an archive that cannot be read
+    are an error that names them all."""
     problems: list[Problem] = []
     refs = RefTable.of(ref for ref in rows if _is_good(ref, problems))
     for split in refs.splits:
@@ -128,6 +144,8 @@ def _good_rows(rows: Iterable[RowRef]) -> RefTable:
     for before, ref in pairwise(refs):
         if before[:2] == ref[:2]:
             problems.append(Problem("has more than one row", "", (f"{ref.split}/{ref.key}",), "key"))
+    if archive is not None:
+        problems = [*archive.problems, *problems, *(() if refs else archive.missing)]
     if problems or not refs:
         raise InputError(f"the source has {'rows that cannot be packed' if problems else 'no rows'}", problems)
     return refs

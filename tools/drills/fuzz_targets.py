@@ -7,6 +7,7 @@ import json
 import random
 import shutil
 import struct
+import tarfile
 import time
 import traceback
 import zlib
@@ -36,6 +37,9 @@ from packer.plan.request import Request
 from packer.publish.target import STAMPS
 from packer.shards.stamps import SUFFIX as STAMPS_SUFFIX
 from packer.shards.stamps import load_stamps
+from packer.sources.archive import ArchiveSource
+from packer.sources.container import Names
+from packer.sources.webdataset import WebDatasetSource
 from readers.checksums import read_receipt
 from readers.contract.errors import ReadError
 from readers.contract.json_entry import fingerprint
@@ -115,6 +119,7 @@ def make_targets(folder: Path) -> dict[str, Target]:
         _stamps(folder, first),
         _class_tables(folder),
         _config(folder, first),
+        _tar(folder),
     ]
     return {target.name: target for target in targets}
 
@@ -353,3 +358,33 @@ def _config(folder: Path, out: Path) -> Target:
     known = (Path(packer.config.__file__).parent / "presets" / name for name in ("voc.toml", "cityscapes.toml"))
     seeds = ((out / "packer.toml").read_bytes(), *(preset.read_bytes() for preset in known))
     return Target("config", seeds, parse, (PackError,))
+
+
+def _archive(folder: Path, kind: type[ArchiveSource], seeds: tuple[bytes, ...]) -> Target:
+    """Return the target of an archive: list its rows, and read the headers and the bytes of each."""
+    path = folder / kind.kind
+
+    def parse(data: bytes) -> None:
+        path.write_bytes(data)
+        source = kind.at(path, Names())
+        refs = list(source.rows())
+        assert all(isinstance(heads, (str, tuple)) for heads in source.heads(refs))
+        for ref in refs:
+            loaded = source.load(ref)
+            assert loaded.bad is not None or len(loaded.data) == len(ref.parts)
+
+    return Target(kind.kind, seeds, parse)
+
+
+def _tar(folder: Path) -> Target:
+    files = {"a.png": b"image", "a.seg.png": b"label", "b/ü.png": b"image", f"b/{'y' * 200}.seg.png": b"label"}
+    seeds = []
+    for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
+        with tarfile.open(fileobj=(data := BytesIO()), mode="w", format=form, bufsize=512) as tar:
+            for name, content in files.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                tar.addfile(member, BytesIO(content))
+        seeds.append(data.getvalue().rstrip(b"\0") + bytes(1536))
+
+    return _archive(folder, WebDatasetSource, tuple(seeds))

@@ -1,0 +1,264 @@
+"""Sources of pictures that lie in large files: many rows in each file, read at their place there."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.decoding.decode import check_same_size, header_of
+from packer.decoding.file_types import read_header
+from packer.decoding.header import Header
+from packer.decoding.raw_file import naming
+from packer.decoding.rules import MOST_PIXELS
+from packer.errors import BadPair, Problem, UsageError
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import UNKNOWN, Data, Heads, Loaded
+from packer.sources.archive_files import files_at, holds_only
+from packer.sources.container import Names
+from packer.sources.file_states import MIN_FILE_AGE, FileState, state_of
+from packer.sources.folder import THREADS
+from packer.sources.given_fields import identity
+from readers.contract.manifest import ALL
+from readers.contract.regular_files import open_raw
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+CHANGED = "was changed after the build was planned; build again"
+_POSITION = re.compile(r"@(\d{1,19})(?:\+(\d{1,19}))?/")
+_SPLIT = re.compile(r"(?<![a-z])(train|training|val|valid|validation|test|testing)(?![a-z])")
+
+
+class Position(NamedTuple):
+    """The place of a picture: so many bytes from `start` of a file on; or of row `start`, and then `size` is 0."""
+
+    file: str
+    start: int
+    size: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.file}@{self.start}{f'+{self.size}' if self.size else ''}/{self.name}"
+
+
+class ArchiveSource(ABC):
+    """Files of one kind with many samples in each. Every kind lists the samples of a file, and reads a picture."""
+
+    kind: ClassVar[str]
+    templates: ClassVar[tuple[str, ...]] = ("", "")
+    tools: ClassVar[tuple[str, ...]] = ()
+    threads: ClassVar[int] = THREADS
+    has_keys: ClassVar[bool] = False
+    """True if --key may name what has the keys of rows."""
+    suffix: ClassVar[re.Pattern[str]]
+    """The end of the names of such files in a folder."""
+
+    def __init__(self, root: Path, files: Mapping[str, FileState], names: Names, max_pixels: int = MOST_PIXELS) -> None:
+        self.root, self.files, self.names, self.max_pixels = root, files, names, max_pixels
+        self.problems: list[Problem] = []
+        """Files that cannot be read, once the rows were listed."""
+        self.missing: list[Problem] = []
+        """Samples without an image or without a label, once the rows were listed."""
+
+    @classmethod
+    def fits(cls, path: Path, head: bytes) -> bool:
+        """Return whether a file is of this kind by its head or, if that is damaged, by its name; or a folder."""
+        return holds_only(path, cls.suffix) if path.is_dir() else cls.knows(head) or bool(cls.suffix.search(path.name))
+
+    @classmethod
+    def at(cls, path: Path, names: Names) -> Self:
+        """Open a file, the files in a folder, or those of a pattern."""
+        if names.key is not None and not cls.has_keys:
+            raise UsageError(f"--key {names.key}: the samples of {path} have keys of their own; leave it out")
+        root, files = cls.find(path)
+        return cls(root, {file: state_of(f"{root}/{file}") for file in files}, names)
+
+    @classmethod
+    def find(cls, path: Path) -> tuple[Path, list[str]]:
+        """Return a folder, and the files below it."""
+        return files_at(path, cls.suffix)
+
+    @staticmethod
+    @abstractmethod
+    def knows(head: bytes) -> bool:
+        """Return whether a file that begins with these bytes is of this kind."""
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes, if the files have them."""
+        return ()
+
+    @abstractmethod
+    def samples(self, file: str) -> Iterator[RowRef]:
+        """Yield the rows of a file. Raise BadPair if it is damaged."""
+
+    @abstractmethod
+    def read(self, position: Position) -> Data:
+        """Return the bytes of a picture, or raise BadPair."""
+
+    def header(self, position: Position) -> Header:
+        return header_of(self.read(position), self.max_pixels)
+
+    def rows(self) -> Iterator[RowRef]:
+        """Yield the rows of all files. A damaged file is a problem, and those after it are listed, too."""
+        self.problems.clear()
+        self.missing.clear()
+        for file in self.files:
+            try:
+                with naming(file):
+                    yield from self.samples(file)
+            except BadPair as bad:
+                self.problems.append(Problem(str(bad).removeprefix(f"{file}: "), "", (file,)))
+
+    def row(self, file: str, key: str, image: Position | None, label: Position | None) -> Iterator[RowRef]:
+        """Yield the row of a sample; none if it lacks a field, which is noted."""
+        if image and label:
+            yield RowRef(self.split_of(file), key, (str(image), str(label)))
+        elif image or label:
+            self.missing.append(Problem(f"has no {'label' if image else 'image'}", "", (f"{file}/{key}",), "sample"))
+
+    def split_of(self, file: str) -> str:
+        """Return the split that the path of a file names, such as `train` for train-000.tar; else that of all."""
+        found = _SPLIT.findall(file.lower())
+        return found[-1] if found else ALL
+
+    def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
+        with ThreadPoolExecutor(self.threads) as pool:
+            yield from pool.map(self._heads, refs)
+
+    def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
+        """Return the states of the files of image and label. The places in them are part of the references.
+
+        That of a file that changed since the plan is unknown: its rows are bad, and the next build reads them again.
+        """
+        trusted, known = time.time_ns() - MIN_FILE_AGE, dict[str, FileState]()
+        states = np.zeros((len(refs), 6), np.int64)
+        for state, ref in zip(states, refs, strict=True):
+            for number, part in enumerate(ref.parts):
+                file = self.position(part).file if part else ""
+                if file not in known:
+                    now = state_of(f"{self.root}/{file}")
+                    known[file] = now if now == self.files.get(file, now) else (UNKNOWN, -1, -1)
+                state[3 * number : 3 * number + 3] = known[file]
+        states[(states[:, 1::3] >= trusted).any(1) | (states[:, 3] == UNKNOWN), 0] = UNKNOWN
+        return states
+
+    def identities(self, refs: Sequence[RowRef]) -> Iterator[tuple[str, ...] | None]:
+        with ThreadPoolExecutor(self.threads) as pool:
+            yield from pool.map(self._identity, refs)
+
+    def load(self, ref: RowRef) -> Loaded:
+        data: list[Data] = []
+        identities = [""] * len(ref.parts)
+        for number, part in enumerate(ref.parts):
+            try:
+                with naming(part):
+                    data.append(self.read(self.position(part)) if part else b"")
+            except BadPair as bad:
+                return Loaded(tuple(data), tuple(identities), str(bad))
+            identities[number] = identity(data[number]) if part else ""
+        return Loaded(tuple(data), tuple(identities))
+
+    def position(self, part: str) -> Position:
+        """Return the place that a part of a reference names. Only files of this source have one."""
+        for found in _POSITION.finditer(part):
+            if part[: found.start()] in self.files:
+                return Position(part[: found.start()], int(found[1]), int(found[2] or 0), part[found.end() :])
+        raise BadPair("is not a place in the files of this source")
+
+    def open(self, file: str) -> BinaryIO:
+        """Open a file of this source, if it did not change since the build was planned."""
+        opened = open_raw(self.root / file)
+        try:
+            self.check_state(file, opened)
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
+    def check_state(self, file: str, opened: BinaryIO) -> None:
+        """Refuse a file that changed since the build was planned: a place may hold another picture now."""
+        now = os.fstat(opened.fileno())
+        if (now.st_size, now.st_mtime_ns, now.st_ctime_ns) != tuple(self.files[file]):
+            raise BadPair(CHANGED)
+
+    def check(self, file: str) -> None:
+        """Refuse a file that another library has open, if it changed."""
+        if state_of(f"{self.root}/{file}") != tuple(self.files[file]):
+            raise BadPair(CHANGED)
+
+    def to_text(self) -> str:
+        facts = {"root": str(self.root), "files": self.files, "names": self.names}
+        return json.dumps({"kind": self.kind, "max_pixels": self.max_pixels, **facts})
+
+    @classmethod
+    def from_json(cls, facts: dict[str, Any]) -> Self:
+        files = {file: (state[0], state[1], state[2]) for file, state in facts["files"].items()}
+        return cls(Path(facts["root"]), files, Names(*facts["names"]), facts["max_pixels"])
+
+    def _heads(self, ref: RowRef) -> Heads:
+        heads = []
+        try:
+            for part in ref.parts:
+                with naming(part):
+                    heads.append(self.header(self.position(part)))
+            check_same_size(ref.parts[0], heads[0].size, ref.parts[1], heads[1].size)
+        except BadPair as bad:
+            return str(bad)
+        return tuple(heads)
+
+    def _identity(self, ref: RowRef) -> tuple[str, ...] | None:
+        loaded = self.load(ref)
+        return None if loaded.bad is not None else loaded.identities
+
+
+class BytesSource(ArchiveSource):
+    """An archive whose pictures are plain ranges of bytes of its files."""
+
+    def read(self, position: Position) -> bytes:
+        with self.open(position.file) as file:
+            file.seek(position.start)
+            data = file.read(position.size)
+            self.check_state(position.file, file)
+        if len(data) != position.size:
+            raise BadPair(f"ends after {len(data)} of {position.size} bytes")
+        return data
+
+    def header(self, position: Position) -> Header:
+        with self.open(position.file) as file:
+            return read_header(io.BufferedReader(_Range(file, position)), self.max_pixels)
+
+
+class _Range(io.RawIOBase):
+    """A range of bytes of a file, as a file."""
+
+    def __init__(self, file: BinaryIO, position: Position) -> None:
+        self._descriptor, self._start, self._size, self._at = file.fileno(), position.start, position.size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence])
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = min(len(buffer), max(0, self._size - self._at))
+        data = os.pread(self._descriptor, wanted, self._start + self._at)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)

@@ -1,0 +1,88 @@
+"""WebDataset: tars in which the members of a sample follow each other, with one key and different suffixes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import ClassVar
+
+from packer.errors import BadPair, Problem
+from packer.recipe.row_ref import RowRef
+from packer.sources.archive import BytesSource, Position
+from packer.sources.tar import Member, is_tar, members
+
+PICTURES = ("jpeg", "jpg", "png", "webp", "bmp", "tif", "tiff")
+LOSSY = ("jpeg", "jpg")
+LABELS = ("seg", "segmentation", "label", "labels", "labelmap", "mask", "masks", "cls", "gt", "annotation", "target")
+"""Words in a suffix that say that it is the label's, such as seg.png."""
+_NAME = re.compile(r"(?:\./)*((?:.*/|)[^./][^./]*)\.([^/]*)", re.DOTALL)
+Positions = tuple[Position | None, Position | None]
+Sample = dict[str, Member]
+"""The members of a sample by their suffixes."""
+
+
+class WebDatasetSource(BytesSource):
+    """Tars of samples. A key is the path of a member up to the first dot of its name; its suffix is the rest."""
+
+    kind: ClassVar[str] = "webdataset"
+    suffix: ClassVar[re.Pattern[str]] = re.compile(r"\.(tar|tgz|tar\.\w+)$")
+
+    @staticmethod
+    def knows(head: bytes) -> bool:
+        return is_tar(head)
+
+    def samples(self, file: str) -> Iterator[RowRef]:
+        with self.open(file) as opened:
+            found = filter(None, map(_named, members(opened, self.files[file][0])))
+            for key, group in groupby(found, lambda item: item[0]):
+                sample = list(group)  # a damaged tar ends here, outside of `try`
+                try:
+                    image, label = self._positions(file, key, [(suffix, member) for _, suffix, member in sample])
+                except BadPair as bad:
+                    self.problems.append(Problem(str(bad), "", (f"{file}/{key}",), "sample"))
+                else:
+                    yield from self.row(file, key, image, label)
+
+    def _positions(self, file: str, key: str, members: Sequence[tuple[str, Member]]) -> Positions:
+        sample: Sample = {}
+        for suffix, member in members:
+            if suffix in sample:
+                raise BadPair(f"has two members {member.name}")
+            sample[suffix] = member
+        image, label = self._chosen(sample)
+        return _position(file, sample, image), _position(file, sample, label)
+
+    def _chosen(self, sample: Sample) -> tuple[str | None, str | None]:
+        """Return the suffixes of image and label in a sample."""
+        pictures = [suffix for suffix in sample if suffix.rpartition(".")[2] in PICTURES]
+        if self.names.label is not None:
+            labels = [suffix for suffix in sample if suffix == self.names.label.lower().lstrip(".")]
+        else:
+            labels = [suffix for suffix in pictures if not set(LABELS).isdisjoint(re.split("[._-]", suffix))]
+        if self.names.image is not None:
+            images = [suffix for suffix in sample if suffix == self.names.image.lower().lstrip(".")]
+        else:
+            images = [suffix for suffix in pictures if suffix not in labels]
+            if not labels and self.names.label is None and len(images) == 2:  # a JPEG cannot be a label
+                labels = [suffix for suffix in images if suffix not in LOSSY]
+                images = [suffix for suffix in images if suffix in LOSSY]
+        for name, suffixes in (("image", images), ("label", labels)):
+            if len(suffixes) > 1:
+                raise BadPair(f"may have several {name}s, {', '.join(suffixes)}; name one: --{name} {suffixes[0]}")
+        return next(iter(images), None), next(iter(labels), None)
+
+
+def _named(member: Member) -> tuple[str, str, Member] | None:
+    """Return the key and the suffix of a member; None for one that belongs to no sample, such as .DS_Store."""
+    found = _NAME.fullmatch(member.name)
+    return (found[1], found[2].lower(), member) if found else None
+
+
+def _position(file: str, sample: Sample, suffix: str | None) -> Position | None:
+    if suffix is None:
+        return None
+    member = sample[suffix]
+    if member.is_link:
+        raise BadPair(f"has a link {member.name}; store the file itself")
+    return Position(file, member.start, member.size, member.name)

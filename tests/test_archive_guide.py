@@ -1,0 +1,27 @@
+"""The commands in the guide about archives run, next to archives such as it describes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import REPO, run
+from stored_scenes import KINDS, scenes_of
+
+SECTIONS = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SCENES = scenes_of({"a": 1, "b": 2, "c": 3})
+
+
+def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shards").mkdir()
+    for name, (key, scene) in zip(("train-000", "train-001", "val-000"), SCENES.items(), strict=True):
+        KINDS["webdataset"].write(tmp_path / "shards" / f"{name}.tar", {key: scene})
+    monkeypatch.chdir(tmp_path)
+    text = (REPO / "docs" / "guide" / "archives.md").read_text()
+    commands = [line for code in SECTIONS.findall(text) for line in code.splitlines()]
+    assert commands
+    for command in commands:
+        result = run(*shlex.split(command)[1:])
+        assert result.exit_code == 0, (command, result.stderr)
