@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tarfile
 from collections.abc import Callable, Mapping
@@ -12,6 +13,8 @@ from pathlib import Path
 import cv2
 import h5py
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from conftest import pack, scene
 from numpy.typing import NDArray
 
@@ -21,8 +24,10 @@ from packer.recipe.source import Source
 from packer.sources.container import Names
 from packer.sources.folder import FolderSource
 from packer.sources.hdf5_arrays import Hdf5Arrays
+from packer.sources.hugging_face import HuggingFaceSource
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.pack import PackSource
+from packer.sources.parquet import ParquetSource
 from packer.sources.webdataset import WebDatasetSource
 
 HEIGHT, WIDTH = 24, 36
@@ -198,6 +203,36 @@ def invert_label(path: Path, key: str, scene: Scene) -> None:
     path.write_bytes(path.read_bytes().replace(label, bytes(255 - byte for byte in label)))
 
 
+def table_of(scenes: Scenes) -> pa.Table:
+    """Return a table of pictures as Hugging Face has them: bytes and paths."""
+    images, labels = ([{"bytes": png(row[side]), "path": None} for row in scenes.values()] for side in (0, 1))
+    kind = pa.struct({"bytes": pa.binary(), "path": pa.string()})
+    columns = {"image": pa.array(images, kind), "annotation": pa.array(labels, kind), "name": list(scenes)}
+    return pa.table({"score": [0.5] * len(scenes), **columns})
+
+
+def write_parquet(path: Path, scenes: Scenes) -> None:
+    pq.write_table(table_of(scenes), path, row_group_size=5, compression="none")
+
+
+def write_hugging_face(path: Path, scenes: Scenes) -> None:
+    """Write what `save_to_disk` writes for a data set of two files."""
+    path.mkdir(exist_ok=True)
+    table, files = table_of(scenes), [f"data-{number:05}-of-00002.arrow" for number in range(2)]
+    for file, part in zip(files, (table[:5], table[5:]), strict=True):
+        with pa.ipc.new_stream(path / file, table.schema) as stream:
+            stream.write_table(part, max_chunksize=3)
+    state = {"_data_files": [{"filename": file} for file in files], "_split": None}
+    (path / "state.json").write_text(json.dumps(state))
+    (path / "dataset_info.json").write_text("{}")
+
+
+def invert_in(path: Path, key: str, scene: Scene) -> None:
+    """Invert the label of a row in one of the files of a folder."""
+    for file in path.glob("*.arrow"):
+        invert_label(file, key, scene)
+
+
 KINDS = {
     "folder": Kind(write_folder, open_folder, cut_label),
     "pack": Kind(write_pack, PackSource.at, invert_image),
@@ -210,4 +245,8 @@ KINDS = {
         saves_loading=False,
     ),
     "webdataset": Kind(write_tar, lambda path: WebDatasetSource.at(path, Names()), invert_label),
+    "parquet": Kind(write_parquet, lambda path: ParquetSource.at(path, Names(key="name")), invert_label),
+    "hugging face": Kind(
+        write_hugging_face, lambda path: HuggingFaceSource.at(path, Names("image", "annotation", "name")), invert_in
+    ),
 }

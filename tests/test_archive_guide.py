@@ -18,6 +18,8 @@ def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "shards").mkdir()
     for name, (key, scene) in zip(("train-000", "train-001", "val-000"), SCENES.items(), strict=True):
         KINDS["webdataset"].write(tmp_path / "shards" / f"{name}.tar", {key: scene})
+    KINDS["parquet"].write(tmp_path / "train-00000-of-00001.parquet", SCENES)
+    KINDS["hugging face"].write(tmp_path / "saved", scenes_of({f"{number}": number for number in range(7)}))
     monkeypatch.chdir(tmp_path)
     text = (REPO / "docs" / "guide" / "archives.md").read_text()
     commands = [line for code in SECTIONS.findall(text) for line in code.splitlines()]

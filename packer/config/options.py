@@ -82,7 +82,7 @@ FROM = Option(
     "from",
     PATH,
     "Where the rows come from, instead of RAW: another pack, to convert, resize or take a part of it; a folder; or a "
-    "container of arrays or pictures, such as WebDataset tars.",
+    "container of arrays or pictures, such as WebDataset tars or Parquet.",
 )
 
 PAIRS = (

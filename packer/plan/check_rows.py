@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.classes.load import load_class_table
+from packer.classes.load import load_class_table, named_classes
 from packer.config.options import MTIME
 from packer.errors import BadPair, InputError, Problem, UsageError, first_of
 from packer.pixels.choices import NATIVE, TILE
@@ -67,7 +67,7 @@ def check_rows(request: Request, stamps: Sequence[ShardStamps], engine: Engine, 
         found = assume_size(request, found, LabelSampler(found.source, engine, request.max_pixels))
     refs, refusals = found.refs, Refusals(refusal)
     sampler = LabelSampler(found.source, engine, request.max_pixels)
-    classes = refusals.attempt(lambda: found.classes or _classes(request, sampler, refs))
+    classes = refusals.attempt(lambda: found.classes or _classes(request, sampler, found))
     rules = _read_rules(request, classes)
     previous = PreviousBuild(request.out, found.source, refs, stamps, request.trust)
     with timer.step("check"):
@@ -91,12 +91,13 @@ def check_rows(request: Request, stamps: Sequence[ShardStamps], engine: Engine, 
     return CheckedRows(found, previous, recipe, sizes, unchanged, bad, len(sample))
 
 
-def _classes(request: Request, sampler: LabelSampler, refs: Sequence[RowRef]) -> ClassTable:
-    classes = load_class_table(request.raw, request.classes, request.ignore)
+def _classes(request: Request, sampler: LabelSampler, found: FoundRows) -> ClassTable:
+    given = request.classes or (named_classes(found.class_names) if found.class_names else None)
+    classes = load_class_table(request.raw, given, request.ignore)
     if classes is None and request.label_codec == BINARY:
         classes = BINARY_CLASSES
     if classes is None:
-        raise no_classes(sampler, request.raw, refs)
+        raise no_classes(sampler, request.raw, found.refs)
     return classes
 
 

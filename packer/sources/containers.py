@@ -8,13 +8,21 @@ from pathlib import Path
 from packer.sources.archive_files import named_files
 from packer.sources.container import Container
 from packer.sources.hdf5_arrays import Hdf5Arrays
+from packer.sources.hugging_face import HuggingFaceSource
 from packer.sources.npy_arrays import NpyArrays
+from packer.sources.parquet import ParquetSource
 from packer.sources.webdataset import WebDatasetSource
 from readers.contract.regular_files import open_raw
 
 HEAD = 512
 """The bytes at the start of a file that show its kind."""
-CONTAINERS: tuple[Container, ...] = (Hdf5Arrays, NpyArrays, WebDatasetSource)
+CONTAINERS: tuple[Container, ...] = (
+    Hdf5Arrays,
+    NpyArrays,
+    WebDatasetSource,
+    ParquetSource,
+    HuggingFaceSource,
+)
 """The first one that fits is taken."""
 
 

@@ -40,6 +40,8 @@ class FoundRows:
     notes: tuple[str, ...] = ()
     classes: ClassTable | None = None
     """The classes of a source that has labels of class indices."""
+    class_names: tuple[str, ...] = ()
+    """The names of the numbers in the labels, if the source has them and no table is given."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class SourceOptions:
             refusal = InputError(
                 f"{source.root}: {len(missing)} samples lack a field; --missing skip skips them", missing
             )
-        return FoundRows(source, refs, source.kind, missing), refusal
+        return FoundRows(source, refs, source.kind, missing, class_names=source.class_names), refusal
 
     def _check_pairing(self, plain: PairingRules | None = None) -> None:
         """Refuse the options that pair the files of a folder."""

@@ -1,0 +1,186 @@
+"""Tables of Arrow with pictures in their columns, as Hugging Face writes them: in Parquet files, or in a folder."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any, ClassVar
+
+import numpy as np
+
+from packer.decoding.arrays import class_numbers
+from packer.errors import BadPair, first_of
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import Data
+from packer.sources.archive import ArchiveSource, Position
+from packer.sources.container import Names
+from packer.sources.functions import words_of
+from readers.contract.regular_files import NotRegularError
+
+IMAGES = ("image", "images", "img", "picture", "photo", "rgb", "pixel_values", "jpg", "png")
+LABELS = (
+    *("label", "labels", "mask", "masks", "annotation", "annotations", "segmentation", "segmentation_mask", "seg"),
+    *("labelmap", "gt", "target", "seg.png", "label.png", "mask.png"),
+)
+BYTES = ("binary", "large_binary")
+WHOLE = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+NUMBERS = (*WHOLE, "halffloat", "float", "double", "bool")
+KEYS = (*WHOLE, "string", "large_string")
+"""Types of Arrow, as it writes them."""
+
+
+class TableSource(ArchiveSource):
+    """Rows of tables. A picture is the bytes of its file, alone or in a struct {bytes, path}; or lists of numbers."""
+
+    threads: ClassVar[int] = 1
+    has_keys: ClassVar[bool] = True
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.lock = RLock()
+        """Held while a file is read: threads share the tables."""
+
+    @abstractmethod
+    def schema(self, file: str) -> Any: ...
+
+    @abstractmethod
+    def count(self, file: str) -> int:
+        """Return the number of rows of a file."""
+
+    @abstractmethod
+    def column(self, file: str, name: str) -> Iterator[Any]:
+        """Yield every value of a column."""
+
+    @abstractmethod
+    def value(self, file: str, row: int, name: str) -> Any:
+        """Return the value of a row as Arrow has it."""
+
+    def samples(self, file: str) -> Iterator[RowRef]:
+        with damaged():
+            schema, count = self.schema(file), self.count(file)
+            image, label = columns_of(schema, self.names)
+            keys = self._keys(file, schema, count)
+        for row, key in enumerate(keys):
+            yield from self.row(file, key, Position(file, row, 0, image), Position(file, row, 0, label))
+
+    def read(self, position: Position) -> Data:
+        with self.lock, damaged():
+            try:
+                value = self.value(position.file, position.start, position.name)
+            finally:
+                self.check(position.file)  # what was read of a file that changed proves nothing, nor does an error
+            return _data(value, position.name == self._label(position.file))
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the label's numbers, if the features of Hugging Face have them."""
+        file = next(iter(self.files))
+        try:
+            with damaged():
+                metadata = json.loads((self.schema(file).metadata or {}).get(b"huggingface", b"{}"))
+                names = next(_names(metadata["info"]["features"][self._label(file)]), ())
+        except BadPair:
+            return ()
+        return names if len(set(names)) == len(names) else ()
+
+    def _label(self, file: str) -> str:
+        return columns_of(self.schema(file), self.names)[1]
+
+    def _keys(self, file: str, schema: Any, count: int) -> Iterator[str]:
+        """Yield the key of each row: that of the column, or the file's name and the row's number."""
+        stem = file.rpartition(".")[0] or file
+        if self.names.key is None:
+            return (f"{stem}/{row:08}" for row in range(count))
+        kind = schema.field(self.names.key).type if self.names.key in schema.names else None
+        if str(kind) not in KEYS:
+            raise BadPair(f"has no column --key {self.names.key} of texts or whole numbers; it has {_list(schema)}")
+        return map(str, self.column(file, self.names.key))
+
+
+@contextmanager
+def damaged() -> Iterator[None]:
+    """Turn what pyarrow raises at a damaged file into the reason why a row or a file is bad."""
+    try:
+        yield
+    except (BadPair, NotRegularError):
+        raise
+    except Exception as error:  # a damaged length may be too much for the memory, too
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise BadPair(f"cannot be read: {words_of(error)}") from error
+
+
+def columns_of(schema: Any, names: Names) -> tuple[str, str]:
+    """Return the columns of image and label: those that are named, or those whose names and types say it."""
+    pictures = [column.name for column in schema if _is_picture(column.type)]
+    for option, name in (("image", names.image), ("label", names.label)):
+        if name is not None and name not in pictures:
+            raise BadPair(f"has no column of pictures --{option} {name}; it has {_list(schema)}")
+    labels = [names.label] if names.label else [name for name in pictures if name.lower() in LABELS]
+    images = [names.image] if names.image else [name for name in pictures if name.lower() in IMAGES]
+    if len(labels) == 1 and not images:
+        images = [name for name in pictures if name not in labels]
+    if len(images) == 1 and not labels:
+        labels = [name for name in pictures if name not in images]
+    if len(images) != 1 or len(labels) != 1 or images == labels:
+        hint = "does not say which columns are image and label; name them: --image, --label"
+        raise BadPair(f"{hint}; it has {_list(schema)}")
+    return images[0], labels[0]
+
+
+def _list(schema: Any) -> str:
+    return ", ".join(first_of([column.name for column in schema], 12))
+
+
+def _is_picture(kind: Any) -> bool:
+    """Return whether values of a type may be pictures: bytes, a struct with bytes, or lists of lists of numbers."""
+    if str(kind).startswith("struct<"):
+        return kind.get_field_index("bytes") >= 0 and str(kind.field("bytes").type) in BYTES
+    return str(kind) in BYTES or (_is_list(kind) and _is_list(kind.value_type) and _is_numbers(kind.value_type))
+
+
+def _is_numbers(kind: Any) -> bool:
+    return _is_numbers(kind.value_type) if _is_list(kind) else str(kind) in NUMBERS
+
+
+def _is_list(kind: Any) -> bool:
+    return str(kind).startswith(("list<", "large_list<", "fixed_size_list<"))
+
+
+def _data(value: Any, is_label: bool) -> Data:
+    """Return the bytes of a picture file, or the numbers of lists."""
+    if str(value.type).startswith("struct<") and value.is_valid:
+        value = value["bytes"]
+        if not value.is_valid:
+            raise BadPair("has the path of a picture and not its bytes; save the data set with its pictures embedded")
+    if not value.is_valid:
+        raise BadPair("is empty")
+    if str(value.type) in BYTES:
+        return bytes(value.as_buffer())
+    numbers, shape = value.values, [len(value.values)]
+    while _is_list(numbers.type):
+        lengths = set(numbers.value_lengths().to_pylist())
+        if len(lengths) != 1 or None in lengths:
+            raise BadPair("has lists of different lengths")
+        shape += lengths
+        numbers = numbers.flatten()
+    if numbers.null_count:
+        raise BadPair("has lists with empty places")
+    pixels = np.ascontiguousarray(numbers.to_numpy(zero_copy_only=False)).reshape(shape)
+    return class_numbers(pixels) if is_label else pixels
+
+
+def _names(feature: Any) -> Iterator[tuple[str, ...]]:
+    """Yield the names of the classes in a feature, at any depth."""
+    if isinstance(feature, Mapping):
+        names = feature.get("names")
+        if feature.get("_type") == "ClassLabel" and isinstance(names, list) and all(isinstance(n, str) for n in names):
+            yield tuple(names)
+        for part in feature.values():
+            yield from _names(part)
+    elif isinstance(feature, list):
+        for part in feature:
+            yield from _names(part)
