@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from blake3 import blake3
-from conftest import REPO, RawFolder
+from conftest import REPO, SMALL_SHARDS, RawFolder, pack
 from golden import GOLDEN
+from numpy.typing import NDArray
 
 LABELS = ("onehot", "index")
 
@@ -123,24 +124,52 @@ def test_shards_end_as_the_page_describes() -> None:
         assert cuts == parts
 
 
-def test_the_pages_programs_read_native_rows(native: Path, varied_raw: RawFolder) -> None:
+def programs() -> dict[str, str]:
+    """Return the programs of the page: one that begins, one for each format, and one that ends."""
     page = (REPO / "readers" / "contract" / "FORMAT.md").read_text()
-    programs = dict(
-        zip(("npy", "hdf5", "arrow", "lmdb"), re.findall(r"```python\n(.*?)```", page, re.DOTALL), strict=True)
-    )
-    document = json.loads((native / "manifest.json").read_bytes())
-    onehot = document["fields"][1]["form"] == "onehot"
+    begin, arrays, arrow, lmdb, end = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    stacked, flat = arrays.split("\n\n\n")
+    load = 'return h5py.File(f"{stem}.h5")[name]'
+    assert load in stacked
+    hdf5 = f"import h5py\ndef load(name):\n    {load}\n{flat}"
+    return {
+        storage: begin + program + end
+        for storage, program in {"npy": arrays, "hdf5": hdf5, "arrow": arrow, "lmdb": lmdb}.items()
+    }
+
+
+def read_by_the_page(out: Path, receipt: dict[str, Any], row: int) -> list[NDArray[Any]]:
+    """Return the fields of a row as the programs of the page read them."""
+    document = json.loads((out / "manifest.json").read_bytes())
+    fields = []
+    for field in document["fields"]:
+        stem = out / "shards" / f"{receipt['split']}-{receipt['fingerprint']}"
+        variables: dict[str, Any] = {"stem": stem, "row": row, "field": field}
+        exec(programs()[document["storage"]], variables)  # noqa: S102 - our own page
+        fields.append(variables["numbers"])
+    return fields
+
+
+@pytest.mark.parametrize("labels", ["onehot", "index"])
+def test_the_pages_programs_read_every_row(storage: str, labels: str, raw_folder: RawFolder, tmp_path: Path) -> None:
+    out = pack(raw_folder.path, tmp_path / "out", "--format", storage, "--labels", labels, *SMALL_SHARDS)
+    compare(out, raw_folder, labels == "onehot")
+
+
+def test_the_pages_programs_read_native_rows(native: Path, varied_raw: RawFolder) -> None:
+    compare(native, varied_raw, json.loads((native / "manifest.json").read_bytes())["fields"][1]["form"] == "onehot")
+
+
+def compare(out: Path, raw: RawFolder, onehot: bool) -> None:
+    """Compare what the programs of the page read with the raw files."""
     read = []
-    for receipt in shards(native):
+    for receipt in shards(out):
         for row in range(len(receipt["crc32"])):
-            variables: dict[str, Any] = {"stem": native / "shards" / f"{receipt['split']}-{receipt['fingerprint']}"}
-            variables |= {"row": row, "fields": document["fields"]}
-            exec(programs[document["storage"]], variables)  # noqa: S102 - our own page
-            sample = receipt["split"], variables["name"]
-            index = varied_raw.labels[sample]
-            assert np.array_equal(variables["picture"].transpose(1, 2, 0), varied_raw.images[sample])
-            assert np.array_equal(variables["labels"], np.arange(4)[:, None, None] == index if onehot else index[None])
-            crc32 = zlib.crc32(variables["labels"].tobytes(), zlib.crc32(variables["picture"].tobytes()))
-            assert crc32 == receipt["crc32"][row]
+            picture, label = read_by_the_page(out, receipt, row)
+            sample = receipt["split"], receipt["sources"][row][0]
+            index = raw.labels[sample]
+            assert np.array_equal(picture.transpose(1, 2, 0), raw.images[sample])
+            assert np.array_equal(label, np.arange(4)[:, None, None] == index if onehot else index)
+            assert zlib.crc32(label.tobytes(), zlib.crc32(picture.tobytes())) == receipt["crc32"][row]
             read.append(sample)
-    assert read == list(varied_raw.images)
+    assert read == sorted(raw.images)

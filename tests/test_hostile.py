@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 from conftest import pack, run
 from drills.damaged_packs import BROKEN, DAMAGES, MISSED, Worker, drill, make_pack, workers
-from drills.hdf5_structure import CONTINUATION, DATASPACE, DATATYPE, LAYOUT, NIL, Structure, fit_checksums, structure
+from drills.hdf5_structure import CONTINUATION, DATASPACE, DATATYPE, LAYOUT, LINK, Structure, fit_checksums, structure
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +35,6 @@ from readers.contract.manifest import MANIFEST, STORAGES, Manifest
 from readers.contract.receipt import SUFFIX
 from readers.contract.shard_table import RECORD, table_header, table_path
 from readers.formats.flatbuffer import Table
-from readers.formats.hdf5_checksum import lookup3
 from readers.pack import Pack
 
 Change = Callable[[Path], object]
@@ -337,13 +336,11 @@ def wrapping(data: bytearray, found: Structure) -> None:
 
 
 def continued(data: bytearray, found: Structure, length: int = 28) -> None:
-    """Continue a header in a block that continues in itself; both lie in its free space."""
-    free = max(found.of(NIL), key=lambda message: message.size)
-    inner = free.at + 24
-    struct.pack_into("<BHBQQ", data, free.at, CONTINUATION, 16, 0, inner, length)
-    struct.pack_into("<BHB", data, free.at + 20, NIL, free.size - 20, 0)
-    struct.pack_into("<4sBHBQQ", data, inner, b"OCHK", CONTINUATION, 16, 0, inner, length)
-    struct.pack_into("<I", data, inner + 24, lookup3(bytes(data[inner : inner + 24])))
+    """Continue a header in a block that continues in itself; both lie in the place of the fill value and the layout."""
+    fill = next(message for message in found.messages if message.kind == LAYOUT)
+    inner = fill.at
+    struct.pack_into("<BHBQ", data, fill.at, CONTINUATION, 18, 0, inner)
+    struct.pack_into("<Q", data, fill.at + 12, length)
 
 
 # --- Arrow ---
@@ -587,7 +584,7 @@ HOSTILE: dict[str, tuple[str, Change]] = {
     ),
     "the same bytes for two columns": (
         "hdf5-native",
-        h5("label_start", lambda f, _: f.__setitem__("label_start", f["image_start"])),
+        h5("label_end", lambda f, _: f.__setitem__("label_end", f["image_end"])),
     ),
     "an attribute": ("hdf5", h5("label", lambda f, n: f.create_dataset("label", data=n).attrs.create("a", 1))),
     "one data set more": ("hdf5", h5("label", lambda f, n: f.update({"label": n, "more": n}))),
@@ -605,7 +602,7 @@ HOSTILE: dict[str, tuple[str, Change]] = {
     "signed numbers": ("hdf5", message(DATATYPE, 1, "<B", 8)),
     "a header that goes on for ever": ("hdf5", sealed(continued)),
     "a header that goes on for 4 GiB": ("hdf5", sealed(lambda data, found: continued(data, found, 2**32))),
-    "a root group that goes on in itself": ("hdf5-native", message(CONTINUATION, 0, "<QQ", 48, 131)),
+    "a root group that goes on in itself": ("hdf5-native", message(LINK, -4, "<BHBQ", CONTINUATION, 16, 0, 48)),
     "metadata with a wrong checksum": ("hdf5", patched(".h5", lambda data: data.__setitem__(100, data[100] ^ 1))),
     "a cut HDF5": ("hdf5", patched(".h5", lambda data: data.__delitem__(slice(700, None)))),
     # Arrow

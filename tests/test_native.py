@@ -75,7 +75,7 @@ def made_up(sizes: Sizes, fields: Sequence[Field]) -> tuple[dict[str, NDArray[An
     for number, field in enumerate(fields):
         parts = [row[number].reshape(-1) for row in rows]
         arrays[field.name] = np.concatenate(parts)
-        arrays[f"{field.name}_start"] = np.cumsum([0, *map(len, parts[:-1])]).astype("<u8")
+        arrays[f"{field.name}_end"] = np.cumsum([*map(len, parts)]).astype("<u8")
     arrays["size"] = np.array(sizes, "<u4")
     arrays["key"] = np.array([f"{'ä' * (row % 3)}{row}".encode() for row in range(len(sizes))], np.bytes_)
     return arrays, rows
@@ -234,7 +234,7 @@ def test_one_native_picture(storage: str, tmp_path: Path) -> None:
 
 
 def test_a_bad_picture_does_not_change_the_good_ones(storage: str, tmp_path: Path) -> None:
-    """The rows after it move up, and so do their starts."""
+    """The rows after it move up, and so do their ends."""
     raw = make_varied_raw(tmp_path / "raw", {"train": VARIED["train"]})
     bad = raw.path / "train" / "images" / "street_003.png"
     data = bad.read_bytes()
@@ -288,7 +288,7 @@ def test_the_programs_for_batches_on_the_page_for_users_run(
 def test_each_format_names_its_columns_as_on_the_page(storage: str, tmp_path: Path) -> None:
     stem = tmp_path / "shard"
     writer(storage).write(stem, made_up(HONEST, FIELDS)[0], FIELDS)
-    columns = ["image", "image_start", "key", "label", "label_start", "size"]
+    columns = ["image", "image_end", "key", "label", "label_end", "size"]
     if storage == "npy":
         assert sorted(path.name for path in tmp_path.iterdir()) == [f"shard.{name}.npy" for name in columns]
         assert [np.load(f"{stem}.{name}.npy").ndim for name in columns] == [1, 1, 1, 1, 1, 2]
@@ -306,7 +306,8 @@ def test_each_format_names_its_columns_as_on_the_page(storage: str, tmp_path: Pa
             layout = json.loads(txn.get(b"layout", b""))
         assert {name: part["offset"] for name, part in layout.items()} == {
             "size": 0,
-            "image": 64,
+            "length": 8,
+            "image": None,
             "label": None,
             "key": None,
         }
@@ -324,7 +325,8 @@ def test_the_bytes_between_the_parts_of_a_value_are_zero(tmp_path: Path) -> None
             value, pixels = txn.get(b"%08d" % row, b""), height * width
             label = -(-(64 + 3 * pixels) // 64) * 64
             key = -(-(label + 2 * pixels) // 64) * 64
-            pads = value[8:64] + value[64 + 3 * pixels : label] + value[label + 2 * pixels : key]
+            assert value[8:24] == (3 * pixels).to_bytes(8, "little") + (2 * pixels).to_bytes(8, "little")
+            pads = value[24:64] + value[64 + 3 * pixels : label] + value[label + 2 * pixels : key]
             assert pads == b"\0" * len(pads)
 
 
@@ -424,8 +426,8 @@ def test_sizes_whose_bytes_overflow_to_the_right_sum_are_refused(storage: str, t
     arrays = made_up([(1, 1)], FIELDS)[0]
     sizes = [(1, 1), *[(2**31, 2**31)] * 4]
     for field in FIELDS:
-        starts = [field.numbers * (2**62 * max(0, row - 1) + (row > 0)) for row in range(5)]
-        arrays[f"{field.name}_start"] = np.array([start % 2**64 for start in starts], "<u8")
+        ends = [field.numbers * (2**62 * row + 1) for row in range(5)]
+        arrays[f"{field.name}_end"] = np.array([end % 2**64 for end in ends], "<u8")
     arrays |= {"size": np.array(sizes, "<u4"), "key": np.array([b"a"] * 5)}
     writer(storage).write(tmp_path / "shard", arrays, FIELDS)
     with pytest.raises(DamagedError, match="more than any file holds"):
@@ -458,14 +460,14 @@ def test_a_batch_without_rows_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("field", ["image", "label"])
 @pytest.mark.parametrize("change", [1, -1, 10**6, 2**63, 2**64 - 1], ids=str)
 @pytest.mark.parametrize("storage", ["npy", "hdf5"])
-def test_starts_that_do_not_follow_from_the_sizes_are_refused(
+def test_ends_that_do_not_follow_from_the_sizes_are_refused(
     honest: Path, storage: str, field: str, change: int
 ) -> None:
-    starts = made_up(HONEST, FIELDS)[0][f"{field}_start"]
+    ends = made_up(HONEST, FIELDS)[0][f"{field}_end"]
     for row in range(len(HONEST)):
-        wrong = [int(start) for start in starts]
+        wrong = [int(end) for end in ends]
         wrong[row] = (wrong[row] + change) % 2**64
-        lie(storage, honest, f"{field}_start", np.array(wrong, "<u8"))
+        lie(storage, honest, f"{field}_end", np.array(wrong, "<u8"))
         with pytest.raises(DamagedError, match="do not follow from the sizes"):
             opened(storage, honest)
 
@@ -485,7 +487,8 @@ def test_offsets_of_lists_that_do_not_follow_from_the_sizes_are_refused(
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (b'"offset": 64', b'"offset": 0 '),
+        (b'"offset": 8', b'"offset": 0'),
+        (b'"length"', b'"lengtg"'),
         (b'"label": {"offset": null', b'"label": {"offset": 2048'),
         (b"[3, null, null]", b"[4, null, null]"),
         (b"[3, null, null]", b"[3, null, 1234]"),
@@ -519,10 +522,10 @@ def test_columns_of_another_length_or_kind_are_refused(tmp_path: Path) -> None:
     arrays = made_up(HONEST, FIELDS)[0]
     for name, wrong in {
         "size": arrays["size"][:-1],
-        "image_start": arrays["image_start"].astype("<u4"),
+        "image_end": arrays["image_end"].astype("<u4"),
         "image": arrays["image"].astype("<f4"),
         "label": arrays["label"][:-1],
-        "label_start": arrays["label_start"][:-1],
+        "label_end": arrays["label_end"][:-1],
     }.items():
         for storage in ("npy", "hdf5"):
             stem = tmp_path / f"{name}-{storage}" / "shard"

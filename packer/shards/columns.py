@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.shards.formats import Arrays
-from readers.contract.fields import KEY, SIZE, START, Field
+from readers.contract.fields import END, KEY, SIZE, Field
 
 ALIGNED = 4096
 """A page: a column begins with one, so that none is shared with the column before."""
@@ -60,7 +60,7 @@ class Columns:
                 columns[field.name] = flat[: moved[-1]].reshape(len(indices), *field.row_shape(*self._size))
             else:
                 columns[field.name] = flat[: moved[-1]]
-                columns[START.format(field.name)] = np.array(moved[:-1], "<u8")
+                columns[END.format(field.name)] = np.array(moved[1:], "<u8")
         if self._size is None:
             columns[SIZE] = np.array([self._sizes[index] for index in indices], "<u4").reshape(-1, 2)
         columns[KEY] = np.array([self._pieces[index].key.encode() for index in indices], np.bytes_)

@@ -15,8 +15,10 @@ KEY = "key"
 """Besides its fields, every shard stores a column of keys: UTF-8, as wide as the longest of the shard."""
 SIZE = "size"
 """A shard of native rows also stores the height and width of each row."""
-START = "{}_start"
-"""In formats where the native rows of a field form one flat column, also the index of each row's first number."""
+END = "{}_end"
+"""In formats where the rows of a field form one flat column, also the index after each row's last number."""
+LENGTH = "length"
+"""In LMDB a row with a flat field also stores the bytes of each field."""
 
 RAW = "raw"
 """The encoding of rows that are stored as they are."""
@@ -56,6 +58,16 @@ class Field:
     def flat(self) -> bool:
         """True if stored rows differ in length, so that they lie back to back and the position of each is stored."""
         return self.native or self.encoding != RAW
+
+    @property
+    def stored_dtype(self) -> str:
+        """The dtype of the stored column: bytes, if the numbers of a row are encoded."""
+        return self.dtype if self.encoding == RAW else "|u1"
+
+    @property
+    def stored_shape(self) -> tuple[int | None, ...]:
+        """The shape of a stored row: None are those of its sides that differ from row to row."""
+        return self.shape if self.encoding == RAW else (None,)
 
     @property
     def size(self) -> tuple[int, int] | None:

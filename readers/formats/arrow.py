@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
-from readers.contract.fields import KEY, SIZE, Field
+from readers.contract.fields import KEY, RAW, SIZE, Field
 from readers.formats.arrow_metadata import (
+    LARGE_BINARY,
     TEXTS,
     ArrowColumn,
     Batch,
@@ -69,6 +70,8 @@ def _columns(facts: ShardFacts) -> list[ArrowColumn]:
 
 
 def _field_column(field: Field) -> ArrowColumn:
+    if field.encoding != RAW:
+        return ArrowColumn(field.name, LARGE_BINARY)
     if field.flat:
         return ArrowColumn(field.name, large_list(numbers(field.dtype)))
     shape = tuple(side for side in field.shape if side is not None)

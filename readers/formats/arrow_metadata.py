@@ -25,7 +25,7 @@ _RECORD_BATCH = 3
 _TENSOR = "arrow.fixed_shape_tensor"
 _MOST_NOTES = 16
 
-_INT, _FLOAT, _UTF8, _FIXED_SIZE_LIST, _LARGE_LIST = 2, 3, 5, 16, 21
+_INT, _FLOAT, _UTF8, _FIXED_SIZE_LIST, _LARGE_BINARY, _LARGE_LIST = 2, 3, 5, 16, 19, 21
 _PRECISION = {2: 0, 4: 1}
 
 
@@ -55,7 +55,7 @@ def numbers(dtype: str) -> Kind:
     kind, size = dtype[1], int(dtype[2:])
     if kind == "f":
         return Kind(_FLOAT, ((0, "<h", _PRECISION[size]),), ((0, size),))
-    return Kind(_INT, ((0, "<i", 8 * size), (1, "<?", False)), ((0, size),))
+    return Kind(_INT, ((0, "<i", 8 * size), (1, "<?", kind == "i")), ((0, size),))
 
 
 def fixed_size_list(child: Kind, size: int) -> Kind:
@@ -67,6 +67,7 @@ def large_list(child: Kind) -> Kind:
 
 
 TEXTS = Kind(_UTF8, (), ((1, 4), (0, 0)))
+LARGE_BINARY = Kind(_LARGE_BINARY, (), ((1, 8), (0, 0)))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.fields import Field
 
-_PLAIN = re.compile(r"[|<][ufS][1-9][0-9]{0,8}")
+_PLAIN = re.compile(r"[|<][iufS][1-9][0-9]{0,8}")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
-from readers.contract.fields import KEY, SIZE, START, Field
+from readers.contract.fields import END, KEY, SIZE, Field
 from readers.formats.column import Column, ShardFacts, load
 from readers.formats.row_sizes import RowSizes
 
@@ -24,8 +24,8 @@ def flat_column(path: Path, field: Field, starts: NDArray[np.int64], lengths: ND
 def stored_names(facts: ShardFacts, fields: tuple[Field, ...]) -> tuple[str, ...]:
     """Return the columns of these fields, in a format that has no rows of different lengths."""
     sizes = (SIZE,) if facts.native else ()
-    starts = (START.format(field.name) for field in fields if field.flat)
-    return (*(field.name for field in fields), *sizes, *starts, KEY)
+    ends = (END.format(field.name) for field in fields if field.flat)
+    return (*(field.name for field in fields), *sizes, *ends, KEY)
 
 
 def rows_of(facts: ShardFacts, stored: Mapping[str, Column]) -> tuple[dict[str, Column], RowSizes]:
@@ -40,19 +40,19 @@ def _rows(facts: ShardFacts, field: Field, stored: Mapping[str, Column], sizes: 
     if not field.flat:
         return column
     lengths = sizes.bytes(field)
-    starts = load(stored[START.format(field.name)], facts.rows, "<u8", ())
-    return flat_column(column.path, field, _begins(column, field, lengths, starts), lengths)
+    ends = load(stored[END.format(field.name)], facts.rows, "<u8", ())
+    return flat_column(column.path, field, _begins(column, field, lengths, ends), lengths)
 
 
-def _begins(flat: Column, field: Field, lengths: NDArray[np.int64], starts: NDArray[Any]) -> NDArray[np.int64]:
-    """Return where the rows of a flat column begin in the file. `starts`, as stored, must agree with the sizes."""
+def _begins(flat: Column, field: Field, lengths: NDArray[np.int64], ends: NDArray[Any]) -> NDArray[np.int64]:
+    """Return where the rows of a flat column begin in the file. `ends`, as stored, must agree with the sizes."""
     itemsize = np.dtype(field.dtype).itemsize
-    before = np.cumsum(lengths) - lengths  # in bytes
+    after = np.cumsum(lengths)  # in bytes
     if (flat.row_dtype, flat.row_shape) != (np.dtype(field.dtype), ()) or flat.run_rows * itemsize != lengths.sum():
         raise DamagedError(
             f"{flat.path}: expected {lengths.sum() // itemsize} numbers of {field.dtype} for the sizes of its rows in "
             f"{field.name!r}, found {flat.run_rows} of {flat.row_dtype.str} {flat.row_shape}"
         )
-    if not np.array_equal(starts, (before // itemsize).astype(np.uint64)):
-        raise DamagedError(f"{flat.path}: the stored starts of {field.name!r} do not follow from the sizes of its rows")
-    return np.asarray(flat.starts[0] + before)
+    if not np.array_equal(ends, (after // itemsize).astype(np.uint64)):
+        raise DamagedError(f"{flat.path}: the stored ends of {field.name!r} do not follow from the sizes of its rows")
+    return np.asarray(flat.starts[0] + after - lengths)

@@ -19,6 +19,7 @@ _DATASPACE, _LINK_INFO, _DATATYPE, _FILL, _LINK, _LAYOUT, _GROUP_INFO = 0x01, 0x
 
 _NUMBERS = {
     **{struct.pack("<B3xIHH", 0x10, size, 0, 8 * size): f"<u{size}" for size in (1, 2, 4, 8)},
+    struct.pack("<BB2xIHH", 0x10, 0x08, 2, 0, 16): "<i2",
     struct.pack("<BBBxIHHBBBBI", 0x11, 0x20, 15, 2, 0, 16, 10, 5, 0, 10, 15): "<f2",
     struct.pack("<BBBxIHHBBBBI", 0x11, 0x20, 31, 4, 0, 32, 23, 8, 0, 23, 127): "<f4",
 }

@@ -15,18 +15,16 @@ from readers.formats.hdf5_checksum import lookup3
 _MAGIC = b"\x89HDF\r\n\x1a\n"
 _SUPERBLOCK = struct.Struct("<8s4B4Q")  # magic, version, sizes, flags; base, extension, end of file, root group
 _MESSAGE = struct.Struct("<BHB")  # type, size, flags
-_CONTINUATION = struct.Struct("<QQ")  # position, length
+_HEADER = struct.Struct("<4sBBH")  # signature, version, flags, length of the messages
 _VERSION, _OFFSET_BYTES, _LENGTH_BYTES, _FLAGS = 2, 8, 8, 0
 _OBJECT_VERSION = 2
-_WIDE, _TIMES = 0x01, 0x20
+_WIDE = 0x01
+"""The flag for a length of two bytes."""
 _CHECKSUM_BYTES = 4
 _MOST_BYTES = 4096
-"""The most bytes of a block. Those that our packer writes have fewer than 300."""
-_MOST_BLOCKS = 8
-"""The most blocks of an object header. Those that our packer writes have up to 3."""
+"""The most bytes of a block. That of 66 links has 3,400."""
 
 UNDEFINED = 2**64 - 1
-NIL, CONTINUATION = 0x00, 0x10
 
 
 class Message(NamedTuple):
@@ -50,35 +48,11 @@ def root_group(data: memoryview) -> int:
 
 
 def messages(data: memoryview, start: int) -> Iterator[Message]:
-    """Yield the messages of the object header at this position, without those that only fill space."""
-    blocks = [_first_block(data, start)]
-    for block in blocks:  # which grows
-        for message in _split(block):
-            if message.kind != CONTINUATION:
-                yield message
-            elif len(message.body) == _CONTINUATION.size and len(blocks) < _MOST_BLOCKS:
-                blocks.append(_next_block(data, *_CONTINUATION.unpack(message.body)))
-            else:
-                raise ValueError(f"an object header has more than {_MOST_BLOCKS} blocks")
-
-
-def _first_block(data: memoryview, start: int) -> bytes:
-    """Return the messages in the first block of an object header."""
-    signature, version, flags = struct.unpack("<4sBB", _cut(data, start, 6))
-    if signature != b"OHDR" or version != _OBJECT_VERSION or flags & ~(_WIDE | _TIMES):
+    """Yield the messages of the object header at this position, which is one block."""
+    signature, version, flags, size = _HEADER.unpack(_cut(data, start, _HEADER.size))
+    if (signature, version, flags) != (b"OHDR", _OBJECT_VERSION, _WIDE):
         raise ValueError(f"there is no object header of version {_OBJECT_VERSION} at {start}")
-    size_at = 6 + (16 if flags & _TIMES else 0)
-    begin = size_at + (2 if flags & _WIDE else 1)
-    size = int.from_bytes(_cut(data, start + size_at, begin - size_at), "little")
-    return _checked(data, start, begin + size)[begin:]
-
-
-def _next_block(data: memoryview, start: int, length: int) -> bytes:
-    """Return the messages in a later block, whose length includes its checksum."""
-    block = _checked(data, start, length - _CHECKSUM_BYTES)
-    if block[:4] != b"OCHK":
-        raise ValueError(f"there is no continuation of an object header at {start}")
-    return block[4:]
+    return _split(_checked(data, start, _HEADER.size + size)[_HEADER.size :])
 
 
 def _split(block: bytes) -> Iterator[Message]:
@@ -91,8 +65,7 @@ def _split(block: bytes) -> Iterator[Message]:
         at += _MESSAGE.size
         if size > len(block) - at or flags > 1:
             raise ValueError(f"a message of type {kind:#x} is too long or has the flags {flags:#x}")
-        if kind != NIL:
-            yield Message(kind, block[at : at + size])
+        yield Message(kind, block[at : at + size])
         at += size
 
 

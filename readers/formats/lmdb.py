@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
-from readers.contract.fields import KEY, SIZE, Field
+from readers.contract.field_entry import MOST_ROW_BYTES
+from readers.contract.fields import KEY, LENGTH, RAW, SIZE, Field
 from readers.contract.json_entry import Entry, Problem
-from readers.formats.column import Column, ShardFacts, damage_at, map_file, plain_dtype
+from readers.formats.column import Column, ShardFacts, damage_at, load, map_file, plain_dtype
 from readers.formats.flat_columns import flat_column
 from readers.formats.row_sizes import SIZE_DTYPE, SIZE_SHAPE, RowSizes
 from readers.formats.shard import Shard
@@ -31,6 +32,7 @@ LAYOUT_KEY = b"layout"
 ALIGNMENT = 64
 """Within a value, fields begin at multiples of this."""
 MOST_LAYOUT_BYTES = 1 << 16
+LENGTH_DTYPE = "<u8"
 
 _META = struct.Struct("<IIQQ")  # magic, version, address, map size; after the page header
 _TREE = struct.Struct("<IHHQQQQQ")  # page size (of the first tree), flags, depth, 3 page counts, entries, root
@@ -61,7 +63,7 @@ def open_shard(stem: Path, facts: ShardFacts) -> Shard:
         starts, lengths = (np.array([row[part] for row in rows], np.int64) for part in (0, 1))
         if (lengths > len(data) - starts).any():
             raise DamagedError(f"{path}: has values that end beyond it; was it cut short?")
-        if facts.native:
+        if any(field.flat for field in facts.fields):
             return Shard(path, facts, *_flat_columns(path, facts, layout, starts, lengths))
         return Shard(path, facts, _columns(path, facts, layout, starts, lengths), RowSizes.fixed(facts))
 
@@ -141,7 +143,7 @@ def _columns(
         if (lengths - part.offset < columns[name].row_bytes).any():
             raise DamagedError(f"{path}: layout.{name}: reaches past the end of a value")
     names = (*(field.name for field in facts.fields), KEY)
-    if set(columns) != set(names):
+    if tuple(columns) != names:
         raise DamagedError(f"{path}: its layout does not have {', '.join(names)}")
     begins = begins_and_end([np.array([columns[name].row_bytes]) for name in names])
     if [layout[name].offset for name in names] != [int(begin[0]) for begin in begins[:-1]]:
@@ -152,30 +154,47 @@ def _columns(
 def _flat_columns(
     path: Path, facts: ShardFacts, layout: Mapping[str, Part], starts: Offsets, lengths: Offsets
 ) -> tuple[dict[str, Column], RowSizes]:
-    """Return the columns and sizes of native rows. Parts follow each other; a value ends with its last part."""
+    """Return the columns and sizes of rows of any lengths. Parts follow each other; a value ends with its last part."""
     key = layout[KEY].dtype
-    if layout != native_layout(facts.fields, key):
-        raise DamagedError(f"{path}: its layout is not the one of native rows")
-    size = Column(path, np.dtype(SIZE_DTYPE), SIZE_SHAPE, starts, 1)
+    expected = flat_layout(facts.fields, key)
+    if list(layout.items()) != list(expected.items()):
+        raise DamagedError(f"{path}: its layout is not the one of rows of different lengths")
+    size = Column(path, expected[SIZE].dtype, expected[SIZE].shape, starts, 1)
+    length = Column(path, expected[LENGTH].dtype, expected[LENGTH].shape, starts + size.row_bytes, 1)
+    if (lengths < length.row_bytes + size.row_bytes).any():
+        raise DamagedError(f"{path}: has values that end before their first field")
     sizes = RowSizes.stored(size, facts)
-    size_bytes, key_bytes = (np.full(facts.rows, length) for length in (size.row_bytes, key.itemsize))
-    field_bytes = list(map(sizes.bytes, facts.fields))
-    _, *begins, key_begin, end = begins_and_end([size_bytes, *field_bytes, key_bytes])
+    stored = load(length, facts.rows, LENGTH_DTYPE, (len(facts.fields),))
+    field_bytes = [_bytes(path, field, sizes, stored[:, number]) for number, field in enumerate(facts.fields)]
+    head, tail = np.full(facts.rows, size.row_bytes + length.row_bytes), np.full(facts.rows, key.itemsize)
+    _, *begins, key_begin, end = begins_and_end([head, *field_bytes, tail])
     if not np.array_equal(end, lengths):
         raise DamagedError(f"{path}: its values do not have the lengths that follow from the sizes of the rows")
     columns = {
         field.name: flat_column(path, field, starts + begin, length)
         for field, begin, length in zip(facts.fields, begins, field_bytes, strict=True)
+        if field in facts.read
     }
     return {**columns, KEY: Column(path, key, (), starts + key_begin, 1)}, sizes
 
 
-def native_layout(fields: Sequence[Field], key: np.dtype[Any]) -> dict[str, Part]:
-    """Return the only layout of native rows. Where a field follows the first field, its offset differs by row."""
-    size = Part(0, np.dtype(SIZE_DTYPE), SIZE_SHAPE)
-    first, *others = (Part(None, np.dtype(field.dtype), field.shape) for field in fields)
-    parts = [size, replace(first, offset=ALIGNMENT), *others, Part(None, key, ())]
-    return dict(zip((SIZE, *(field.name for field in fields), KEY), parts, strict=True))
+def _bytes(path: Path, field: Field, sizes: RowSizes, stored: NDArray[Any]) -> Offsets:
+    """Return the bytes of each row of a field. Those of a raw one must follow from the sizes of the rows."""
+    if field.encoding == RAW:
+        expected = sizes.bytes(field)
+        if not np.array_equal(stored, expected.astype(np.uint64)):
+            raise DamagedError(f"{path}: the lengths of {field.name!r} do not follow from the sizes of its rows")
+        return expected
+    if not ((stored > 0) & (stored < MOST_ROW_BYTES)).all():
+        raise DamagedError(f"{path}: the lengths of {field.name!r} are not possible")
+    return stored.astype(np.int64)
+
+
+def flat_layout(fields: Sequence[Field], key: np.dtype[Any]) -> dict[str, Part]:
+    """Return the only layout of values in which a field is flat: the offsets of all fields differ from row to row."""
+    size, length = Part(0, np.dtype(SIZE_DTYPE), SIZE_SHAPE), Part(8, np.dtype(LENGTH_DTYPE), (len(fields),))
+    parts = {field.name: Part(None, np.dtype(field.stored_dtype), field.stored_shape) for field in fields}
+    return {SIZE: size, LENGTH: length, **parts, KEY: Part(None, key, ())}
 
 
 def _nodes(path: Path, data: memoryview) -> Iterator[Node]:

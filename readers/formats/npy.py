@@ -16,7 +16,7 @@ LIKELY = 256
 """Enough bytes for the header of a column, unless its shape is very long."""
 
 _START = b"\x93NUMPY\x01\x00"
-_HEADER = re.compile(rb"\{'descr': '([|<][ufS]\d+)', 'fortran_order': False, 'shape': \(([\d, ]+)\), \} *\n")
+_HEADER = re.compile(rb"\{'descr': '([|<][iufS]\d+)', 'fortran_order': False, 'shape': \(([\d, ]+)\), \} *\n")
 
 
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:

@@ -41,6 +41,9 @@ class RowSizes:
         """Return the sizes if they are possible. Each column checks later that its rows lie within the file."""
         if values.shape != (facts.rows, 2) or not values.all():
             raise DamagedError(f"{path}: expected the heights and widths of {facts.rows} rows, all from 1 on")
+        fixed = facts.fields[0].size
+        if fixed is not None and (values != fixed).any():
+            raise DamagedError(f"{path}: expected {fixed[0]} and {fixed[1]} as the height and width of every row")
         pixels = float((values[:, 0].astype(np.float64) * values[:, 1]).sum())
         if pixels * max(field.pixel_bytes for field in facts.fields) >= _MOST_BYTES:
             raise DamagedError(f"{path}: its sizes add up to {pixels:.0f} pixels, more than any file holds")

@@ -46,21 +46,18 @@ class Structure(NamedTuple):
 
 @cache
 def structure(data: bytes) -> Structure:
-    """Return the superblock, the object headers and their continuations, with all messages."""
+    """Return the superblock and the object headers, with all messages."""
     blocks, messages = [Block(0, SUPERBLOCK, SUPERBLOCK)], list[Message]()
     at = data.find(b"OHDR")
     while at >= 0:
         if data[at + 4] == 2:
             blocks.append(_header(data, at))
         at = data.find(b"OHDR", at + 4)
-    for block in blocks:  # grows
+    for block in blocks:
         at = block.begin
         while at + 4 <= block.end:
             kind, size = struct.unpack_from("<BH", data, at)
             messages.append(Message(kind, at, at + 4, size))
-            if kind == CONTINUATION:
-                start, length = struct.unpack_from("<QQ", data, at + 4)
-                blocks.append(Block(start, start + 4, start + length - 4))
             at += 4 + size
     return Structure(blocks, messages)
 
@@ -104,7 +101,7 @@ def _head(data: bytearray, found: Structure, dice: random.Random) -> None:
 
 def _body(data: bytearray, found: Structure, dice: random.Random) -> None:
     """Change one or more numbers of a message."""
-    message = dice.choice([m for m in found.messages if m.kind != NIL])
+    message = dice.choice(found.messages)
     for _ in range(dice.choice((1, 1, 2, 3))):
         size = dice.choice((1, 2, 4, 8))
         start = dice.choice((0, 2, 4))
@@ -149,8 +146,8 @@ def _link(data: bytearray, found: Structure, dice: random.Random) -> None:
 
 
 def _continue(data: bytearray, found: Structure, dice: random.Random) -> None:
-    """Make a header go on in some block, such as itself: there, or where it has free space."""
-    message = dice.choice([m for m in found.messages if m.kind in (CONTINUATION, NIL) and m.size >= 16])
+    """Make a header go on in some block, such as itself, in the place of a message."""
+    message = dice.choice([m for m in found.messages if m.size >= 16])
     block = dice.choice(found.blocks)
     struct.pack_into("<BHB", data, message.at, CONTINUATION, 16, 0)
     put(data, message.body, block.start + dice.choice((0, 0, 4)))
@@ -162,13 +159,10 @@ def _continue(data: bytearray, found: Structure, dice: random.Random) -> None:
 
 
 def _copy(data: bytearray, found: Structure, dice: random.Random) -> None:
-    """Write a message over another one that is as long, or into free space."""
+    """Write a message over another one that is as long."""
     source = dice.choice(found.messages)
-    fits = [m for m in found.messages if m.size == source.size or (m.kind == NIL and m.size >= source.size + 4)]
-    target = dice.choice(fits)
+    target = dice.choice([m for m in found.messages if m.size == source.size])
     data[target.at : target.body + source.size] = data[source.at : source.body + source.size]
-    if target.size > source.size:
-        struct.pack_into("<BHB", data, target.body + source.size, NIL, target.size - source.size - 4, 0)
 
 
 CHANGES: tuple[Callable[[bytearray, Structure, random.Random], None], ...] = (

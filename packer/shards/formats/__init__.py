@@ -9,16 +9,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from readers.contract.fields import Field
+from readers.contract.fields import END, Field
 from readers.contract.manifest import STORAGES
 
 Arrays = Mapping[str, NDArray[Any]]
 """The columns of a shard by name, each with one row per sample: the fields in order, then the keys.
 
-Native rows are flat: the rows of a field lie back to back. The columns START and SIZE have the start and the size of
-each row.
+In a flat field rows lie back to back, and a column END has the index after each. Native rows have a column SIZE.
 """
 
 
@@ -41,6 +41,15 @@ def as_os_error(kind: type[Exception]) -> Iterator[None]:
         yield
     except kind as error:
         raise OSError(str(error)) from error
+
+
+def row_lengths(arrays: Arrays, field: Field) -> NDArray[np.int64]:
+    """Return the bytes of each row of a field."""
+    column = arrays[field.name]
+    if not field.flat:
+        return np.full(len(column), column[:1].nbytes)
+    ends = arrays[END.format(field.name)].astype(np.int64) * column.itemsize
+    return np.asarray(np.diff(ends, prepend=0), np.int64)
 
 
 def writer(storage: str) -> Writer:

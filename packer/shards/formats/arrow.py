@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from packer.publish.direct_file import DirectFile
-from packer.shards.formats import Arrays
-from readers.contract.fields import KEY, SIZE, START, Field
+from packer.shards.formats import Arrays, row_lengths
+from readers.contract.fields import END, KEY, SIZE, Field
 from readers.formats.arrow import SUFFIX
 
 SIZE_KIND = pa.list_(pa.uint32(), 2)
@@ -25,11 +25,12 @@ def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str
     path = stem.with_name(stem.name + SUFFIX)
     native = [SIZE] if SIZE in arrays else []
     names = [field.name for field in fields]
-    kinds = {name: (_list_kind if native else _tensor_kind)(arrays[name]) for name in names}
+    flat = [field.name for field in fields if field.flat]
+    kinds = {name: (_list_kind if name in flat else _tensor_kind)(arrays[name]) for name in names}
     schema = pa.schema([*kinds.items(), *((name, SIZE_KIND) for name in native), (KEY, pa.string())])
     with DirectFile(path) as data, pa.PythonFile(data, "w") as sink, pa.ipc.new_file(sink, schema) as file:
         for part in _batches(_row_bytes(arrays, fields)):
-            columns = [_lists(arrays, name, part) if native else _tensors(arrays[name][part]) for name in names]
+            columns = [_lists(arrays, name, part) if name in flat else _tensors(arrays[name][part]) for name in names]
             sizes = [pa.FixedSizeListArray.from_arrays(_numbers(arrays[name][part]), 2) for name in native]
             keys = _strings(arrays[KEY][part].tolist())
             file.write_batch(pa.record_batch([*columns, *sizes, keys], schema=schema))
@@ -41,9 +42,8 @@ def tool() -> str:
 
 
 def _row_bytes(arrays: Arrays, fields: Sequence[Field]) -> list[int]:
-    if SIZE not in arrays:
-        return [sum(arrays[field.name][:1].nbytes for field in fields)] * len(arrays[KEY])
-    return [sum(field.row_bytes_at(*size) for field in fields) for size in arrays[SIZE].tolist()]
+    lengths: list[int] = np.sum([row_lengths(arrays, field) for field in fields], 0).tolist()
+    return lengths
 
 
 def _batches(row_bytes: Sequence[int]) -> Iterator[slice]:
@@ -74,10 +74,9 @@ def _tensors(array: NDArray[Any]) -> pa.ExtensionArray:
 
 
 def _lists(arrays: Arrays, name: str, part: slice) -> pa.LargeListArray:
-    """Return native rows as a column, without a copy."""
-    starts, flat = arrays[START.format(name)].tolist(), arrays[name]
-    offsets = np.array([*starts, len(flat)][part.start : part.stop + 1], np.int64)
-    values = flat[offsets[0] : offsets[-1]]
+    """Return rows of a flat field as a column, without a copy."""
+    offsets = np.array([0, *arrays[END.format(name)].tolist()][part.start : part.stop + 1], np.int64)
+    values = arrays[name][offsets[0] : offsets[-1]]
     return pa.LargeListArray.from_arrays(_numbers(offsets - offsets[0]), _numbers(values))
 
 

@@ -13,12 +13,14 @@ import lmdb
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.shards.formats import Arrays, as_os_error
+from packer.shards.formats import Arrays, as_os_error, row_lengths
 from readers.contract.fields import KEY, SIZE, Field
 from readers.contract.files import blake3_of
-from readers.formats.lmdb import LAYOUT_KEY, SUFFIX, Part, begins_and_end, native_layout, row_key
+from readers.formats.lmdb import LAYOUT_KEY, SUFFIX, Part, begins_and_end, flat_layout, row_key
 
 Lengths = NDArray[np.int64]
+HEAD = ""
+"""Stands for the size of a row and the lengths of its fields, which a value begins with if a field is flat."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +40,16 @@ class _Column:
 def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str]:
     """Write one file. Its map size is computed from the values, so it never fills up and is never guessed."""
     path = stem.with_name(stem.name + SUFFIX)
-    lengths = _lengths(arrays, fields)
-    *begins, ends = begins_and_end(list(lengths.values()))
-    if SIZE in arrays:
-        layout = native_layout(fields, arrays[KEY].dtype)
+    parts = _parts(arrays, fields)
+    *begins, ends = begins_and_end([lengths for _, lengths in parts.values()])
+    columns = [_Column.of(*part, begin) for part, begin in zip(parts.values(), begins, strict=True)]
+    if HEAD in parts:
+        layout = flat_layout(fields, arrays[KEY].dtype)
     else:
         layout = {
-            name: Part(int(begin[0]), arrays[name].dtype, arrays[name].shape[1:])
-            for name, begin in zip(lengths, begins, strict=True)
+            name: Part(int(begin[0]), array.dtype, array.shape[1:])
+            for (name, (array, _)), begin in zip(parts.items(), begins, strict=True)
         }
-    columns = [
-        _Column.of(arrays[name], length, begin) for (name, length), begin in zip(lengths.items(), begins, strict=True)
-    ]
     # writemap: values are written to the pages of the file, so a shard is not in memory twice.
     options: dict[str, Any] = {"subdir": False, "lock": False, "sync": False, "writemap": True}
     with as_os_error(lmdb.Error), lmdb.open(str(path), map_size=map_size(ends.tolist()), **options) as environment:
@@ -82,14 +82,17 @@ def tool() -> str:
     return "lmdb " + ".".join(map(str, lmdb.version()))
 
 
-def _lengths(arrays: Arrays, fields: Sequence[Field]) -> dict[str, Lengths]:
+def _parts(arrays: Arrays, fields: Sequence[Field]) -> dict[str, tuple[NDArray[Any], Lengths]]:
     """Return the parts of a value in order, with the bytes of each in each row."""
     rows = len(arrays[KEY])
-    if SIZE not in arrays:
-        return {name: np.full(rows, array[:1].nbytes) for name, array in arrays.items()}
-    heights, widths = arrays[SIZE].astype(np.int64).T
-    native = {field.name: heights * widths * field.pixel_bytes for field in fields}
-    return {name: native.get(name, np.full(rows, arrays[name][:1].nbytes)) for name in (SIZE, *native, KEY)}
+    parts = {field.name: (arrays[field.name], row_lengths(arrays, field)) for field in fields}
+    lengths = [length for _, length in parts.values()]
+    parts[KEY] = arrays[KEY], np.full(rows, arrays[KEY].itemsize)
+    if not any(field.flat for field in fields):
+        return parts
+    sizes = arrays[SIZE] if SIZE in arrays else np.full((rows, 2), fields[0].size, "<u4")
+    head = np.hstack([sizes.view(np.uint8), np.stack(lengths, 1).astype("<u8").view(np.uint8)])
+    return {HEAD: (head, np.full(rows, head.shape[1])), **parts}
 
 
 def _values(columns: Sequence[_Column], ends: Lengths) -> Iterator[NDArray[np.uint8]]:
