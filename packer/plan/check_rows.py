@@ -184,11 +184,15 @@ def _check_palettes(request: Request, refs: Sequence[RowRef], sample: Mapping[in
 
 def count_sizes(sizes: NDArray[np.uint32]) -> Counter[Size]:
     """Return how many rows have each size, in the order of their first rows. Bad rows do not count."""
-    codes = sizes[:, 0].astype(np.uint64) << np.uint64(32) | sizes[:, 1]
-    found, firsts, counts = np.unique(codes[codes > 0], return_index=True, return_counts=True)
-    order = np.argsort(firsts)
-    pairs = zip(found[order].tolist(), counts[order].tolist(), strict=True)
-    return Counter({(code >> 32, code & 0xFFFFFFFF): count for code, count in pairs})
+    counts = Counter[Size]()
+    for first in range(0, len(sizes), CHUNK):  # numpy.unique takes several times the memory of the sizes
+        some = sizes[first : first + CHUNK]
+        codes = some[:, 0].astype(np.uint64) << np.uint64(32) | some[:, 1]
+        found, firsts, times = np.unique(codes[codes > 0], return_index=True, return_counts=True)
+        for number in np.argsort(firsts).tolist():
+            code = int(found[number])
+            counts[code >> 32, code & 0xFFFFFFFF] += int(times[number])
+    return counts
 
 
 def _common_size(sizes: NDArray[np.uint32], problems: Sequence[Problem]) -> Size:

@@ -56,9 +56,12 @@ def _ends(weights: NDArray[np.int64], full: int, hashes: NDArray[np.uint64]) -> 
 
 def _are_low(weights: NDArray[np.int64], full: int, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Return which hashes are in the lowest weight/full of all hashes."""
-    values, indices = np.unique(weights, return_inverse=True)
-    highest = np.array([min((weight << 64) // full, 1 << 64) - 1 for weight in values.tolist()], np.uint64)
-    low: NDArray[np.bool_] = hashes <= highest[indices]
+    low = np.empty(len(hashes), np.bool_)
+    for first in range(0, len(hashes), CHUNK):  # numpy.unique takes several times the memory of the weights
+        some = slice(first, first + CHUNK)
+        values, indices = np.unique(weights[some], return_inverse=True)
+        highest = np.array([min((weight << 64) // full, 1 << 64) - 1 for weight in values.tolist()], np.uint64)
+        low[some] = hashes[some] <= highest[indices]
     return low
 
 

@@ -67,7 +67,7 @@ class Recipe:
         if self.geometry.fit == NATIVE:
             least = max(1, self.shard_bytes // ROWS_OF_A_SHARD)
             return np.maximum(least, self.row_bytes(pieces)), self.shard_bytes
-        return np.ones(len(pieces), np.int64), self._rows_of_a_shard
+        return np.broadcast_to(np.int64(1), len(pieces)), self._rows_of_a_shard
 
     @cached_property
     def _rows_of_a_shard(self) -> int:

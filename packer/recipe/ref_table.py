@@ -6,7 +6,7 @@ import heapq
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice
 from operator import itemgetter
 from typing import overload
 
@@ -39,12 +39,15 @@ class RefTable(Sequence[RowRef]):
     @classmethod
     def of(cls, refs: Iterable[RowRef]) -> RefTable:
         """Return the table of these references, which may come in any order."""
-        rest = iter(refs)
-        chunks = list(map(_sorted_chunk, iter(lambda: sorted(islice(rest, CHUNK)), [])))
-        if any(before[-1] > after[0] for before, after in pairwise(chunks)):
-            merged = heapq.merge(*(chunk.between(0, len(chunk), MERGED) for chunk in chunks))
-            chunks = list(map(_sorted_chunk, iter(lambda: list(islice(merged, CHUNK)), [])))
-        return _joined(chunks)
+        rest, joined = iter(refs), _Joined()
+        for chunk in iter(lambda: sorted(islice(rest, CHUNK)), []):
+            joined.add(chunk)
+        if not joined.in_order:
+            parts, joined = joined.parts(), _Joined()
+            merged = heapq.merge(*(part.between(0, len(part), MERGED) for part in parts))
+            for chunk in iter(lambda: list(islice(merged, CHUNK)), []):
+                joined.add(chunk)
+        return joined.table()
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -96,21 +99,38 @@ class RefTable(Sequence[RowRef]):
             yield self.text(first, min(first + at_once, stop)).split("\n")
 
 
-def _sorted_chunk(refs: Sequence[RowRef]) -> RefTable:
-    lines = ["\0".join((key, *parts)) for _, key, parts in refs]
-    text = "\n".join([*lines, ""])
-    sizes = map(len, lines if text.isascii() else [line.encode(*_ENCODING) for line in lines])
-    ends = np.cumsum(np.fromiter(sizes, np.int64, len(lines)) + 1)
-    return RefTable(text.encode(*_ENCODING), ends, dict(Counter(map(itemgetter(0), refs))))
+class _Joined:
+    """Sorted chunks of references, put one after the other into one text that grows: two copies would be the peak."""
 
+    def __init__(self) -> None:
+        self._text = bytearray()
+        self._ends = [np.empty(0, np.int64)]
+        self._splits: list[dict[str, int]] = []
+        self._last: RowRef | None = None
+        self.in_order = True
+        """True if each chunk begins behind the end of the one before."""
 
-def _joined(chunks: list[RefTable]) -> RefTable:
-    """Return the rows of these tables one after the other. The list is emptied, so that memory is freed."""
-    text, ends, splits = bytearray(), [np.empty(0, np.int64)], Counter[str]()
-    chunks.reverse()
-    while chunks:
-        chunk = chunks.pop()
-        ends.append(chunk._ends + len(text))
-        text += chunk._text
-        splits.update(chunk.splits)
-    return RefTable(text, np.concatenate(ends), dict(splits))
+    def add(self, chunk: Sequence[RowRef]) -> None:
+        self.in_order &= self._last is None or self._last <= chunk[0]
+        self._last = chunk[-1]
+        lines = ["\0".join((key, *parts)) for _, key, parts in chunk]
+        text = "\n".join([*lines, ""])
+        sizes = map(len, lines if text.isascii() else [line.encode(*_ENCODING) for line in lines])
+        self._ends.append(np.cumsum(np.fromiter(sizes, np.int64, len(lines)) + 1) + len(self._text))
+        self._text += text.encode(*_ENCODING)
+        self._splits.append(dict(Counter(map(itemgetter(0), chunk))))
+
+    def table(self) -> RefTable:
+        """Return all chunks as one table."""
+        splits = Counter[str]()
+        for each in self._splits:
+            splits.update(each)
+        return RefTable(self._text, np.concatenate(self._ends), dict(splits))
+
+    def parts(self) -> list[RefTable]:
+        """Return each chunk as a table."""
+        begins = [0, *(int(ends[-1]) for ends in self._ends[1:])]
+        return [
+            RefTable(self._text[begin : ends[-1]], ends - begin, splits)
+            for begin, ends, splits in zip(begins, self._ends[1:], self._splits, strict=False)
+        ]

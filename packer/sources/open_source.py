@@ -94,11 +94,14 @@ class SourceOptions:
         return FoundRows(source, refs, pairing.layout, pairing.missing, pairing.notes), refusal
 
     def _taken(self, refs: Iterable[RowRef]) -> Iterator[RowRef]:
-        """Yield the rows of the splits to take, and refuse a split that has none."""
+        """Return the rows of the splits to take, and refuse a split that has none."""
+        return self._chosen(refs) if self.only else iter(refs)
+
+    def _chosen(self, refs: Iterable[RowRef]) -> Iterator[RowRef]:
         splits = set[str]()
         for ref in refs:
             splits.add(ref.split)
-            if not self.only or ref.split in self.only:
+            if ref.split in self.only:
                 yield ref
         for split in self.only:
             if split not in splits:

@@ -14,13 +14,14 @@ import json
 import multiprocessing
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from program import command, parser
+from program import TOOLS, parser
 from tables import aligned
 from zlib_ng.zlib_ng import crc32
 
@@ -34,6 +35,7 @@ from readers.machine import usable_cores
 STACKED = 128
 WRITERS = {"np.save, files": 1, "np.save, shards": STACKED}
 """The rows of a file."""
+CHILD = f"import sys; sys.path.insert(0, {str(TOOLS)!r}); from bench.callable import announced; announced()"
 
 
 def main() -> None:
@@ -41,12 +43,7 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=2048)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--formats", nargs="+", choices=STORAGES, default=list(STORAGES))
-    options.add_argument("--one", nargs=2, metavar=("NAME", "OUT"), help="only write with this candidate")
     chosen = options.parse_args()
-    if chosen.one:
-        name, out = chosen.one
-        print(json.dumps([write(name, out, chosen.rows), cpu_seconds()]))
-        return
     print(f"{chosen.rows} rows of 1 MiB", machine(), sep="\n", flush=True)
     turns: dict[str, list[Turn]] = {}
     with tempfile.TemporaryDirectory() as temporary:
@@ -61,14 +58,19 @@ def measured(name: str, out: Path, rows: int) -> Turn:
     """Write with one candidate, in a process of its own, and check what was written."""
     prepare(out)
     started = time.perf_counter()
-    done = subprocess.run(
-        command("bench.callable", "--rows", rows, "--one", name, out), check=True, capture_output=True
-    )
+    child = [sys.executable, "-c", CHILD, name, str(out), str(rows)]
+    done = subprocess.run(child, check=True, capture_output=True)
     seconds = time.perf_counter() - started
     if name in STORAGES and Counter(checksums(out).values()) != expected(rows):
         raise RuntimeError(f"{name}: the rows differ from the arrays")
     shards, cpu = json.loads(done.stdout)
     return Turn(seconds, shards, cpu)
+
+
+def announced() -> None:
+    """Write with the candidate that the command line names; print the seconds, and the CPU seconds of all processes."""
+    name, out, rows = sys.argv[1:]
+    print(json.dumps([write(name, out, int(rows)), cpu_seconds()]))
 
 
 def expected(rows: int) -> Counter[int]:
