@@ -14,6 +14,8 @@ from drills.published import same
 
 from packer.build import Summary, build
 from packer.errors import RejectedError
+from packer.packs.generations import delete_garbage
+from packer.packs.repair import repair_pack
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Limits, Request
 from packer.recipe.row_ref import RowRef
@@ -195,6 +197,50 @@ def test_rows_of_a_file_that_is_cut_short_are_named(own: tuple[RawFolder, Path],
         if path.suffix != ".json":
             os.truncate(path, 0)
     assert "was it cut short?" in str(source.load(refs[1]).bad)
+
+
+@pytest.mark.parametrize("deed", ["repaired", "damaged", "collected"])
+def test_a_pack_may_change_while_it_is_read(
+    own: tuple[RawFolder, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str
+) -> None:
+    """Repair a damaged row when a build loads its first row; or damage one; or delete the shards by gc."""
+    raw, before = own
+    expected, load, loaded = rows_of(before), PackSource.load, list[RowRef]()
+    sampled = list(PackSource.at(before).rows())  # all are inspected before work
+    if deed == "repaired":
+        damage(before, "street_011")
+
+    def changing(source: PackSource, ref: RowRef) -> Loaded:
+        loaded.append(ref)
+        if len(loaded) == len(sampled) + 1:
+            change(ref)
+        return load(source, ref)
+
+    def change(ref: RowRef) -> None:
+        if deed == "repaired":
+            assert repair_pack(before, raw.path, workers=1).damage
+        elif deed == "damaged":
+            damage(before, next(other.key for other in sampled if other.split == "train" and other.key != ref.key))
+        else:
+            for path in raw.path.rglob("images/*.png"):
+                write_png(path, np.zeros((24, 36, 3), np.uint8))
+            pack(raw.path, before, "--shard-size", "12KB")
+            delete_garbage(before, 1, 0)
+
+    monkeypatch.setattr(PackSource, "load", changing)
+    if deed == "collected":
+        with pytest.raises(RejectedError, match="packer gc has deleted generation 1"):
+            converted(PackSource.at(before), tmp_path / "out")
+        return
+    summary = converted(PackSource.at(before), tmp_path / "out", skip=True)
+    found = rows_of(tmp_path / "out")
+    lost = {(split, key) for split, key, _ in summary.rejects}
+    assert found == {name: row for name, row in expected.items() if name not in lost}
+    assert bool(lost) == (deed != "repaired")
+    monkeypatch.setattr(PackSource, "load", load)
+    converted(PackSource.at(before), tmp_path / "out", skip=True)
+    converted(PackSource.at(before), tmp_path / "fresh", skip=True)
+    assert same(tmp_path / "out", tmp_path / "fresh")
 
 
 def test_the_rows_of_a_missing_file_are_named(own: tuple[RawFolder, Path], tmp_path: Path) -> None:
