@@ -52,7 +52,9 @@ NOT_RAW = {
     "packer.shards.formats.hdf5": "a file that it makes",
     "packer.shards.formats.lmdb": "a file that it makes",
     "packer.shards.stamps": "stamps in OUT",
+    "packer.sources.archive": "a file of an archive, by open_raw",
     "packer.sources.pack": "a pack",
+    "packer.sources.webdataset": "a file of an archive, by open_raw",
     "packer.workers.worker": "stderr and /dev/null",
 }
 """Each module with a call that may open a file, and what this opens."""

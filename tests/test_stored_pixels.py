@@ -92,10 +92,12 @@ def test_the_mean_of_floats_is_rounded_once() -> None:
 def test_a_picture_of_bytes_is_stored_like_an_image(
     source: tuple[int, int], target: tuple[int, int], fit: str, interpolation: str, seed: int
 ) -> None:
+    """OpenCV rounds a cubic of three bands together in another way than band by band."""
     geometry, pixels = Geometry(target, fit, interpolation), noise((*source, 3), "|u1", seed)
     planes = np.full((3, *target), 77, np.uint8)
     store_picture(pixels, geometry.placement(source), interpolation, planes)
-    assert np.array_equal(planes, geometry.image(pixels))
+    differ = np.abs(planes.astype(int) - geometry.image(pixels))
+    assert differ.max() <= (1 if interpolation == "cubic" else 0)
 
 
 @given(SIZES, SIZES, st.sampled_from(WHOLE), st.sampled_from(INTERPOLATIONS), st.sampled_from(DTYPES))

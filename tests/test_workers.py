@@ -71,16 +71,18 @@ DEEDS = {
     b"!cv2": fail_to_allocate,
 }
 
+PATCHED = "packer.shards.kinds.picture"
+
 class Finder(PathFinder):
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        spec = super().find_spec(name, path, target) if name == "packer.shards.rows" else None
+        spec = super().find_spec(name, path, target) if name == PATCHED else None
         if spec is not None:
             load = spec.loader.exec_module
             def exec_module(module):
                 load(module)
                 decode = module.decode_image
-                module.decode_image = lambda data, rules: (act(data), decode(data, rules))[1]
+                module.decode_image = lambda data, *rest: (act(data), decode(data, *rest))[1]
             spec.loader.exec_module = exec_module
         return spec
 
