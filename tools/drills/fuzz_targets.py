@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import random
@@ -14,6 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 
 import cv2
@@ -25,6 +27,7 @@ from drills.damaged_packs import make_pack
 from drills.damaged_pictures import group_4
 from drills.hdf5_structure import fit_checksums
 from drills.structures import CHANGES, changed
+from drills.volumes import nifti
 from packer.classes.load import read_table
 from packer.config.last_build import last_settings
 from packer.decoding.bands import Bands, read_bands
@@ -39,6 +42,7 @@ from packer.shards.stamps import SUFFIX as STAMPS_SUFFIX
 from packer.shards.stamps import load_stamps
 from packer.sources.archive import ArchiveSource
 from packer.sources.container import Names
+from packer.sources.nifti import NiftiSlices
 from packer.sources.webdataset import WebDatasetSource
 from readers.checksums import read_receipt
 from readers.contract.errors import ReadError
@@ -52,6 +56,8 @@ from readers.pack import Pack
 
 SECONDS = 5.0
 HEADROOM = 512 << 20
+MOST_SLICES = 20
+"""The slices of a volume that are read."""
 MOST_PIXELS = 1 << 20
 OPENERS = {"arrow": arrow.open_shard, "hdf5": hdf5.open_shard, "lmdb": lmdb.open_shard, "npy": npy.open_shard}
 TABLES = {
@@ -116,6 +122,7 @@ def make_targets(folder: Path) -> dict[str, Target]:
         _table(folder, first),
         _receipt(folder, packs),
         *(_pictures(kind) for kind in (*ENCODERS, ARRAYS)),
+        _volumes(folder),
         _stamps(folder, first),
         _class_tables(folder),
         _config(folder, first),
@@ -318,6 +325,26 @@ def _sealed_png(data: bytes) -> bytes:
         struct.pack_into(">I", sealed, end, zlib.crc32(data[start + 4 : end]))
         start = end + 4
     return bytes(sealed)
+
+
+def _volumes(folder: Path) -> Target:
+    """Return the target of NIfTI volumes: every slice, as an image and as a label. The file may be compressed."""
+    for name in ("images", "labels"):
+        (folder / "volumes" / name).mkdir(parents=True, exist_ok=True)
+    paths = [folder / "volumes" / name / "a.nii" for name in ("images", "labels")]
+    numbers = np.random.default_rng(0).integers(0, 99, (5, 4, 3))
+
+    def parse(data: bytes) -> None:
+        for path in paths:
+            path.write_bytes(data)
+        source = NiftiSlices.at(folder / "volumes", Names())
+        refs = list(islice(source.rows(), MOST_SLICES))
+        for ref, heads in zip(refs, source.heads(refs), strict=True):
+            loaded = source.load(ref)
+            assert loaded.bad is not None or (not isinstance(heads, str) and loaded.data[0].shape == heads[0].size)
+
+    seeds = [nifti(numbers.astype(dtype), 1 + number % 2) for number, dtype in enumerate(("<i2", ">f4", "|u1", "<f8"))]
+    return Target("volume", (*seeds, *(gzip.compress(seed, mtime=0) for seed in seeds[:2])), parse)
 
 
 def _stamps(folder: Path, out: Path) -> Target:

@@ -1,0 +1,253 @@
+"""NIfTI volumes as a source: a folder with volumes of images and of labels. A row is a slice along the third axis."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from threading import Lock
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.decoding.arrays import class_numbers, header_by
+from packer.decoding.decode import check_same_size
+from packer.decoding.header import Header
+from packer.decoding.raw_file import naming
+from packer.decoding.rules import MOST_PIXELS, check_size
+from packer.errors import BadPair, InputError, Problem, UsageError
+from packer.pairs.files import list_files
+from packer.pairs.template import PICTURES
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import UNKNOWN, Heads, Loaded, Source
+from packer.sources.container import Names
+from packer.sources.file_states import MIN_FILE_AGE, FileState, state_of
+from packer.sources.given_fields import identity
+from packer.sources.nifti_volume import SUFFIXES, Volume
+from readers.contract.manifest import ALL
+
+KIND = "NIfTI"
+LAYOUTS = (
+    ("imagesTr/{key}_0000", "labelsTr/{key}"),
+    ("imagesTr/{key}", "labelsTr/{key}"),
+    ("images/{key}", "labels/{key}"),
+)
+"""The templates that are tried without --image and --label: those of nnU-Net, of the Medical Segmentation Decathlon."""
+MOST_SEEN = 10_000
+"""The files and folders that decide whether a folder is one of volumes."""
+KEPT = 4
+"""The compressed volumes that a worker keeps: rows come in the order of their slices."""
+_PARTS = re.compile(r"\{(key|split)\}")
+_PART = re.compile(r"(.*)\[(\d{1,9})\]", re.DOTALL)
+
+
+class NiftiSlices:
+    """The slices of pairs of volumes: `--image imagesTr/{key}_0000 --label labelsTr/{key}` name the files of pairs."""
+
+    kind: ClassVar[str] = "nifti"
+    tools: ClassVar[tuple[str, ...]] = ("nifti slices 1",)
+
+    def __init__(self, root: Path, templates: tuple[str, ...], volumes: dict[tuple[str, str], tuple[str, str]]) -> None:
+        self.root, self.templates = root, templates
+        self._volumes = volumes
+        """By split and key, the paths of the image and of the label."""
+        self._lock = Lock()
+        self._known: dict[str, tuple[FileState, Volume]] = {}
+        self._unpacked: OrderedDict[str, tuple[FileState, bytes]] = OrderedDict()
+
+    @classmethod
+    def fits(cls, path: Path, head: bytes) -> bool:
+        """Return whether this is a folder with volumes and without pictures, by the first files in it."""
+        if head or not path.is_dir():
+            return False
+        found = False
+        for file in islice(chain.from_iterable(map(path.glob, ("*", "*/*", "*/*/*"))), MOST_SEEN):
+            if file.name.lower().endswith(PICTURES):
+                return False
+            found |= is_volume(file.name)
+        return found
+
+    @classmethod
+    def at(cls, path: Path, names: Names) -> Source:
+        """Find the pairs of volumes. A volume without a partner is an error."""
+        if names.key is not None:
+            raise UsageError(f"--key {names.key}: the keys of volumes are in their names; use --image and --label")
+        if bool(names.image) != bool(names.label):
+            raise UsageError("--image and --label go together: give both templates")
+        files = [file for file in list_files(path) if is_volume(file)]
+        chosen = [(names.image, names.label)] if names.image and names.label else LAYOUTS
+        for templates in chosen:
+            images, labels = (_matches(template, files) for template in templates)
+            if images and labels:
+                break
+        else:
+            given = " or ".join(f"--image {image} --label {label}" for image, label in chosen)
+            raise InputError(f"{path}: has {len(files)} volumes, and no pairs of the form {given}")
+        problems = [
+            Problem(f"no {noun}", "", (mine[key],))
+            for noun, mine, others in (("label", images, labels), ("image", labels, images))
+            for key in sorted(mine.keys() - others.keys())
+        ]
+        if problems:
+            raise InputError(f"{path}: volumes without a partner", problems)
+        return cls(path.absolute(), templates, {key: (images[key], labels[key]) for key in sorted(images)})
+
+    @classmethod
+    def from_json(cls, facts: dict[str, Any]) -> Source:
+        return cls(Path(facts["root"]), tuple(facts["templates"]), {})
+
+    def to_text(self) -> str:
+        return json.dumps({"kind": self.kind, "root": str(self.root), "templates": self.templates})
+
+    def rows(self) -> Iterator[RowRef]:
+        """Yield the slices of all volumes. One that cannot be read is a row, too, which is bad."""
+        for (split, key), paths in self._volumes.items():
+            counts = set()
+            for path in paths:
+                try:
+                    counts.add(self._volume(path).slices)
+                except (BadPair, OSError):
+                    counts.add(1)
+            for number in range(max(counts)):
+                yield RowRef(split, f"{key}/{number:04}", tuple(f"{path}[{number}]" for path in paths))
+
+    def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
+        for ref in refs:
+            try:
+                yield self._heads(ref)
+            except BadPair as bad:
+                yield str(bad)
+
+    def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
+        """Return the states of both files of each row. The number of the slice is in its reference."""
+        known: dict[str, FileState] = {}
+        states = np.empty((len(refs), 6), np.int64)
+        for row, ref in zip(states, refs, strict=True):
+            for field, part in enumerate(ref.parts):
+                path = _PART.sub(r"\1", part)
+                if path not in known:
+                    known[path] = state_of(f"{self.root}/{path}")
+                row[3 * field : 3 * field + 3] = known[path]
+        states[(states[:, 1::3] >= time.time_ns() - MIN_FILE_AGE).any(1), 0] = UNKNOWN
+        return states
+
+    def identities(self, refs: Sequence[RowRef]) -> Iterator[None]:
+        """Yield None: volumes are unpacked by workers only."""
+        return (None for _ in refs)
+
+    def load(self, ref: RowRef) -> Loaded:
+        data: list[NDArray[Any]] = []
+        try:
+            self._heads(ref)
+            for field, part in enumerate(ref.parts):
+                with naming(part):
+                    data.append(self._slice(field, part))
+        except BadPair as bad:
+            return Loaded((), ("",) * len(ref.parts), str(bad))
+        return Loaded(tuple(data), tuple(map(identity, data)))
+
+    def _heads(self, ref: RowRef) -> tuple[Header, ...]:
+        """Return the headers of a row. Volumes with different numbers of slices have no good row."""
+        heads, counts = [], []
+        for field, part in enumerate(ref.parts):
+            with naming(part):
+                heads.append(self._header(field, part))
+                counts.append(self._volume(_place(part)[0]).slices)
+        check_same_size(ref.parts[0], heads[0].size, ref.parts[1], heads[1].size)
+        if counts[0] != counts[1]:
+            raise BadPair(f"{ref.parts[0]} is one of {counts[0]} slices, its label {ref.parts[1]} of {counts[1]}")
+        return tuple(heads)
+
+    def _header(self, field: int, part: str) -> Header:
+        volume = self._volume(_place(part)[0])
+        check_size(volume.height, volume.width, 1, MOST_PIXELS)
+        dtype = (
+            np.dtype(np.uint16) if field else volume.value_dtype
+        )  # the numbers of a label are checked when it is read
+        if field and volume.is_scaled:
+            raise BadPair(f"has numbers that are scaled by {volume.slope:g}; a label has those of its classes")
+        return header_by(KIND, (volume.height, volume.width), dtype)
+
+    def _slice(self, field: int, part: str) -> NDArray[Any]:
+        path, number = _place(part)
+        volume = self._volume(path)
+        if volume.is_compressed:
+            start = volume.offset + number * volume.slice_bytes
+            raw = self._bytes(path, volume)[start : start + volume.slice_bytes]
+        else:
+            raw = volume.raw_slice(number)
+        values = volume.values(raw)
+        return _class_numbers(values) if field else values
+
+    def _volume(self, path: str) -> Volume:
+        """Return the header of a file, which is read again when the file changed."""
+        state = state_of(f"{self.root}/{path}")
+        known = self._known.get(path)
+        if known is None or known[0] != state:
+            known = self._known[path] = state, Volume.open(self.root / path)
+        return known[1]
+
+    def _bytes(self, path: str, volume: Volume) -> bytes:
+        """Return the bytes of a compressed volume, and keep those of the last ones."""
+        with self._lock:
+            state = state_of(f"{self.root}/{path}")
+            known = self._unpacked.pop(path, None)
+            if known is None or known[0] != state:
+                while len(self._unpacked) >= KEPT:
+                    self._unpacked.popitem(last=False)
+                known = state, volume.all_bytes()
+                if state_of(f"{self.root}/{path}") != state:
+                    raise BadPair("changed while it was read; build again")
+            self._unpacked[path] = known
+            return known[1]
+
+
+def is_volume(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES)
+
+
+def _matches(template: str, files: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Return the files that fit a template, by split and key. Two of one key are an error."""
+    stem = re.sub(r"\.nii(\.gz)?$", "", template, flags=re.IGNORECASE)
+    names = _PARTS.findall(stem)
+    if "key" not in names or len(set(names)) != len(names):
+        raise UsageError(f"template {template!r}: needs {{key}} once, and may have {{split}}")
+    texts = _PARTS.sub("\0", stem).split("\0")
+    groups = [*(f"(?P<{name}>{'.+' if name == 'key' else '[^/]+'})" for name in names), ""]
+    pattern = re.compile(
+        "".join(re.escape(text) + group for text, group in zip(texts, groups, strict=True)) + r"\.nii(?:\.gz)?",
+        re.IGNORECASE | re.DOTALL,
+    )
+    found: dict[tuple[str, str], str] = {}
+    for file in files:
+        match = pattern.fullmatch(file)
+        if match:
+            key = match.groupdict().get("split", ALL), match["key"]
+            if key in found:
+                raise InputError(f"{found[key]} and {file}: both are {key[1]} by the template {template}")
+            found[key] = file
+    return found
+
+
+def _place(part: str) -> tuple[str, int]:
+    """Return the path and the number of a slice."""
+    match = _PART.fullmatch(part)
+    if match is None:
+        raise BadPair("does not name a slice")
+    return match[1], int(match[2])
+
+
+def _class_numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Return class numbers, which some programs store as floating-point numbers."""
+    if values.dtype.kind == "f":
+        wrong = ~(np.abs(values) < 1 << 31) | (values != np.rint(values))
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0].tolist()
+            raise BadPair(f"has the number {values[row, column]} at ({row}, {column}); a label has whole numbers")
+        values = values.astype(np.int64)
+    return class_numbers(values)

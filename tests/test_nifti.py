@@ -1,0 +1,262 @@
+"""NIfTI volumes as a source: every pixel of every slice, in the types and orders that the format has."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import run
+from drills.published import same
+from drills.volumes import nifti
+from numpy.typing import NDArray
+
+from packer import build_pack
+from packer.errors import InputError, RejectedError, UsageError
+from packer.recipe.row_ref import RowRef
+from packer.sources.container import Names
+from packer.sources.nifti import NiftiSlices
+from packer.sources.reopen import reopen
+from readers import open_dataset
+
+SHAPE = (9, 7, 5)
+"""The sides of a volume in its own order: columns, rows, slices."""
+HEADER = 352
+
+
+def volume(seed: int, dtype: str = "<i2", most: int = 400) -> NDArray[Any]:
+    return np.random.default_rng(seed).integers(0, most, SHAPE).astype(dtype)
+
+
+def write(raw: Path, files: dict[str, bytes]) -> Path:
+    for name, data in files.items():
+        path = raw / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(data, 1) if name.endswith(".gz") else data)
+    return raw
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    """Three pairs of volumes as the Medical Segmentation Decathlon names them, one of them not compressed."""
+    return write(
+        tmp_path / "raw",
+        {
+            f"{folder}/case {number}.nii{'.gz' if number else ''}": nifti(volume(number, most=most), 1 + number % 2)
+            for number in range(3)
+            for folder, most in (("imagesTr", 400), ("labelsTr", 4))
+        },
+    )
+
+
+def packed(raw: Path, out: Path, **options: Any) -> Any:
+    options = {"classes": "4", "image_range": (0, 400), "labels": "index", **options}
+    return build_pack(NiftiSlices.at(raw, Names()), out, **options)
+
+
+def slices(seed: int, most: int = 400) -> NDArray[Any]:
+    """Return the slices of a volume as pictures."""
+    return volume(seed, most=most).transpose(2, 1, 0)
+
+
+def test_every_slice_is_a_row(raw: Path, tmp_path: Path) -> None:
+    summary = packed(raw, tmp_path / "out", image_dtype="float32")
+    assert summary.rows == 3 * SHAPE[2]
+    data = open_dataset(tmp_path / "out")
+    assert [data.key(row) for row in range(6)] == [f"case 0/{n:04}" for n in range(5)] + ["case 1/0000"]
+    for row in range(summary.rows):
+        case, number = divmod(row, SHAPE[2])
+        image, label = data[row]
+        assert np.array_equal(np.asarray(label), slices(case, 4)[number])
+        assert np.array_equal(np.asarray(image[0]), slices(case)[number].astype("f4") / np.float32(400))
+
+
+@pytest.mark.parametrize("storage", ["npy", "hdf5", "arrow", "lmdb"])
+def test_slices_of_bytes_are_exact_in_every_format(tmp_path: Path, storage: str) -> None:
+    files = {"images/a.nii.gz": nifti(volume(1, "|u1", 255)), "labels/a.nii": nifti(volume(2, "<i4", 4))}
+    build_pack(NiftiSlices.at(write(tmp_path / "raw", files), Names()), tmp_path / "out", classes="4", format=storage)
+    data = open_dataset(tmp_path / "out", label="index")
+    for number in range(SHAPE[2]):
+        image, label = data[number]
+        assert np.array_equal(np.asarray(image[2]), volume(1, "|u1", 255)[..., number].T)
+        assert np.array_equal(np.asarray(label), volume(2, "<i4", 4)[..., number].T)
+
+
+@pytest.mark.parametrize("dtype", ["|u1", "|i1", "<i2", ">i2", "<u2", "<i4", ">u4", "<i8", "<f4", ">f4", "<f8"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_numbers_of_every_type_are_exact(tmp_path: Path, dtype: str, version: int) -> None:
+    numbers = volume(3, dtype, 4)
+    data = nifti(numbers, version)
+    source = NiftiSlices.at(write(tmp_path, {"images/a.nii.gz": data, "labels/a.nii": data}), Names())
+    for ref in source.rows():
+        image, label = reopen(source.to_text()).load(ref).data
+        expected = numbers[..., int(ref.key[-4:])].T
+        assert image.dtype == np.dtype(dtype).newbyteorder("=")
+        assert label.dtype in (np.uint8, np.uint16)
+        assert np.array_equal(image, expected)
+        assert np.array_equal(label, expected)
+
+
+def test_scaled_numbers_become_their_values(tmp_path: Path) -> None:
+    files = {"images/a.nii": nifti(volume(1), slope=0.5, intercept=-1024.0), "labels/a.nii": nifti(volume(2, most=4))}
+    source = NiftiSlices.at(write(tmp_path, files), Names())
+    ref = next(iter(source.rows()))
+    image = source.load(ref).data[0]
+    assert image.dtype == np.float32
+    assert np.array_equal(image, volume(1)[..., 0].T * 0.5 - 1024)
+    unscaled = {"images/a.nii": nifti(volume(1), slope=0.0, intercept=7.0)}
+    assert np.array_equal(NiftiSlices.at(write(tmp_path, unscaled), Names()).load(ref).data[0], volume(1)[..., 0].T)
+
+
+def test_a_second_build_reads_nothing_and_a_changed_volume_alone(raw: Path, tmp_path: Path) -> None:
+    out, fresh = tmp_path / "out", tmp_path / "fresh"
+    for path in raw.rglob("*.nii*"):
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    options = {"shard_size": "400"}
+    packed(raw, out, **options)
+    assert packed(raw, out, **options).reused == 15
+    write(raw, {"imagesTr/case 2.nii.gz": nifti(volume(99))})
+    summary = packed(raw, out, **options)
+    assert 0 < summary.reused < 15
+    packed(raw, fresh, **options)
+    assert same(out, fresh)
+
+
+def test_templates_name_the_pairs(tmp_path: Path) -> None:
+    files = {
+        "train/a/ct.nii.gz": nifti(volume(1, "|u1", 200)),
+        "train/a/seg.nii.gz": nifti(volume(2, "|u1", 4)),
+        "val/b/ct.nii.gz": nifti(volume(3, "|u1", 200)),
+        "val/b/seg.nii.gz": nifti(volume(4, "|u1", 4)),
+    }
+    source = NiftiSlices.at(write(tmp_path / "raw", files), Names("{split}/{key}/ct", "{split}/{key}/seg.nii.gz"))
+    build_pack(source, tmp_path / "out", classes="4")
+    assert [len(open_dataset(tmp_path / "out", split)) for split in ("train", "val")] == [5, 5]
+
+
+def test_nnu_net_names_its_channel(tmp_path: Path) -> None:
+    files = {"imagesTr/a_0000.nii.gz": nifti(volume(1)), "labelsTr/a.nii.gz": nifti(volume(2, most=4))}
+    assert next(ref.parts for ref in NiftiSlices.at(write(tmp_path, files), Names()).rows()) == (
+        "imagesTr/a_0000.nii.gz[0]",
+        "labelsTr/a.nii.gz[0]",
+    )
+
+
+GOOD = nifti(volume(5))
+
+
+def changed(at: int, layout: str, *numbers: float) -> bytes:
+    data = bytearray(GOOD)
+    struct.pack_into(layout, data, at, *numbers)
+    return bytes(data)
+
+
+BAD = {
+    "not a volume": (b"hello world", "is not a NIfTI file of one part"),
+    "two parts": (changed(344, "4s", b"ni1\0"), "is not a NIfTI file of one part"),  # type: ignore[arg-type]
+    "cut short": (GOOD[:-1], "bytes; its header demands"),
+    "longer": (GOOD + b"\0", "bytes; its header demands"),
+    "short header": (GOOD[:100], "is not a NIfTI file of one part"),
+    "four sides": (changed(40, "<5h", 4, 9, 7, 1, 5), r"has the sides \[9, 7, 1, 5\]; expected three"),
+    "no side": (changed(40, "<4h", 3, 9, 0, 5), r"has the sides \[9, 0, 5\]; expected three"),
+    "negative": (changed(40, "<4h", 3, 9, -7, 5), r"has the sides \[9, -7, 5\]; expected three"),
+    "many sides": (changed(40, "<h", 99), "expected three"),
+    "colours": (changed(70, "<2h", 128, 24), "the NIfTI type 128 with 24 bits"),
+    "lying bits": (changed(70, "<2h", 4, 8), "the NIfTI type 4 with 8 bits"),
+    "huge": (changed(42, "<3h", 32767, 32767, 32767), "claims 32767x32767x32767 numbers; 4 GiB are read at most"),
+    "many slices": (changed(42, "<3h", 1, 1, 20000), "claims 20000 slices; 9999 are read at most"),
+    "a bomb": (changed(42, "<3h", 1000, 1000, 500), "bytes; its header demands 1000000352"),
+    "offset": (changed(108, "<f", 7.0), "has its numbers at 7.0; expected 352 or more"),
+    "no offset": (changed(108, "<f", float("nan")), "has its numbers at nan; expected 352 or more"),
+    "more slices": (nifti(np.zeros((9, 7, 6), "<i2")), "is one of 6 slices, its label labels/bad.* of 5"),
+    "another size": (nifti(np.zeros((9, 8, 5), "<i2")), "they must have the same size"),
+}
+
+
+@pytest.mark.parametrize("suffix", ["nii", "nii.gz"])
+@pytest.mark.parametrize("case", BAD)
+def test_bad_volumes_are_named_and_the_others_are_packed(tmp_path: Path, case: str, suffix: str) -> None:
+    data, message = BAD[case]
+    if suffix == "nii.gz":
+        message = message.replace(
+            "bytes; its header demands", "(bytes; its header demands|is cut short|another length)"
+        )
+    label = nifti(volume(2, most=4))
+    files = {f"images/bad.{suffix}": data, "images/good.nii": GOOD, "labels/bad.nii": label, "labels/good.nii": label}
+    source = NiftiSlices.at(write(tmp_path / "raw", files), Names())
+    options: dict[str, Any] = {"classes": "4", "image_range": (0, 400)}
+    with pytest.raises((RejectedError, InputError), match=r"images/bad"):
+        build_pack(source, tmp_path / "none", **options)
+    summary = build_pack(source, tmp_path / "out", on_bad="skip", **options)
+    assert summary.rows == 5
+    assert summary.rejects
+    assert len(summary.rejects) <= 6
+    for _, key, reason in summary.rejects:
+        assert key.startswith("bad/")
+        assert re.search(message, reason), reason
+
+
+def test_damage_in_a_compressed_volume_is_found(tmp_path: Path) -> None:
+    label = nifti(volume(2, most=4))
+    raw = write(tmp_path / "raw", {"images/a.nii.gz": GOOD, "labels/a.nii.gz": label})
+    path = raw / "images/a.nii.gz"
+    whole = path.read_bytes()
+    for data in (whole[:-1], whole[:-12], whole[:-6] + b"\1" + whole[-5:], whole[:200] + b"\0" * 20 + whole[220:]):
+        path.write_bytes(data)
+        source = NiftiSlices.at(raw, Names())
+        assert all(source.load(ref).bad for ref in source.rows())
+    path.write_bytes(gzip.compress(GOOD[:300]) + gzip.compress(GOOD[300:]))
+    assert (
+        NiftiSlices.at(raw, Names()).load(RowRef("all", "", ("images/a.nii.gz[1]", "labels/a.nii.gz[1]"))).bad is None
+    )
+
+
+def test_labels_of_other_numbers_are_refused(tmp_path: Path) -> None:
+    for numbers, message in (
+        (volume(2, "<f4", 4) + np.float32(0.5), r"has the number .*\.5 at \(0, 0\); a label has whole numbers"),
+        (volume(2, "<f4", 4) * np.float32(np.nan), "has the number nan"),
+        (volume(2, "<i2", 4) - np.int16(9), "has the number -"),
+        (volume(2, "<i4", 4) + (1 << 20), "class numbers are 0 to 65535"),
+    ):
+        source = NiftiSlices.at(write(tmp_path, {"images/a.nii": GOOD, "labels/a.nii": nifti(numbers)}), Names())
+        bad = source.load(next(iter(source.rows()))).bad
+        assert bad is not None
+        assert re.search(message, bad), bad
+    source = NiftiSlices.at(write(tmp_path, {"labels/a.nii": nifti(volume(2, most=4), slope=2.0)}), Names())
+    assert "scaled by 2" in str(source.load(next(iter(source.rows()))).bad)
+
+
+def test_wrong_folders_and_names_are_refused(raw: Path) -> None:
+    with pytest.raises(UsageError, match="--key x: the keys of volumes are in their names"):
+        NiftiSlices.at(raw, Names(key="x"))
+    with pytest.raises(UsageError, match="--image and --label go together"):
+        NiftiSlices.at(raw, Names("imagesTr/{key}"))
+    with pytest.raises(UsageError, match=r"needs \{key\} once"):
+        NiftiSlices.at(raw, Names("imagesTr/a", "labelsTr/{key}"))
+    with pytest.raises(InputError, match=r"has 6 volumes, and no pairs of the form --image ct/\{key\} --label"):
+        NiftiSlices.at(raw, Names("ct/{key}", "seg/{key}"))
+    (raw / "labelsTr/case 1.nii.gz").unlink()
+    with pytest.raises(InputError, match=r"imagesTr/case 1.nii.gz: no label"):
+        NiftiSlices.at(raw, Names())
+    write(raw, {"labelsTr/case 1.nii.gz": GOOD, "labelsTr/case 1.nii": GOOD})
+    with pytest.raises(InputError, match="both are case 1 by the template"):
+        NiftiSlices.at(raw, Names())
+
+
+def test_a_folder_is_known_by_its_volumes(raw: Path, tmp_path: Path) -> None:
+    assert NiftiSlices.fits(raw, b"")
+    assert not NiftiSlices.fits(tmp_path / "none", b"")
+    assert not NiftiSlices.fits(raw / "imagesTr/case 0.nii", GOOD[:512])
+    (raw / "picture.png").write_bytes(b"")
+    assert not NiftiSlices.fits(raw, b"")
+
+
+def test_the_command_packs_volumes(raw: Path, tmp_path: Path) -> None:
+    done = run("build", "--from", raw, tmp_path / "out", "--classes", "4", "--image-range", "0,400")
+    assert done.exit_code == 0, done.stderr
+    assert len(open_dataset(tmp_path / "out")) == 15
