@@ -132,6 +132,40 @@ def test_lying_and_truncated_tiffs_are_refused(case: str) -> None:
         read_bands(blocks_tiff(pixels, **tags), ALL, RULES)
 
 
+def with_pages(data: bytes, *kinds: int, order: str = "<", loops: bool = False) -> bytes:
+    """Add a page for each number of the tag NewSubfileType; the last leads back to the first if it `loops`."""
+    (first,) = struct.unpack_from(order + "I", data, 4)
+    link = first + 2 + 12 * struct.unpack_from(order + "H", data, first)[0]
+    found = bytearray(data)
+    for kind in kinds:
+        struct.pack_into(order + "I", found, link, len(found))
+        found += struct.pack(order + "HHHII", 1, 254, 4, 1, kind) + bytes(4)
+        link = len(found) - 4
+    if loops:
+        struct.pack_into(order + "I", found, link, len(data))
+    return bytes(found)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_smaller_copies_in_a_tiff_do_not_count(order: Literal["<", ">"]) -> None:
+    pixels = noise((20, 31, 5), "<u2")
+    data = blocks_tiff(pixels, order, tile=(16, 16))
+    for kinds in ((1,), (1, 1, 1)):
+        assert np.array_equal(read_bands(with_pages(data, *kinds, order=order), ALL, RULES), pixels)
+
+
+def test_other_pages_of_a_tiff_are_refused() -> None:
+    data = blocks_tiff(noise((20, 31, 5), "<u2"))
+    for kinds in ((0,), (2,), (4,), (5,), (1, 0)):
+        with pytest.raises(BadPair, match="several pages"):
+            read_bands(with_pages(data, *kinds), ALL, RULES)
+    for endless in (with_pages(data, 1, 1, loops=True), with_pages(data, *[1] * 50)):
+        with pytest.raises(BadPair, match="is damaged: its list of pages has no end"):
+            read_bands(endless, ALL, RULES)
+    with pytest.raises(BadPair, match="ends within its header"):
+        read_bands(with_pages(data, 1)[:-9], ALL, RULES)
+
+
 def test_a_picture_of_many_bands_is_refused_as_an_image_or_a_label() -> None:
     for data in (blocks_tiff(noise((4, 5, 12), "|u1")), array_file(noise((4, 5, 12), "|u1"))):
         with pytest.raises(BadPair, match="has 12 channels; an image has 1 or 3, with or without alpha"):

@@ -38,6 +38,9 @@ _NUMBERS = (
 _TEXTS = (JPEG_TABLES, XMP)
 _TYPES = {1: "B", 3: "H", 4: "I"}
 _MOST_ENTRIES = 1 << 22
+_NEW_SUBFILE_TYPE, _OVERVIEW = 254, 1
+_MOST_OVERVIEWS = 40
+"""Each is half as large as the one before."""
 _UNSIGNED, _SIGNED, _FLOAT = 1, 2, 3
 _DTYPES = {
     **{(bits, _UNSIGNED): "u1" for bits in (1, 2, 4, 8)},
@@ -91,8 +94,7 @@ def read_directory(file: BinaryIO) -> Directory:
     file.seek(struct.unpack_from(order + "I", start, 4)[0])
     (count,) = struct.unpack(order + "H", file.read(2))
     entries = file.read(12 * count + 4)
-    if struct.unpack_from(order + "I", entries, 12 * count)[0] != 0:
-        raise BadPair("is a TIFF with several pages; save one page alone")
+    _check_other_pages(file, order, struct.unpack_from(order + "I", entries, 12 * count)[0])
     directory = Directory(order, {}, {})
     for entry in range(0, 12 * count, 12):
         tag, kind, length = struct.unpack_from(order + "HHI", entries, entry)
@@ -102,6 +104,30 @@ def read_directory(file: BinaryIO) -> Directory:
         elif tag in _NUMBERS and kind in _TYPES:
             directory.numbers[tag] = _numbers(file, f"{order}{_count(tag, length)}{_TYPES[kind]}", inline)
     return directory
+
+
+def _check_other_pages(file: BinaryIO, order: str, offset: int) -> None:
+    """Refuse further pages, but not smaller copies of the first, as files for the cloud have them (COG)."""
+    seen = set[int]()
+    while offset:
+        if offset in seen or len(seen) == _MOST_OVERVIEWS:
+            raise BadPair("is damaged: its list of pages has no end")
+        seen.add(offset)
+        file.seek(offset)
+        (count,) = struct.unpack(order + "H", file.read(2))
+        entries = file.read(12 * count + 4)
+        kinds = {_page_kind(order, entries[entry : entry + 12]) for entry in range(0, 12 * count, 12)} - {None}
+        if kinds != {_OVERVIEW}:
+            raise BadPair("is a TIFF with several pages; save one page alone")
+        (offset,) = struct.unpack_from(order + "I", entries, 12 * count)
+
+
+def _page_kind(order: str, entry: bytes) -> int | None:
+    """Return the number of an entry if it says what its page is."""
+    tag, kind, count = struct.unpack_from(order + "HHI", entry)
+    if tag != _NEW_SUBFILE_TYPE or kind not in (3, 4) or count != 1:
+        return None
+    return int(struct.unpack_from(order + _TYPES[kind], entry, 8)[0])
 
 
 def _count(tag: int, length: int) -> int:
