@@ -176,12 +176,8 @@ class NiftiSlices:
     def _slice(self, field: int, part: str) -> NDArray[Any]:
         path, number = _place(part)
         volume = self._volume(path)
-        if volume.is_compressed:
-            start = volume.offset + number * volume.slice_bytes
-            raw = self._bytes(path, volume)[start : start + volume.slice_bytes]
-        else:
-            raw = volume.raw_slice(number)
-        values = volume.values(raw)
+        unpacked = self._bytes(path, volume) if volume.is_compressed else None
+        values = volume.values(volume.raw_slice(number, unpacked))
         return _class_numbers(values) if field else values
 
     def _volume(self, path: str) -> Volume:

@@ -87,10 +87,14 @@ class Volume:
             raise BadPair("unpacks to another length than its header demands")
         return data
 
-    def raw_slice(self, number: int) -> bytes:
-        """Return the bytes of a slice of a volume that is not compressed."""
+    def raw_slice(self, number: int, unpacked: bytes | None = None) -> bytes:
+        """Return the bytes of a slice. Those of a compressed volume are taken from what it unpacks to."""
+        start = self.offset + number * self.slice_bytes
+        if self.is_compressed:
+            unpacked = self.all_bytes() if unpacked is None else unpacked
+            return unpacked[start : start + self.slice_bytes]
         with open_raw(self.path) as file:
-            file.seek(self.offset + number * self.slice_bytes)
+            file.seek(start)
             return file.read(self.slice_bytes)
 
     def values(self, raw: bytes) -> NDArray[Any]:
