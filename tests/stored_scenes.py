@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 from conftest import pack, scene
 from numpy.typing import NDArray
 
@@ -28,6 +29,7 @@ from packer.sources.hugging_face import HuggingFaceSource
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.pack import PackSource
 from packer.sources.parquet import ParquetSource
+from packer.sources.torch_tensors import TorchTensors
 from packer.sources.webdataset import WebDatasetSource
 
 HEIGHT, WIDTH = 24, 36
@@ -160,6 +162,21 @@ def spoil_npy(path: Path, key: str, scene: Scene) -> None:
     labels.flush()
 
 
+def write_torch(path: Path, scenes: Scenes) -> None:
+    images, labels, keys = stacked(scenes)
+    new = path.with_name("new.pt")
+    tensors = {"images": torch.from_numpy(images), "labels": torch.from_numpy(labels.astype(np.int64))}
+    torch.save({"train": tensors, "keys": keys}, new)
+    new.replace(path)
+
+
+def spoil_torch(path: Path, key: str, scene: Scene) -> None:
+    """Have a class number that is in no class."""
+    data, label = path.read_bytes(), scene[1].astype(np.int64)
+    assert data.count(label.tobytes()) == 1
+    path.write_bytes(data.replace(label.tobytes(), (label + 100).tobytes()))
+
+
 def write_hdf5(path: Path, scenes: Scenes) -> None:
     images, labels, keys = stacked(scenes)
     new = path.with_name("new.h5")  # this process may not have a file open twice
@@ -243,6 +260,11 @@ KINDS = {
         lambda path: Hdf5Arrays.at(path, Names("scans/images", "/labels", "keys")),
         cut_chunk,
         saves_loading=False,
+    ),
+    "torch": Kind(
+        write_torch,
+        lambda path: TorchTensors.at(path, Names("train/images", "train/labels", "keys")),
+        spoil_torch,
     ),
     "webdataset": Kind(write_tar, lambda path: WebDatasetSource.at(path, Names()), invert_label),
     "parquet": Kind(write_parquet, lambda path: ParquetSource.at(path, Names(key="name")), invert_label),

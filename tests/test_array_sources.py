@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import h5py
 import numpy as np
 import pytest
+import torch
 from conftest import pack_from, run
 from numpy.typing import NDArray
 
@@ -19,6 +21,7 @@ from packer.sources.containers import container_of
 from packer.sources.hdf5_arrays import DataSet, Hdf5Arrays
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.plain_array import PlainArray
+from packer.sources.reopen import reopen
 from readers import open_dataset
 
 RNG = np.random.default_rng(7)
@@ -40,6 +43,14 @@ def hdf5(path: Path, arrays: Arrays) -> Path:
         for name, array in arrays.items():
             file[name] = array if array.dtype.kind != "U" else array.astype(object)
     return new.replace(path)
+
+
+def torch_file(path: Path, arrays: Arrays) -> Path:
+    path = path.with_suffix(".pth")
+    others = {name: array.tolist() for name, array in arrays.items() if array.dtype.kind in "US"}
+    numbers = {name: torch.from_numpy(array.copy()) for name, array in arrays.items() if name not in others}
+    torch.save({**numbers, **others}, path)
+    return path
 
 
 def built(source: Path, out: Path, *options: object) -> Path:
@@ -64,9 +75,11 @@ FORMS: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("write", [npy, hdf5])
+@pytest.mark.parametrize("write", [npy, hdf5, torch_file])
 def test_arrays_of_any_form_are_packed(tmp_path: Path, write: Callable[[Path, Arrays], Path], form: str) -> None:
     images, labels = FORMS[form]
+    if write is torch_file and labels.dtype.byteorder == ">":
+        pytest.skip("tensors have the byte order of the machine")
     source = write(tmp_path / "arrays", {"images": images, "labels": labels})
     rows = stored(built(source, tmp_path / "out"))
     assert list(rows) == [f"{number:08}" for number in range(6)]
@@ -181,11 +194,13 @@ WRONG: dict[str, tuple[Arrays, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-@pytest.mark.parametrize("write", [npy, hdf5])
+@pytest.mark.parametrize("write", [npy, hdf5, torch_file])
 def test_arrays_that_do_not_fit_are_refused_before_work(
     tmp_path: Path, write: Callable[[Path, Arrays], Path], case: str
 ) -> None:
     arrays, expected = WRONG[case]
+    if write is torch_file and case == "types":
+        pytest.skip("tensors hold numbers")
     source = write(tmp_path / "arrays", {"images": IMAGES, "labels": LABELS, **arrays})
     _, *problems = refused(source, Names("images", "labels", "keys" if "keys" in arrays else None))
     assert len(problems) == len(expected)
@@ -388,6 +403,16 @@ def test_a_folder_of_pictures_is_no_container(tmp_path: Path) -> None:
         (tmp_path / name).rmdir()
 
 
+def test_a_folder_with_an_array_for_each_row_is_a_folder_of_files(tmp_path: Path) -> None:
+    rows = {f"{key}_{name}": array[row] for row, key in enumerate("ab") for name, array in FIELDS.items()}
+    source = npy(tmp_path / "rows", rows)
+    build_pack(source, tmp_path / "out", image="{key}_image.npy", label="{key}_label.npy", classes=3, workers=1)
+    assert np.array_equal(stored(tmp_path / "out")["b"][0], IMAGES[1].transpose(2, 0, 1))
+
+
+FIELDS = {"image": IMAGES, "label": LABELS}
+
+
 def test_repair_and_diff_know_the_container(tmp_path: Path) -> None:
     source = hdf5(tmp_path / "cells.h5", {"images": IMAGES, "labels": LABELS})
     out = built(source, tmp_path / "out")
@@ -416,3 +441,72 @@ def test_options_that_a_container_has_not_are_refused(tmp_path: Path) -> None:
     result = run("build", "--from", source, "--image", "images", "--label", "labels", tmp_path / "out")
     assert "no class table" in result.stderr
     assert "perhaps --classes 3" in result.stderr
+
+
+def test_tensors_are_found_in_lists_and_files_of_a_folder(tmp_path: Path) -> None:
+    images, labels = torch.from_numpy(IMAGES), torch.from_numpy(LABELS)
+    padded = torch.cat([labels, labels])[6:]  # a part of a storage
+    torch.save((images, padded), tmp_path / "pair.pt")
+    rows = stored(pack_from(tmp_path / "pair.pt", tmp_path / "pair", "--image", 0, "--label", 1, "--classes", 3))
+    assert np.array_equal(rows["00000004"][1], LABELS[4])
+    (tmp_path / "folder").mkdir()
+    torch.save(images, tmp_path / "folder" / "images.pt")
+    torch.save({"train": labels}, tmp_path / "folder" / "masks.pth")
+    names = ("--image", "images", "--label", "masks.pth/train")
+    rows = stored(pack_from(tmp_path / "folder", tmp_path / "out", *names, "--classes", 3))
+    assert np.array_equal(rows["00000004"][0], IMAGES[4].transpose(2, 0, 1))
+
+
+class Trap:
+    """An object that makes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self._path,)
+
+
+def test_tensors_that_cannot_be_read_as_plain_numbers_are_refused(tmp_path: Path) -> None:
+    images, labels = torch.from_numpy(IMAGES), torch.from_numpy(LABELS)
+
+    def problem(name: str, value: Any, **options: Any) -> str:
+        torch.save({"images": images, "labels": value}, tmp_path / name, **options)
+        return refused(tmp_path / name, NAMES)[-1]
+
+    assert "is a view whose rows do not lie one after the other" in problem("view.pt", labels[:, ::2])
+    assert "is a view whose rows do not lie one after the other" in problem("sparse.pt", labels.to_sparse())
+    assert "holds bfloat16, which NumPy lacks" in problem("brain.pt", labels.to(torch.bfloat16))
+    assert problem("lists.pt", [[1], [2]]) == "--label labels: there is no such tensor"
+    assert "was saved before PyTorch 1.6" in problem("old.pt", labels, _use_new_zipfile_serialization=False)
+    assert "holds objects besides tensors, which are never built" in problem("trap.pt", Trap(tmp_path / "touched"))
+    assert not (tmp_path / "touched").exists()
+    with ZipFile(tmp_path / "view.pt") as file, ZipFile(tmp_path / "small.pt", "w", ZIP_DEFLATED) as small:
+        for item in file.infolist():
+            small.writestr(item.filename, file.read(item), ZIP_DEFLATED if "/data/" in item.filename else ZIP_STORED)
+    assert "was compressed after torch.save" in refused(tmp_path / "small.pt", NAMES)[-1]
+    cut = tmp_path / "cut.pt"
+    cut.write_bytes((tmp_path / "brain.pt").read_bytes()[:-100])
+    assert "is damaged" in refused(cut, NAMES)[-1]
+
+
+def test_a_pytorch_that_reads_foreign_files_unsafely_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = torch_file(tmp_path / "cells", {"images": IMAGES, "labels": LABELS})
+    monkeypatch.setattr(torch, "__version__", "2.9.1+cpu")
+    assert refused(source, NAMES)[-1] == "--label labels: needs PyTorch 2.10, which reads foreign files safely"
+
+
+def test_workers_read_plain_numbers_without_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for write in (npy, hdf5, torch_file):
+        source = write(
+            tmp_path / write.__name__, {"images": IMAGES, "labels": LABELS, "keys": np.array(list("abcdef"))}
+        )
+        kind = container_of(source)
+        assert kind is not None
+        text = kind.at(source, Names("images", "labels", "keys")).to_text()
+        refs = list(kind.at(source, Names("images", "labels", "keys")).rows())
+        with monkeypatch.context() as patch:
+            patch.setattr(f"{kind.__module__}.{kind.__name__}.stack", None)  # type: ignore[attr-defined]
+            assert np.array_equal(reopen(text).load(refs[3]).data[0], IMAGES[3])

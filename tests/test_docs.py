@@ -11,6 +11,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import torch
 from checks import cli_page, console_blocks
 from conftest import REPO, RawFolder, pack
 
@@ -82,6 +83,8 @@ def test_the_snippets_about_arrays_run(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "cells.h5") as file:
         np.save(tmp_path / "arrays" / "images.npy", file["images"][:].transpose(0, 3, 1, 2))
         np.save(tmp_path / "arrays" / "labels.npy", file["labels"][:])
+        tensors = {name: torch.from_numpy(file[name][:]) for name in ("images", "labels")}
+    torch.save({"train": tensors}, tmp_path / "cells.pt")
     np.save(tmp_path / "arrays" / "names.npy", [f"cell {row}" for row in range(20)])
     commands = "\n".join(code for kind, code in SCRIPT.findall(text) if kind == "bash")
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}

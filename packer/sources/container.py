@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from packer.pairs.template import PICTURES
 from packer.recipe.source import Source
 
 
@@ -30,3 +31,18 @@ class Container(Protocol):
 
     def from_json(self, facts: dict[str, Any]) -> Source:
         """Open it in a worker, from what `to_text` wrote."""
+
+
+def is_folder_of(path: Path, suffixes: tuple[str, ...]) -> bool:
+    """Return whether a path is a folder of files with these suffixes, perhaps with notes, without pictures and folders.
+
+    A folder of pictures may have an array of its own, such as their mean.
+    """
+    found = False
+    for file in path.iterdir() if path.is_dir() else ():
+        if not file.name.startswith("."):
+            if file.suffix in suffixes:
+                found = True
+            elif file.suffix.lower() in PICTURES or file.is_dir():
+                return False
+    return found

@@ -12,6 +12,7 @@ from packer.sources.hugging_face import HuggingFaceSource
 from packer.sources.nifti import NiftiSlices
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.parquet import ParquetSource
+from packer.sources.torch_tensors import TorchTensors
 from packer.sources.webdataset import WebDatasetSource
 from readers.contract.regular_files import open_raw
 
@@ -20,6 +21,7 @@ HEAD = 512
 CONTAINERS: tuple[Container, ...] = (
     Hdf5Arrays,
     NpyArrays,
+    TorchTensors,
     WebDatasetSource,
     ParquetSource,
     HuggingFaceSource,
@@ -31,10 +33,10 @@ CONTAINERS: tuple[Container, ...] = (
 def container_of(path: Path) -> Container | None:
     """Return the kind of container that lies here; None if it is a folder of files, or an unknown file."""
     head = b""
-    if not path.is_dir():
-        try:
+    try:
+        if not path.is_dir():
             with open_raw(next(filter(os.path.isfile, named_files(path)), path)) as file:
                 head = file.read(HEAD)
-        except OSError:
-            return None
-    return next((container for container in CONTAINERS if container.fits(path, head)), None)
+        return next((container for container in CONTAINERS if container.fits(path, head)), None)
+    except OSError:
+        return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from packer.pairs.template import PICTURES
+from packer.sources.container import is_folder_of
 from packer.sources.plain_array import PlainArray, npy_array
 from packer.sources.stack_form import shape_text
 from packer.sources.stacked import StackedRows
@@ -22,17 +22,7 @@ class NpyArrays(StackedRows):
 
     @classmethod
     def fits(cls, path: Path, head: bytes) -> bool:
-        """Return whether this is such a file, or a folder with some and without pictures and folders."""
-        if head or not path.is_dir():
-            return head.startswith(MAGIC)
-        found = False
-        for file in path.iterdir():
-            if not file.name.startswith("."):
-                if file.suffix == SUFFIX:
-                    found = True
-                elif file.suffix.lower() in PICTURES or file.is_dir():
-                    return False
-        return found
+        return head.startswith(MAGIC) or (not head and is_folder_of(path, (SUFFIX,)))
 
     def files(self) -> Sequence[Path]:
         return [self._file(name) for name in self.names if name is not None]

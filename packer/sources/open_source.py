@@ -19,6 +19,7 @@ from packer.sources.archive import ArchiveSource
 from packer.sources.container import Names
 from packer.sources.containers import container_of
 from packer.sources.folder import FolderSource, refs_of
+from packer.sources.npy_arrays import NpyArrays
 from packer.sources.pack import PackSource
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL, NAME
@@ -60,6 +61,8 @@ class SourceOptions:
         """Take the options of a source out of the values of all options, and open the container at `path`, if any."""
         key = values.pop("key", None)
         container = None if path is None else container_of(path)
+        if container is NpyArrays and "{key}" in str(values.get("image")):
+            container = None  # a folder of files, one for each row
         if container is not None and path is not None:
             given = container.at(path, Names(values.pop("image", None), values.pop("label", None), key))
             key = None

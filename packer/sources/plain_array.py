@@ -24,14 +24,22 @@ class PlainArray:
     """Rows of `shape[1:]`, from an offset in a file on."""
 
     def __init__(self, path: Path, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-        self.dtype, self.shape = dtype, shape
-        self._path, self._offset, self._row_bytes = path, offset, dtype.itemsize * math.prod(shape[1:])
+        self.path, self.offset, self.dtype, self.shape = path, offset, dtype, shape
+        self._row_bytes = dtype.itemsize * math.prod(shape[1:])
+
+    def to_json(self) -> list[Any]:
+        return [str(self.path), self.offset, self.dtype.str, self.shape]
+
+    @classmethod
+    def from_json(cls, facts: list[Any]) -> PlainArray:
+        path, offset, dtype, shape = facts
+        return cls(Path(path), offset, np.dtype(dtype), tuple(shape))
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         """Return a copy of some rows."""
         found = np.empty((stop - start, *self.shape[1:]), self.dtype)
-        rest, position = found.reshape(-1).view(np.uint8).data, self._offset + start * self._row_bytes
-        with open_raw(self._path) as file:
+        rest, position = found.reshape(-1).view(np.uint8).data, self.offset + start * self._row_bytes
+        with open_raw(self.path) as file:
             while len(rest):
                 count = os.preadv(file.fileno(), [rest], position)
                 if count == 0:

@@ -46,7 +46,9 @@ class StackForm:
     @classmethod
     def of(cls, names: Names, stacks: Sequence[Stack], problems: list[str]) -> StackForm | None:
         """Return the form of an image, a label and perhaps keys; None if they do not fit, and why."""
-        described = [f"{name} {shape_text(stack)}" for name, stack in zip(filter(None, names), stacks, strict=True)]
+        described = [
+            f"{name} {shape_text(stack)}" for name, stack in zip(filter(None, names), stacks, strict=False)
+        ]  # a worker has no keys
         if len({stack.shape[:1] for stack in stacks}) > 1:
             problems.append(f"different numbers of rows: {', '.join(described)}")
         if stacks[2:] and (len(stacks[2].shape) != 1 or stacks[2].dtype.kind not in "OSUiu"):

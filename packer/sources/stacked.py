@@ -60,11 +60,16 @@ class StackedRows(ABC):
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Source:
-        return cls(Path(facts["path"]), Names(*facts["names"]), facts["states"])
+        source = cls(Path(facts["path"]), Names(*facts["names"]), facts["states"])
+        if facts["plain"]:
+            source.__dict__["_stacks"] = list(map(PlainArray.from_json, facts["plain"]))
+        return source
 
     def to_text(self) -> str:
+        """Return what a worker needs. Of plain numbers it needs their positions, and no library."""
+        plain = [stack.to_json() for stack in self._stacks[:2] if isinstance(stack, PlainArray)]
         facts = {"path": str(self.path), "names": self.names, "states": self._files.states}
-        return json.dumps({"kind": self.kind, **facts})
+        return json.dumps({"kind": self.kind, **facts, "plain": plain if len(plain) == 2 else None})
 
     def rows(self) -> Iterator[RowRef]:
         image, label, count = self.names.image, self.names.label, self._form.rows
