@@ -67,7 +67,7 @@ def _row(data: bytes, source: Size, size: Size, rounds: int) -> Sequence[str]:
         pixels: Any = decode_image(data, rules, divisor)
         geometry.image(pixels, out=out, source=source)
 
-    times = _least(
+    times = least(
         rounds,
         lambda: cv2.split(cv2.resize(image, size[::-1], interpolation=cv2.INTER_AREA), list(planes[0])),
         lambda: area_mean(image, planes[1]),
@@ -83,7 +83,7 @@ def _row(data: bytes, source: Size, size: Size, rounds: int) -> Sequence[str]:
     return *names, *milliseconds[:3], f"{differ:.4%}", *milliseconds[3:], str(reduction), quality
 
 
-def _least(rounds: int, *ways: Callable[[], object]) -> list[float]:
+def least(rounds: int, *ways: Callable[[], object]) -> list[float]:
     """Return the least seconds of each way."""
     times = [float("inf")] * len(ways)
     for _ in range(rounds):
