@@ -12,6 +12,7 @@ from pathlib import Path
 
 import cv2
 import h5py
+import lmdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,6 +27,7 @@ from packer.sources.container import Names
 from packer.sources.folder import FolderSource
 from packer.sources.hdf5_arrays import Hdf5Arrays
 from packer.sources.hugging_face import HuggingFaceSource
+from packer.sources.lmdb_pictures import LmdbPicturesSource
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.pack import PackSource
 from packer.sources.parquet import ParquetSource
@@ -250,6 +252,20 @@ def invert_in(path: Path, key: str, scene: Scene) -> None:
         invert_label(file, key, scene)
 
 
+def write_lmdb(path: Path, entries: Mapping[str, bytes]) -> None:
+    path.unlink(missing_ok=True)
+    environment = lmdb.open(str(path), subdir=False, lock=False, map_size=1 << 24)
+    with environment, environment.begin(write=True) as transaction:
+        for key, value in entries.items():
+            transaction.put(key.encode(), value)
+
+
+def lmdb_entries(scenes: Scenes) -> dict[str, bytes]:
+    """Return images and labels by keys such as `image-7`, and other entries."""
+    images = {f"image-{key}": png(image) for key, (image, _) in scenes.items()}
+    return {**images, **{f"label-{key}": png(label) for key, (_, label) in scenes.items()}, "num-samples": b"14"}
+
+
 KINDS = {
     "folder": Kind(write_folder, open_folder, cut_label),
     "pack": Kind(write_pack, PackSource.at, invert_image),
@@ -270,5 +286,11 @@ KINDS = {
     "parquet": Kind(write_parquet, lambda path: ParquetSource.at(path, Names(key="name")), invert_label),
     "hugging face": Kind(
         write_hugging_face, lambda path: HuggingFaceSource.at(path, Names("image", "annotation", "name")), invert_in
+    ),
+    "lmdb": Kind(
+        lambda path, scenes: write_lmdb(path, lmdb_entries(scenes)),
+        lambda path: LmdbPicturesSource.at(path, Names()),
+        invert_label,
+        saves_loading=False,
     ),
 }

@@ -41,7 +41,7 @@ from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.formats import opener
 from readers.formats.column import ShardFacts, map_file
-from readers.formats.lmdb import _nodes
+from readers.formats.lmdb import nodes
 from readers.formats.shard import Shard
 from readers.pack import Pack
 
@@ -378,7 +378,7 @@ def lie(storage: str, stem: Path, name: str, numbers: NDArray[Any]) -> None:
     else:
         path = Path(f"{stem}.lmdb")
         data = bytearray(path.read_bytes())
-        for (_, start, _), size in zip(_nodes(path, map_file(path).data), numbers, strict=False):
+        for (_, start, _), size in zip(nodes(path, map_file(path).data), numbers, strict=False):
             data[start : start + 8] = size.astype("<u4").tobytes()
         path.write_bytes(data)
 

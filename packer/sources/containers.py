@@ -9,6 +9,7 @@ from packer.sources.archive_files import named_files
 from packer.sources.container import Container
 from packer.sources.hdf5_arrays import Hdf5Arrays
 from packer.sources.hugging_face import HuggingFaceSource
+from packer.sources.lmdb_pictures import LmdbPicturesSource
 from packer.sources.nifti import NiftiSlices
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.parquet import ParquetSource
@@ -26,6 +27,7 @@ CONTAINERS: tuple[Container, ...] = (
     ParquetSource,
     HuggingFaceSource,
     NiftiSlices,
+    LmdbPicturesSource,
 )
 """The first one that fits is taken."""
 

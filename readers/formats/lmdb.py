@@ -72,7 +72,7 @@ def _values(path: Path, data: memoryview, rows: int) -> list[tuple[int, int]]:
     """Return offset and size of the value of each row and, last, of the layout. A wrong key ends the walk: a tree may
     have entries without end."""
     values: list[tuple[int, int]] = []
-    for key, start, size in _nodes(path, data):
+    for key, start, size in nodes(path, data):
         expected = row_key(len(values)) if len(values) < rows else LAYOUT_KEY
         if key != expected or len(values) > rows:
             raise DamagedError(f"{path}: its entry {len(values)} is {key[:40]!r}, expected {rows} rows and a layout")
@@ -197,7 +197,7 @@ def flat_layout(fields: Sequence[Field], key: np.dtype[Any]) -> dict[str, Part]:
     return {SIZE: size, LENGTH: length, **parts, KEY: Part(None, key, ())}
 
 
-def _nodes(path: Path, data: memoryview) -> Iterator[Node]:
+def nodes(path: Path, data: memoryview) -> Iterator[Node]:
     """Yield every entry in key order."""
     header = _PAGE.size
     magic, version, _, _ = _META.unpack_from(data, header)
