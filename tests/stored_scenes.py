@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from packer import Rows, verify_pack
 from packer.pairs.find import find_pairs
 from packer.recipe.source import Source
 from packer.sources.container import Names
+from packer.sources.crc32c import crc32c, masked
 from packer.sources.folder import FolderSource
 from packer.sources.hdf5_arrays import Hdf5Arrays
 from packer.sources.hugging_face import HuggingFaceSource
@@ -31,6 +33,7 @@ from packer.sources.lmdb_pictures import LmdbPicturesSource
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.pack import PackSource
 from packer.sources.parquet import ParquetSource
+from packer.sources.tfrecord import TfRecordSource
 from packer.sources.torch_tensors import TorchTensors
 from packer.sources.webdataset import WebDatasetSource
 
@@ -266,6 +269,52 @@ def lmdb_entries(scenes: Scenes) -> dict[str, bytes]:
     return {**images, **{f"label-{key}": png(label) for key, (_, label) in scenes.items()}, "num-samples": b"14"}
 
 
+def varint(number: int) -> bytes:
+    """Return a number as Protocol Buffers write it."""
+    return bytes([number]) if number < 128 else bytes([128 | number & 127]) + varint(number >> 7)
+
+
+def message(field: int, content: bytes) -> bytes:
+    return varint(field << 3 | 2) + varint(len(content)) + content
+
+
+def example(features: Mapping[str, bytes | int | list[int]]) -> bytes:
+    """Return a `tf.train.Example`."""
+    entries = b""
+    for name, value in features.items():
+        numbers = b"".join(map(varint, value)) if isinstance(value, list) else b""
+        values = message(1, value) if isinstance(value, bytes) else message(1, numbers)
+        if isinstance(value, int):
+            values = message(1, varint(value))
+        feature = message(1 if isinstance(value, bytes) else 3, values)
+        entries += message(1, message(1, name.encode()) + message(2, feature))
+    return message(1, entries)
+
+
+def record(data: bytes) -> bytes:
+    """Return a record of a TFRecord file."""
+    length = struct.pack("<Q", len(data))
+    return b"".join(part + struct.pack("<I", masked(crc32c(part))) for part in (length, data))
+
+
+def write_tfrecord(path: Path, scenes: Scenes) -> None:
+    rows = [{"image": png(image), "mask": png(label), "name": key.encode()} for key, (image, label) in scenes.items()]
+    path.write_bytes(b"".join(record(example(row)) for row in rows))
+
+
+def invert_in_record(path: Path, key: str, scene: Scene) -> None:
+    """Invert a label in its record, whose checksum fits."""
+    data, at, label = path.read_bytes(), 0, png(scene[1])
+    while at < len(data):
+        (size,) = struct.unpack_from("<Q", data, at)
+        content = data[at + 12 : at + 12 + size]
+        if label in content:
+            changed = record(content.replace(label, bytes(255 - byte for byte in label)))
+            data = data[:at] + changed + data[at + len(changed) :]
+        at += size + 16
+    path.write_bytes(data)
+
+
 KINDS = {
     "folder": Kind(write_folder, open_folder, cut_label),
     "pack": Kind(write_pack, PackSource.at, invert_image),
@@ -293,4 +342,5 @@ KINDS = {
         invert_label,
         saves_loading=False,
     ),
+    "tfrecord": Kind(write_tfrecord, lambda path: TfRecordSource.at(path, Names(key="name")), invert_in_record),
 }

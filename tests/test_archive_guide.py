@@ -21,6 +21,8 @@ def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
     KINDS["parquet"].write(tmp_path / "train-00000-of-00001.parquet", SCENES)
     KINDS["hugging face"].write(tmp_path / "saved", scenes_of({f"{number}": number for number in range(7)}))
     KINDS["lmdb"].write(tmp_path / "data.mdb", SCENES)
+    (tmp_path / "records").mkdir()
+    KINDS["tfrecord"].write(tmp_path / "records" / "train.tfrecord", SCENES)
     monkeypatch.chdir(tmp_path)
     text = (REPO / "docs" / "guide" / "archives.md").read_text()
     commands = [line for code in SECTIONS.findall(text) for line in code.splitlines()]

@@ -24,7 +24,7 @@ TARGETS = (
     *("manifest", "table", "receipt"),
     *("png", "jpeg", "tiff", "bmp", "webp", "array"),
     *("stamps", "classes", "config"),
-    *("webdataset", "volume"),
+    *("webdataset", "example", "volume"),
 )
 
 

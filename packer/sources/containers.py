@@ -13,6 +13,7 @@ from packer.sources.lmdb_pictures import LmdbPicturesSource
 from packer.sources.nifti import NiftiSlices
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.parquet import ParquetSource
+from packer.sources.tfrecord import TfRecordSource
 from packer.sources.torch_tensors import TorchTensors
 from packer.sources.webdataset import WebDatasetSource
 from readers.contract.regular_files import open_raw
@@ -28,6 +29,7 @@ CONTAINERS: tuple[Container, ...] = (
     HuggingFaceSource,
     NiftiSlices,
     LmdbPicturesSource,
+    TfRecordSource,
 )
 """The first one that fits is taken."""
 

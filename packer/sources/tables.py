@@ -17,14 +17,10 @@ from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Data
 from packer.sources.archive import ArchiveSource, Position
 from packer.sources.container import Names
+from packer.sources.field_names import MOST_LISTED, image_and_label
 from packer.sources.functions import words_of
 from readers.contract.regular_files import NotRegularError
 
-IMAGES = ("image", "images", "img", "picture", "photo", "rgb", "pixel_values", "jpg", "png")
-LABELS = (
-    *("label", "labels", "mask", "masks", "annotation", "annotations", "segmentation", "segmentation_mask", "seg"),
-    *("labelmap", "gt", "target", "seg.png", "label.png", "mask.png"),
-)
 BYTES = ("binary", "large_binary")
 WHOLE = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 NUMBERS = (*WHOLE, "halffloat", "float", "double", "bool")
@@ -96,7 +92,8 @@ class TableSource(ArchiveSource):
             return (f"{stem}/{row:08}" for row in range(count))
         kind = schema.field(self.names.key).type if self.names.key in schema.names else None
         if str(kind) not in KEYS:
-            raise BadPair(f"has no column --key {self.names.key} of texts or whole numbers; it has {_list(schema)}")
+            listed = ", ".join(first_of(schema.names, MOST_LISTED))
+            raise BadPair(f"has no column --key {self.names.key} of texts or whole numbers; it has {listed}")
         return map(str, self.column(file, self.names.key))
 
 
@@ -116,23 +113,7 @@ def damaged() -> Iterator[None]:
 def columns_of(schema: Any, names: Names) -> tuple[str, str]:
     """Return the columns of image and label: those that are named, or those whose names and types say it."""
     pictures = [column.name for column in schema if _is_picture(column.type)]
-    for option, name in (("image", names.image), ("label", names.label)):
-        if name is not None and name not in pictures:
-            raise BadPair(f"has no column of pictures --{option} {name}; it has {_list(schema)}")
-    labels = [names.label] if names.label else [name for name in pictures if name.lower() in LABELS]
-    images = [names.image] if names.image else [name for name in pictures if name.lower() in IMAGES]
-    if len(labels) == 1 and not images:
-        images = [name for name in pictures if name not in labels]
-    if len(images) == 1 and not labels:
-        labels = [name for name in pictures if name not in images]
-    if len(images) != 1 or len(labels) != 1 or images == labels:
-        hint = "does not say which columns are image and label; name them: --image, --label"
-        raise BadPair(f"{hint}; it has {_list(schema)}")
-    return images[0], labels[0]
-
-
-def _list(schema: Any) -> str:
-    return ", ".join(first_of([column.name for column in schema], 12))
+    return image_and_label(names, pictures, schema.names, "column")
 
 
 def _is_picture(kind: Any) -> bool:

@@ -43,6 +43,7 @@ from packer.shards.stamps import load_stamps
 from packer.sources.archive import ArchiveSource
 from packer.sources.container import Names
 from packer.sources.nifti import NiftiSlices
+from packer.sources.tf_example import features_of
 from packer.sources.webdataset import WebDatasetSource
 from readers.checksums import read_receipt
 from readers.contract.errors import ReadError
@@ -127,6 +128,7 @@ def make_targets(folder: Path) -> dict[str, Target]:
         _class_tables(folder),
         _config(folder, first),
         _tar(folder),
+        _example(),
     ]
     return {target.name: target for target in targets}
 
@@ -415,3 +417,11 @@ def _tar(folder: Path) -> Target:
         seeds.append(data.getvalue().rstrip(b"\0") + bytes(1536))
 
     return _archive(folder, WebDatasetSource, tuple(seeds))
+
+
+def _example() -> Target:
+    """Return the target of Examples, without the checksums around them."""
+    image = b"\x0a\x0f\x0a\x05image\x12\x06\x0a\x04\x0a\x02ab"
+    number = b"\x0a\x0d\x0a\x02id\x12\x07\x1a\x05\x0a\x03\xac\x02\x07"
+    seeds = tuple(b"\x0a" + bytes([len(entries)]) + entries for entries in (image, image + number))
+    return Target("example", seeds, lambda data: features_of(memoryview(data)), (BadPair,))

@@ -1,0 +1,159 @@
+"""TFRecord files as a source: Examples are read strictly, and every checksum is checked."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import run
+from hypothesis import given
+from hypothesis import strategies as st
+from stored_scenes import example, message, png, record, scenes_of, varint, write_tfrecord
+
+from packer.errors import BadPair
+from packer.sources.container import Names
+from packer.sources.crc32c import crc32c
+from packer.sources.tf_example import features_of
+from packer.sources.tfrecord import TfRecordSource
+from readers.contract.manifest import Manifest
+
+SCENES = scenes_of({f"k{number}": number for number in range(5)})
+IMAGE, LABEL = (png(pixels) for pixels in SCENES["k0"])
+
+
+def slow_crc32c(data: bytes) -> int:
+    """Return the CRC-32C by its definition."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def source_of(path: Path, *names: str | None) -> TfRecordSource:
+    return TfRecordSource.at(path, Names(*names))
+
+
+def written(path: Path, *features: Mapping[str, Any]) -> Path:
+    path.write_bytes(b"".join(record(example(each)) for each in features))
+    return path
+
+
+def test_the_checksum_is_that_of_the_standard() -> None:
+    assert crc32c(b"123456789") == 0xE3069283
+    assert crc32c(bytes(32)) == 0x8A9136AA
+    assert crc32c(bytes(range(32))) == 0x46DD794E
+
+
+@given(st.binary(max_size=3000))
+def test_the_checksum_is_that_of_the_definition(data: bytes) -> None:
+    assert crc32c(data) == slow_crc32c(data)
+
+
+@pytest.mark.parametrize(
+    ("image", "label", "names"),
+    [
+        ("image/encoded", "image/segmentation/class/encoded", ()),
+        ("image", "mask", ()),
+        ("photo", "second", ()),
+        ("first", "second", ("first", "second")),
+    ],
+)
+def test_features_are_known_or_named(tmp_path: Path, image: str, label: str, names: tuple[str, ...]) -> None:
+    features = {"height": 12, "text": b"road", image: IMAGE, label: LABEL, "id": 7, "ids": [1, 2]}
+    source = source_of(written(tmp_path / "val-00000-of-00001.tfrecord", features, features), *names)
+    refs = list(source.rows())
+    assert [(ref.split, ref.key) for ref in refs] == [("val", f"val-00000-of-00001/0000000{row}") for row in (0, 1)]
+    assert [source.load(ref).data for ref in refs] == [(IMAGE, LABEL)] * 2
+
+
+def test_a_feature_may_have_the_keys(tmp_path: Path) -> None:
+    rows = [{"image": IMAGE, "label": LABEL, "name": f"k{row}".encode(), "id": 1 << row} for row in range(3)]
+    path = written(tmp_path / "a.tfrecords", *rows)
+    assert [ref.key for ref in source_of(path, None, None, "name").rows()] == ["k0", "k1", "k2"]
+    assert [ref.key for ref in source_of(path, None, None, "id").rows()] == ["1", "2", "4"]
+    source = source_of(path, None, None, "other")
+    assert not list(source.rows())
+    assert "has 0 values of --key other in the record at byte 12" in str(source.problems[0])
+
+
+def test_unclear_features_are_listed(tmp_path: Path) -> None:
+    source = source_of(written(tmp_path / "a.tfrecord", {"a": IMAGE, "b": LABEL, "c": 3}))
+    assert not list(source.rows())
+    assert "does not say which features are image and label; name them: --image, --label; it has a, b, c" in str(
+        source.problems[0]
+    )
+
+
+def test_a_record_without_a_field_is_a_bad_row(tmp_path: Path) -> None:
+    whole = {"image": IMAGE, "label": LABEL}
+    source = source_of(written(tmp_path / "a.tfrecord", whole, {"image": IMAGE}, {"image": IMAGE, "label": 3}, whole))
+    reasons = [source.load(ref).bad for ref in source.rows()]
+    assert [reason and reason.partition("label: ")[2] for reason in reasons] == [
+        None,
+        "has 0 values; expected the bytes of one picture file",
+        "has 1 values; expected the bytes of one picture file",
+        None,
+    ]
+
+
+def test_a_file_that_was_cut_anywhere_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", *[{"image": IMAGE, "label": LABEL}] * 3)
+    whole = path.read_bytes()
+    for size in range(len(whole) - 1, 0, -61):
+        path.write_bytes(whole[:size])
+        source = source_of(path)
+        rows = list(source.rows())
+        if size % (len(whole) // 3):
+            assert [problem.files for problem in source.problems] == [("a.tfrecord",)]
+        assert len(rows) == 3 * size // len(whole)
+
+
+def test_any_changed_byte_is_found_by_a_checksum(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", *[{"image": IMAGE, "label": LABEL}] * 2)
+    whole, dice = path.read_bytes(), random.Random(0)
+    for _ in range(200):
+        data = bytearray(whole)
+        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+        path.write_bytes(data)
+        source = source_of(path)
+        loaded = [source.load(ref) for ref in source.rows()]
+        bad = [row.bad for row in loaded if row.bad is not None]
+        assert len(bad) + len(source.problems) == 1
+        assert "does not have its checksum" in str([*bad, *source.problems][0]) or "cut off" in str(source.problems[0])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x0a",
+        b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
+        b"\x0a" + b"\xff" * 11,
+        b"\x0b",
+        b"\x09\0",
+        b"\x0d\0\0",
+        message(1, message(1, message(2, message(3, message(1, b"\xff"))))),
+    ],
+)
+def test_what_is_not_an_example_is_refused(data: bytes) -> None:
+    with pytest.raises(BadPair, match="is not an Example"):
+        features_of(memoryview(data))
+
+
+def test_numbers_are_read_packed_and_apart() -> None:
+    for numbers in (message(1, varint(300) + varint(7)), b"\x08" + varint(300) + b"\x08" + varint(7)):
+        feature = message(1, b"n") + message(2, message(3, numbers))
+        assert features_of(memoryview(message(1, message(1, feature)))) == {"n": [300, 7]}
+
+
+def test_the_command_packs_records(tmp_path: Path) -> None:
+    (tmp_path / "records").mkdir()
+    write_tfrecord(tmp_path / "records" / "train-00000-of-00001.tfrecord", SCENES)
+    out = tmp_path / "out"
+    result = run("build", "--quiet", "--classes", "4", "--from", tmp_path / "records", "--key", "name", out)
+    assert result.exit_code == 0, result.stderr
+    assert [(split.name, split.rows) for split in Manifest.load(out).splits] == [("train", 5)]
