@@ -29,7 +29,7 @@ from packer.workers.engine import Engine
 from packer.workers.run import build_shards, open_engine
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
-from readers.contract.statistics import ClassStatistics, class_counts
+from readers.contract.statistics import Statistics, class_counts, total
 from readers.contract.tiles import picture_of
 
 if TYPE_CHECKING:
@@ -186,13 +186,13 @@ def _judge(plan: Plan, receipts: Sequence[Receipt]) -> tuple[int, tuple[tuple[st
 def _find(plan: Plan, receipts: Sequence[Receipt]) -> Findings:
     """Likely mistakes in the data, from the fingerprints and counts in the receipts."""
     request, classes = plan.request, plan.recipe.classes
-    counts: dict[str, ClassStatistics] = {}
+    shards: dict[str, list[Statistics]] = {}
     for receipt in receipts:
-        found, others = class_counts(receipt.statistics), counts.get(receipt.split)
-        counts[receipt.split] = found if others is None else others + found
+        shards.setdefault(receipt.split, []).append(receipt.statistics)
+    counts = {split: class_counts(total(plan.recipe.fields, parts)) for split, parts in shards.items()}
     before = plan.found.classes if plan.current is None else plan.current.classes
     known = before == classes and VOID_CLASS not in request.fail_on
-    labels = ClassCounts(classes.names, counts, known)
+    labels = ClassCounts(classes.names, counts, known) if any(each.count for each in counts.values()) else None
     rows = [
         HashedImage(receipt.split, key, look)
         for receipt in receipts

@@ -52,6 +52,7 @@ def open_dataset(
     verify: Verify | None = None,
     staged: bool = True,
     fields: Sequence[str] | None = None,
+    labelled: bool | None = None,
 ) -> SegDataset:
     """Open the data set packed at `root`, in any format.
 
@@ -60,10 +61,11 @@ def open_dataset(
     `verify`: "digest" compares the files of each shard with their BLAKE3 before the shard is first opened.
     `staged`: whether to look for a copy of the same generation made by `packer stage`, and read that.
     `fields`: the names of what is read, in the order of samples, batches and arguments of `transform`; by default
-    ("image", "label"). Samples of other fields are tuples without names.
+    ("image", "label"). Samples of other fields are tuples without names. `labelled`: True for only the rows that have a
+    label, False for only those without; by default all, and every pixel of a label that is missing is ignored.
     """
     location = Location(Path(root).absolute(), verify, staged)
     pack = location.open()
     dataset = object.__new__(DATASETS[pack.manifest.storage])  # its __init__ would open the pack once more
-    dataset._open(location, pack, View(split, fields, label), transform)
+    dataset._open(location, pack, View(split, fields, label, labelled), transform)
     return dataset

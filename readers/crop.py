@@ -31,13 +31,17 @@ class CenterCrop:
             raise RequestError(f"{type(self).__name__}({self.size!r}): expected a height and a width, from 1 on")
 
     def __call__(self, *parts: torch.Tensor, fills: Sequence[float | None] | None = None) -> tuple[torch.Tensor, ...]:
-        """Return the same window of each part, of an image and a label for example.
+        """Return the same window of each part, of an image and a label for example, and single numbers as they are.
 
         `fills`: the number to pad each part with, None for `pad`. A data set knows them by its fields.
         """
-        top, left = self._start(spare_pixels(parts[0].shape[-2:], self.size))
+        picture = next(part for part in parts if part.ndim > 1)
+        top, left = self._start(spare_pixels(picture.shape[-2:], self.size))
         numbers = [self.pad if fill is None else fill for fill in fills or _fills(parts)]
-        return tuple(crop(part, top, left, self.size, fill) for part, fill in zip(parts, numbers, strict=True))
+        return tuple(
+            crop(part, top, left, self.size, fill) if part.ndim > 1 else part
+            for part, fill in zip(parts, numbers, strict=True)
+        )
 
     def _start(self, spare: NDArray[np.int64]) -> list[int]:
         """Return the top line and left column of the window; negative where the picture is smaller."""

@@ -37,11 +37,13 @@ BLOCK_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class View:
-    """The part of a pack that is read: a split, fields by name, and the form of labels; None means the default."""
+    """The part of a pack that is read: a split, fields by name, the form of labels, the rows with or without labels;
+    None means the default."""
 
     split: str | None
     fields: Sequence[str] | None
     label: LabelForm | None
+    labelled: bool | None
 
 
 class SegDataset(Dataset[Any]):
@@ -63,16 +65,17 @@ class SegDataset(Dataset[Any]):
         verify: Verify | None = None,
         staged: bool = True,
         fields: Sequence[str] | None = None,
+        labelled: bool | None = None,
     ) -> None:
         location = Location(Path(root).absolute(), verify, staged)
-        self._open(location, location.open(), View(split, fields, label), transform)
+        self._open(location, location.open(), View(split, fields, label, labelled), transform)
 
     def _open(self, location: Location, pack: Pack, view: View, transform: Transform | None) -> None:
         register_collate()
         self._location = location
         self._pack = pack
         self._view = view
-        self._rows = pack.rows_of(view.split)
+        self._rows = pack.rows_of(view.split, view.labelled)
         self.root = pack.root
         self.transform = transform
         self._stored = pack.select(view.fields)

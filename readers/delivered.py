@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL, Field, classes_field
-from readers.contract.kinds import CLASSES, ONEHOT, PICTURE
+from readers.contract.kinds import CLASSES, FLAG, ONEHOT, PICTURE
 from readers.contract.onehot import collapse, expand
 from readers.windows import CopyPixels
 
+LABELLED = Field("labelled", FLAG, FLAG, "|b1", ())
+"""Delivered on request: whether a row has a label. It is not stored."""
 LabelForm = Literal["onehot", "index"]
 FORMS: tuple[LabelForm, ...] = ("onehot", "index")
 

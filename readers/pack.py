@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from readers.checksums import check_files, read_receipt
@@ -19,6 +19,7 @@ from readers.contract.files import plain_file, sha256
 from readers.contract.manifest import ALL, SHARDS, Manifest, Split, generation_path
 from readers.contract.receipt import shard_stem
 from readers.contract.shard_table import ShardTable, field_bits, table_path
+from readers.delivered import LABELLED
 from readers.formats import opener, shard_paths
 from readers.formats.column import MissingError, ShardFacts, damage_at
 from readers.formats.shard import Shard
@@ -67,8 +68,27 @@ class Pack:
             row += split.rows
         return ranges
 
-    def rows_of(self, split: str | None) -> range:
-        """Return the rows of a split; None means the only split."""
+    def rows_of(self, split: str | None, labelled: bool | None = None) -> range:
+        """Return the rows of a split, all or only those with or without a label; None means the only split."""
+        rows = self._rows_of(split)
+        return rows if labelled is None else self._labelled(rows, labelled)
+
+    def _labelled(self, rows: range, labelled: bool) -> range:
+        """Return those of the rows of a split that have a label, or those that have none."""
+        ends = list(accumulate((part.rows for part in self._parts), initial=0))
+        found = [
+            range(start, end)
+            for part, start, end in zip(self._parts, ends, ends[1:], strict=False)
+            if start < end and rows.start <= start and end <= rows.stop and (LABEL in part.fields) == labelled
+        ]
+        if not found:
+            what = "has a label" if labelled else "lacks a label"
+            raise RequestError(f"{self.root}: labelled={labelled}, but no row {what}")
+        if any(before.stop != after.start for before, after in pairwise(found)):
+            raise RequestError(f"{self.root}: labelled={labelled}: these rows do not lie together; name one split")
+        return range(found[0].start, found[-1].stop)
+
+    def _rows_of(self, split: str | None) -> range:
         splits = self.splits()
         if split == ALL or (split is None and len(splits) == 1):
             return range(self.manifest.rows)
@@ -89,18 +109,19 @@ class Pack:
         all. Shards that are opened from now on read no other columns."""
         known = tuple(field.name for field in self.manifest.fields)
         wanted = (BOTH if set(BOTH) <= set(known) else known) if names is None else tuple(names)
-        if isinstance(names, str) or not wanted or len({*wanted}) < len(wanted):
+        stored = tuple(name for name in wanted if name != LABELLED.name)
+        if isinstance(names, str) or not stored or len({*wanted}) < len(wanted):
             raise RequestError(f"fields={names!r}: expected names, each once, such as fields={known[-1:]!r}")
-        for name in wanted:
+        for name in stored:
             if name not in known:
                 there = ", ".join(map(repr, known))
                 raise RequestError(f"{self.root}: there is no field {name!r}: fields= some of {there}")
-        for name in wanted:
+        for name in stored:
             if (encoding := self.manifest.field(name).encoding) != RAW:
                 problem = f"the field {name!r} is stored as {encoding!r}, which this release cannot read"
                 raise VersionError(f"{self.root}: {problem}; update segpack")
-        self._read = wanted
-        return self.fields
+        self._read = stored
+        return tuple(LABELLED if name == LABELLED.name else self.manifest.field(name) for name in wanted)
 
     def split_of(self, shard: int) -> Split:
         """Return the split of a shard."""

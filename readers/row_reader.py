@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from readers.batch_memory import Lease
 from readers.collate import different_sizes
 from readers.contract.errors import RequestError
-from readers.delivered import Delivered
+from readers.contract.fields import LABEL
+from readers.delivered import LABELLED, Delivered
 from readers.formats.shard import Shard, gather
 from readers.pack import Pack
 from readers.windows import BatchWindows, Picture
@@ -36,7 +37,7 @@ class RowReader:
     def __init__(self, pack: Pack, fields: Sequence[Delivered]) -> None:
         self._pack = pack
         self.fields = tuple(fields)
-        self._stored = tuple(field.stored for field in fields)
+        self._stored = tuple(field.stored for field in fields if field.stored != LABELLED)
         self._delivered = tuple(field.field for field in fields)
         self._size = self._stored[0].size
 
@@ -56,7 +57,10 @@ class RowReader:
         size = self._common_size(rows, windows)
         arrays = tuple(lease((len(rows), *field.row_shape(*size)), field.dtype) for field in self._delivered)
         for field, out in zip(self.fields, arrays, strict=True):
-            _fill(groups, field, out, windows)
+            if field.stored == LABELLED:
+                _mark(groups, out)
+            else:
+                _fill(groups, field, out, windows)
         return arrays
 
     def sizes(self, rows: Sequence[int]) -> NDArray[np.int64]:
@@ -119,6 +123,12 @@ def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], wind
                 field.copy(out[target], pixels)
             else:
                 windows.copy(target, pixels, out[target], field.copy, field.fill)
+
+
+def _mark(groups: Sequence[ShardRows], out: NDArray[np.bool_]) -> None:
+    """Mark the rows that have a label."""
+    for shard, targets, _ in groups:
+        out[targets] = any(field.name == LABEL for field in shard.facts.fields)
 
 
 def _with_field(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any]) -> Sequence[ShardRows]:

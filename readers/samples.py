@@ -32,7 +32,7 @@ class SampleReader:
     def one(self, row: int) -> AnySample:
         """Return a row of the pack as a sample."""
         arrays = self._reader.read([row], self._memory.lease)
-        return self._kind._make([torch.from_numpy(array[0]) for array in arrays])
+        return self._kind._make([torch.from_numpy(array[0, ...]) for array in arrays])
 
     def many(self, rows: list[int]) -> Sequence[AnySample]:
         """Return rows of the pack in one block of memory, or in one block each if they are native."""

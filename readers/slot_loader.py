@@ -131,8 +131,7 @@ class SharedSlots:
         memory = self._memory[slot].numpy() if owner is None else owner
         start = 0
         for field in self._fields:
-            assert field.size is not None
-            shape = (rows, *field.row_shape(*field.size))
+            shape = (rows, *_row_shape(field))
             size = math.prod(shape) * np.dtype(field.dtype).itemsize
             yield memory[start : start + size].view(field.dtype).reshape(shape)
             start += self._padded_bytes(field, self._rows)
@@ -146,8 +145,13 @@ class SharedSlots:
 
     @staticmethod
     def _padded_bytes(field: Field, rows: int) -> int:
-        assert field.size is not None
-        return -(-rows * field.row_bytes_at(*field.size) // ALIGNMENT) * ALIGNMENT
+        size = rows * math.prod(_row_shape(field)) * np.dtype(field.dtype).itemsize
+        return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _row_shape(field: Field) -> tuple[int, ...]:
+    """Return the shape of a row. All rows have one size; a truth value has none."""
+    return tuple(side for side in field.shape if side is not None)
 
 
 def _shared(shape: tuple[int, ...]) -> torch.Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,16 @@ def test_the_snippets_about_arrays_run(tmp_path: Path) -> None:
     assert "packed: generation 1, 20 rows" in done.stdout
     done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("20 ()\n", "")
+
+
+def test_the_snippets_about_pictures_without_labels_run(raw_folder: RawFolder, tmp_path: Path) -> None:
+    raw = Path(shutil.copytree(raw_folder.path, tmp_path / "raw"))
+    for label in sorted((raw / "train" / "masks").iterdir())[::3]:
+        label.unlink()
+    pack(raw, tmp_path / "out", "--missing", "keep")
+    (tmp_path / "page.py").write_text(snippets("unlabelled.md"))
+    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def snippets(page: str) -> str:

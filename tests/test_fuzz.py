@@ -21,7 +21,7 @@ from readers.formats.hdf5_checksum import lookup3
 CHANGES = 500
 TARGETS = (
     *("arrow", "hdf5", "lmdb", "npy"),
-    *("manifest", "table", "receipt"),
+    *("manifest", "fields", "table", "receipt"),
     *("png", "jpeg", "tiff", "bmp", "webp", "array"),
     *("stamps", "classes", "config"),
     *("webdataset", "example", "volume"),

@@ -67,7 +67,7 @@ def test_shards_of_tiny_rows_have_a_limit_of_rows(size: tuple[int, int] | None) 
     classes = ClassTable((SegClass("a", values=(0,)), SegClass("b", values=(1,))))
     geometry = Geometry(size, "stretch" if size else "native")
     recipe = Recipe("npy", classes, geometry, "uint8", "index", ImageRules(), LabelRules(), 1 << 30, "", "", ("tool",))
-    pieces = [Piece(RowRef("all", f"{number:06d}", ("", "")), (2, 2)) for number in range(3 * ROWS_OF_A_SHARD)]
+    pieces = [Piece(RowRef("all", f"{number:06d}", ("a", "b")), (2, 2)) for number in range(3 * ROWS_OF_A_SHARD)]
     lengths = list(map(len, cut(pieces, recipe)))
     assert sum(lengths) == len(pieces)
     assert len(lengths) > 1

@@ -12,7 +12,8 @@ import pytest
 import readers
 
 SURFACE = """
-ArrowSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None)
+ArrowSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
+        labelled=None)
 CenterCrop(size, pad=0)
     .pad
 DamagedError(ReadError)
@@ -21,8 +22,10 @@ DeviceBatches(batches, device, finish, ahead, seed)
     .set_epoch(epoch)
     .source
     .state_dict()
-Hdf5SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None)
-LmdbSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None)
+Hdf5SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
+        labelled=None)
+LmdbSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
+        labelled=None)
 Loader(batches, order, ahead, output, pin_memory)
     .load_state_dict(state)
     .padding
@@ -33,7 +36,8 @@ Loader(batches, order, ahead, output, pin_memory)
         ahead=1)
 ManifestError(DamagedError)
 NoPackError(ReadError, FileNotFoundError)
-NpySegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None)
+NpySegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
+        labelled=None)
 Order(rows, *, shuffle=True, seed=0, rank=0, world_size=1, drop_last=False, pad=None)
     .begin()
     .coming()
@@ -48,7 +52,7 @@ RequestError(ReadError, ValueError)
 Sample(image, label)
     .image
     .label
-SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None)
+SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None)
     .class_weights(weighting='median')
     .classes
     .fields
@@ -77,7 +81,7 @@ Window(block=64, blocks=32)
     .blocks
 __version__
 collate_lists(batch)
-open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None)
+open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None)
 stitch(parts)
 to_device(batches, device='cuda', *, dtype=None, normalize=None, channels_last=False, classes=None,
         label_dtype=None, augment=None, ahead=1, fields=('image', 'label'))

@@ -21,6 +21,7 @@ from packer.plan.request import Request
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
+from packer.recipe.shard_spec import ShardSpec
 from packer.runtime import THREADS, no_blas_threads
 from packer.shards.build_shard import build_shard
 from packer.shards.columns import Columns
@@ -83,10 +84,10 @@ def test_columns_do_not_overlap_in_one_piece_of_memory() -> None:
     recipe = Recipe(
         "npy", classes, Geometry((4, 6)), "uint8", "index", ImageRules(), LabelRules(), 1 << 20, "", "", ("tool",)
     )
-    pieces = [Piece(RowRef("all", str(number), ("", ""))) for number in range(3)]
+    pieces = [Piece(RowRef("all", str(number), ("a", "b"))) for number in range(3)]
     memory = ColumnMemory()
     for number in range(2):
-        columns = Columns(recipe, pieces, memory)
+        columns = Columns(ShardSpec("all", pieces, recipe), memory)
         for index in range(3):
             for field, row in enumerate(columns.rows(index)):
                 row[:] = 10 * number + 3 * field + index

@@ -23,6 +23,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     return {
         "layout": plan.found.layout,
         "pairs": plan.found.refs.splits,
+        "unlabelled": plan.unlabelled,
         "rows": 0 if plan.refusal is not None else plan.rows,
         "rejects": list(plan.rejects),
         "problems": [problem.to_json() for problem in plan.problems],
@@ -45,7 +46,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 def plan_text(plan: Plan) -> str:
     facts, recipe = plan_json(plan), plan.recipe
     fields = [
-        f"{field['name']} {field['dtype']} {shape_text(field['shape'])} {field['encoding']}"
+        f"{field['name']} {field['dtype']} {shape_text(field['shape'])} {field['kind']} {field['form']}"
         for field in facts["fields"]
     ]
     templates = f"          --image '{recipe.image_template}' --label '{recipe.label_template}'"
@@ -54,6 +55,7 @@ def plan_text(plan: Plan) -> str:
         f"layout    {facts['layout']}",
         *([templates] if recipe.image_template else []),
         "pairs     " + ", ".join(f"{split} {count}" for split, count in facts["pairs"].items()),
+        *([f"unlabelled {facts['unlabelled']}"] if facts["unlabelled"] else []),
         f"rejects   {len(plan.rejects)}",
         *(f"          {problem}" for problem in plan.problems),
         f"missing   {len(plan.found.missing)}",
@@ -115,6 +117,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "generation": manifest.generation,
         "pairs": summary.pairs,
         "rows": summary.rows,
+        "unlabelled": manifest.unlabelled,
         "reused_rows": summary.reused,
         "missing": list(summary.missing),
         "rejects": [{"split": split, "key": key, "reason": reason} for split, key, reason in summary.rejects],
@@ -132,6 +135,7 @@ def summary_text(summary: Summary, out: Path) -> str:
     manifest = summary.manifest
     missing = f", {len(summary.missing)} without partner" if summary.missing else ""
     rows = ", ".join(f"{split.name} {split.rows}" for split in manifest.splits)
+    rows += f"; {manifest.unlabelled} without a label" if manifest.unlabelled else ""
     return (
         f"{out}: generation {manifest.generation}, {summary.rows} rows ({rows}) of {summary.pairs} pairs in "
         f"{manifest.shards} shards, {bytes_text(manifest.bytes)}, {len(summary.rejects)} left out{missing}, "

@@ -10,7 +10,7 @@ import click
 from packer.cli.output import join_lines, show
 from packer.cli.values import bytes_text, shape_text
 from readers.contract.fields import RAW, Field
-from readers.contract.manifest import Manifest
+from readers.contract.manifest import Manifest, Split
 from readers.contract.statistics import class_counts
 
 
@@ -37,7 +37,7 @@ def _text(manifest: Manifest) -> str:
         f"format      {manifest.storage}, generation {manifest.generation} of {manifest.created}",
         f"bytes       {manifest.bytes:,} ({bytes_text(manifest.bytes)}) in {manifest.shards} shards",
         f"rows        {manifest.rows}",
-        *(_split_line(split.name, split.rows, split.shards, split.rejects) for split in manifest.splits),
+        *map(_split_line, manifest.splits),
         "fields",
         *map(_field_line, manifest.fields),
         f"classes     {len(manifest.classes)}, share of the label pixels",
@@ -57,8 +57,10 @@ def _field_line(field: Field) -> str:
     return f"  {field.name:<10}{field.dtype} {shape_text(field.shape)} {' '.join(notes)}"
 
 
-def _split_line(name: str, rows: int, shards: int, rejects: int) -> str:
-    return f"  {name:<10}{rows} rows, {shards} shards" + (f", {rejects} rejects" if rejects else "")
+def _split_line(split: Split) -> str:
+    rejects = f", {split.rejects} rejects" if split.rejects else ""
+    parts = [f"; {part.rows} rows with {' and '.join(part.fields)}" for part in split.parts if len(split.parts) > 1]
+    return f"  {split.name:<10}{split.rows} rows, {split.shards} shards{rejects}{''.join(parts)}"
 
 
 def _swatch(colour: tuple[int, int, int] | None) -> str:

@@ -122,8 +122,9 @@ PAIRS = (
     ),
     Option(
         "missing",
-        choice(("error", "skip")),
-        "What to do with images without labels, labels without images, and listed names without files.",
+        choice(("error", "skip", "keep")),
+        "What to do with images without labels, labels without images, and listed names without files. keep packs "
+        "images without labels, too, and leaves out the others.",
         "error",
     ),
 )

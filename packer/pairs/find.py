@@ -24,6 +24,8 @@ from packer.pairs.split_lists import ListLine, SplitLists, given_lists, usual_li
 from packer.pairs.template import Template, composed
 from readers.contract.manifest import ALL, NAME
 
+ERROR, KEEP = "error", "keep"
+"""Stop at files without a partner, or pack images without a label; "skip" leaves them out."""
 FEW_PAIRS, FEW_PERCENT = 5, 1
 """A drawn split with fewer pairs, or with a smaller part of all pairs, is reported."""
 TEMPLATES_EXAMPLE = "--image 'photos/{split}/{key}.jpg' --label 'truth/{split}/{key}_mask.png'"
@@ -40,7 +42,12 @@ class PairingRules:
     split: Shares | None = None
     split_by: str | None = None
     split_exact: bool = False
-    missing: str = "error"
+    missing: str = ERROR
+
+    @property
+    def keeps(self) -> bool:
+        """True if images without a label are rows."""
+        return self.missing == KEEP
 
     def __post_init__(self) -> None:
         if bool(self.image) != bool(self.label):
@@ -112,7 +119,7 @@ def search_pairs(
     found.problems += map(Problem, _bad_splits({pair.split for pair in found.pairs}))
     name = layout.name if layout else "given by " + ("--pairs" if rules.pairs else "--lists")
     refusal = None
-    if found.problems or not found.pairs or (found.missing and rules.missing == "error"):
+    if found.problems or not found.pairs or (found.missing and rules.missing == ERROR):
         count = len(found.problems) + len(found.missing)
         summary = f"{count} problems" if count else "there is no pair"
         hint = _hint(files, found, layout, rules)
@@ -145,7 +152,7 @@ def _check_target(raw: Path, out: Path, layout: Layout) -> None:
 def _search(raw: Path, files: RawFiles, rules: PairingRules) -> tuple[Layout | None, Candidates]:
     """Search by a table, by lists of two paths a line, by a layout, or by a layout with lists."""
     if rules.pairs:
-        return None, PairsCsv(rules.pairs, raw, files.paths).find()
+        return None, PairsCsv(rules.pairs, raw, files.paths, rules.keeps).find()
     messages = Candidates()
     lists = given_lists(raw, rules.lists) if rules.lists else None
     lines = _lines(raw, lists, messages) if lists else []
@@ -162,7 +169,7 @@ def _search(raw: Path, files: RawFiles, rules: PairingRules) -> tuple[Layout | N
         lists, unused = _only(raw, unused), []
         lines = _lines(raw, lists, messages)
     matches = match_files(files.folders, layout)
-    found = ListedPairs(files.paths, matches).find(lines) if lists else matches.candidates()
+    found = ListedPairs(files.paths, matches, rules.keeps).find(lines) if lists else matches.candidates(rules.keeps)
     if unused:
         names = ", ".join(lists.text for lists in unused)
         messages.notes.append(f"the lists {names} are not used; add --lists '{unused[0].text}' to use them")
@@ -247,4 +254,6 @@ def _bad_splits(splits: set[str]) -> Iterator[str]:
 def _hint(files: RawFiles, found: Candidates, layout: Layout | None, rules: PairingRules) -> str:
     if not found.pairs:
         return f"; {no_common_key_hint(files.paths)}" if layout else "; no line names an image and its label"
-    return "; --missing skip leaves out files without a partner" if found.missing and rules.missing == "error" else ""
+    if not found.missing or rules.missing != ERROR:
+        return ""
+    return "; --missing skip leaves out files without a partner; --missing keep packs images without labels"

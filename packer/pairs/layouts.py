@@ -84,7 +84,7 @@ class Layout:
 
     def split(self, key: SplitKey, image: str, label: str) -> str:
         """Return the split of a pair. If only one template captures it, it is not part of the key."""
-        return self.captures(image, label)[SPLIT] if self.only_one_has_split else key[0]
+        return self.captures(image, label).get(SPLIT, "") if self.only_one_has_split else key[0]
 
     @cached_property
     def only_one_has_split(self) -> bool:

@@ -16,9 +16,10 @@ from packer.pairs.template import composed
 class ListedPairs:
     """Finds the pair of each line, and collects the lines without a pair."""
 
-    def __init__(self, files: Iterable[str], matches: Matches | None) -> None:
+    def __init__(self, files: Iterable[str], matches: Matches | None, keep: bool = False) -> None:
+        """With `keep`, a name that has an image and no label is a pair, too."""
         self.found = Candidates()
-        self._matches = matches
+        self._matches, self._keep = matches, keep
         self._paths = PathIndex({path: path for path in files if is_picture(path)})
         images = matches.image_paths() if matches else ()
         self._stems = PathIndex({stem(path): path for path in images})
@@ -65,7 +66,8 @@ class ListedPairs:
             self.found.problems.append(of_line(line.where, f"{line.text} may be any of {keys}", "any of"))
             return None
         (key,) = found
-        if key in self._matches.images and key in self._matches.labels:
+        paired = key in self._matches.images and key in self._matches.labels
+        if paired or (self._keep and self._matches.lacks_label(key)):
             return self._matches.pair(key, line.where, line.split)
         lacks = "no label" if key in self._matches.images else "no image" if key in self._matches.labels else None
         lacks = lacks or "neither image nor label"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from packer.errors import Problem, first_of
@@ -36,20 +36,25 @@ class Matches:
         return [path for key in self.images for path in self.of("image", key)]
 
     def pair(self, key: SplitKey, line: str = "", split: str | None = None) -> Candidate:
-        """Return the pair of a key that has an image and a label."""
-        image, label = self.images[key], self.labels[key]
+        """Return the pair of a key that has an image. The label is an empty text if it has none."""
+        image, label = self.images[key], self.labels.get(key, "")
         split = self.layout.split(key, image, label) if split is None else split
         return Candidate(split, key[1], image, label, line)
 
-    def candidates(self) -> Candidates:
-        """Return all pairs, and all files without a partner."""
+    def lacks_label(self, key: SplitKey) -> bool:
+        """Return whether a key has an image and no label, not even one of a type that cannot be packed."""
+        return key in self.images and key not in self.labels and ("label", key) not in self.unpackable
+
+    def candidates(self, keep: bool = False) -> Candidates:
+        """Return all pairs, and all files without a partner. With `keep`, an image without a label is a pair, too."""
         images, labels = self.images, self.labels
         if list(images) == list(labels):  # then whole lists are paired, and nothing lacks a partner
             found = sorted(zip(images, images.values(), labels.values(), strict=True))
             orphans: list[Problem] = []
         else:
-            found = [(key, images[key], labels[key]) for key in sorted(images.keys() & labels.keys())]
-            orphans = list(self._orphans())
+            keys = [key for key in sorted(images) if key in labels or (keep and self.lacks_label(key))]
+            found = [(key, images[key], labels.get(key, "")) for key in keys]
+            orphans = list(self._orphans(set(keys)))
         if self.layout.only_one_has_split:
             pairs = [self.pair(key) for key, _, _ in found]
         else:
@@ -82,8 +87,8 @@ class Matches:
             cause = f"{len(paths)} {side}s for the key {key!r}"
             yield Problem(cause, "", (files,), "key", f"several {side}s", split=split)
 
-    def _orphans(self) -> Iterator[Problem]:
-        for key in sorted(self.images.keys() - self.labels.keys()):
+    def _orphans(self, paired: Set[SplitKey]) -> Iterator[Problem]:
+        for key in sorted(self.images.keys() - paired):
             yield self._lack("label", "image", key)
         for key in sorted(self.labels.keys() - self.images.keys()):
             yield self._lack("image", "label", key)

@@ -21,9 +21,10 @@ _NAMED_LABEL = (LABEL, "mask")
 class PairsCsv:
     """Finds the pair of each row. Paths start at the raw folder or at the folder of the table."""
 
-    def __init__(self, table: Path, raw: Path, files: Iterable[str]) -> None:
+    def __init__(self, table: Path, raw: Path, files: Iterable[str], keep: bool = False) -> None:
+        """With `keep`, the cell of the label may be empty."""
         self.found = Candidates()
-        self._table = table
+        self._table, self._keep = table, keep
         self._raws = (os.path.abspath(raw), os.path.realpath(raw))  # noqa: PTH100 - the table may have paths of either form
         self._files = PathIndex({path: path for path in files})
 
@@ -71,7 +72,8 @@ class PairsCsv:
         )
 
     def _pair(self, where: str, row: dict[str, str]) -> Candidate | None:
-        image, label = self._file(where, row[IMAGE]), self._file(where, row[LABEL])
+        image = self._file(where, row[IMAGE])
+        label = "" if self._keep and not row[LABEL] else self._file(where, row[LABEL])
         if image is None or label is None:
             return None
         key = row.get(KEY) or stem(image)

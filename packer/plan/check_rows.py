@@ -97,7 +97,7 @@ def _classes(request: Request, sampler: LabelSampler, found: FoundRows) -> Class
     if classes is None and request.label_codec == BINARY:
         classes = BINARY_CLASSES
     if classes is None:
-        raise no_classes(sampler, request.raw, found.refs)
+        raise no_classes(sampler, request.raw, [ref for ref in found.refs if ref.parts[-1]])
     return classes
 
 
@@ -179,7 +179,8 @@ def _untrusted(request: Request, unchanged: NDArray[np.bool_]) -> NDArray[np.boo
 
 def _check_palettes(request: Request, refs: Sequence[RowRef], sample: Mapping[int, LabelCounts], codec: str) -> None:
     if not request.palettes_differ:
-        check_palettes(refs, sample, codec, request.label_codec)
+        labelled = {index: counts for index, counts in sample.items() if refs[index].parts[-1]}
+        check_palettes(refs, labelled, codec, request.label_codec)
 
 
 def count_sizes(sizes: NDArray[np.uint32]) -> Counter[Size]:

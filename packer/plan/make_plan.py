@@ -12,8 +12,7 @@ from packer.plan.plan import Plan
 from packer.plan.request import Request
 from packer.publish.free_space import free_space
 from packer.publish.generation import current_manifest
-from packer.recipe.cut import cut
-from packer.recipe.piece import PieceTable
+from packer.recipe.cut import cut, parts_of
 from packer.recipe.shard_spec import ShardSpec
 from packer.runtime import Timer, no_collecting
 from packer.shards.stamps import load_stamps
@@ -84,9 +83,9 @@ def _check_options(request: Request) -> None:
 
 
 def _specs(checked: CheckedRows) -> Iterator[ShardSpec]:
-    """The shards of each split."""
+    """The shards of each part of each split."""
     recipe, refs, start = checked.recipe, checked.found.refs, 0
     for split, count in refs.splits.items():
-        pieces = PieceTable(refs, checked.sizes, recipe.geometry, range(start, start + count))
-        yield from (ShardSpec(split, shard, recipe) for shard in cut(pieces, recipe))
+        for pieces in parts_of(refs, checked.sizes, range(start, start + count), recipe.geometry):
+            yield from (ShardSpec(split, shard, recipe) for shard in cut(pieces, recipe))
         start += count

@@ -96,14 +96,25 @@ class Plan:
     @cached_property
     def rows(self) -> int:
         """The number of pieces without those of pairs that are known to be bad."""
-        bad = {(ref.split, ref.key) for ref, _ in self._bad_pairs}
-        return self.pieces - sum(
-            (spec.split, piece.ref.key) in bad for spec in self.specs if bad for piece in spec.pieces
-        )
+        return sum(map(self._good, self.specs))
+
+    def _good(self, spec: ShardSpec) -> int:
+        """Return the number of pieces of a shard without those of pairs that are known to be bad."""
+        bad = self._bad_keys
+        return len(spec.pieces) - sum((spec.split, piece.ref.key) in bad for piece in spec.pieces if bad)
+
+    @cached_property
+    def _bad_keys(self) -> set[tuple[str, str]]:
+        return {(ref.split, ref.key) for ref, _ in self._bad_pairs}
 
     @property
     def splits(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(spec.split for spec in self.specs))
+
+    @property
+    def unlabelled(self) -> int:
+        """The number of pieces without a label."""
+        return sum(len(spec.pieces) for spec in self.specs if len(spec.fields) < len(self.recipe.fields))
 
     @property
     def bytes(self) -> int:
@@ -120,7 +131,7 @@ class Plan:
 
     def _bytes(self, recipe: Recipe) -> int:
         if recipe.geometry.fit != NATIVE:
-            return self.rows * int(recipe.row_bytes(self.specs[0].pieces[:1])[0])
+            return sum(self._good(spec) * int(recipe.row_bytes(spec.pieces[:1])[0]) for spec in self.specs)
         return sum(int(recipe.row_bytes(spec.pieces).sum()) for spec in self.specs)
 
     @property

@@ -77,13 +77,14 @@ def reject_error(problems: Sequence[Problem], limits: Limits, pairs: int, remark
 
 def problem_of(ref: RowRef, reason: str) -> Problem:
     """Return the reason why a pair is bad as a problem of its image, its label or both."""
-    both = " or ".join(ref.parts)
+    files = [part for part in ref.parts if part]
+    both = " or ".join(files)
     row = (ref.key, "row"), (f"{ref.split}/{ref.key}", "row")
     for file, noun in ((both, "pair"), *zip(ref.parts[::-1], (LABEL, IMAGE), strict=False), *row):
-        if reason.startswith((f"{file}: ", f"{file} ")):
+        if file and reason.startswith((f"{file}: ", f"{file} ")):
             text = reason[len(file) :].lstrip(": ")
             parts = _CAUSE_AND_HINT.fullmatch(text)
             cause, hint = parts.groups() if parts else (text, "")
-            kind = _VARYING.sub("", cause.replace(ref.parts[-1], ""))
+            kind = _VARYING.sub("", cause.replace(files[-1], ""))
             return Problem(cause, hint, (file,), noun, _ONE_STRAY.sub(r"has \1s in", kind))
     return Problem(reason)

@@ -142,10 +142,15 @@ class PreviousBuild:
         refs = list(found)
         states = self._source.states(refs)  # before the bytes are read
         for ref, identity in zip(refs, self._source.identities(refs), strict=True):
-            if identity != receipt.sources[found[ref][0]][1:]:
+            if identity is None or _of_fields(ref, identity) != receipt.sources[found[ref][0]].identities:
                 return False
         records = stamps.records.copy()
         for ref, state in zip(refs, states, strict=True):
             records["state"][found[ref]] = state
         write_stamps(self._out, replace(stamps, records=records))
         return True
+
+
+def _of_fields(ref: RowRef, identity: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts of an identity for the fields that the row has, as they are in a receipt."""
+    return tuple(text for text, part in zip(identity, ref.parts, strict=True) if part)

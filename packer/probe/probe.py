@@ -187,7 +187,8 @@ def _propose(
     doubts = list(reading.doubts)
     if pairing.missing:
         settings["missing"] = "skip"
-        doubts.append(f'{len(pairing.missing)} files have no partner: missing = "skip" leaves them out')
+        left = 'missing = "skip" leaves them out, "keep" packs images without labels'
+        doubts.append(f"{len(pairing.missing)} files have no partner: {left}")
     if reading.classes is not None and len(reading.classes) > MOST_PLANES:
         settings["labels"] = "index"
     if len(survey.sizes) > 1:

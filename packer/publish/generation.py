@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
         generation=_last_generation(out) + 1,
         created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         storage=recipe.storage,
-        fields=recipe.fields,
+        fields=tuple(_as_packed(field, receipts) for field in recipe.fields),
         splits=_splits(receipts, recipe.fields),
         bytes=sum(receipt.bytes for receipt in receipts),
         table=digest,
@@ -124,6 +125,11 @@ def _splits(receipts: Sequence[Receipt], fields: Sequence[Field]) -> tuple[Split
         )
         for name, shards in members.items()
     )
+
+
+def _as_packed(field: Field, receipts: Sequence[Receipt]) -> Field:
+    """Return a field of the recipe as it is in these shards: optional if some lack it."""
+    return replace(field, optional=any(field.name not in receipt.fields for receipt in receipts))
 
 
 def parts_of(shards: Sequence[Receipt]) -> tuple[Part, ...]:

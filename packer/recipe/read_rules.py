@@ -30,11 +30,12 @@ class ReadRules:
 
     def check(self, ref: RowRef, headers: Sequence[Header]) -> None:
         """Raise BadPair if a shard would certainly reject a row with these headers."""
-        (image, label), (image_path, label_path) = headers, ref.parts
-        with naming(image_path):
+        image, *labels = headers
+        with naming(ref.parts[0]):
             check_image(image, self.image)
-        with naming(label_path):
-            check_label(label, self.label.lossy)
+        for label in labels:
+            with naming(ref.parts[1]):
+                check_label(label, self.label.lossy)
 
     @property
     def judged(self) -> str:

@@ -52,9 +52,15 @@ class Recipe:
         image = picture_field(IMAGE, IMAGE_DTYPES[self.image_dtype], size)
         return image, classes_field(LABEL, self.labels, self.classes, size)
 
+    def fields_of(self, pieces: Sequence[Piece]) -> tuple[Field, ...]:
+        """Return the fields of these pieces. All of them have the same: those whose part of the row is not empty."""
+        if not len(pieces):
+            return self.fields
+        return tuple(field for field, part in zip(self.fields, pieces[0].ref.parts, strict=True) if part)
+
     def row_bytes(self, pieces: Sequence[Piece]) -> NDArray[np.int64]:
         """Return the bytes of each piece's row; 0 if the size of its picture is unknown."""
-        pixel = sum(field.row_bytes_at(1, 1) for field in self.fields)
+        pixel = sum(field.row_bytes_at(1, 1) for field in self.fields_of(pieces))
         if self.geometry.size is not None:
             return np.full(len(pieces), pixel * math.prod(self.geometry.size), np.int64)
         if isinstance(pieces, PieceTable):
@@ -67,14 +73,9 @@ class Recipe:
         if self.geometry.fit == NATIVE:
             least = max(1, self.shard_bytes // ROWS_OF_A_SHARD)
             return np.maximum(least, self.row_bytes(pieces)), self.shard_bytes
-        return np.broadcast_to(np.int64(1), len(pieces)), self._rows_of_a_shard
-
-    @cached_property
-    def _rows_of_a_shard(self) -> int:
-        """The rows of a shard if all rows have one size."""
         assert self.geometry.size is not None
-        row = sum(field.row_bytes_at(*self.geometry.size) for field in self.fields)
-        return max(1, min(ROWS_OF_A_SHARD, self.shard_bytes // row))
+        row = sum(field.row_bytes_at(*self.geometry.size) for field in self.fields_of(pieces))
+        return np.broadcast_to(np.int64(1), len(pieces)), max(1, min(ROWS_OF_A_SHARD, self.shard_bytes // row))
 
     @property
     def read_rules(self) -> ReadRules:

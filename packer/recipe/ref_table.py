@@ -6,7 +6,7 @@ import heapq
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, compress, islice
 from operator import itemgetter
 from typing import overload
 
@@ -94,9 +94,32 @@ class RefTable(Sequence[RowRef]):
         begin = self._ends[start - 1] if start else 0
         return self._text[begin : self._ends[stop - 1] - 1].decode(*_ENCODING)
 
+    def presence(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return for each row of a range which parts are not empty, as a binary number, the first as its highest digit.
+
+        The table must not be empty.
+        """
+        every = (1 << self.text(0, 1).count("\0")) - 1
+        found = np.full(max(0, stop - start), every, np.int64)
+        for first in range(start, stop, CHUNK):
+            last = min(first + CHUNK, stop)
+            text = self.text(first, last) + "\n"
+            if "\0\n" in text or "\0\0" in text:
+                found[first - start : last - start] = [_present(line) for line in text[:-1].split("\n")]
+        return found
+
+    def chosen(self, start: int, stop: int, wanted: NDArray[np.bool_]) -> RefTable:
+        """Return a table of the rows of a range that are wanted, in the same order."""
+        return RefTable.of(compress(self.between(start, stop), wanted.tolist()))
+
     def _lines(self, start: int, stop: int, at_once: int = CHUNK) -> Iterator[list[str]]:
         for first in range(start, stop, at_once):
             yield self.text(first, min(first + at_once, stop)).split("\n")
+
+
+def _present(line: str) -> int:
+    """Return which parts of a row are not empty, as a binary number."""
+    return int("".join("1" if part else "0" for part in line.split("\0")[1:]), 2)
 
 
 class _Joined:

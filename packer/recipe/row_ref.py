@@ -11,4 +11,6 @@ class RowRef(NamedTuple):
     split: str
     key: str
     parts: tuple[str, ...]
-    """The place of each field in the source: a path, a row number, an id. No two rows have the same parts."""
+    """The place of each field in the source: a path, a row number, an id; empty if the row lacks the field.
+
+    No two rows have the same parts."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from packer.errors import EngineError
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
+from readers.contract.fields import Field
 from readers.contract.json_entry import Entry, Problem
 
 
@@ -19,6 +20,11 @@ class ShardSpec:
     split: str
     pieces: Sequence[Piece]
     recipe: Recipe
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields that all rows of the shard have."""
+        return self.recipe.fields_of(self.pieces)
 
     @property
     def weight(self) -> int:

@@ -12,7 +12,7 @@ from packer.decoding.header import Header
 from packer.recipe.row_ref import RowRef
 
 Heads: TypeAlias = "tuple[Header, ...] | str"
-"""The header of each field of a row, all of one upright size, or the reason why the row is bad."""
+"""The header of each field that a row has, all of one upright size, or the reason why the row is bad."""
 Data: TypeAlias = "bytes | NDArray[Any]"
 """The bytes of a file, or the pixels of an array that nobody else will change."""
 UNKNOWN = -1

@@ -14,7 +14,7 @@ import cv2
 
 from packer.errors import TargetError
 from packer.publish.atomic import write_atomic
-from packer.recipe.piece import Piece, text_of
+from packer.recipe.piece import text_of
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.shards.columns import Columns, Memory, fresh
@@ -65,25 +65,26 @@ def build_shard(
     indices = [index for index in every if index not in crashed] if crashed else every
     columns, table = decode_pieces(spec, source, indices, threads, mark, memory)
     for index, why in crashed.items():
-        table.put(index, _crashed_row(spec.pieces[index], source, why))
-    receipt = _store(_receipt(spec, table), columns, table.kept, spec.recipe.fields, out / SHARDS, writing)
+        table.put(index, _crashed_row(spec, index, source, why))
+    receipt = _store(_receipt(spec, table), columns, table.kept, spec.fields, out / SHARDS, writing)
     text, judged = text_of(spec.pieces), spec.recipe.read_rules.judged
     write_stamps(out, ShardStamps(receipt.stem, receipt.recipe, judged, source.kind, table.stamps, text))
     return receipt
 
 
-def _crashed_row(piece: Piece, source: Source, why: str) -> Row:
+def _crashed_row(spec: ShardSpec, index: int, source: Source, why: str) -> Row:
     """Return the row of a piece that crashes workers."""
-    return Row(RowInput(piece.key, "", ""), reject=why, state=source.states([piece.ref])[0])
+    piece = spec.pieces[index]
+    return Row(RowInput(piece.key, *("" for _ in spec.fields)), reject=why, state=source.states([piece.ref])[0])
 
 
 def decode_pieces(
     spec: ShardSpec, source: Source, indices: Sequence[int], threads: Threads, mark: PairMark, memory: Memory
 ) -> tuple[Columns, RowTable]:
     """Return the columns of a shard, filled at these indices, and the table of its rows."""
-    columns = Columns(spec.recipe, spec.pieces, memory)
-    table = RowTable(spec.pieces, no_rows(spec.recipe.fields), source.states([]).shape[1])
-    maker = RowMaker(spec.recipe, source)
+    columns = Columns(spec, memory)
+    table = RowTable(spec.pieces, no_rows(spec.fields), source.states([]).shape[1])
+    maker = RowMaker(spec.recipe, spec.fields, source)
     starts = _pictures(spec, indices)
 
     def fill(picture: int) -> None:
@@ -112,7 +113,7 @@ def _receipt(spec: ShardSpec, table: RowTable) -> Receipt:
         fingerprint="",
         storage=spec.recipe.storage,
         recipe=spec.recipe.fingerprint(),
-        fields=tuple(field.name for field in spec.recipe.fields),
+        fields=tuple(field.name for field in spec.fields),
         sources=table.sources,
         rejects=table.rejects,
         files=(),

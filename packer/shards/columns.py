@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.recipe.piece import Piece
-from packer.recipe.recipe import Recipe
+from packer.recipe.shard_spec import ShardSpec
 from packer.shards.formats import Arrays
 from readers.contract.fields import END, KEY, SIZE, Field
 
@@ -31,11 +30,11 @@ def fresh(size: int) -> NDArray[np.uint8]:
 class Columns:
     """Memory for all rows of a shard, allocated at once. At the end, gaps of rejected rows are closed."""
 
-    def __init__(self, recipe: Recipe, pieces: Sequence[Piece], memory: Memory) -> None:
-        self._pieces = pieces
-        self._size = recipe.geometry.size
-        self._sizes = [self._size or piece.size or (0, 0) for piece in pieces]
-        starts = {field: self._starts(field) for field in recipe.fields}
+    def __init__(self, spec: ShardSpec, memory: Memory) -> None:
+        self._pieces = spec.pieces
+        self._size = spec.recipe.geometry.size
+        self._sizes = [self._size or piece.size or (0, 0) for piece in spec.pieces]
+        starts = {field: self._starts(field) for field in spec.fields}
         arrays = _cut(memory, [(field.dtype, ends[-1]) for field, ends in starts.items()])
         self._flat = {field: (flat, starts[field]) for field, flat in zip(starts, arrays, strict=True)}
 

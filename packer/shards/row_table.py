@@ -22,7 +22,7 @@ class RowTable:
         self._pieces = pieces
         self._crc32 = np.zeros(len(pieces), np.uint32)
         self._looks = np.zeros(len(pieces), "S24")
-        self._digests = np.zeros((len(pieces), 2), "S64")
+        self._digests = np.zeros((len(pieces), len(nothing)), "S64")
         self._rejects: dict[int, str] = {}
         self._adding = threading.Lock()
         self._fields = tuple(nothing)
@@ -55,8 +55,8 @@ class RowTable:
     @property
     def sources(self) -> tuple[RowInput, ...]:
         return tuple(
-            RowInput(piece.key, image.decode(), label.decode())
-            for piece, (image, label) in zip(self._pieces, self._digests, strict=True)
+            RowInput(piece.key, *(digest.decode() for digest in digests))
+            for piece, digests in zip(self._pieces, self._digests.tolist(), strict=True)
         )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Given, PackedPixels, Source
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import kinds_of
+from readers.contract.fields import Field
 from readers.contract.receipt import RowInput
 from readers.contract.statistics import FieldStatistics
 
@@ -49,10 +50,10 @@ class RowTarget:
 
 
 class RowMaker:
-    """Turns pieces into rows by one recipe. Threads may share it."""
+    """Turns pieces that have the same fields into rows by one recipe. Threads may share it."""
 
-    def __init__(self, recipe: Recipe, source: Source) -> None:
-        self._kinds = kinds_of(recipe)
+    def __init__(self, recipe: Recipe, fields: Sequence[Field], source: Source) -> None:
+        self._kinds = kinds_of(recipe, fields)
         self._source = source
         self._of_planned_size = recipe.geometry.depends_on_source
 
@@ -61,20 +62,22 @@ class RowMaker:
         first = targets[0].piece
         state = self._source.states([first.ref])[0]
         loaded = self._source.load(first.ref)
-        inputs = [RowInput(target.piece.key, *loaded.identities) for target in targets]
+        present = [number for number, part in enumerate(first.ref.parts) if part]
+        identities = [loaded.identities[number] for number in present]
+        inputs = [RowInput(target.piece.key, *identities) for target in targets]
         try:
             if loaded.bad is not None:
                 raise BadPair(loaded.bad)
-            fields = self._decode(first, loaded.data)
+            fields = self._decode(first, {number: loaded.data[number] for number in present})
             return [self._pack(*each, fields, state) for each in zip(targets, inputs, strict=True)]  # all or none
         except BadPair as bad:
             return [Row(source, reject=str(bad), state=state) for source in inputs]
 
-    def _decode(self, piece: Piece, given: Sequence[Given]) -> list[Decoded]:
+    def _decode(self, piece: Piece, given: Mapping[int, Given]) -> list[Decoded]:
         """Decode all fields of a row. They have one size, and it is the planned one if the size decides the rows."""
         fields: list[Decoded] = []
-        names = [_name(piece.ref, number, data) for number, data in enumerate(given)]
-        for kind, data, name in zip(self._kinds, given, names, strict=True):
+        names = [_name(piece.ref, number, data) for number, data in given.items()]
+        for kind, data, name in zip(self._kinds, given.values(), names, strict=True):
             with naming(name):
                 fields.append(kind.decode(data))
             check_same_size(names[0], fields[0].size, name, fields[-1].size)

@@ -29,6 +29,8 @@ from readers.contract.regular_files import digest_raw, open_raw, read_raw
 
 THREADS = 16
 """Headers and digests wait for the disk, not for the processor."""
+NO_FILE = (0, 0, 0)
+"""The state of a file that a row lacks."""
 CHUNK, TOGETHER = 256, 64
 """Rows whose states one thread asks for, and the chunks that all threads ask for before one tries alone again."""
 SLOW = 50e-6
@@ -93,11 +95,12 @@ class FolderSource:
 
     def _heads(self, ref: RowRef) -> Heads:
         try:
-            image, label = map(self._header, ref.parts)
-            check_same_size(ref.parts[0], image.size, ref.parts[1], label.size)
+            image, *labels = [self._header(path) for path in ref.parts if path]
+            for label in labels:
+                check_same_size(ref.parts[0], image.size, ref.parts[1], label.size)
         except BadPair as bad:
             return str(bad)
-        return image, label
+        return image, *labels
 
     def _header(self, path: str) -> Header:
         with naming(path), open_raw(self.raw / path) as file:
@@ -105,14 +108,15 @@ class FolderSource:
 
     def _states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         raw, trusted = str(self.raw), time.time_ns() - MIN_FILE_AGE
-        files = [f"{raw}/{path}" for ref in refs for path in ref.parts]
-        states = np.fromiter(chain.from_iterable(map(state_of, files)), np.int64, 3 * len(files)).reshape(-1, 6)
+        files = [f"{raw}/{path}" if path else "" for ref in refs for path in ref.parts]
+        found = (state_of(file) if file else NO_FILE for file in files)
+        states = np.fromiter(chain.from_iterable(found), np.int64, 3 * len(files)).reshape(-1, 6)
         states[(states[:, 1::3] >= trusted).any(1), 0] = UNKNOWN
         return states
 
     def _identity(self, ref: RowRef) -> tuple[str, ...] | None:
         try:
-            return tuple(digest_raw(f"{self.raw}/{path}") for path in ref.parts)
+            return tuple(digest_raw(f"{self.raw}/{path}") if path else "" for path in ref.parts)
         except OSError:
             return None
 

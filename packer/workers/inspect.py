@@ -35,7 +35,7 @@ WHOLE_RANGE = (0.0, 65535.0)
 
 @dataclass(frozen=True)
 class InspectRequest:
-    """A pair to inspect. With `classes`, the label is also decoded by them. Without a part, the image is not read."""
+    """A pair to inspect. With `classes`, the label is also decoded by them. A file without a part is not read."""
 
     ref: RowRef
     classes: ClassTable | None = None
@@ -101,12 +101,13 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
     if isinstance(label_data, PackedPixels):
         return _row_of_pixels(request, image_data.pixels, label_data.pixels)
     try:
-        with naming(label):
-            lossy = request.classes is None or request.rules.lossy  # without rules, any picture is read
-            decoded = read_label(label_data, lossy, request.max_pixels)
-            counts = _label(decoded)
-            if request.classes is not None:
-                _codec(request.classes, request.rules, request.max_pixels).classify(decoded)
+        if label:
+            with naming(label):
+                lossy = request.classes is None or request.rules.lossy  # without rules, any picture is read
+                decoded = read_label(label_data, lossy, request.max_pixels)
+                counts = _label(decoded)
+                if request.classes is not None:
+                    _codec(request.classes, request.rules, request.max_pixels).classify(decoded)
         if image:
             with naming(image):
                 look = _image(image_data, request.image_rules, request.max_pixels)

@@ -91,8 +91,8 @@ class Field:
         return float(self.fill) if isinstance(self.fill, str) else self.fill
 
     def row_shape(self, height: int, width: int) -> tuple[int, ...]:
-        """Return the shape of a row of this size."""
-        return (*self.planes, height, width)
+        """Return the shape of a row of this size; of a field that is one number, the shape of a number."""
+        return (*self.planes, height, width) if self.shape else ()
 
     @property
     def pixel_bytes(self) -> int:

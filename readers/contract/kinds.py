@@ -10,6 +10,9 @@ IDS = "ids"
 VALUES = "values"
 MULTILABEL = "multilabel"
 
+FLAG = "flag"
+"""The kind of a field that is not stored: a truth value for each row."""
+
 BANDS = "bands"
 INDEX = "index"
 ONEHOT = "onehot"

@@ -119,6 +119,12 @@ class Manifest:
         tables = {field.name: field.classes for field in self.fields if field.classes is not None}
         return tables.get(LABEL) or next(iter(tables.values()), ClassTable(()))
 
+    @property
+    def unlabelled(self) -> int:
+        """The number of rows without a label, if others may have one."""
+        parts = [part for split in self.splits for part in split.parts]
+        return sum(part.rows for part in parts if LABEL not in part.fields)
+
     def field(self, name: str) -> Field:
         """Return the field with this name."""
         fields = {known.name: known for known in self.fields}

@@ -13,6 +13,7 @@ import time
 import traceback
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice
@@ -26,6 +27,7 @@ from drills.band_files import DEFLATE, array_file, blocks_tiff
 from drills.damaged_packs import make_pack
 from drills.damaged_pictures import group_4
 from drills.hdf5_structure import fit_checksums
+from drills.manifests import read_changed
 from drills.structures import CHANGES, changed
 from drills.volumes import nifti
 from packer.classes.load import read_table
@@ -120,6 +122,7 @@ def make_targets(folder: Path) -> dict[str, Target]:
     targets = [
         *(_shards(folder, storage, packs[2 * n : 2 * n + 2]) for n, storage in enumerate(STORAGES)),
         _manifest(folder, packs),
+        Target("fields", (b"a", b"b", b"c", b"d"), read_changed, (ReadError,)),
         _table(folder, first),
         _receipt(folder, packs),
         *(_pictures(kind) for kind in (*ENCODERS, ARRAYS)),
@@ -213,9 +216,10 @@ def _manifest(folder: Path, packs: list[Path]) -> Target:
             document = json.loads(data)
             document["checksum"] = fingerprint({key: document[key] for key in document if key != "checksum"})
             text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        except (ValueError, TypeError, RecursionError):
+            text = ""
+        with suppress(ReadError):
             Manifest.from_text(text, "sealed")
-        except (ValueError, TypeError, RecursionError, ReadError):
-            pass
         (root / MANIFEST).write_bytes(data)
         Manifest.load(root)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -23,9 +23,9 @@ _CHECKS: dict[str, Callable[[Field, NDArray[Any]], FieldStatistics]] = {
 }
 
 
-def kinds_of(recipe: Recipe) -> tuple[FieldKind, ...]:
-    """Return how each field of a recipe becomes stored rows."""
-    return tuple(_KINDS[field.kind](recipe, field) for field in recipe.fields)
+def kinds_of(recipe: Recipe, fields: Sequence[Field]) -> tuple[FieldKind, ...]:
+    """Return how each of these fields of a recipe becomes stored rows."""
+    return tuple(_KINDS[field.kind](recipe, field) for field in fields)
 
 
 def check_row(field: Field, pixels: NDArray[Any]) -> FieldStatistics:
