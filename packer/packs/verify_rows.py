@@ -34,7 +34,7 @@ def wrong_rows(shard: Shard, receipt: Receipt) -> Iterator[tuple[str | None, str
         else:
             found = {name: ours + row for (name, ours), row in zip(found.items(), counted, strict=True)}
     if found != receipt.statistics:
-        yield None, "its counts of classes, or its sums of brightness, are not those in its receipt"
+        yield None, "its statistics, such as its counts of classes, are not those in its receipt"
 
 
 def _wrong_row(shard: Shard, row: int, receipt: Receipt) -> Iterator[str]:

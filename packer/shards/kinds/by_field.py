@@ -8,9 +8,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from packer.recipe.recipe import Recipe
-from packer.shards.kinds import FieldKind, classes, picture
+from packer.shards.kinds import FieldKind, classes, ids, multilabel, picture, values
 from readers.contract.fields import Field
-from readers.contract.kinds import CLASSES, PICTURE
+from readers.contract.kinds import CLASSES, IDS, MULTILABEL, PICTURE, VALUES
 from readers.contract.statistics import FieldStatistics
 
 _KINDS: dict[str, Callable[[Recipe, Field], FieldKind]] = {
@@ -20,6 +20,9 @@ _KINDS: dict[str, Callable[[Recipe, Field], FieldKind]] = {
 _CHECKS: dict[str, Callable[[Field, NDArray[Any]], FieldStatistics]] = {
     PICTURE: picture.check,
     CLASSES: classes.check,
+    IDS: ids.check,
+    VALUES: values.check,
+    MULTILABEL: multilabel.check,
 }
 
 

@@ -52,7 +52,7 @@ def check(field: Field, label: NDArray[Any]) -> ClassStatistics:
     assert field.classes is not None
     counts = _planes(label) if field.form == ONEHOT else _index(label, field.classes)
     if counts is None:
-        raise BadPair(f"has numbers in its label that are in none of {len(field.classes)} classes")
+        raise BadPair(f"has numbers in its {field.name} that are in none of {len(field.classes)} classes")
     return _statistics(*counts)
 
 

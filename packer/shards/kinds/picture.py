@@ -60,8 +60,10 @@ class PictureKind:
 
 def check(field: Field, planes: NDArray[Any]) -> PictureStatistics:
     """Return the statistics of a stored image; raise BadPair if it has impossible numbers. NaN is one."""
-    if planes.dtype.kind == "f" and not ((planes >= 0) & (planes <= 1)).all():
-        raise BadPair("has numbers in its image that are not from 0 to 1")
+    if planes.dtype.kind == "f" and field.range == (0, 1) and not ((planes >= 0) & (planes <= 1)).all():
+        raise BadPair(f"has numbers in its {field.name} that are not from 0 to 1")
+    if planes.dtype.kind == "f" and not np.isfinite(planes).all():
+        raise BadPair(f"has numbers in its {field.name} that are not finite")
     return count(planes)
 
 
