@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import run
-from stored_scenes import png, scenes_of, tar_of, write_folder
+from stored_scenes import png, scenes_of, tar_of, write_folder, write_lmdb
 
 from packer import build_pack, diff_pack, repair_pack
 from packer.errors import BadPair, InputError, UsageError
@@ -200,7 +200,22 @@ def test_samples_without_a_field_are_an_error_or_are_skipped(tmp_path: Path) -> 
         build_pack(tmp_path / "a.tar", tmp_path / "out", classes=4)
     summary = build_pack(tmp_path / "a.tar", tmp_path / "out", classes=4, missing="skip")
     assert summary.rows == 1
+    with pytest.raises(InputError, match=r"1 samples lack a field; .*\n.*a.tar/c: has no image"):
+        build_pack(tmp_path / "a.tar", tmp_path / "out", classes=4, missing="keep")
     assert summary.missing == ("a.tar/b: has no label", "a.tar/c: has no image")
+
+
+@pytest.mark.parametrize("kind", ["webdataset", "lmdb"])
+def test_images_without_labels_are_rows_if_they_are_kept(tmp_path: Path, kind: str) -> None:
+    path, out = tmp_path / kind, tmp_path / "out"
+    images, label = {key: png(image) for key, (image, _) in SCENES.items()}, png(SCENES["a"][1])
+    if kind == "lmdb":
+        write_lmdb(path, {**{f"image-{key}": image for key, image in images.items()}, "label-a": label})
+    else:
+        path.write_bytes(tar_of({"a.seg.png": label, **{f"{key}.png": image for key, image in images.items()}}))
+    assert build_pack(path, out, classes=4, missing="keep").rows == 3
+    assert (len(open_dataset(out, labelled=True)), len(open_dataset(out, labelled=False))) == (1, 2)
+    assert diff_pack(out, path).is_empty
 
 
 def test_the_command_takes_a_file_a_folder_or_a_pattern(tmp_path: Path) -> None:

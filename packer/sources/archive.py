@@ -66,6 +66,8 @@ class ArchiveSource(ABC):
 
     def __init__(self, root: Path, files: Mapping[str, FileState], names: Names, max_pixels: int = MOST_PIXELS) -> None:
         self.root, self.files, self.names, self.max_pixels = root, files, names, max_pixels
+        self.keeps_unlabelled = False
+        """True if an image without a label is a row. The plan decides that; no worker lists rows."""
         self.problems: list[Problem] = []
         """Files that cannot be read, once the rows were listed."""
         self.missing: list[Problem] = []
@@ -122,9 +124,9 @@ class ArchiveSource(ABC):
                 self.problems.append(Problem(str(bad).removeprefix(f"{file}: "), "", (file,)))
 
     def row(self, file: str, key: str, image: Position | None, label: Position | None) -> Iterator[RowRef]:
-        """Yield the row of a sample; none if it lacks a field, which is noted."""
-        if image and label:
-            yield RowRef(self.split_of(file), key, (str(image), str(label)))
+        """Yield the row of a sample; none if it lacks a field that it must have, which is noted."""
+        if image and (label or self.keeps_unlabelled):
+            yield RowRef(self.split_of(file), key, (str(image), str(label) if label else ""))
         elif image or label:
             self.missing.append(Problem(f"has no {'label' if image else 'image'}", "", (f"{file}/{key}",), "sample"))
 
@@ -210,10 +212,11 @@ class ArchiveSource(ABC):
     def _heads(self, ref: RowRef) -> Heads:
         heads = []
         try:
-            for part in ref.parts:
+            for part in filter(None, ref.parts):
                 with naming(part):
                     heads.append(self.header(self.position(part)))
-            check_same_size(ref.parts[0], heads[0].size, ref.parts[1], heads[1].size)
+            for label in heads[1:]:
+                check_same_size(ref.parts[0], heads[0].size, ref.parts[1], label.size)
         except BadPair as bad:
             return str(bad)
         return tuple(heads)

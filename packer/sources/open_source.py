@@ -113,10 +113,10 @@ class SourceOptions:
     def _of_archive(self, source: ArchiveSource, max_pixels: int) -> tuple[FoundRows, InputError | None]:
         """Find the rows in the files of an archive. Samples without a field are an error, or left out."""
         self._check_pairing(PairingRules(missing=self.pairing.missing))
-        source.max_pixels = max_pixels
+        source.max_pixels, source.keeps_unlabelled = max_pixels, self.pairing.keeps
         refs, missing = _good_rows(self._taken(source.rows()), source), tuple(source.missing)
         refusal = None
-        if missing and self.pairing.missing == "error":
+        if missing and self.pairing.missing != "skip":
             refusal = InputError(
                 f"{source.root}: {len(missing)} samples lack a field; --missing skip skips them", missing
             )
