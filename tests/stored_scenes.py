@@ -8,8 +8,12 @@ import struct
 import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import cv2
 import h5py
@@ -36,6 +40,7 @@ from packer.sources.parquet import ParquetSource
 from packer.sources.tfrecord import TfRecordSource
 from packer.sources.torch_tensors import TorchTensors
 from packer.sources.webdataset import WebDatasetSource
+from packer.sources.zarr_arrays import ZarrArrays
 
 HEIGHT, WIDTH = 24, 36
 Scene = tuple[NDArray[np.uint8], NDArray[np.uint8]]
@@ -71,7 +76,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, data in files.items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != data:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
 
 
@@ -315,6 +320,53 @@ def invert_in_record(path: Path, key: str, scene: Scene) -> None:
     path.write_bytes(data)
 
 
+def write_zarr(path: Path, scenes: Scenes) -> None:
+    """Write images as Zarr 3, in chunks of several rows, and labels as N5."""
+    images, labels, keys = stacked(scenes)
+    with TemporaryDirectory() as folder:
+        write_array(Path(folder) / "images", "zarr3", images, (4, 24, 20, 3))
+        write_array(Path(folder) / "train" / "labels", "n5", labels, (1, 24, 36))
+        np.save(Path(folder) / "keys.npy", keys)
+        (Path(folder) / "attributes.json").write_text('{"n5": "2.0.0"}')
+        files = [file for file in Path(folder).rglob("*") if file.is_file()]
+        write_files(path, {str(file.relative_to(folder)): file.read_bytes() for file in files})
+
+
+def write_array(folder: Path, driver: str, array: NDArray[Any], chunks: tuple[int, ...], **more: Any) -> None:
+    """Write an array of Zarr 2 (driver zarr), Zarr 3 or N5."""
+    kinds: dict[str, dict[str, Any]] = {
+        "zarr": {
+            "shape": array.shape,
+            "chunks": chunks,
+            "dtype": array.dtype.str,
+            "compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1},
+        },
+        "zarr3": {
+            "shape": array.shape,
+            "data_type": array.dtype.name,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
+            "codecs": [{"name": "gzip"}],
+        },
+        "n5": {
+            "dimensions": array.shape[::-1],
+            "blockSize": chunks[::-1],
+            "dataType": array.dtype.name,
+            "compression": {"type": "gzip"},
+        },
+    }
+    place = {"driver": "file", "path": f"{folder}/"}
+    spec = {"driver": driver, "kvstore": place, "metadata": {**kinds[driver], **more}}
+    store = import_module("tensorstore").open(spec, create=True, open=True).result()
+    (store.T if driver == "n5" else store).write(array).result()
+
+
+def cut_block(path: Path, key: str, scene: Scene) -> None:
+    """Cut the compressed label of a row."""
+    row = np.load(path / "keys.npy").tolist().index(key)
+    block = path / "train" / "labels" / "0" / "0" / str(row)
+    block.write_bytes(block.read_bytes()[:-30])
+
+
 KINDS = {
     "folder": Kind(write_folder, open_folder, cut_label),
     "pack": Kind(write_pack, PackSource.at, invert_image),
@@ -344,3 +396,10 @@ KINDS = {
     ),
     "tfrecord": Kind(write_tfrecord, lambda path: TfRecordSource.at(path, Names(key="name")), invert_in_record),
 }
+if find_spec("tensorstore"):
+    KINDS["zarr"] = Kind(
+        write_zarr,
+        lambda path: ZarrArrays.at(path, Names("images", "train/labels", "keys.npy")),
+        cut_block,
+        saves_loading=False,
+    )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,15 +16,18 @@ import pytest
 import torch
 from conftest import pack_from, run
 from numpy.typing import NDArray
+from stored_scenes import write_array
 
 from packer import build_pack
-from packer.errors import InputError
+from packer.errors import InputError, UsageError
 from packer.sources.container import Names
 from packer.sources.containers import container_of
 from packer.sources.hdf5_arrays import DataSet, Hdf5Arrays
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.plain_array import PlainArray
 from packer.sources.reopen import reopen
+from packer.sources.zarr_arrays import ZarrArrays
+from packer.sources.zarr_layout import layout_of
 from readers import open_dataset
 
 RNG = np.random.default_rng(7)
@@ -370,9 +376,9 @@ def test_rows_in_the_same_chunks_are_decompressed_once(tmp_path: Path, monkeypat
     reads: list[tuple[int, int]] = []
 
     class Counted(DataSet):
-        def _read(self, start: int, stop: int) -> NDArray[Any]:
+        def rows(self, start: int, stop: int) -> NDArray[Any]:
             reads.append((start, stop))
-            return super()._read(start, stop)
+            return super().rows(start, stop)
 
     monkeypatch.setattr("packer.sources.hdf5_arrays.DataSet", Counted)
     source = Hdf5Arrays.at(tmp_path / "cells.h5", NAMES)
@@ -510,3 +516,68 @@ def test_workers_read_plain_numbers_without_a_library(tmp_path: Path, monkeypatc
         with monkeypatch.context() as patch:
             patch.setattr(f"{kind.__module__}.{kind.__name__}.stack", None)  # type: ignore[attr-defined]
             assert np.array_equal(reopen(text).load(refs[3]).data[0], IMAGES[3])
+
+
+LAYOUTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("zarr", {}),
+    ("zarr", {"dimension_separator": "/"}),
+    ("zarr3", {}),
+    ("zarr3", {"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}}}),
+    ("n5", {}),
+)
+
+
+@pytest.fixture
+def zarr_group(tmp_path: Path) -> Path:
+    pytest.importorskip("tensorstore")
+    group = tmp_path / "group"
+    for number, (driver, more) in enumerate(LAYOUTS):
+        write_array(group / f"images{number}", driver, IMAGES, (4, 5, 14, 3), **more)
+        write_array(group / f"labels{number}", driver, LABELS.astype(np.int64), (1, 10, 5), **more)
+    (group / ".zgroup").write_text('{"zarr_format": 2}')
+    return group
+
+
+@pytest.mark.parametrize("number", range(len(LAYOUTS)))
+def test_arrays_of_zarr_and_n5_are_packed_whatever_their_layout(
+    zarr_group: Path, tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = Names(f"images{number}", f"labels{number}")
+    source = ZarrArrays.at(zarr_group, names)
+    assert container_of(zarr_group) is ZarrArrays
+    refs = list(source.rows())
+    for row, ref in enumerate(refs):
+        image, label = source.load(ref).data
+        assert np.array_equal(image, IMAGES[row])
+        assert np.array_equal(label, LABELS[row])
+    monkeypatch.setattr("packer.sources.file_states.MIN_FILE_AGE", -(1 << 62))
+    before = source.states(refs)
+    layout = layout_of(zarr_group / f"labels{number}")
+    chunks = [zarr_group / f"labels{number}" / name for name in layout.names(3)]
+    assert len(chunks) == 3
+    for chunk in chunks:
+        os.utime(chunk, (1, 1))
+    assert (before == source.states(refs)).all(1).tolist() == [True, True, True, False, True, True]
+    pack_from(zarr_group, tmp_path / "out", "--image", names.image, "--label", names.label, "--classes", 3)
+    assert np.array_equal(stored(tmp_path / "out")["00000004"][1], LABELS[4])
+
+
+def test_what_is_wrong_with_arrays_of_zarr_is_named(zarr_group: Path) -> None:
+    _, *problems = refused(zarr_group, Names("images9", "labels0/0"))
+    assert problems == ["--image images9: there is no such array", "--label labels0/0: there is no such array"]
+    for text in ("{}", "[]", "{", '{"shape": [6], "chunks": [0]}', '{"shape": "a", "chunks": 5}'):
+        (zarr_group / "labels0" / ".zarray").write_text(text)
+        assert (
+            refused(zarr_group, Names("images0", "labels0"))[-1] == "--label labels0: has no array described in .zarray"
+        )
+    facts = json.loads((zarr_group / "labels1" / ".zarray").read_text())
+    (zarr_group / "labels1" / ".zarray").write_text(json.dumps({**facts, "dtype": "|O", "filters": [{"id": "pickle"}]}))
+    assert (
+        "cannot be opened; its type or compression may be one" in refused(zarr_group, Names("images0", "labels1"))[-1]
+    )
+
+
+def test_zarr_without_its_library_names_the_extra(zarr_group: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorstore", None)
+    with pytest.raises(UsageError, match=r"pip install 'segpack\[zarr\]'"):
+        ZarrArrays.at(zarr_group, Names("images0", "labels0"))

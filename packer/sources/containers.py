@@ -16,6 +16,7 @@ from packer.sources.parquet import ParquetSource
 from packer.sources.tfrecord import TfRecordSource
 from packer.sources.torch_tensors import TorchTensors
 from packer.sources.webdataset import WebDatasetSource
+from packer.sources.zarr_arrays import ZarrArrays
 from readers.contract.regular_files import open_raw
 
 HEAD = 512
@@ -24,6 +25,7 @@ CONTAINERS: tuple[Container, ...] = (
     Hdf5Arrays,
     NpyArrays,
     TorchTensors,
+    ZarrArrays,
     WebDatasetSource,
     ParquetSource,
     HuggingFaceSource,

@@ -32,6 +32,11 @@ def state_of(path: str) -> FileState:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
+def is_young(state: Sequence[int]) -> bool:
+    """Return whether a file was changed a moment ago, and could change again with the same time."""
+    return state[1] >= time.time_ns() - MIN_FILE_AGE
+
+
 class OpenedFiles:
     """The files of a container that has many rows, and their states when the build was planned.
 
@@ -47,8 +52,7 @@ class OpenedFiles:
         rows = np.empty((count, 3 * len(self.paths)), np.int64)
         if count:
             rows[:] = np.array(self.states).reshape(-1)
-            young = any(state[1] >= time.time_ns() - MIN_FILE_AGE for state in self.states)
-            if young or self._now() != self.states:
+            if any(map(is_young, self.states)) or self._now() != self.states:
                 rows[:, 0] = UNKNOWN
         return rows
 

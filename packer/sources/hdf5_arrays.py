@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from math import prod
 from pathlib import Path
-from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,13 +12,12 @@ from numpy.typing import NDArray
 
 from packer.errors import BadPair
 from packer.sources.functions import plain
+from packer.sources.kept_rows import KeptRows
 from packer.sources.plain_array import PlainArray
 from packer.sources.stack_form import Stack, shape_text
 from packer.sources.stacked import StackedRows
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
-MOST_KEPT = 1 << 28
-"""The most bytes of rows in the same chunks that are kept for the next row."""
 MOST_LISTED = 20
 
 
@@ -31,22 +28,8 @@ class DataSet:
         self._dataset = dataset
         self.shape: tuple[int, ...] = dataset.shape
         self.dtype: np.dtype[Any] = dataset.dtype
-        self._step = dataset.chunks[0] if dataset.chunks else 1
-        self._keeps = self._step * dataset.dtype.itemsize * prod(dataset.shape[1:]) <= MOST_KEPT
-        self._first, self._kept = 0, np.empty(0)
-        self._lock = Lock()
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
-        """Return some rows. Rows in the same chunks as a single one are decompressed with it, and kept."""
-        if stop - start > 1 or not self._keeps:
-            return self._read(start, stop)
-        with self._lock:
-            if not self._first <= start < self._first + len(self._kept):
-                self._first = start - start % self._step
-                self._kept = self._read(self._first, min(self._first + self._step, self.shape[0]))
-            return np.array(self._kept[start - self._first][None])
-
-    def _read(self, start: int, stop: int) -> NDArray[Any]:
         try:
             return np.asarray(self._dataset[start:stop])
         except (OSError, RuntimeError, ValueError) as error:
@@ -90,7 +73,7 @@ class Hdf5Arrays(StackedRows):
                 raise ValueError(f"is compressed by a filter that h5py lacks here: {plain(name.decode())} ({code})")
         offset = dataset.id.get_offset()
         if offset is None or dataset.dtype.hasobject or self._file.userblock_size:
-            return DataSet(dataset)
+            return KeptRows(DataSet(dataset), dataset.chunks[0] if dataset.chunks else 1)
         return PlainArray(self.path, offset, dataset.dtype, dataset.shape)
 
     def listing(self) -> Iterator[str]:

@@ -1,0 +1,36 @@
+"""`KeptRows`: rows of a compressed array. Those of the same chunks are decompressed together, and kept for a while."""
+
+from __future__ import annotations
+
+from math import prod
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.sources.stack_form import Stack
+
+MOST_KEPT = 1 << 28
+"""The most bytes of rows that are kept. Chunks of more are decompressed again for each row."""
+
+
+class KeptRows:
+    """The rows of an array, of which `step` rows lie in the same chunks."""
+
+    def __init__(self, stack: Stack, step: int) -> None:
+        self.dtype, self.shape = stack.dtype, stack.shape
+        self._stack, self._step = stack, step
+        self._keeps = step > 1 and step * self.dtype.itemsize * prod(self.shape[1:]) <= MOST_KEPT
+        self._first, self._kept = 0, np.empty(0)
+        self._lock = Lock()
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """Return a copy of some rows. A single one is kept with its neighbours."""
+        if stop - start > 1 or not self._keeps:
+            return self._stack.rows(start, stop)
+        with self._lock:
+            if not self._first <= start < self._first + len(self._kept):
+                self._first = start - start % self._step
+                self._kept = self._stack.rows(self._first, min(self._first + self._step, self.shape[0]))
+            return np.array(self._kept[start - self._first][None])

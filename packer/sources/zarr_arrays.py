@@ -1,0 +1,115 @@
+"""Zarr (versions 2 and 3) and N5 as a source, read by TensorStore: it alone reads all three, and unpickles nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.errors import BadPair, UsageError
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import UNKNOWN
+from packer.sources.file_states import is_young, state_of
+from packer.sources.kept_rows import KeptRows
+from packer.sources.npy_arrays import SUFFIX
+from packer.sources.plain_array import npy_array
+from packer.sources.stack_form import Stack
+from packer.sources.stacked import StackedRows
+from packer.sources.zarr_layout import FILES, ArrayLayout, layout_of
+
+GROUPS = (".zgroup", ".zarray", "zarr.json")
+MOST_DEPTH = 3
+"""The deepest group of which the arrays are listed."""
+
+
+class ZarrArray:
+    """An array of which TensorStore reads the chunks."""
+
+    def __init__(self, folder: Path, layout: ArrayLayout) -> None:
+        store = (
+            _tensorstore()
+            .open({"driver": layout.driver, "kvstore": {"driver": "file", "path": f"{folder}/"}}, open=True, read=True)
+            .result()
+        )
+        self._store = store.T if layout.driver == "n5" else store
+        self.shape: tuple[int, ...] = tuple(self._store.shape)
+        self.dtype: np.dtype[Any] = self._store.dtype.numpy_dtype
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        try:
+            return np.asarray(self._store[start:stop].read().result())
+        except (ValueError, OSError, RuntimeError) as error:  # its words have paths of this machine
+            raise BadPair("cannot be read: a chunk is damaged") from error
+
+
+def _tensorstore() -> Any:
+    try:
+        import tensorstore
+    except ImportError as error:
+        raise UsageError("Zarr and N5 are read by TensorStore: pip install 'segpack[zarr]'") from error
+    return tensorstore
+
+
+class ZarrArrays(StackedRows):
+    """Arrays of a group, such as `images` or `train/labels`."""
+
+    kind: ClassVar[str] = "zarr"
+
+    @classmethod
+    def fits(cls, path: Path, head: bytes) -> bool:
+        if head or not path.is_dir():
+            return False
+        n5 = path / "attributes.json"
+        return any((path / name).is_file() for name in GROUPS) or (n5.is_file() and b'"n5"' in n5.read_bytes()[:4096])
+
+    def files(self) -> Sequence[Path]:
+        """Return the descriptions of the arrays. The chunks of a row are in its state."""
+        folders = [self.path / name for name in self.names if name is not None]
+        found = [folder / name for folder in folders for name in FILES if (folder / name).is_file()]
+        return found + [file for file in folders if file.suffix == SUFFIX]
+
+    def stack(self, name: str) -> Stack:
+        if name.endswith(SUFFIX):  # TensorStore reads no texts, so keys may be next to the arrays
+            return npy_array(self.path / name)
+        layout = layout_of(self.path / name)
+        try:
+            return KeptRows(ZarrArray(self.path / name, layout), layout.chunks[0])
+        except (ValueError, OSError, RuntimeError) as error:
+            raise ValueError("cannot be opened; its type or compression may be one that TensorStore lacks") from error
+
+    def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
+        """Return 126 bits of the states of the chunks of each row, and of the description of its arrays."""
+        states = np.empty((len(refs), 2), np.int64)
+        known = self._files.of_rows(1)[0] if len(refs) else np.zeros(1)
+        for number, ref in enumerate(refs):
+            row = int(ref.parts[-1][ref.parts[-1].rindex("[") + 1 : -1])
+            chunks = [state_of(chunk) for chunk in self._chunks(row)]
+            digest = blake2b(repr((known.tolist(), chunks)).encode(), digest_size=16).digest()
+            states[number] = np.frombuffer(digest, "<i8") & np.iinfo(np.int64).max
+            if known[0] == UNKNOWN or any(map(is_young, chunks)):
+                states[number] = UNKNOWN
+        return states
+
+    def _chunks(self, row: int) -> Iterator[str]:
+        for folder, layout in self._layouts:
+            yield from (f"{folder}/{name}" for name in layout.names(row))
+
+    @cached_property
+    def _layouts(self) -> list[tuple[Path, ArrayLayout]]:
+        folders = [self.path / name for name in self.names[:2] if name is not None]
+        return [(folder, layout_of(folder)) for folder in folders]
+
+    def listing(self) -> Iterator[str]:
+        """Yield the names of arrays."""
+        for depth in range(1, MOST_DEPTH + 1):
+            for name in FILES:
+                for file in sorted(self.path.glob("*/" * depth + name)):
+                    try:
+                        yield f"{file.parent.relative_to(self.path)} {layout_of(file.parent).shape}"
+                    except ValueError:
+                        continue
