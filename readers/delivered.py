@@ -31,6 +31,11 @@ class Delivered:
     copy: CopyPixels = np.copyto
 
     @cached_property
+    def is_stored(self) -> bool:
+        """False of a field that follows from others; kept, because it is asked for each batch."""
+        return self.stored.kind != FLAG
+
+    @cached_property
     def is_unchanged(self) -> bool:
         """True if rows are delivered byte for byte as they are stored, all of one size."""
         return self.copy is np.copyto and not self.stored.native

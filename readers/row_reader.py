@@ -12,7 +12,7 @@ from readers.batch_memory import Lease
 from readers.collate import different_sizes
 from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL
-from readers.delivered import LABELLED, Delivered
+from readers.delivered import Delivered
 from readers.formats.shard import Shard, gather
 from readers.pack import Pack
 from readers.windows import BatchWindows, Picture
@@ -37,7 +37,7 @@ class RowReader:
     def __init__(self, pack: Pack, fields: Sequence[Delivered]) -> None:
         self._pack = pack
         self.fields = tuple(fields)
-        self._stored = tuple(field.stored for field in fields if field.stored != LABELLED)
+        self._stored = tuple(field.stored for field in fields if field.is_stored)
         self._delivered = tuple(field.field for field in fields)
         self._size = self._stored[0].size
 
@@ -57,7 +57,7 @@ class RowReader:
         size = self._common_size(rows, windows)
         arrays = tuple(lease((len(rows), *field.row_shape(*size)), field.dtype) for field in self._delivered)
         for field, out in zip(self.fields, arrays, strict=True):
-            if field.stored == LABELLED:
+            if not field.is_stored:
                 _mark(groups, out)
             else:
                 _fill(groups, field, out, windows)
