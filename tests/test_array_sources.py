@@ -20,6 +20,7 @@ from stored_scenes import write_array
 
 from packer import build_pack
 from packer.errors import InputError, UsageError
+from packer.recipe.source import UNKNOWN
 from packer.sources.container import Names
 from packer.sources.containers import container_of
 from packer.sources.hdf5_arrays import DataSet, Hdf5Arrays
@@ -581,3 +582,21 @@ def test_zarr_without_its_library_names_the_extra(zarr_group: Path, monkeypatch:
     monkeypatch.setitem(sys.modules, "tensorstore", None)
     with pytest.raises(UsageError, match=r"pip install 'segpack\[zarr\]'"):
         ZarrArrays.at(zarr_group, Names("images0", "labels0"))
+
+
+@pytest.mark.parametrize("write", [npy, hdf5, torch_file])
+def test_rows_of_a_file_that_changed_since_the_plan_are_bad(
+    tmp_path: Path, write: Callable[[Path, Arrays], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a pack never mixes rows of the old file with rows of the new one."""
+    monkeypatch.setattr("packer.sources.file_states.MIN_FILE_AGE", -(1 << 62))
+    path = write(tmp_path / "arrays", {"images": IMAGES, "labels": LABELS})
+    kind = container_of(path)
+    assert kind is not None
+    source = kind.at(path, NAMES)
+    worker, refs = reopen(source.to_text()), list(source.rows())
+    assert (worker.load(refs[0]).bad, int(worker.states(refs)[0, 0]) == UNKNOWN) == (None, False)
+    write(tmp_path / "arrays", {"images": IMAGES[::-1], "labels": LABELS})
+    for opened in (source, worker):
+        assert str(opened.load(refs[1]).bad).endswith(" changed while it was packed; build again")
+        assert (opened.states(refs)[:, 0] == UNKNOWN).all()
