@@ -44,16 +44,15 @@ class PictureKind:
         """Store the image in its planes. The hash is made of bytes if it was decoded to these, else from 0 to 1."""
         direct = decoded.pixels.dtype == out.dtype == np.uint8
         planes = self._geometry.image(decoded.pixels, origin, out if direct else None, decoded.size)
+        if planes.dtype == np.uint8 and self._scaled is not None:
+            self._scaled.take(planes, out=out, mode="clip")  # "raise" would copy twice
+            return Stored(_statistics(planes[0].size, (byte_sums(plane, self._scaled) for plane in planes)), planes)
         if not direct:
             np.copyto(out, self._as_stored(planes))
-        if planes.dtype == np.uint8 and self._scaled is not None:
-            return Stored(_statistics(planes[0].size, (byte_sums(plane, self._scaled) for plane in planes)), planes)
         return Stored(count(out), planes)
 
     def _as_stored(self, planes: NDArray[Any]) -> NDArray[Any]:
-        """Convert pixels to the stored type. Resizing may have moved those of 0..1 out of this range."""
-        if planes.dtype == np.uint8:
-            return planes if self._scaled is None else self._scaled[planes]
+        """Convert pixels from 0 to 1 to the stored type. Resizing may have moved them out of this range."""
         planes = np.clip(planes, 0, 1)
         return np.rint(planes * 255).astype(np.uint8) if self._scaled is None else planes
 
