@@ -566,7 +566,7 @@ def test_arrays_of_zarr_and_n5_are_packed_whatever_their_layout(
 def test_what_is_wrong_with_arrays_of_zarr_is_named(zarr_group: Path) -> None:
     _, *problems = refused(zarr_group, Names("images9", "labels0/0"))
     assert problems == ["--image images9: there is no such array", "--label labels0/0: there is no such array"]
-    for text in ("{}", "[]", "{", '{"shape": [6], "chunks": [0]}', '{"shape": "a", "chunks": 5}'):
+    for text in ("{}", "[]", "{", "[" * 100_000, '{"shape": [6], "chunks": [0]}', '{"shape": "a", "chunks": 5}'):
         (zarr_group / "labels0" / ".zarray").write_text(text)
         assert (
             refused(zarr_group, Names("images0", "labels0"))[-1] == "--label labels0: has no array described in .zarray"

@@ -49,12 +49,17 @@ NOT_RAW = {
     "packer.publish.generation": "manifests in OUT",
     "packer.publish.history": "the history in OUT",
     "packer.publish.lock": "the lock of OUT",
-    "packer.shards.formats.hdf5": "a file that it makes",
     "packer.shards.formats.lmdb": "a file that it makes",
     "packer.shards.stamps": "stamps in OUT",
     "packer.sources.archive": "a file of an archive, by open_raw",
+    "packer.sources.hugging_face": "a table, by open_raw; then Arrow maps it",
+    "packer.sources.lmdb_pictures": "an environment, by open_raw",
+    "packer.sources.nifti": "a volume, by open_raw",
     "packer.sources.pack": "a pack",
+    "packer.sources.parquet": "a table, by open_raw; then Arrow reads it",
+    "packer.sources.tfrecord": "a file of an archive, by open_raw",
     "packer.sources.webdataset": "a file of an archive, by open_raw",
+    "packer.sources.zarr_arrays": "an array, by TensorStore",
     "packer.workers.worker": "stderr and /dev/null",
 }
 """Each module with a call that may open a file, and what this opens."""

@@ -21,6 +21,7 @@ from packer.sources.plain_array import npy_array
 from packer.sources.stack_form import Stack
 from packer.sources.stacked import StackedRows
 from packer.sources.zarr_layout import FILES, ArrayLayout, layout_of
+from readers.contract.regular_files import open_raw
 
 GROUPS = (".zgroup", ".zarray", "zarr.json")
 MOST_DEPTH = 3
@@ -64,8 +65,7 @@ class ZarrArrays(StackedRows):
     def fits(cls, path: Path, head: bytes) -> bool:
         if head or not path.is_dir():
             return False
-        n5 = path / "attributes.json"
-        return any((path / name).is_file() for name in GROUPS) or (n5.is_file() and b'"n5"' in n5.read_bytes()[:4096])
+        return any((path / name).is_file() for name in GROUPS) or _is_n5(path / "attributes.json")
 
     def files(self) -> Sequence[Path]:
         """Return the descriptions of the arrays. The chunks of a row are in its state."""
@@ -113,3 +113,10 @@ class ZarrArrays(StackedRows):
                         yield f"{file.parent.relative_to(self.path)} {layout_of(file.parent).shape}"
                     except ValueError:
                         continue
+
+
+def _is_n5(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with open_raw(path) as file:
+        return b'"n5"' in file.read(4096)

@@ -9,6 +9,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from readers.contract.regular_files import open_raw
+
+MOST_BYTES = 16 << 20
+"""The most that is read of a description."""
+
 
 @dataclass(frozen=True)
 class ArrayLayout:
@@ -31,8 +36,9 @@ def layout_of(folder: Path) -> ArrayLayout:
     for metadata, read in FILES.items():
         if (folder / metadata).is_file():
             try:
-                return read(json.loads((folder / metadata).read_bytes()))
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                with open_raw(folder / metadata) as file:
+                    return read(json.loads(file.read(MOST_BYTES)))
+            except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
                 raise ValueError(f"has no array described in {metadata}") from error
     raise ValueError("there is no such array")
 
