@@ -130,7 +130,8 @@ def read_label(data: bytes | Pixels, lossy: bool = False, max_pixels: int = MOST
     header = header_of(data, max_pixels)
     check_label(header, lossy)
     stored = read_stored(data, header)
-    return LabelFile(header, replace(stored, numbers=class_numbers(stored.numbers)))
+    numbers = class_numbers(stored.numbers)
+    return LabelFile(header, stored if numbers is stored.numbers else replace(stored, numbers=numbers))
 
 
 def decode_label(data: bytes, as_index: bool, lossy: bool = False, max_pixels: int = MOST_PIXELS) -> Pixels:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,7 +82,7 @@ class Stored:
     alpha: Pixels | None = None
     palette: NDArray[np.uint8] | None = None
 
-    @cached_property
+    @property
     def opacity(self) -> Pixels | None:
         """Alpha, or None if every pixel is opaque."""
         alpha = self.alpha

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from readers.contract.tiles import Origin, Size
@@ -24,6 +25,7 @@ class Placement(NamedTuple):
     region: Part
 
     @classmethod
+    @lru_cache(maxsize=256)  # the rows of a pack have few sizes
     def of(cls, source: Size, scaled: Size, stored: Size, origin: Origin | None = None) -> Placement:
         """Centre the scaled field, or begin at `origin`, the top left corner of a tile."""
         starts = (None, None) if origin is None else origin
