@@ -267,7 +267,7 @@ def test_a_pack_with_missing_labels_is_refused_as_a_source(raw: tuple[RawFolder,
     out = pack(raw[0].path, tmp_path / "out", *KEEP)
     done = run("build", "--quiet", "--from", out, tmp_path / "other")
     assert done.exit_code == 2
-    assert "can be packed again so far" in done.stderr
+    assert "has rows without a label, which cannot be packed again so far; build it from RAW" in done.stderr
 
 
 def test_the_parts_of_a_split_are_in_order() -> None:

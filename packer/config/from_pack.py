@@ -38,6 +38,8 @@ def settings_of(folder: Path) -> Settings:
         picture_field(IMAGE, image.dtype, image.size),
         classes_field(LABEL, label.form, manifest.classes, label.size),
     )
+    if label.optional:
+        raise UsageError(f"{folder}: has rows without a label, which cannot be packed again so far; build it from RAW")
     if manifest.fields != usual or image.dtype not in dtypes:
         raise UsageError(
             f"{folder}: only packs of images with red, green and blue and labels of classes can be packed again so far"
