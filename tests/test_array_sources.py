@@ -600,3 +600,43 @@ def test_rows_of_a_file_that_changed_since_the_plan_are_bad(
     for opened in (source, worker):
         assert str(opened.load(refs[1]).bad).endswith(" changed while it was packed; build again")
         assert (opened.states(refs)[:, 0] == UNKNOWN).all()
+
+
+def test_neighbours_in_a_chunk_that_changed_are_read_again(
+    zarr_group: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a row would be old pixels with the state of the new ones, and no later build would notice."""
+    monkeypatch.setattr("packer.sources.file_states.MIN_FILE_AGE", -(1 << 62))
+    source = ZarrArrays.at(zarr_group, Names("images0", "labels0"))
+    refs = list(source.rows())
+    before = source.load(refs[0])
+    write_array(tmp_path / "new", LAYOUTS[0][0], IMAGES[::-1], (4, 5, 14, 3), **LAYOUTS[0][1])
+    for chunk in (tmp_path / "new").iterdir():
+        if not chunk.name.startswith("."):
+            chunk.replace(zarr_group / "images0" / chunk.name)
+    state, after = source.states(refs[1:2])[0], source.load(refs[1])
+    assert np.array_equal(before.data[0], IMAGES[0])
+    assert np.array_equal(after.data[0], IMAGES[::-1][1])
+    assert (state == source.states(refs[1:2])[0]).all()
+
+
+def test_tensors_of_a_big_endian_machine_are_refused(tmp_path: Path) -> None:
+    path = torch_file(tmp_path / "arrays", {"images": IMAGES, "labels": LABELS})
+    with ZipFile(path) as whole, ZipFile(tmp_path / "big.pth", "w") as big:
+        for item in whole.infolist():
+            big.writestr(item, b"big" if item.filename.endswith("byteorder") else whole.read(item))
+    assert "has big-endian numbers" in refused(tmp_path / "big.pth", NAMES)[-1]
+
+
+def test_numbers_of_fewer_bits_than_their_bytes_are_read_by_hdf5(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "few.h5", "w") as file:
+        file["images"] = IMAGES
+        kind = h5py.h5t.STD_U16LE.copy()
+        kind.set_precision(12)
+        kind.set_offset(4)
+        h5py.h5d.create(file.id, b"labels", kind, h5py.h5s.create_simple(LABELS.shape)).write(
+            h5py.h5s.ALL, h5py.h5s.ALL, LABELS.astype("<u2")
+        )
+    source = Hdf5Arrays.at(tmp_path / "few.h5", NAMES)
+    for number, ref in enumerate(source.rows()):
+        assert np.array_equal(source.load(ref).data[1], LABELS[number])

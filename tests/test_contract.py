@@ -163,6 +163,8 @@ BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
         "image: expected numbers, sums, squares for 3 bands or classes, found numbers, sums, squares for 1 bands",
     ),
     ("sums", lambda d: known(d, "image").update(sums=[1] * 3), "splits.0.statistics.image.sums.0: expected a text"),
+    ("negative", lambda d: known(d, "image").update(squares=["-1"] * 3), "image.squares.0: is less than so many"),
+    ("too few squares", lambda d: known(d, "image").update(squares=["0"] * 3), "image.squares.0: is less than so many"),
     ("digits", lambda d: known(d, "image").update(sums=["0", "-0", "0"]), "image.sums.1: expected a whole number"),
     ("other kind", lambda d: known(d, "image").update(invalid=0), "found numbers, invalid, sums, squares for 3"),
     ("no field", lambda d: d["splits"][0]["statistics"].pop("image"), "expected those of image, label, found label"),

@@ -281,3 +281,27 @@ def test_too_many_files_are_refused() -> None:
         named_files(Path("{0..999999999}.tar"))
     with pytest.raises(UsageError, match="stands for 0 files"):
         named_files(Path("{9..1}.tar"))
+
+
+def test_samples_whose_pictures_are_not_taken_are_named(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tar", "a.png", "a.seg.png", "b.gif", "b.seg.gif", "c.json", "d.jfif", "d.seg.png")
+    source = opened(path)
+    assert list(fields_of(source)) == ["a", "d"]
+    assert [(problem.files, problem.cause) for problem in source.missing] == [
+        (("a.tar/b",), "has no image and no label")
+    ]
+    named = opened(path, "png", "seg.png")
+    assert list(fields_of(named)) == ["a"]
+    assert [problem.files for problem in named.missing] == [("a.tar/b",), ("a.tar/c",), ("a.tar/d",)]
+
+
+def test_a_label_without_its_image_is_not_taken_for_one(tmp_path: Path) -> None:
+    """With --missing keep, a single picture may be an image or a label if suffixes do not tell."""
+    source = opened(written(tmp_path / "a.tar", "a.jpg", "a.png", "b.png"))
+    source.keeps_unlabelled = True
+    list(source.rows())
+    assert "name both: --image jpg --label png" in source.problems[0].cause
+    source = opened(written(tmp_path / "a.tar", "a.jpg", "a.png", "b.png"), "jpg", "png")
+    source.keeps_unlabelled = True
+    assert list(fields_of(source)) == ["a"]
+    assert [(problem.files, problem.cause) for problem in source.missing] == [(("a.tar/b",), "has no image")]

@@ -148,7 +148,9 @@ class ArchiveSource(ABC):
         states = np.zeros((len(refs), 6), np.int64)
         for state, ref in zip(states, refs, strict=True):
             for number, part in enumerate(ref.parts):
-                file = self.position(part).file if part else ""
+                if not part:
+                    continue
+                file = self.position(part).file
                 if file not in known:
                     now = state_of(f"{self.root}/{file}")
                     known[file] = now if now == self.files.get(file, now) else (UNKNOWN, -1, -1)

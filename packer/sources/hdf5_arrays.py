@@ -72,9 +72,14 @@ class Hdf5Arrays(StackedRows):
             if not self._h5py.h5z.filter_avail(code):
                 raise ValueError(f"is compressed by a filter that h5py lacks here: {plain(name.decode())} ({code})")
         offset = dataset.id.get_offset()
-        if offset is None or dataset.dtype.hasobject or self._file.userblock_size:
+        if offset is None or dataset.dtype.hasobject or self._file.userblock_size or not self._is_usual(dataset):
             return KeptRows(DataSet(dataset), dataset.chunks[0] if dataset.chunks else 1)
         return PlainArray(self.path, offset, dataset.dtype, dataset.shape)
+
+    def _is_usual(self, dataset: Any) -> bool:
+        """Return whether numbers are stored as NumPy has them. HDF5 also knows those of 12 of 16 bits."""
+        usual = self._h5py.h5t.py_create(dataset.dtype, logical=True)
+        return dataset.dtype.kind not in "iuf" or bool(usual.equal(dataset.id.get_type()))
 
     def listing(self) -> Iterator[str]:
         found: list[str] = []

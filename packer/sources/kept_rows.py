@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from threading import Lock
 from typing import Any
@@ -16,13 +17,18 @@ MOST_KEPT = 1 << 28
 
 
 class KeptRows:
-    """The rows of an array, of which `step` rows lie in the same chunks."""
+    """The rows of an array, of which `step` rows lie in the same chunks.
 
-    def __init__(self, stack: Stack, step: int) -> None:
+    `version` identifies what the chunks of a row hold now. If that changed, they are read again.
+    """
+
+    def __init__(self, stack: Stack, step: int, version: Callable[[int], object] = lambda row: None) -> None:
         self.dtype, self.shape = stack.dtype, stack.shape
         self._stack, self._step = stack, step
         self._keeps = step > 1 and step * self.dtype.itemsize * prod(self.shape[1:]) <= MOST_KEPT
+        self._version = version
         self._first, self._kept = 0, np.empty(0)
+        self._of: object = None
         self._lock = Lock()
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
@@ -30,7 +36,8 @@ class KeptRows:
         if stop - start > 1 or not self._keeps:
             return self._stack.rows(start, stop)
         with self._lock:
-            if not self._first <= start < self._first + len(self._kept):
-                self._first = start - start % self._step
+            now = self._version(start)
+            if now != self._of or not self._first <= start < self._first + len(self._kept):
+                self._first, self._of = start - start % self._step, now
                 self._kept = self._stack.rows(self._first, min(self._first + self._step, self.shape[0]))
             return np.array(self._kept[start - self._first][None])

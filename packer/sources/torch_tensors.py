@@ -104,6 +104,11 @@ def _load(path: Path) -> Any:
         with ZipFile(path) as file:
             if any(item.compress_type != ZIP_STORED for item in file.infolist()):
                 raise ValueError("was compressed after torch.save; save it again")
+            for (
+                item
+            ) in file.infolist():  # PyTorch crashes where it should swap the bytes of numbers that it does not read
+                if item.filename.endswith("/byteorder") and file.open(item).read(16) != b"little":
+                    raise ValueError("has big-endian numbers; save it again on a little-endian machine")
         return torch.load(path, weights_only=True, mmap=True, map_location="meta")
     except BadZipFile as error:
         raise ValueError("is damaged, or was saved before PyTorch 1.6; load it and save it again") from error

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import ClassVar
 
 from packer.errors import BadPair, Problem
+from packer.pairs.template import OTHER_PICTURES, PICTURES
 from packer.recipe.row_ref import RowRef
 from packer.sources.archive import BytesSource, Position
 from packer.sources.tar import Member, is_tar, members
 
-PICTURES = ("jpeg", "jpg", "png", "webp", "bmp", "tif", "tiff")
-LOSSY = ("jpeg", "jpg")
+LOSSY = ("jpeg", "jpg", "jpe", "jfif")
 LABELS = ("seg", "segmentation", "label", "labels", "labelmap", "mask", "masks", "cls", "gt", "annotation", "target")
 """Words in a suffix that say that it is the label's, such as seg.png."""
 _NAME = re.compile(r"(?:\./)*((?:.*/|)[^./][^./]*)\.([^/]*)", re.DOTALL)
@@ -43,6 +43,13 @@ class WebDatasetSource(BytesSource):
                     self.problems.append(Problem(str(bad), "", (f"{file}/{key}",), "sample"))
                 else:
                     yield from self.row(file, key, image, label)
+                    if not image and not label and self._is_expected(suffix for _, suffix, _ in sample):
+                        self.missing.append(Problem("has no image and no label", "", (f"{file}/{key}",), "sample"))
+
+    def _is_expected(self, suffixes: Iterable[str]) -> bool:
+        """Return whether a sample without image and label should have them: others are of numbers or texts."""
+        named = self.names.image is not None or self.names.label is not None
+        return named or any(_is_picture(suffix, (*PICTURES, *OTHER_PICTURES)) for suffix in suffixes)
 
     def _positions(self, file: str, key: str, members: Sequence[tuple[str, Member]]) -> Positions:
         sample: Sample = {}
@@ -55,7 +62,7 @@ class WebDatasetSource(BytesSource):
 
     def _chosen(self, sample: Sample) -> tuple[str | None, str | None]:
         """Return the suffixes of image and label in a sample."""
-        pictures = [suffix for suffix in sample if suffix.rpartition(".")[2] in PICTURES]
+        pictures = [suffix for suffix in sample if _is_picture(suffix, PICTURES)]
         if self.names.label is not None:
             labels = [suffix for suffix in sample if suffix == self.names.label.lower().lstrip(".")]
         else:
@@ -67,10 +74,18 @@ class WebDatasetSource(BytesSource):
             if not labels and self.names.label is None and len(images) == 2:  # a JPEG cannot be a label
                 labels = [suffix for suffix in images if suffix not in LOSSY]
                 images = [suffix for suffix in images if suffix in LOSSY]
+                if self.keeps_unlabelled and images and labels:  # then a sample of one picture could be either
+                    raise BadPair(
+                        f"may have its label in {labels[0]}; name both: --image {images[0]} --label {labels[0]}"
+                    )
         for name, suffixes in (("image", images), ("label", labels)):
             if len(suffixes) > 1:
                 raise BadPair(f"may have several {name}s, {', '.join(suffixes)}; name one: --{name} {suffixes[0]}")
         return next(iter(images), None), next(iter(labels), None)
+
+
+def _is_picture(suffix: str, known: Sequence[str]) -> bool:
+    return f".{suffix.rpartition('.')[2]}" in known
 
 
 def _named(member: Member) -> tuple[str, str, Member] | None:

@@ -76,9 +76,14 @@ class ZarrArrays(StackedRows):
     def stack(self, name: str) -> Stack:
         if name.endswith(SUFFIX):  # TensorStore reads no texts, so keys may be next to the arrays
             return npy_array(self.path / name)
-        layout = layout_of(self.path / name)
+        folder = self.path / name
+        layout = layout_of(folder)
+
+        def version(row: int) -> object:
+            return [state_of(f"{folder}/{chunk}") for chunk in layout.names(row)]
+
         try:
-            return KeptRows(ZarrArray(self.path / name, layout), layout.chunks[0])
+            return KeptRows(ZarrArray(folder, layout), layout.chunks[0], version)
         except (ValueError, OSError, RuntimeError) as error:
             raise ValueError("cannot be opened; its type or compression may be one that TensorStore lacks") from error
 

@@ -43,6 +43,10 @@ class FieldStatistics:
         lists = [value for value in vars(statistics).values() if isinstance(value, tuple)]
         if len(set(map(len, lists))) > 1:
             entry.problem("", f"expected lists of one length, found {', '.join(str(len(values)) for values in lists)}")
+        found = vars(statistics)
+        for number, (total, square) in enumerate(zip(found.get("sums", ()), found.get("squares", ()), strict=False)):
+            if square < 0 or square * found["numbers"] < total * total:
+                entry.problem(f"squares.{number}", "is less than so many numbers with this sum can have")
         entry.close()
         return statistics
 

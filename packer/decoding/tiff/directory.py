@@ -99,6 +99,8 @@ def read_directory(file: BinaryIO) -> Directory:
     for entry in range(0, 12 * count, 12):
         tag, kind, length = struct.unpack_from(order + "HHI", entries, entry)
         inline = entries[entry + 8 : entry + 12]
+        if tag in directory.texts or tag in directory.numbers:
+            raise BadPair(f"is damaged: it has the tag {tag} twice")
         if tag in _TEXTS:
             directory.texts[tag] = _text(file, order, length, inline)
         elif tag in _NUMBERS and kind in _TYPES:
