@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import cv2
 import numpy as np
+from drills.band_files import tiff_of
 from numpy.typing import NDArray
 
 
@@ -64,15 +65,7 @@ def tiff(pixels: NDArray[Any], order: Literal["<", ">"] = "<", rows: int | None 
         **({338: (2,)} if samples in (2, 4) else {}),
         **{int(name[1:]): numbers for name, numbers in tags.items()},
     }
-    directory, beyond = b"", b""
-    offset = starts[-1] + 2 + 12 * len(entries) + 4
-    for tag, numbers in sorted(entries.items()):
-        content = struct.pack(f"{order}{len(numbers)}I", *numbers)
-        inline = content if len(content) <= 4 else struct.pack(order + "I", offset + len(beyond))
-        beyond += content if len(content) > 4 else b""
-        directory += struct.pack(order + "HHI", tag, 4, len(numbers)) + inline
-    start = {"<": b"II", ">": b"MM"}[order] + struct.pack(order + "HI", 42, starts[-1])
-    return start + b"".join(strips) + struct.pack(order + "H", len(entries)) + directory + b"\0" * 4 + beyond
+    return tiff_of(order, strips, entries)
 
 
 def bmp(

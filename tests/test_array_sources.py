@@ -252,34 +252,33 @@ def text(folder: Path) -> str:
     return "has a header that is not one of a .npy file"
 
 
+def write_labels(folder: Path, header: bytes, numbers: bytes = b"") -> None:
+    start = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
+    (folder / "labels.npy").write_bytes(start + header + numbers)
+
+
 def code(folder: Path) -> str:
     """The header of a .npy file is a literal of Python."""
     header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (print(1),), }".ljust(117) + b"\n"
-    (folder / "labels.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    write_labels(folder, header)
     return "has a header that is not one of a .npy file"
 
 
 def long_header(folder: Path) -> str:
     header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (6, 10, 14), }".ljust(20_000) + b"\n"
-    (folder / "labels.npy").write_bytes(
-        b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + LABELS.tobytes()
-    )
+    write_labels(folder, header, LABELS.tobytes())
     return "has a header that is not one of a .npy file"
 
 
 def huge(folder: Path) -> str:
     header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (6, 4294967296, 4294967296), }".ljust(117) + b"\n"
-    (folder / "labels.npy").write_bytes(
-        b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + LABELS.tobytes()
-    )
+    write_labels(folder, header, LABELS.tobytes())
     return "has 968 bytes, which is not the size of (6, 4294967296, 4294967296) uint8"
 
 
 def negative(folder: Path) -> str:
     header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (-6, -10, 14), }".ljust(117) + b"\n"
-    (folder / "labels.npy").write_bytes(
-        b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + LABELS.tobytes()
-    )
+    write_labels(folder, header, LABELS.tobytes())
     return "has 968 bytes, which is not the size of (-6, -10, 14) uint8"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -17,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.decode import check_same_size, header_of
-from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS
@@ -226,44 +224,3 @@ class ArchiveSource(ABC):
     def _identity(self, ref: RowRef) -> tuple[str, ...] | None:
         loaded = self.load(ref)
         return None if loaded.bad is not None else loaded.identities
-
-
-class BytesSource(ArchiveSource):
-    """An archive whose pictures are plain ranges of bytes of its files."""
-
-    def read(self, position: Position) -> bytes:
-        with self.open(position.file) as file:
-            file.seek(position.start)
-            data = file.read(position.size)
-            self.check_state(position.file, file)
-        if len(data) != position.size:
-            raise BadPair(f"ends after {len(data)} of {position.size} bytes")
-        return data
-
-    def header(self, position: Position) -> Header:
-        with self.open(position.file) as file:
-            return read_header(io.BufferedReader(_Range(file, position)), self.max_pixels)
-
-
-class _Range(io.RawIOBase):
-    """A range of bytes of a file, as a file."""
-
-    def __init__(self, file: BinaryIO, position: Position) -> None:
-        self._descriptor, self._start, self._size, self._at = file.fileno(), position.start, position.size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence])
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        wanted = min(len(buffer), max(0, self._size - self._at))
-        data = os.pread(self._descriptor, wanted, self._start + self._at)
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)

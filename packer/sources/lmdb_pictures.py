@@ -12,7 +12,8 @@ from typing import ClassVar
 
 from packer.errors import BadPair, UsageError
 from packer.recipe.row_ref import RowRef
-from packer.sources.archive import BytesSource, Position
+from packer.sources.archive import Position
+from packer.sources.byte_ranges import ByteRanges
 from readers.contract.errors import DamagedError
 from readers.formats.lmdb import nodes
 
@@ -23,7 +24,7 @@ PAGE_HEADER = 16
 """The bytes in front of the magic number."""
 
 
-class LmdbPicturesSource(BytesSource):
+class LmdbPicturesSource(ByteRanges):
     """The entries of LMDBs whose keys fit two patterns, such as image-{key} and label-{key}."""
 
     kind: ClassVar[str] = "lmdb-pictures"

@@ -10,7 +10,8 @@ from typing import ClassVar
 from packer.errors import BadPair, Problem
 from packer.pairs.template import OTHER_PICTURES, PICTURES
 from packer.recipe.row_ref import RowRef
-from packer.sources.archive import BytesSource, Position
+from packer.sources.archive import Position
+from packer.sources.byte_ranges import ByteRanges
 from packer.sources.tar import Member, is_tar, members
 
 LOSSY = ("jpeg", "jpg", "jpe", "jfif")
@@ -22,7 +23,7 @@ Sample = dict[str, Member]
 """The members of a sample by their suffixes."""
 
 
-class WebDatasetSource(BytesSource):
+class WebDatasetSource(ByteRanges):
     """Tars of samples. A key is the path of a member up to the first dot of its name; its suffix is the rest."""
 
     kind: ClassVar[str] = "webdataset"

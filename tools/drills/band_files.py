@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -54,13 +55,19 @@ def blocks_tiff(
         **({338: (UNSPECIFIED,) * extra} if (extra := bands - (3 if photometric == 2 else 1)) else {}),
         **{int(name[1:]): numbers for name, numbers in tags.items()},
     }
-    directory, beyond, offset = b"", b"", starts[-1] + 2 + 12 * len(entries) + 4
+    return tiff_of(order, blocks, entries)
+
+
+def tiff_of(order: str, blocks: Sequence[bytes], entries: Mapping[int, Sequence[int]]) -> bytes:
+    """Return a TIFF whose blocks of pixels begin at byte 8, and then its tags, all of them 32 bits."""
+    end = 8 + sum(map(len, blocks))
+    directory, beyond, offset = b"", b"", end + 2 + 12 * len(entries) + 4
     for tag, numbers in sorted(entries.items()):
         content = struct.pack(f"{order}{len(numbers)}I", *numbers)
         inline = content if len(content) <= 4 else struct.pack(order + "I", offset + len(beyond))
         beyond += content if len(content) > 4 else b""
         directory += struct.pack(order + "HHI", tag, 4, len(numbers)) + inline
-    start = {"<": b"II", ">": b"MM"}[order] + struct.pack(order + "HI", 42, starts[-1])
+    start = {"<": b"II", ">": b"MM"}[order] + struct.pack(order + "HI", 42, end)
     return start + b"".join(blocks) + struct.pack(order + "H", len(entries)) + directory + bytes(4) + beyond
 
 
