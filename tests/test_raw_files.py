@@ -51,7 +51,6 @@ NOT_RAW = {
     "packer.publish.lock": "the lock of OUT",
     "packer.shards.formats.lmdb": "a file that it makes",
     "packer.shards.stamps": "stamps in OUT",
-    "packer.sources.archive": "a file of an archive, by open_raw",
     "packer.sources.byte_ranges": "a file of an archive, by open_raw",
     "packer.sources.hugging_face": "a table, by open_raw; then Arrow maps it",
     "packer.sources.lmdb_pictures": "an environment, by open_raw",
