@@ -37,6 +37,20 @@ class Changed:
 
 
 @dataclass(frozen=True)
+class Unlabelled:
+    """Scenes, of which some have no label."""
+
+    keys: frozenset[object]
+
+    def load(self, key: object) -> dict[str, NDArray[Any]]:
+        scene = scene_of(key)
+        return {"image": scene["image"]} if key in self.keys else scene
+
+    def version(self, key: object) -> int:
+        return 1
+
+
+@dataclass(frozen=True)
 class Hostile:
     """Scenes, but at some keys it crashes, hangs or exits."""
 

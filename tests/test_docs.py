@@ -98,11 +98,22 @@ def test_the_snippets_about_arrays_run(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("20 ()\n", "")
 
 
+CELLS = """
+import numpy as np
+keys, unlabelled = ["a", "b", "c"], ["b"]
+
+def load(key):
+    image, label = np.zeros((8, 8, 3), np.uint8), np.ones((8, 8), np.uint8)
+    return {"image": image} if key in unlabelled else {"image": image, "label": label}
+"""
+
+
 def test_the_snippets_about_pictures_without_labels_run(raw_folder: RawFolder, tmp_path: Path) -> None:
     raw = Path(shutil.copytree(raw_folder.path, tmp_path / "raw"))
     for label in sorted((raw / "train" / "masks").iterdir())[::3]:
         label.unlink()
     pack(raw, tmp_path / "out", "--missing", "keep")
+    (tmp_path / "cells.py").write_text(CELLS)
     (tmp_path / "page.py").write_text(snippets("unlabelled.md"))
     done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

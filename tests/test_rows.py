@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from conftest import HANG, REPO, write_png
 from drills.published import same
-from row_loaders import CLASSES, HEIGHT, WIDTH, Changed, Hostile, OneBuffer, scene_of
+from row_loaders import CLASSES, HEIGHT, WIDTH, Changed, Hostile, OneBuffer, Unlabelled, scene_of
 
 import packer.workers.run
 from packer import InputError, RejectedError, Rows, UsageError, build_pack, diff_pack, verify_pack
@@ -334,6 +334,86 @@ def test_a_version_that_fails_stops_the_build(tmp_path: Path, in_process: None) 
         packed(tmp_path / "out", Rows(KEYS, scene_of, lambda key: [key]))
     assert packed(tmp_path / "out", Rows(KEYS, scene_of, lambda key: None)).rows == len(KEYS)
     assert packed(tmp_path / "out", Rows(KEYS, scene_of, lambda key: None)).reused == 0
+
+
+LACKING = frozenset(KEYS[number] for number in (0, 4, 5, 29))
+
+
+def unlabelled(*keys: str, **more: Any) -> Rows:
+    """Return the scenes as rows, of which those of these keys have no label."""
+    scenes = Unlabelled(frozenset(keys))
+    return Rows(KEYS, scenes.load, scenes.version, without={"label": list(keys)}, **more)
+
+
+def test_rows_may_lack_a_label(tmp_path: Path) -> None:
+    """In worker processes, with the size of a sample, as it is stated, or scaled."""
+    for name, more, options in (
+        ("sampled", {}, {}),
+        ("stated", {"sizes": (HEIGHT, WIDTH)}, {"size": "native"}),
+        ("scaled", {}, {"size": (HEIGHT, WIDTH)}),
+    ):
+        out = tmp_path / name
+        summary = packed(out, unlabelled(*LACKING, **more), **options)
+        assert (summary.rows, summary.rejects, verify_pack(out, deep=True)) == (len(KEYS), (), [])
+        rows = open_dataset(out)
+        assert [rows.key(index) for index in range(len(rows))] == sorted(set(KEYS) - LACKING) + sorted(LACKING)
+        for index, (image, label) in enumerate(rows):
+            known = scene_of(key := rows.key(index))
+            assert np.array_equal(image.numpy().transpose(1, 2, 0), known["image"])
+            assert np.array_equal(label, np.full_like(known["label"], 255) if key in LACKING else known["label"])
+        assert len(open_dataset(out, labelled=False)) == len(LACKING)
+
+
+def test_all_rows_may_lack_a_label(tmp_path: Path, in_process: None) -> None:
+    summary = packed(tmp_path / "out", unlabelled(*KEYS))
+    assert (summary.rows, len(open_dataset(tmp_path / "out", labelled=False))) == (len(KEYS), len(KEYS))
+    splits = [("train", "a"), ("train", "b"), ("test", "a")]
+    scenes = Unlabelled(frozenset(splits[1:]))
+    packed(tmp_path / "splits", Rows(splits, scenes.load, without={"label": iter(splits[1:])}))
+    assert len(open_dataset(tmp_path / "splits", "test", labelled=False)) == 1
+    assert [len(open_dataset(tmp_path / "splits", "train", labelled=bit)) for bit in (True, False)] == [1, 1]
+
+
+def test_labels_that_arrive_or_go_give_the_pack_of_a_fresh_build(tmp_path: Path, in_process: None) -> None:
+    for night, numbers in enumerate([[], [3], [3, 7, 20], range(30), [0, 29], [0], [0]]):
+        rows = unlabelled(*(KEYS[number] for number in numbers), sizes=(HEIGHT, WIDTH))
+        summary = packed(tmp_path / "out", rows)
+        packed(tmp_path / f"fresh{night}", rows)
+        assert same(tmp_path / "out", tmp_path / f"fresh{night}")
+        assert len(open_dataset(tmp_path / "out")) == len(KEYS)
+    assert summary.reused == len(KEYS)
+    found = diff_pack(tmp_path / "fresh6", unlabelled(KEYS[0], KEYS[9], sizes=(HEIGHT, WIDTH)))
+    assert found.changed == (f"all/{KEYS[9]}",)
+
+
+def test_a_field_is_there_if_and_only_if_without_does_not_name_it(tmp_path: Path, in_process: None) -> None:
+    rows = Rows(KEYS, Unlabelled(frozenset({KEYS[2]})).load, without={"label": [KEYS[7]]})
+    assert packed(tmp_path / "out", rows, on_bad="skip").rejects == (
+        (
+            "all",
+            KEYS[2],
+            f'{KEYS[2]}: load() returned no label; name the rows that have none: Rows(..., without={{"label": keys}})',
+        ),
+        ("all", KEYS[7], f"{KEYS[7]}: load() returned a label of a row that has none, as without= says"),
+    )
+    none = Rows(KEYS, deliver({"label": None}), without={"label": [KEYS[7]]})
+    assert packed(tmp_path / "none", none).rejects == ()
+    size = Rows(KEYS, deliver({"image": SCENE["image"][1:], "label": None}), without={"label": [KEYS[7]]})
+    ((_, _, reason),) = packed(tmp_path / "size", size, on_bad="skip").rejects
+    assert reason.startswith(f"{KEYS[7]}[image] is 19x30, not 20x30 as sizes or the sample say")
+
+
+def test_without_names_labels_and_rows_that_are_there(tmp_path: Path) -> None:
+    for name in ("image", "depth"):
+        with pytest.raises(UsageError, match=f"without: '{name}' cannot be missing; a row may lack its label only"):
+            Rows(KEYS, scene_of, without={name: KEYS})
+    for wrong in (KEYS, {"label": "abc"}):
+        with pytest.raises(TypeError, match="without: expected a "):
+            Rows(KEYS, scene_of, without=wrong)  # type: ignore[arg-type]
+    for keys, message in ((["x", "y", KEYS[0]], "2 keys: not in keys; all: x, y"), ([("a", "x")], "a/x: is not in")):
+        with pytest.raises(InputError, match=message):
+            packed(tmp_path / "out", Rows(KEYS, scene_of, without={"label": keys}))
+        assert not (tmp_path / "out").exists()
 
 
 SCRIPT = """

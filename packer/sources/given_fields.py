@@ -14,17 +14,22 @@ from packer.sources.functions import plain
 FIELDS = IMAGE, LABEL = ("image", "label")
 
 
-def take_fields(given: object) -> tuple[Data, Data]:
-    """Return copies of both fields: the user may fill the same arrays with the next row."""
+def take_fields(given: object, is_labelled: bool = True) -> tuple[Data, Data]:
+    """Return copies of both fields: the user may fill the same arrays with the next row. A missing label is empty."""
     if not isinstance(given, Mapping):
         raise BadPair(f"load() returned {_kind(given)}; expected a mapping with image and label")
-    for name in FIELDS:
-        if name not in given:
-            raise BadPair(f"load() returned no {name}")
+    if IMAGE not in given:
+        raise BadPair("load() returned no image")
+    if is_labelled and LABEL not in given:
+        raise BadPair('load() returned no label; name the rows that have none: Rows(..., without={"label": keys})')
     others = [plain(repr(name)) for name in given if name not in FIELDS]
     if others:
         raise BadPair(f"load() returned {', '.join(sorted(others))}; the fields are image and label")
-    return _taken(IMAGE, given[IMAGE]), _taken(LABEL, given[LABEL])
+    if is_labelled:
+        return _taken(IMAGE, given[IMAGE]), _taken(LABEL, given[LABEL])
+    if given.get(LABEL) is not None:
+        raise BadPair("load() returned a label of a row that has none, as without= says")
+    return _taken(IMAGE, given[IMAGE]), b""
 
 
 def _taken(name: str, value: object) -> Data:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from copy import copy
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,14 @@ from packer.decoding.arrays import ARRAY, class_numbers
 from packer.decoding.decode import check_same_size, header_of
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
-from packer.errors import BadPair, InputError, UsageError
+from packer.errors import BadPair, UsageError
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Data, Heads, Loaded
 from packer.sources.functions import ONE_AT_A_TIME, call, from_text, plain, to_text
 from packer.sources.given_fields import FIELDS, LABEL, identity, take_fields
-from readers.contract.manifest import ALL
+from packer.sources.row_keys import Key, Without, check_known, given_key, name_of, split_and_key, unlabelled_of
 from readers.contract.tiles import Size
 
-Key: TypeAlias = "str | tuple[str, str]"
-"""The key of a row; or its split and its key."""
 RULE = "rows 1"
 """The name of the rules by which arrays become rows, in recipes."""
 WIDTH = 2
@@ -52,6 +50,7 @@ class Rows:
     again; without it all rows are.
     `sizes` is the (height, width) of all images, or a function that returns it for each key. Native sizes and tiles
     need it. Without it all images must have the size of those in a sample, unless the build has a size to scale to.
+    `without={"label": keys}` names the rows that have no label, for which `load` returns none.
     """
 
     kind: ClassVar[str] = "rows"
@@ -63,6 +62,7 @@ class Rows:
         load: Callable[[Any], Mapping[str, Any]],
         version: Callable[[Any], Any] | None = None,
         sizes: Size | Callable[[Any], Size] | None = None,
+        without: Without = None,
     ) -> None:
         if isinstance(keys, (str, bytes, Iterator)):
             raise TypeError("keys: expected a list of texts, or a function that returns an iterator")
@@ -70,6 +70,7 @@ class Rows:
         self._functions: Functions | str = Functions(load, version, sizes if callable(sizes) else None)
         self._size = None if sizes is None or callable(sizes) else _size_of(sizes)
         self._scales = False
+        self._unlabelled = unlabelled_of(without)
 
     @property
     def is_without_size(self) -> bool:
@@ -87,10 +88,13 @@ class Rows:
         return (RULE,) if self._scales else (RULE, "all of their size")
 
     def rows(self) -> Iterator[RowRef]:
+        waiting = set(self._unlabelled)
         for item in self._keys() if callable(self._keys) else self._keys:
-            split, key = (ALL, item) if isinstance(item, str) else _pair(item)
-            name = _name(split, key)
-            yield RowRef(str(split), str(key), (f"{name}[image]", f"{name}[label]"))
+            row = split, key = split_and_key(item)
+            waiting.discard(row)
+            name = name_of(split, key)
+            yield RowRef(split, key, (f"{name}[image]", "" if row in self._unlabelled else f"{name}[label]"))
+        check_known(waiting)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         for ref in refs:
@@ -99,7 +103,8 @@ class Rows:
             except BadPair as bad:
                 yield str(bad)
             else:
-                yield _heads(size or (0, 0))
+                heads = _heads(size or (0, 0))
+                yield heads if ref.parts[1] else heads[:1]
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         """Return 128 bits of the version of each row; UNKNOWN without one."""
@@ -122,7 +127,7 @@ class Rows:
         try:
             with _naming(ref), ONE_AT_A_TIME:
                 load = self._called.load
-                data = list(call("load", lambda item: take_fields(load(item)), _item(ref)))
+                data = list(call("load", lambda key: take_fields(load(key), bool(ref.parts[1])), given_key(ref)))
             heads = []
             for number, (part, name) in enumerate(zip(ref.parts, FIELDS, strict=True)):
                 if not part:
@@ -144,7 +149,7 @@ class Rows:
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Rows:
         rows = cls.__new__(cls)
-        rows._keys, rows._functions = (), facts["functions"]
+        rows._keys, rows._functions, rows._unlabelled = (), facts["functions"], frozenset()
         rows._size, rows._scales = facts["size"] and (facts["size"][0], facts["size"][1]), facts["scales"]
         return rows
 
@@ -165,12 +170,12 @@ class Rows:
         assert function is not None, "without one nothing is asked"
         try:
             with ONE_AT_A_TIME, _naming(ref):
-                version = call("version", function, _item(ref))
+                version = call("version", function, given_key(ref))
         except BadPair as bad:
             raise UsageError(str(bad)) from bad
         if version is not None and not isinstance(version, (str, bytes, int, float)):
             kind = plain(type(version).__name__)
-            raise UsageError(f"{_name(ref.split, ref.key)}: version() returned a {kind}; expected a text or a number")
+            raise UsageError(f"{name_of(ref.split, ref.key)}: version() returned a {kind}; expected a text or a number")
         return version
 
     def _size_now(self, ref: RowRef) -> Size | None:
@@ -180,7 +185,7 @@ class Rows:
             return self._size
         with _naming(ref), ONE_AT_A_TIME:
             try:
-                return _size_of(call("sizes", function, _item(ref)))
+                return _size_of(call("sizes", function, given_key(ref)))
             except TypeError as error:
                 raise BadPair(f"sizes() returned no size: {plain(str(error))}") from error
 
@@ -191,9 +196,8 @@ class Rows:
         size = None if self._scales else self._size_now(ref)
         if size is not None and heads[-1].size != size:
             found, expected = ("x".join(map(str, side)) for side in (heads[-1].size, size))
-            raise BadPair(
-                f"{ref.parts[-1]} is {found}, not {expected} as sizes or the sample say; give a size to scale to"
-            )
+            part = [part for part in ref.parts if part][-1]
+            raise BadPair(f"{part} is {found}, not {expected} as sizes or the sample say; give a size to scale to")
 
 
 def _checked(data: Data, name: str) -> tuple[Data, Header]:
@@ -204,22 +208,7 @@ def _checked(data: Data, name: str) -> tuple[Data, Header]:
 
 
 def _naming(ref: RowRef) -> AbstractContextManager[None]:
-    return naming(_name(ref.split, ref.key))
-
-
-def _name(split: str, key: str) -> str:
-    return key if split == ALL else f"{split}/{key}"
-
-
-def _item(ref: RowRef) -> Key:
-    """Return the key as the user gave it."""
-    return ref.key if ref.split == ALL else (ref.split, ref.key)
-
-
-def _pair(item: object) -> tuple[str, str]:
-    if isinstance(item, tuple) and len(item) == 2 and all(isinstance(text, str) for text in item):
-        return item
-    raise InputError(f"keys: {plain(repr(item))} is not a key; expected a text, or a pair of a split and a key")
+    return naming(name_of(ref.split, ref.key))
 
 
 def _size_of(given: Any) -> Size:

@@ -75,7 +75,7 @@ class LabelCounts:
     palette: dict[int, int] = field(default_factory=dict)
     """The colour code of each index of a palette, whether it is used or not."""
     size: Size | None = None
-    """The height and width of the label."""
+    """The height and width of the label; of the image, if there is no label."""
     look: str | None = None
     bad: str | None = None
 
@@ -110,8 +110,8 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
                     _codec(request.classes, request.rules, request.max_pixels).classify(decoded)
         if image:
             with naming(image):
-                look = _image(image_data, request.image_rules, request.max_pixels)
-            counts = replace(counts, look=look)
+                pixels = _image(image_data, request.image_rules, request.max_pixels)
+            counts = replace(counts, look=_look(pixels), size=counts.size or pixels.shape[:2])
     except BadPair as bad:
         return replace(counts, bad=str(bad))
     return counts
@@ -148,11 +148,11 @@ def colour_parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
     return np.asarray((codes ^ OPAQUE)[:, None] >> np.array([0, 8, 16, 24], np.uint32) & 0xFF, np.uint8)
 
 
-def _image(data: Data, rules: ImageRules | None, max_pixels: int) -> str:
+def _image(data: Data, rules: ImageRules | None, max_pixels: int) -> NDArray[Any]:
     if rules is None:
         header = header_of(data, max_pixels)
         rules = ImageRules(WHOLE_RANGE if header.dtype != "|u1" else None, "drop", max_pixels)
-    return _look(decode_image(data, rules))
+    return decode_image(data, rules)
 
 
 def _look(pixels: NDArray[Any]) -> str:
