@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from packer.decoding.npy import SIGNATURE
 from packer.sources.container import is_folder_of
 from packer.sources.plain_array import PlainArray, npy_array
 from packer.sources.stack_form import shape_text
 from packer.sources.stacked import StackedRows
 
 SUFFIX = ".npy"
-MAGIC = b"\x93NUMPY"
 
 
 class NpyArrays(StackedRows):
@@ -22,7 +22,7 @@ class NpyArrays(StackedRows):
 
     @classmethod
     def fits(cls, path: Path, head: bytes) -> bool:
-        return head.startswith(MAGIC) or (not head and is_folder_of(path, (SUFFIX,)))
+        return head.startswith(SIGNATURE) or (not head and is_folder_of(path, (SUFFIX,)))
 
     def files(self) -> Sequence[Path]:
         return [self._file(name) for name in self.names if name is not None]

@@ -8,16 +8,14 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.npy import NpyHeader
 from packer.errors import BadPair
 from readers.contract.regular_files import open_raw
-
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 class PlainArray:
@@ -52,15 +50,13 @@ def npy_array(path: Path) -> PlainArray:
     """Open a .npy file of plain numbers or texts. Raise ValueError if it is not one, or not whole."""
     with open_raw(path) as file:
         try:
-            read = _HEADERS[np.lib.format.read_magic(file)]
-            shape, is_fortran, dtype = read(file)
-        except (ValueError, TypeError, KeyError, SyntaxError, TokenError) as error:
-            raise ValueError("has a header that is not one of a .npy file of version 1 or 2") from error
-        start, size = file.tell(), os.fstat(file.fileno()).st_size
-    if dtype.hasobject or dtype.names:
-        raise ValueError(f"holds {dtype}; expected plain numbers or texts. Objects are pickled, and are never opened")
-    if is_fortran and len(shape) > 1:
+            array = NpyHeader(file)
+        except BadPair as bad:
+            raise ValueError(str(bad)) from bad
+        size = os.fstat(file.fileno()).st_size
+    if array.is_fortran and len(array.shape) > 1:
         raise ValueError("is in Fortran order, where no row lies in one piece; save numpy.ascontiguousarray of it")
-    if min(shape, default=0) < 0 or size != start + dtype.itemsize * math.prod(shape):
-        raise ValueError(f"has {size} bytes, which is not the size of {shape} {dtype.name} with its header")
-    return PlainArray(path, start, dtype, shape)
+    if size != array.size:
+        described = f"{array.shape} {array.dtype.name}"
+        raise ValueError(f"has {size} bytes, which is not the size of {described} with its header")
+    return PlainArray(path, array.offset, array.dtype, array.shape)

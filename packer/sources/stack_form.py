@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import product
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.arrays import ARRAY, header_of
+from packer.decoding.arrays import ARRAY, MOST_BANDS, header_by
 from packer.decoding.decode import check_label
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
+from packer.decoding.rules import MOST_PIXELS, check_size
 from packer.errors import BadPair
 from packer.sources.container import Names
 from readers.contract.tiles import Size
@@ -33,15 +35,24 @@ class Stack(Protocol):
 
 FIRST, LAST = 0, 2
 """The axis of the channels in a row: the first of (N,C,H,W), the last of (N,H,W,C). (N,H,W) has none."""
+FEW = 4
+MOST_ROWS = 1 << 30
+"""A build has the keys of all rows in memory."""
+Shape: TypeAlias = tuple[int, ...]
+Axes: TypeAlias = "tuple[int | None, int | None]"
+"""The axis of the channels of the image, and that of the label."""
+NO_SIZE = "no common height and width", "expected (N, H, W), (N, H, W, C) or (N, C, H, W) of both"
+AMBIGUOUS = "channels may be the first or the last", "give the rows with a function (Rows) that knows which"
+"""Problems and what to do."""
 
 
 @dataclass(frozen=True)
 class StackForm:
-    """The number of rows, the header of each field, and where the channels of each are."""
+    """The number of rows, the header of each field, and where the channels of each are in a row."""
 
     rows: int
     heads: tuple[Header, ...]
-    channels: tuple[int | None, ...]
+    axes: Axes
 
     @classmethod
     def of(cls, names: Names, stacks: Sequence[Stack], problems: list[str]) -> StackForm | None:
@@ -51,29 +62,27 @@ class StackForm:
         ]  # a worker has no keys
         if len({stack.shape[:1] for stack in stacks}) > 1:
             problems.append(f"different numbers of rows: {', '.join(described)}")
+        if stacks[0].shape[0] > MOST_ROWS:
+            problems.append(f"{described[0]}: has more than {MOST_ROWS} rows")
         if stacks[2:] and (len(stacks[2].shape) != 1 or stacks[2].dtype.kind not in "OSUiu"):
             problems.append(f"{described[2]}: keys must be texts or whole numbers, one for each row")
-        images, labels = _sizes(stacks[0].shape), _sizes(stacks[1].shape)
-        size = next((size for size in images if size in labels), None)
-        if size is None:
-            problems.append(
-                f"no common height and width: {', '.join(described[:2])}; expected (N, H, W), (N, H, W, C) "
-                "or (N, C, H, W) of both"
-            )
+        axes = _likeliest(stacks[0].shape, stacks[1].shape)
+        if len(axes) != 1:
+            problem, hint = AMBIGUOUS if axes else NO_SIZE
+            problems.append(f"{problem}: {', '.join(described[:2])}; {hint}")
             return None
-        channels = images[size], labels[size]
         heads = []
         for field, name in enumerate(names[:2]):
             try:
                 with naming(str(name)):
-                    heads.append(_head(stacks[field], channels[field], size, is_label=field == 1))
+                    heads.append(_head(stacks[field], axes[0][field], is_label=field == 1))
             except BadPair as bad:
                 problems.append(str(bad))
-        return None if problems else cls(stacks[0].shape[0], tuple(heads), channels)
+        return None if problems else cls(stacks[0].shape[0], tuple(heads), axes[0])
 
     def upright(self, field: int, pixels: NDArray[Any]) -> NDArray[Any]:
         """Return a row as (H,W) or (H,W,C), in the byte order of this machine."""
-        return _upright(pixels, self.channels[field])
+        return _upright(pixels, self.axes[field])
 
 
 def shape_text(stack: Stack) -> str:
@@ -81,13 +90,30 @@ def shape_text(stack: Stack) -> str:
     return f"{stack.shape} {stack.dtype.name}"
 
 
-def _sizes(shape: tuple[int, ...]) -> dict[Size, int | None]:
-    """Return the heights and widths that rows of this shape may have, and where their channels are then."""
-    if len(shape) == 3:
-        return {(shape[1], shape[2]): None}
-    if len(shape) == 4:
-        return {(shape[2], shape[3]): FIRST, (shape[1], shape[2]): LAST}
-    return {}
+def _likeliest(image: Shape, label: Shape) -> list[Axes]:
+    """Return where the channels of both may be if both have one height and width: those ways of the fewest channels.
+
+    Up to 4 channels are likelier than up to 16, and these are likelier than more.
+    """
+    found: dict[int, list[Axes]] = {}
+    for axes in product(_axes(image), _axes(label)):
+        (size, channels), (label_size, label_channels) = map(_size, (image, label), axes)
+        if size == label_size:
+            most = max(channels, label_channels)
+            found.setdefault(sum(most > limit for limit in (FEW, MOST_BANDS)), []).append(axes)
+    return found[min(found)] if found else []
+
+
+def _axes(shape: Shape) -> tuple[int | None, ...]:
+    """Return where the channels in rows of this shape may be."""
+    return {3: (None,), 4: (FIRST, LAST)}.get(len(shape), ())
+
+
+def _size(shape: Shape, axis: int | None) -> tuple[Size, int]:
+    """Return height and width of the rows, and the number of their channels."""
+    if axis is None:
+        return (shape[1], shape[2]), 1
+    return ((shape[2], shape[3]), shape[1]) if axis == FIRST else ((shape[1], shape[2]), shape[3])
 
 
 def _upright(pixels: NDArray[Any], channels: int | None) -> NDArray[Any]:
@@ -98,14 +124,13 @@ def _upright(pixels: NDArray[Any], channels: int | None) -> NDArray[Any]:
     return np.ascontiguousarray(pixels, pixels.dtype.newbyteorder("="))
 
 
-def _head(stack: Stack, channels: int | None, size: Size, is_label: bool) -> Header:
+def _head(stack: Stack, axis: int | None, is_label: bool) -> Header:
     """Return the header of each row. Its dtype decides it; the numbers of labels are checked when they are read."""
-    row = np.broadcast_to(np.zeros((), stack.dtype.newbyteorder("=")), stack.shape[1:])
-    row = row.transpose(1, 2, 0) if channels == FIRST else row
-    row = row[..., 0] if row.shape[2:] == (1,) else row
-    if is_label and row.ndim == 2 and row.dtype.kind in "biu":
-        return Header(ARRAY, size[1], size[0], 8, 1)
-    header = header_of(row)
+    (height, width), channels = _size(stack.shape, axis)
+    check_size(height, width, channels, MOST_PIXELS, "has")
+    if is_label and channels == 1 and stack.dtype.kind in "biu":
+        return Header(ARRAY, width, height, 8, 1)
+    header = header_by(ARRAY, (height, width) if channels == 1 else (height, width, channels), stack.dtype)
     if is_label:
         check_label(header)
     return header
