@@ -189,10 +189,12 @@ def _find(plan: Plan, receipts: Sequence[Receipt]) -> Findings:
     shards: dict[str, list[Statistics]] = {}
     for receipt in receipts:
         shards.setdefault(receipt.split, []).append(receipt.statistics)
-    counts = {split: class_counts(total(plan.recipe.fields, parts)) for split, parts in shards.items()}
-    before = plan.found.classes if plan.current is None else plan.current.classes
-    known = before == classes and VOID_CLASS not in request.fail_on
-    labels = ClassCounts(classes.names, counts, known) if any(each.count for each in counts.values()) else None
+    labels = None
+    if classes is not None:
+        counts = {split: class_counts(total(plan.recipe.fields, parts)) for split, parts in shards.items()}
+        before = plan.found.classes if plan.current is None else plan.current.classes
+        known = before == classes and VOID_CLASS not in request.fail_on
+        labels = ClassCounts(classes.names, counts, known) if any(each.count for each in counts.values()) else None
     rows = [
         HashedImage(receipt.split, key, look)
         for receipt in receipts

@@ -485,7 +485,7 @@ def test_info_prints_what_is_in_a_pack(raw: RawFolder, tmp_path: Path) -> None:
     assert [split["ignored"] for split in counts] == [0, 0]
     pixels = np.bincount(np.concatenate([index.reshape(-1) for index in raw.labels.values()])).tolist()
     assert np.sum([split["classes"] for split in counts], 0).tolist() == pixels
-    assert facts["recipe"]["labels"] == "index"
+    assert facts["recipe"]["fields"][1]["field"]["form"] == "index"
 
 
 def test_info_of_a_folder_that_is_not_a_pack_is_one_line(tmp_path: Path) -> None:

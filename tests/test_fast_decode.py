@@ -107,11 +107,11 @@ def test_a_fast_build_is_near_an_exact_one_and_says_so_in_its_recipe(tmp_path: P
         assert cv2.PSNR(image.numpy(), other.numpy()) > 40
         assert not np.array_equal(image, other)
         assert np.array_equal(label, same)
-    assert "decode" not in Manifest.load(exact).recipe["image_rules"]
-    assert Manifest.load(fast).recipe["image_rules"]["decode"] == "fast"
+    assert "decode" not in Manifest.load(exact).recipe["fields"][0]["read"]
+    assert Manifest.load(fast).recipe["fields"][0]["read"]["decode"] == "fast"
     again = run("build", *options, "--decode", "fast", raw.path, exact)
     assert again.exit_code == 0
-    assert "image_rules" in again.stderr
+    assert "image.decode" in again.stderr
 
 
 def test_rules_are_read_back() -> None:

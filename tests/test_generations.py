@@ -66,10 +66,10 @@ def kept_whole(out: Path) -> list[int]:
 def test_log_lists_generations_with_the_changed_options(three: Path) -> None:
     facts = listed(three)
     assert [(entry["generation"], entry["current"]) for entry in facts] == [(3, True), (2, False), (1, False)]
-    assert [entry["changed"] for entry in facts] == [["labels"], [], []]
+    assert [entry["changed"] for entry in facts] == [["label.form"], [], []]
     words = run("log", three).stdout.splitlines()
     assert words[0].startswith("* 3 ")
-    assert words[0].endswith("labels changed")
+    assert words[0].endswith("label.form changed")
     (three / "generations/000002.json").write_text("{")
     assert "damaged" in run("log", three).stdout
 
@@ -313,7 +313,7 @@ def test_gc_killed_at_any_file_leaves_every_kept_generation_intact(three: Path, 
 
 def test_generations_work_from_python(three: Path, tmp_path: Path) -> None:
     assert [(entry.number, entry.changed) for entry in list_generations(str(three))] == [
-        (3, ("labels",)),
+        (3, ("label.form",)),
         (2, ()),
         (1, ()),
     ]

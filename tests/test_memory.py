@@ -9,20 +9,18 @@ from pathlib import Path
 
 import pytest
 from conftest import make_raw
+from recipes import plain_recipe
 
-from packer.decoding.rules import ImageRules
-from packer.pixels.label_rules import LabelRules
 from packer.pixels.resize import Geometry
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.recipe.cut import cut
 from packer.recipe.piece import Piece
-from packer.recipe.recipe import ROWS_OF_A_SHARD, Recipe
+from packer.recipe.recipe import ROWS_OF_A_SHARD
 from packer.recipe.row_ref import RowRef
 from packer.sources.folder import FolderSource
 from packer.workers.jobs import ShardJob
 from packer.workers.tasks import TaskRunner
-from readers.contract.classes import ClassTable, SegClass
 from readers.contract.receipt import ROWS_OF_A_PART, SUFFIX, Receipt
 
 ROWS = 3 * ROWS_OF_A_PART
@@ -64,9 +62,7 @@ def test_a_worker_needs_little_memory_for_a_row_besides_its_pixels(job: ShardJob
 
 @pytest.mark.parametrize("size", [(2, 2), None])
 def test_shards_of_tiny_rows_have_a_limit_of_rows(size: tuple[int, int] | None) -> None:
-    classes = ClassTable((SegClass("a", values=(0,)), SegClass("b", values=(1,))))
-    geometry = Geometry(size, "stretch" if size else "native")
-    recipe = Recipe("npy", classes, geometry, "uint8", "index", ImageRules(), LabelRules(), 1 << 30, "", "", ("tool",))
+    recipe = plain_recipe(Geometry(size, "stretch" if size else "native"), 1 << 30)
     pieces = [Piece(RowRef("all", f"{number:06d}", ("a", "b")), (2, 2)) for number in range(3 * ROWS_OF_A_SHARD)]
     lengths = list(map(len, cut(pieces, recipe)))
     assert sum(lengths) == len(pieces)

@@ -56,7 +56,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         (raw / "train" / kind / "street_001.png").write_bytes(b"damaged")
     pack(raw, root / "out", "--classes", classes, "--on-bad", "skip")
     manifest = Manifest.load(root / "out")
-    text = replace(manifest, created=HOSTILE, recipe={**manifest.recipe, "image_template": HOSTILE}).to_text()
+    text = replace(manifest, created=HOSTILE, recipe={**manifest.recipe, "fields": HOSTILE}).to_text()
     (root / "out/manifest.json").write_text(text)
     generation_path(root / "out", 1).write_text(text)
     return {"RAW": raw, "OUT": root / "out", "COPY": root / "copy", "CLASSES": classes}

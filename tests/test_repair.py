@@ -65,9 +65,9 @@ def test_diff_names_the_option_that_differs(night: RawFolder, tmp_path: Path) ->
     config.write_text('labels = "index"\nshard-size = "12KB"\n')
     text = run("diff", "--config", config, out, night.path)
     assert text.exit_code == 1
-    assert "recipe    labels: 'onehot' becomes 'index'" in text.stdout
+    assert "recipe    label.form: 'onehot' becomes 'index'" in text.stdout
     words = run("build", "--config", config, night.path, out).stderr
-    assert "labels changed" in words
+    assert "label.form changed" in words
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -255,7 +255,7 @@ def test_the_environment_counts_more_than_the_configuration_and_less_than_the_co
     done = run("build", "--json", "--quiet", "--config", config)
     assert done.exit_code == 0, done.stderr
     facts = json.loads(run("info", "--json", tmp_path / "out").stdout)
-    assert (facts["storage"], facts["recipe"]["labels"]) == ("lmdb", "index")
+    assert (facts["storage"], facts["recipe"]["fields"][1]["field"]["form"]) == ("lmdb", "index")
     printed = run("build", "--config", config, "--format", "hdf5", "--print-config").stdout
     assert 'format = "hdf5"' in printed
     assert f'out = "{tmp_path / "out"}"' in printed

@@ -12,14 +12,12 @@ import pytest
 from conftest import make_raw
 from hypothesis import given
 from hypothesis import strategies as st
+from recipes import plain_recipe
 
-from packer.decoding.rules import ImageRules
-from packer.pixels.label_rules import LabelRules
 from packer.pixels.resize import Geometry
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.recipe.piece import Piece
-from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.runtime import THREADS, no_blas_threads
@@ -27,7 +25,6 @@ from packer.shards.build_shard import build_shard
 from packer.shards.columns import Columns
 from packer.sources.folder import FolderSource
 from packer.workers.memory import SHRINK_FACTOR, ColumnMemory
-from readers.contract.classes import ClassTable, SegClass
 from readers.contract.files import sha256
 from readers.huge_pages import HUGE
 
@@ -80,10 +77,7 @@ def test_too_little_memory_is_an_error_with_the_size(monkeypatch: pytest.MonkeyP
 
 
 def test_columns_do_not_overlap_in_one_piece_of_memory() -> None:
-    classes = ClassTable((SegClass("a", values=(0,)), SegClass("b", values=(1,))))
-    recipe = Recipe(
-        "npy", classes, Geometry((4, 6)), "uint8", "index", ImageRules(), LabelRules(), 1 << 20, "", "", ("tool",)
-    )
+    recipe = plain_recipe(Geometry((4, 6)), 1 << 20)
     pieces = [Piece(RowRef("all", str(number), ("a", "b"))) for number in range(3)]
     memory = ColumnMemory()
     for number in range(2):

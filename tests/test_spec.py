@@ -13,26 +13,36 @@ from hypothesis import strategies as st
 from packer.decoding.rules import ImageRules
 from packer.errors import EngineError
 from packer.pixels.label_rules import LabelRules
+from packer.pixels.number_rules import IdRules, MultilabelRules, ValueRules
 from packer.pixels.resize import Geometry
 from packer.recipe.cut import cut
+from packer.recipe.field_rule import FieldRule
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe, recipe_changes
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from readers.contract.classes import ClassTable, SegClass
+from readers.contract.fields import Field, classes_field, picture_field
 
+SIZE = (12, 34)
+CLASSES = ClassTable((SegClass("a", (1, 2, 3), (1,), ((1, 2, 3),)), SegClass("b", None, (2, 9))), (0,), ((0, 0, 0),))
+PARTS = ClassTable((SegClass("wheel"), SegClass("door")))
 RECIPE = Recipe(
     storage="npy",
-    classes=ClassTable((SegClass("a", (1, 2, 3), (1,), ((1, 2, 3),)), SegClass("b", None, (2, 9))), (0,), ((0, 0, 0),)),
-    geometry=Geometry((12, 34), "letterbox", "cubic"),
-    image_dtype="float16",
-    labels="index",
-    image_rules=ImageRules((0.0, 10_000.0), "drop", 1_000_000),
-    label_rules=LabelRules("auto", "ignore"),
+    geometry=Geometry(SIZE, "letterbox", "cubic"),
+    rules=(
+        FieldRule(picture_field("image", "<f2", SIZE), ImageRules((0.0, 10_000.0), "drop", 1_000_000), "images/{key}"),
+        FieldRule(classes_field("label", "index", CLASSES, SIZE), LabelRules("auto", "ignore"), "labels/{key}"),
+    ),
     shard_bytes=10_000,
-    image_template="images/{key}",
-    label_template="labels/{key}",
     tools=("opencv 1", "npy 1.0"),
+)
+FURTHER = (
+    FieldRule(Field("ids", "ids", "index", "<u4", SIZE), IdRules("panoptic")),
+    FieldRule(Field("depth", "values", "index", "<f4", SIZE, fill="nan"), ValueRules(0.5, 0.001, "linear")),
+    FieldRule(
+        Field("parts", "multilabel", "bits", "|u1", (1, *SIZE), classes=PARTS), MultilabelRules(), "{class}/{key}"
+    ),
 )
 
 
@@ -166,6 +176,19 @@ def test_a_native_spec_and_a_tile_are_their_json() -> None:
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_tiny_shards_are_allowed(rows: int) -> None:
     assert sum(len(shard) for shard in shards([str(n) for n in range(50)], rows)) == 50
+
+
+def test_rules_of_every_kind_are_read_back() -> None:
+    recipe = replace(RECIPE, rules=RECIPE.rules + FURTHER)
+    spec = ShardSpec("train", pairs(["a"]), recipe)
+    assert ShardSpec.from_text(spec.to_text()).recipe == recipe
+
+
+def test_recipe_changes_name_fields() -> None:
+    image, label = RECIPE.rules
+    now = replace(RECIPE, rules=(image, replace(label, template="masks/{key}")))
+    assert recipe_changes(RECIPE.to_json(), now.to_json()) == (("label.from", "labels/{key}", "masks/{key}"),)
+    assert recipe_changes({"fields": "none"}, {"fields": [1]}) == (("fields", "none", [1]),)
 
 
 def test_recipe_changes_name_keys_of_either_side() -> None:

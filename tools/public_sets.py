@@ -205,7 +205,7 @@ def labels_packed(raw: Path, out: Path) -> Iterator[Path]:
 
 def count(path: Path, manifest: Manifest) -> Counter[str]:
     """Count the pixels of each class in a label with Pillow and a dictionary. The name of ignored pixels is ""."""
-    rules, counts = manifest.recipe["label_rules"], Counter[str]()
+    rules, counts = manifest.recipe["fields"][1]["read"], Counter[str]()
     with Image.open(path) as picture:
         for source, pixels in read_sources(picture, rules):
             counts[class_of(manifest, source, rules)] += pixels

@@ -33,7 +33,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "notes": list(plan.found.notes),
         "sizes": {f"{height}x{width}": count for (height, width), count in plan.sizes.items()},
         "fields": [field.to_json() for field in plan.recipe.fields],
-        "classes": list(plan.recipe.classes.names),
+        "classes": [] if plan.recipe.classes is None else list(plan.recipe.classes.names),
         "shards": len(plan.specs),
         "reused_shards": len(plan.reused),
         "bytes": plan.bytes,
@@ -49,11 +49,11 @@ def plan_text(plan: Plan) -> str:
         f"{field['name']} {field['dtype']} {shape_text(field['shape'])} {field['kind']} {field['form']}"
         for field in facts["fields"]
     ]
-    templates = f"          --image '{recipe.image_template}' --label '{recipe.label_template}'"
+    templates = " ".join(f"--{rule.name} '{rule.template}'" for rule in recipe.rules if rule.template)
     sizes = [f"{size} ({count})" for size, count in facts["sizes"].items()]
     lines = [
         f"layout    {facts['layout']}",
-        *([templates] if recipe.image_template else []),
+        *([f"          {templates}"] if templates else []),
         "pairs     " + ", ".join(f"{split} {count}" for split, count in facts["pairs"].items()),
         *([f"unlabelled {facts['unlabelled']}"] if facts["unlabelled"] else []),
         f"rejects   {len(plan.rejects)}",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from packer.classes.load import load_class_table, named_classes
 from packer.config.options import MTIME
 from packer.errors import BadPair, InputError, Problem, UsageError, first_of
-from packer.pixels.choices import NATIVE, TILE
+from packer.pixels.choices import IMAGE_DTYPES, NATIVE, TILE
 from packer.pixels.label_rules import BINARY, BINARY_CLASSES, INSTANCE, LabelRules, resolve
 from packer.pixels.resize import Geometry
 from packer.plan.assume_size import assume_size
@@ -23,6 +23,7 @@ from packer.plan.request import Request
 from packer.plan.reuse import PreviousBuild
 from packer.plan.sample import LabelSampler, spread_indices
 from packer.publish.manifest_size import check_manifest_size
+from packer.recipe.field_rule import FieldRule
 from packer.recipe.read_rules import ReadRules
 from packer.recipe.recipe import Recipe, tools_of
 from packer.recipe.ref_table import CHUNK
@@ -34,6 +35,7 @@ from packer.sources.open_source import FoundRows
 from packer.workers.engine import Engine
 from packer.workers.inspect import LabelCounts
 from readers.contract.classes import ClassTable
+from readers.contract.fields import IMAGE, LABEL, classes_field, picture_field
 from readers.contract.tiles import Size, picture_of
 
 
@@ -115,17 +117,15 @@ def _recipe(
     rules: ReadRules,
     geometry: Geometry,
 ) -> Recipe:
+    image, label = found.source.templates
     recipe = Recipe(
         storage=request.storage,
-        classes=classes,
         geometry=geometry,
-        image_dtype=request.image_dtype,
-        labels=request.labels,
-        image_rules=rules.image,
-        label_rules=rules.label,
+        rules=(
+            FieldRule(picture_field(IMAGE, IMAGE_DTYPES[request.image_dtype], geometry.size), rules.image, image),
+            FieldRule(classes_field(LABEL, request.labels, classes, geometry.size), rules.label, label),
+        ),
         shard_bytes=request.shard_bytes,
-        image_template=found.source.templates[0],
-        label_template=found.source.templates[1],
         tools=tools_of(found.source, geometry, writer(request.storage).tool()),
     )
     check_manifest_size(recipe, found.refs.splits)

@@ -18,7 +18,7 @@ from packer.recipe.recipe import Recipe, recipe_changes
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.sources.open_source import FoundRows
-from readers.contract.kinds import ONEHOT
+from readers.contract.kinds import INDEX, ONEHOT
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
 from readers.contract.tiles import Size
@@ -124,10 +124,11 @@ class Plan:
     @property
     def index_bytes(self) -> int | None:
         """The bytes with --labels index, if planes of labels take more than the images; else None."""
-        image, label = self.recipe.fields
-        if label.form != ONEHOT or label.row_bytes_at(1, 1) <= image.row_bytes_at(1, 1):
+        image, label = self.recipe.fields[0], self.recipe.label
+        if label is None or label.field.form != ONEHOT or label.field.pixel_bytes <= image.pixel_bytes:
             return None
-        return self._bytes(replace(self.recipe, labels="index"))
+        rules = (rule.of_form(INDEX) if rule is label else rule for rule in self.recipe.rules)
+        return self._bytes(replace(self.recipe, rules=tuple(rules)))
 
     def _bytes(self, recipe: Recipe) -> int:
         if recipe.geometry.fit != NATIVE:

@@ -41,7 +41,7 @@ def try_settings(raw: Path, settings: Settings, sample: Sequence[Pair], engine: 
         except PackError as error:
             return Trial(refusal=_one_line(error))
     recipe = plan.recipe
-    seen = LabelSampler(plan.found.source, engine, recipe.image_rules.max_pixels).inspect(
+    seen = LabelSampler(plan.found.source, engine, recipe.max_pixels).inspect(
         list(refs_of(sample)), len(sample), recipe.classes, recipe.read_rules, images=True
     )
     bad = [counts.bad for counts in seen.values() if counts.bad is not None]

@@ -17,7 +17,7 @@ _LARGEST_SUM = 10**190
 
 def check_manifest_size(recipe: Recipe, splits: Iterable[str]) -> None:
     """Refuse classes whose names, values and counts would not fit in the manifest."""
-    classes = len(recipe.classes)
+    classes = sum(len(field.classes) for field in recipe.fields if field.classes is not None)
     statistics = {name: _large(nothing) for name, nothing in no_rows(recipe.fields).items()}
     parts = (Part(tuple(field.name for field in recipe.fields), _LARGE, _LARGE),)
     manifest = Manifest(

@@ -13,44 +13,65 @@ from numpy.typing import NDArray
 
 from packer.decoding.decode import decoder_identity
 from packer.decoding.rules import ImageRules
-from packer.pixels.choices import EDGES, FITS, IMAGE_DTYPES, INTERPOLATIONS, LABEL_FORMS, NATIVE
+from packer.pixels.choices import EDGES, FITS, INTERPOLATIONS, NATIVE
 from packer.pixels.label_rules import LabelRules
 from packer.pixels.resize import Geometry
+from packer.recipe.field_rule import FieldRule
 from packer.recipe.piece import Piece, PieceTable
 from packer.recipe.read_rules import ReadRules
 from packer.recipe.source import Source
 from readers.contract.classes import ClassTable
-from readers.contract.fields import IMAGE, LABEL, Field, classes_field, picture_field
+from readers.contract.fields import LABEL, Field
 from readers.contract.json_entry import Entry, fingerprint
+from readers.contract.kinds import CLASSES
 from readers.contract.manifest import STORAGES
 
+DERIVED = ("name", "shape", "fill", "optional")
+"""Facts of a field that follow from others."""
 ROWS_OF_A_SHARD = 1 << 16
 """The most rows that a shard has on average: a worker needs 1.4 KB for each row besides its pixels."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The options that decide the bytes. `tools` holds the versions of the libraries that decode and write, and of the
-    rules of our own."""
+    """The options that decide the bytes. The first field is a picture. `tools` holds the versions of the libraries that
+    decode and write, and of the rules of our own."""
 
     storage: str
-    classes: ClassTable
     geometry: Geometry
-    image_dtype: str
-    labels: str
-    image_rules: ImageRules
-    label_rules: LabelRules
+    rules: tuple[FieldRule, ...]
     shard_bytes: int
-    image_template: str
-    label_template: str
     tools: tuple[str, ...]
 
     @cached_property
-    def fields(self) -> tuple[Field, Field]:
-        """The columns: image and label."""
-        size = self.geometry.size
-        image = picture_field(IMAGE, IMAGE_DTYPES[self.image_dtype], size)
-        return image, classes_field(LABEL, self.labels, self.classes, size)
+    def fields(self) -> tuple[Field, ...]:
+        """The columns."""
+        return tuple(rule.field for rule in self.rules)
+
+    @property
+    def label(self) -> FieldRule | None:
+        """The field that has one class for each pixel."""
+        return next((rule for rule in self.rules if rule.name == LABEL), None)
+
+    @property
+    def classes(self) -> ClassTable | None:
+        """The classes of the label."""
+        return None if self.label is None else self.label.field.classes
+
+    @property
+    def image_rules(self) -> ImageRules:
+        """The rules of the first picture."""
+        return self.rules[0].image_rules
+
+    @property
+    def read_rules(self) -> ReadRules:
+        """The rules for the headers of images and labels."""
+        return ReadRules(self.image_rules, LabelRules() if self.label is None else self.label.label_rules)
+
+    @property
+    def max_pixels(self) -> int:
+        """The most pixels of a file."""
+        return self.image_rules.max_pixels
 
     def fields_of(self, pieces: Sequence[Piece]) -> tuple[Field, ...]:
         """Return the fields of these pieces. All of them have the same: those whose part of the row is not empty."""
@@ -77,29 +98,19 @@ class Recipe:
         row = sum(field.row_bytes_at(*self.geometry.size) for field in self.fields_of(pieces))
         return np.broadcast_to(np.int64(1), len(pieces)), max(1, min(ROWS_OF_A_SHARD, self.shard_bytes // row))
 
-    @property
-    def read_rules(self) -> ReadRules:
-        return ReadRules(self.image_rules, self.label_rules)
-
     def fingerprint(self) -> str:
         return fingerprint(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         return {
             "storage": self.storage,
-            "classes": self.classes.to_json(),
             "size": list(self.geometry.size or ()),
             "fit": self.geometry.fit,
             "overlap": self.geometry.overlap,
             "edge": self.geometry.edge,
             "interpolation": self.geometry.interpolation,
-            "image_dtype": self.image_dtype,
-            "labels": self.labels,
-            "image_rules": self.image_rules.to_json(),
-            "label_rules": self.label_rules.to_json(),
+            "fields": [rule.to_json() for rule in self.rules],
             "shard_bytes": self.shard_bytes,
-            "image_template": self.image_template,
-            "label_template": self.label_template,
             "tools": list(self.tools),
         }
 
@@ -107,15 +118,9 @@ class Recipe:
     def from_json(cls, entry: Entry) -> Recipe:
         recipe = cls(
             storage=entry.choice("storage", STORAGES),
-            classes=ClassTable.from_json(entry.entry("classes")),
             geometry=_geometry(entry),
-            image_dtype=entry.choice("image_dtype", tuple(IMAGE_DTYPES)),
-            labels=entry.choice("labels", LABEL_FORMS),
-            image_rules=ImageRules.from_json(entry.entry("image_rules")),
-            label_rules=LabelRules.from_json(entry.entry("label_rules")),
+            rules=tuple(map(FieldRule.from_json, entry.entries("fields"))),
             shard_bytes=entry.whole("shard_bytes", least=1),
-            image_template=entry.text("image_template"),
-            label_template=entry.text("label_template"),
             tools=entry.texts("tools"),
         )
         entry.close()
@@ -128,8 +133,32 @@ def tools_of(source: Source, geometry: Geometry, writer: str) -> tuple[str, ...]
 
 
 def recipe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[tuple[str, Any, Any], ...]:
-    """Return (key, before, now) for each difference between two recipes as JSON. A missing key counts as None."""
+    """Return (key, before, now) for each difference between two recipes as JSON. A missing key counts as None.
+
+    What differs in a field has a key such as `label.form`.
+    """
+    before, now = _flat(before), _flat(now)
     return tuple((key, before.get(key), now.get(key)) for key in {**before, **now} if before.get(key) != now.get(key))
+
+
+def _flat(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recipe with a key for each fact of each field. One of another version stays as it is."""
+    rules = recipe.get("fields")
+    if not isinstance(rules, list) or not all(map(_is_rule, rules)):
+        return dict(recipe)
+    flat = {key: value for key, value in recipe.items() if key != "fields"}
+    for rule in rules:
+        field = rule["field"]
+        chosen = {key: value for key, value in field.items() if key not in DERIVED}
+        if field.get("kind") == CLASSES:
+            chosen.pop("dtype", None)
+        facts = {**chosen, **rule["read"], "from": rule.get("from")}
+        flat |= {f"{field.get('name')}.{key}": value for key, value in facts.items()}
+    return flat
+
+
+def _is_rule(rule: object) -> bool:
+    return isinstance(rule, dict) and all(isinstance(rule.get(key), dict) for key in ("field", "read"))
 
 
 def _geometry(entry: Entry) -> Geometry:

@@ -100,6 +100,14 @@ class Entry:
         self.problem(key, f"expected a number or a text, found {_shown(value)}")
         return 0
 
+    def number(self, key: str) -> float:
+        """Take a finite number."""
+        value = self._take(key, object, "a number", 0)
+        if _is_finite(value):
+            return cast("float", value)
+        self.problem(key, f"expected a number, found {_shown(value)}")
+        return 0
+
     def truth(self, key: str) -> bool:
         return self._take(key, bool, "true or false", False)
 

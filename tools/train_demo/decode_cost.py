@@ -57,8 +57,8 @@ class OpenCv:
 
     def __init__(self, packed: Packed) -> None:
         self._packed = packed
-        table = packed.recipe.classes
-        self._as_index = packed.recipe.label_rules.codec != COLOUR
+        table = packed.classes
+        self._as_index = packed.label_rules.codec != COLOUR
         self._class_of = np.full(1 << 16 if self._as_index else 1 << 24, table.ignore_index, table.index_dtype)
         for number, entry in enumerate(table.classes):
             for value in entry.values if self._as_index else ():

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packer.config.last_build import last_settings
+from packer.pixels.label_rules import LabelRules
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
 from packer.plan.request import Request
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from readers import SegDataset, open_dataset
+from readers.contract.classes import ClassTable
 from readers.contract.manifest import Manifest
 
 
@@ -29,6 +31,16 @@ class Packed:
     dataset: SegDataset
     seconds: float | None
 
+    @property
+    def label_rules(self) -> LabelRules:
+        assert self.recipe.label is not None, "the demo packs labels"
+        return self.recipe.label.label_rules
+
+    @property
+    def classes(self) -> ClassTable:
+        assert self.recipe.classes is not None, "the demo packs labels"
+        return self.recipe.classes
+
 
 def pack(raw: Path, out: Path, size: str, options: Sequence[str], split: str | None) -> Packed:
     """Build the pack as a user would. Without `split`, take the one with most rows."""
@@ -40,7 +52,7 @@ def pack(raw: Path, out: Path, size: str, options: Sequence[str], split: str | N
     dataset = open_dataset(out, split, label="index")
     request = Request.from_settings(last_settings(out, raw))
     plan = make_plan(request)
-    if plan.recipe.image_dtype != "uint8" or plan.recipe.image_rules.image_range:
+    if plan.recipe.fields[0].dtype != "|u1" or plan.recipe.image_rules.image_range:
         raise SystemExit("the demo loads raw files as uint8 only; choose options that pack images as uint8")
     pieces = tuple(_packed_pieces(plan, split))
     if [piece.key for piece in pieces] != [dataset.key(row) for row in range(len(dataset))]:

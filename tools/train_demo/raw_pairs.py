@@ -31,8 +31,8 @@ class RawPairs(Dataset[Any]):
     def __init__(self, packed: Packed) -> None:
         self._packed = packed
         self._lookup: Callable[[NDArray[Any]], NDArray[Any]] | None = None
-        rules, table = packed.recipe.label_rules, packed.recipe.classes
-        self._codec = LabelCodec(table, rules, packed.recipe.image_rules.max_pixels)
+        rules, table = packed.label_rules, packed.classes
+        self._codec = LabelCodec(table, rules, packed.recipe.max_pixels)
         self._as_index = rules.codec == INDEX
         if packed.recipe.geometry.fit == "stretch" and rules.codec in (INDEX, COLOUR) and rules.unknown == "error":
             self._lookup = Lookup(table).values if self._as_index else Lookup(table).colours
@@ -47,7 +47,7 @@ class RawPairs(Dataset[Any]):
         label = self._shrunk((self._packed.raw / piece.ref.parts[1]).read_bytes())
         if label is None:
             label = self._codec.decode((self._packed.raw / piece.ref.parts[1]).read_bytes())
-        index = recipe.geometry.label(label, piece.origin).astype(recipe.classes.index_dtype)
+        index = recipe.geometry.label(label, piece.origin).astype(self._packed.classes.index_dtype)
         return torch.from_numpy(planes), torch.from_numpy(index)
 
     def _shrunk(self, data: bytes) -> NDArray[Any] | None:

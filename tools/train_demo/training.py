@@ -42,7 +42,7 @@ class Training:
 
     def __init__(self, setup: Setup, width: int) -> None:
         torch.manual_seed(setup.seed)
-        classes = setup.packed.recipe.classes
+        classes = setup.packed.classes
         self._setup = setup
         self._ignored = classes.ignore_index
         model = UNet(len(classes), width).to(setup.device)

@@ -7,13 +7,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.shards.kinds import FieldKind, classes, ids, multilabel, picture, values
 from readers.contract.fields import Field
 from readers.contract.kinds import CLASSES, IDS, MULTILABEL, PICTURE, VALUES
 from readers.contract.statistics import FieldStatistics
 
-_KINDS: dict[str, Callable[[Recipe, Field], FieldKind]] = {
+_KINDS: dict[str, Callable[[Recipe, FieldRule], FieldKind]] = {
     PICTURE: picture.PictureKind,
     CLASSES: classes.ClassesKind,
 }
@@ -28,7 +29,8 @@ _CHECKS: dict[str, Callable[[Field, NDArray[Any]], FieldStatistics]] = {
 
 def kinds_of(recipe: Recipe, fields: Sequence[Field]) -> tuple[FieldKind, ...]:
     """Return how each of these fields of a recipe becomes stored rows."""
-    return tuple(_KINDS[field.kind](recipe, field) for field in fields)
+    rules = {rule.name: rule for rule in recipe.rules}
+    return tuple(_KINDS[field.kind](recipe, rules[field.name]) for field in fields)
 
 
 def check_row(field: Field, pixels: NDArray[Any]) -> FieldStatistics:

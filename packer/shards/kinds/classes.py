@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from packer.errors import BadPair
 from packer.pixels.class_picture import from_indices
 from packer.pixels.label_codec import LabelCodec
+from packer.pixels.label_rules import LabelRules
 from packer.pixels.stored_label import store
+from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.source import Given, PackedPixels
 from packer.shards.kinds import Decoded, Stored
@@ -27,12 +29,14 @@ from readers.contract.tiles import Origin
 class ClassesKind:
     """A label as a recipe stores it."""
 
-    def __init__(self, recipe: Recipe, field: Field) -> None:
+    def __init__(self, recipe: Recipe, rule: FieldRule) -> None:
+        classes = rule.field.classes
+        assert classes is not None, "the kind has a table"
         self._geometry = recipe.geometry
-        self._codec = _codec(recipe)
-        self._count = len(recipe.classes)
-        self._index_dtype = np.dtype(recipe.classes.index_dtype)
-        self._onehot = field.form == ONEHOT
+        self._codec = _codec(classes, rule.label_rules, recipe.max_pixels)
+        self._count = len(classes)
+        self._index_dtype = np.dtype(classes.index_dtype)
+        self._onehot = rule.field.form == ONEHOT
 
     def decode(self, data: Given) -> Decoded:
         """Return the numbers of a label and the class of each."""
@@ -79,7 +83,7 @@ def _statistics(counts: Sequence[int], ignored: int) -> ClassStatistics:
     return ClassStatistics(tuple(counts), tuple(rows), tuple([area * row for row in rows]), ignored)
 
 
-@lru_cache(maxsize=1)
-def _codec(recipe: Recipe) -> LabelCodec:
+@lru_cache(maxsize=4)
+def _codec(classes: ClassTable, rules: LabelRules, max_pixels: int) -> LabelCodec:
     """Return the codec, kept from shard to shard: its tables take longer to fill than a picture to decode."""
-    return LabelCodec(recipe.classes, recipe.label_rules, recipe.image_rules.max_pixels)
+    return LabelCodec(classes, rules, max_pixels)

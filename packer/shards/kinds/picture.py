@@ -12,6 +12,7 @@ from packer.decoding.decode import decode_image, header_of
 from packer.decoding.rules import FAST
 from packer.errors import BadPair
 from packer.pixels.exact_sums import byte_sums, exact_sums
+from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.source import Given, PackedPixels
 from packer.shards.kinds import Decoded, Stored
@@ -23,12 +24,12 @@ from readers.contract.tiles import Origin
 class PictureKind:
     """A picture as a recipe stores it."""
 
-    def __init__(self, recipe: Recipe, field: Field) -> None:
-        self._rules = recipe.image_rules
+    def __init__(self, recipe: Recipe, rule: FieldRule) -> None:
+        self._rules = rule.image_rules
         self._geometry = recipe.geometry
         self._scaled: NDArray[Any] | None = None
-        if field.dtype != "|u1":
-            self._scaled = (np.arange(256, dtype=np.float32) / np.float32(255)).astype(field.dtype)
+        if rule.field.dtype != "|u1":
+            self._scaled = (np.arange(256, dtype=np.float32) / np.float32(255)).astype(rule.field.dtype)
 
     def decode(self, data: Given) -> Decoded:
         """Return the pixels of an image, which may be fewer than those of the picture."""

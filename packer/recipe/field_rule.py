@@ -1,0 +1,64 @@
+"""`FieldRule`: how a field of a row is found, read and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from packer.decoding.rules import ImageRules
+from packer.pixels.label_rules import LabelRules
+from packer.pixels.number_rules import IdRules, MultilabelRules, ValueRules
+from readers.contract.field_entry import read_field
+from readers.contract.fields import Field, classes_field
+from readers.contract.json_entry import Entry
+from readers.contract.kinds import CLASSES, IDS, MULTILABEL, PICTURE, VALUES
+
+Read: TypeAlias = "ImageRules | LabelRules | IdRules | ValueRules | MultilabelRules"
+_RULES: dict[str, Callable[[Entry], Read]] = {
+    PICTURE: ImageRules.from_json,
+    CLASSES: LabelRules.from_json,
+    IDS: IdRules.from_json,
+    VALUES: ValueRules.from_json,
+    MULTILABEL: MultilabelRules.from_json,
+}
+
+
+@dataclass(frozen=True)
+class FieldRule:
+    """A field of a recipe. `read` are the rules of its kind, `template` is the pattern of its files, if it has one."""
+
+    field: Field
+    read: Read
+    template: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.field.name
+
+    @property
+    def image_rules(self) -> ImageRules:
+        """The rules of a picture."""
+        assert isinstance(self.read, ImageRules)
+        return self.read
+
+    @property
+    def label_rules(self) -> LabelRules:
+        """The rules of a field of classes."""
+        assert isinstance(self.read, LabelRules)
+        return self.read
+
+    def of_form(self, form: str) -> FieldRule:
+        """Return the rule that stores the same classes in this form."""
+        assert self.field.classes is not None, "only classes have these forms"
+        return replace(self, field=classes_field(self.name, form, self.field.classes, self.field.size))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"field": self.field.to_json(), "read": self.read.to_json(), "from": self.template}
+
+    @classmethod
+    def from_json(cls, entry: Entry) -> FieldRule:
+        field = read_field(entry.entry("field"))
+        rule = cls(field, _RULES[field.kind](entry.entry("read")), entry.text("from"))
+        entry.close()
+        return rule
