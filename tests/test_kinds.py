@@ -305,7 +305,7 @@ REFUSED_TIFFS: list[tuple[str, bytes, str]] = [
     ("signed", tiff(INDEX.astype(np.int64)), "signed numbers with 64 bits"),
     ("quadruples", tiff(INDEX, t258=(128,), t339=(3,)), "floating-point numbers with 128 bits"),
     ("predictor", tiff(INDEX.astype(np.float32), t317=(2,)), "predictor 2"),
-    ("other depths", tiff(IMAGE, t258=(8, 8, 16)), "whose tag 258 is"),
+    ("other depths", tiff(IMAGE, t258=(8, 8, 16)), r"whose tag BitsPerSample \(258\) has the numbers"),
     ("outside", tiff(IMAGE, t273=(10_000,)), "the block at row 0, column 0 is cut short"),
     ("too few", tiff(IMAGE, t278=(8,)), "has 1 blocks and needs 5"),
     ("too short", tiff(IMAGE, t279=(4000,)), "is cut short"),

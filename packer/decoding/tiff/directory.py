@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from packer.decoding.orientation import MOST_METADATA, too_much_metadata, xmp_orientation
+from packer.decoding.tiff.tag_names import DISPUTED, NAMES, named
 from packer.errors import BadPair
 
 WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC, FILL_ORDER = 256, 257, 258, 259, 262, 266
@@ -37,7 +38,9 @@ _NUMBERS = (
 )
 _TEXTS = (JPEG_TABLES, XMP)
 _TYPES = {1: "B", 3: "H", 4: "I"}
-_MOST_ENTRIES = 1 << 22
+_TEXT_TYPES = (1, 2, 6, 7)
+_STRIPS, _TILES = (STRIP_OFFSETS, STRIP_BYTES), (TILE_WIDTH, TILE_HEIGHT, TILE_OFFSETS, TILE_BYTES)
+_MOST_BLOCKS, _MOST_NUMBERS = 1 << 22, 1 << 16
 _NEW_SUBFILE_TYPE, _OVERVIEW = 254, 1
 _MOST_OVERVIEWS = 40
 """Each is half as large as the one before."""
@@ -62,7 +65,8 @@ class Directory:
         """Return the number of a tag. A number per channel is fine if all are equal."""
         numbers = self.numbers.get(tag) or ((_DEFAULTS[tag],) if tag in _DEFAULTS else ())
         if not numbers or len(set(numbers)) > 1:
-            raise BadPair(f"is a TIFF whose tag {tag} is {numbers or 'missing'}; convert it to PNG")
+            found = f"has the numbers {numbers[:4]}" if numbers else "is missing"
+            raise BadPair(f"is a TIFF whose tag {named(tag)} {found}; convert it to PNG")
         return numbers[0]
 
     @property
@@ -85,7 +89,7 @@ class Directory:
 
 
 def read_directory(file: BinaryIO) -> Directory:
-    """Read the tags that matter. Tags of other types do not matter for the pixels."""
+    """Read the tags that decide pixels. One of a type that is not read is refused: without it they would be wrong."""
     file.seek(0)
     start = file.read(8)
     if start[2:4] in (b"+\0", b"\0+"):
@@ -100,12 +104,28 @@ def read_directory(file: BinaryIO) -> Directory:
         tag, kind, length = struct.unpack_from(order + "HHI", entries, entry)
         inline = entries[entry + 8 : entry + 12]
         if tag in directory.texts or tag in directory.numbers:
-            raise BadPair(f"is damaged: it has the tag {tag} twice")
+            raise BadPair(f"is damaged: it has the tag {named(tag)} twice")
+        if tag in NAMES:
+            _check_entry(tag, kind, length)
         if tag in _TEXTS:
             directory.texts[tag] = _text(file, order, length, inline)
-        elif tag in _NUMBERS and kind in _TYPES:
-            directory.numbers[tag] = _numbers(file, f"{order}{_count(tag, length)}{_TYPES[kind]}", inline)
+        elif tag in _NUMBERS:
+            directory.numbers[tag] = _numbers(file, f"{order}{length}{_TYPES[kind]}", inline)
+    if TILE_OFFSETS not in directory.numbers and not directory.numbers.keys().isdisjoint(_TILES):
+        raise BadPair("is a TIFF with tiles and no TileOffsets, which some programs read as strips; save it again")
     return directory
+
+
+def _check_entry(tag: int, kind: int, length: int) -> None:
+    """Refuse an entry that would be ignored, or that claims too much."""
+    if tag in DISPUTED:
+        raise BadPair(f"is a TIFF with the tag {named(tag)}, which some programs read and others ignore; save it again")
+    if kind not in (_TEXT_TYPES if tag in _TEXTS else _TYPES):
+        raise BadPair(f"is a TIFF whose tag {named(tag)} has numbers of the type {kind}; save it again")
+    if not length and tag not in _TEXTS:
+        raise BadPair(f"is a TIFF whose tag {named(tag)} is empty; save it again")
+    if tag not in _TEXTS and length > (_MOST_BLOCKS if tag in _STRIPS + _TILES else _MOST_NUMBERS):
+        raise BadPair(f"is damaged: its tag {named(tag)} claims {length} numbers")
 
 
 def _check_other_pages(file: BinaryIO, order: str, offset: int) -> None:
@@ -130,12 +150,6 @@ def _page_kind(order: str, entry: bytes) -> int | None:
     if tag != _NEW_SUBFILE_TYPE or kind not in (3, 4) or count != 1:
         return None
     return int(struct.unpack_from(order + _TYPES[kind], entry, 8)[0])
-
-
-def _count(tag: int, length: int) -> int:
-    if length > _MOST_ENTRIES:
-        raise BadPair(f"is damaged: its tag {tag} claims {length} numbers")
-    return length
 
 
 def _numbers(file: BinaryIO, layout: str, inline: bytes) -> tuple[int, ...]:
