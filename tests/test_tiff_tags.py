@@ -22,6 +22,11 @@ NUMBERS = sorted(NAMES.keys() - DISPUTED.keys() - {347, 700})
 FLOATS = np.arange(33 * 47, dtype=np.float32).reshape(33, 47)
 
 
+def with_tags(tags: dict[int, int]) -> bytes:
+    numbers: Any = {f"t{tag}": (number,) for tag, number in tags.items()}
+    return tiff(INDEX, **numbers)
+
+
 def entry_of(data: bytes, tag: int) -> int:
     """Return the place of the entry of a tag."""
     (start,) = struct.unpack_from("<I", data, 4)
@@ -50,7 +55,7 @@ def refusal(data: bytes) -> str:
 @pytest.mark.parametrize("kind", [0, 2, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 65535])
 @pytest.mark.parametrize("tag", NUMBERS)
 def test_a_number_of_a_type_that_is_not_read_is_refused_by_name(tag: int, kind: int) -> None:
-    data: Any = tiff(INDEX, **{f"t{tag}": (1,)})
+    data = with_tags({tag: 1})
     assert f"is a TIFF whose tag {NAMES[tag]} ({tag}) has numbers of the type {kind}" in refusal(
         changed(data, tag, kind=kind)
     )
@@ -66,21 +71,21 @@ def test_numbers_of_every_type_that_is_read_decide() -> None:
 
 @pytest.mark.parametrize("tag", NUMBERS)
 def test_a_tag_without_a_number_is_refused_by_name(tag: int) -> None:
-    data: Any = tiff(INDEX, **{f"t{tag}": (1,)})
+    data = with_tags({tag: 1})
     assert f"tag {NAMES[tag]} ({tag}) is empty" in refusal(changed(data, tag, count=0))
 
 
 @pytest.mark.parametrize("tag", DISPUTED)
 def test_older_names_of_tags_that_decide_are_refused(tag: int) -> None:
     """libtiff takes the type of the numbers from DataType, and alpha from Matteing; other programs ignore both."""
-    data: Any = tiff(INDEX, **{f"t{tag}": (1,)})
+    data = with_tags({tag: 1})
     assert f"the tag {DISPUTED[tag]} ({tag}), which some programs read and others ignore" in refusal(data)
 
 
 def test_strips_with_the_sides_of_tiles_are_refused() -> None:
     """libtiff finds tiles in them, other programs strips."""
-    for tags in ({"t322": (16,)}, {"t323": (16,)}, {"t322": (16,), "t323": (16,)}):
-        assert "with tiles and no TileOffsets" in refusal(tiff(INDEX, **tags))
+    for tags in ({322: 16}, {323: 16}, {322: 16, 323: 16}):
+        assert "with tiles and no TileOffsets" in refusal(with_tags(tags))
 
 
 def test_texts_are_bytes_of_any_kind() -> None:
@@ -98,7 +103,7 @@ def test_texts_are_bytes_of_any_kind() -> None:
 def test_no_tag_takes_more_numbers_than_a_picture_needs(tag: int) -> None:
     """Many tags may point to the same bytes, so each is bounded by itself."""
     most = (1 << 22) if tag in (273, 279, 322, 323, 324, 325) else (1 << 16)
-    data: Any = tiff(INDEX, **{f"t{tag}": (1,)})
+    data = with_tags({tag: 1})
     assert f"tag {NAMES[tag]} ({tag}) claims {most + 1} numbers" in refusal(changed(data, tag, count=most + 1))
 
 
