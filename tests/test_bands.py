@@ -106,7 +106,7 @@ BAD_TIFFS: dict[str, tuple[dict[str, Any], str]] = {
     "too many": ({"t277": (2000,), "t258": (16,), "t339": (1,), "t338": (0,)}, "2000 channels; 1 to 1024 are possible"),
     "declared": ({"t338": (0, 0)}, "is a TIFF with 5 channels, 1 of them colours, but it declares 2 others"),
     "depths": ({"t258": (8, 16, 16, 16, 16)}, "tag BitsPerSample"),
-    "types": ({"t339": (1, 2, 1, 1, 1)}, "tag 339"),
+    "types": ({"t339": (1, 2, 1, 1, 1)}, "tag SampleFormat"),
     "12 bits": ({"t258": (12,) * 5}, "numbers with 12 bits; only"),
     "complex": ({"t339": (6,) * 5}, "unknown numbers with 16 bits"),
     "planes": ({"t284": (3,)}, "PlanarConfiguration 3"),
