@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from io import BytesIO
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -37,6 +38,7 @@ from packer.sources.lmdb_pictures import LmdbPicturesSource
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.pack import PackSource
 from packer.sources.parquet import ParquetSource
+from packer.sources.recordio import RecordIoSource
 from packer.sources.tfrecord import TfRecordSource
 from packer.sources.torch_tensors import TorchTensors
 from packer.sources.webdataset import WebDatasetSource
@@ -320,6 +322,36 @@ def invert_in_record(path: Path, key: str, scene: Scene) -> None:
     path.write_bytes(data)
 
 
+def rec_record(data: bytes) -> bytes:
+    """Return a record of RecordIO. Its data go on in another part wherever they have the magic number."""
+    magic, parts, start = struct.pack("<I", 0xCED7230A), [], 0
+    for at in range(0, len(data) - 3, 4):
+        if data[at : at + 4] == magic:
+            parts.append(data[start:at])
+            start = at + 4
+    parts.append(data[start:])
+    flags = [0] if len(parts) == 1 else [1, *[2] * (len(parts) - 2), 3]
+    heads = [magic + struct.pack("<I", flag << 29 | len(part)) for flag, part in zip(flags, parts, strict=True)]
+    return b"".join(head + part + bytes(-len(part) % 4) for head, part in zip(heads, parts, strict=True))
+
+
+def rec_picture(number: int, picture: bytes, *labels: float) -> bytes:
+    """Return a picture with its id, and with the numbers of its label, as `mxnet.recordio.pack` does."""
+    header = struct.pack("<IfQQ", len(labels), 0.0, number % (1 << 64), number >> 64)
+    return rec_record(header + struct.pack(f"<{len(labels)}f", *labels) + picture)
+
+
+def write_recordio(path: Path, scenes: Scenes) -> None:
+    """Write a file of images and one of masks, in another order, with indexes whose keys are texts."""
+    files = {}
+    for side, (name, keys) in enumerate((("images", [*scenes]), ("masks", sorted(scenes)))):
+        records = [rec_picture(0, png(scenes[key][side]), *[1.0] * side) for key in keys]
+        places = accumulate(map(len, records[:-1]), initial=0)
+        files[f"{name}.rec"] = b"".join(records)
+        files[f"{name}.idx"] = "".join(f"{key}\t{at}\n" for key, at in zip(keys, places, strict=True)).encode()
+    write_files(path, files)
+
+
 def write_zarr(path: Path, scenes: Scenes) -> None:
     """Write images as Zarr 3, in chunks of several rows, and labels as N5."""
     images, labels, keys = stacked(scenes)
@@ -393,6 +425,11 @@ KINDS = {
         lambda path: LmdbPicturesSource.at(path, Names()),
         invert_label,
         saves_loading=False,
+    ),
+    "recordio": Kind(
+        write_recordio,
+        lambda path: RecordIoSource.at(path, Names()),
+        lambda path, key, scene: invert_label(path / "masks.rec", key, scene),
     ),
     "tfrecord": Kind(write_tfrecord, lambda path: TfRecordSource.at(path, Names(key="name")), invert_in_record),
 }

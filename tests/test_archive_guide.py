@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPO, run
-from stored_scenes import KINDS, scenes_of
+from stored_scenes import KINDS, png, rec_picture, scenes_of
 
 SECTIONS = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SCENES = scenes_of({"a": 1, "b": 2, "c": 3})
@@ -23,6 +23,10 @@ def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
     KINDS["lmdb"].write(tmp_path / "data.mdb", SCENES)
     (tmp_path / "records").mkdir()
     KINDS["tfrecord"].write(tmp_path / "records" / "train.tfrecord", SCENES)
+    (tmp_path / "recs").mkdir()
+    for side, name in enumerate(("images", "masks")):
+        rows = enumerate(png(scene[side]) for scene in SCENES.values())
+        (tmp_path / "recs" / f"train_{name}.rec").write_bytes(b"".join(rec_picture(*row) for row in rows))
     monkeypatch.chdir(tmp_path)
     text = (REPO / "docs" / "guide" / "archives.md").read_text()
     commands = [line for code in SECTIONS.findall(text) for line in code.splitlines()]

@@ -57,6 +57,7 @@ NOT_RAW = {
     "packer.sources.nifti": "a volume, by open_raw",
     "packer.sources.pack": "a pack",
     "packer.sources.parquet": "a table, by open_raw; then Arrow reads it",
+    "packer.sources.recordio": "a file of an archive, by open_raw",
     "packer.sources.tfrecord": "a file of an archive, by open_raw",
     "packer.sources.torch_tensors": "a member of a file that it may read",
     "packer.sources.webdataset": "a file of an archive, by open_raw",

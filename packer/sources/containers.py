@@ -13,6 +13,7 @@ from packer.sources.lmdb_pictures import LmdbPicturesSource
 from packer.sources.nifti import NiftiSlices
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.parquet import ParquetSource
+from packer.sources.recordio import RecordIoSource
 from packer.sources.tfrecord import TfRecordSource
 from packer.sources.torch_tensors import TorchTensors
 from packer.sources.webdataset import WebDatasetSource
@@ -32,6 +33,7 @@ CONTAINERS: tuple[Container, ...] = (
     NiftiSlices,
     LmdbPicturesSource,
     TfRecordSource,
+    RecordIoSource,
 )
 """The first one that fits is taken."""
 

@@ -25,6 +25,9 @@ LABELS = (
     *("labelmap", "gt", "target", "seg.png", "label.png", "mask.png", "label/encoded", "mask/encoded", "label_raw"),
     *("mask_raw", "image/segmentation/class/encoded"),
 )
+IMAGE_WORDS = "images?|imgs?|rgb|pictures?|photos?"
+LABEL_WORDS = "labels?|masks?|seg|segmentations?|annotations?|gt|targets?"
+"""Words in keys and in names of files that say what these are, as patterns."""
 MOST_LISTED = 12
 
 

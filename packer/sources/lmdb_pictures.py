@@ -14,11 +14,10 @@ from packer.errors import BadPair, UsageError
 from packer.recipe.row_ref import RowRef
 from packer.sources.archive import Position
 from packer.sources.byte_ranges import ByteRanges
+from packer.sources.field_names import IMAGE_WORDS, LABEL_WORDS
 from readers.contract.errors import DamagedError
 from readers.formats.lmdb import nodes
 
-IMAGES = "images?|imgs?|rgb|pictures?|photos?"
-LABELS = "labels?|masks?|seg|segmentations?|annotations?|gt|targets?"
 MAGIC = struct.pack("<II", 0xBEEFC0DE, 1)
 PAGE_HEADER = 16
 """The bytes in front of the magic number."""
@@ -41,7 +40,10 @@ class LmdbPicturesSource(ByteRanges):
         return root, [file for file in files if os.path.basename(file) != "lock.mdb"]  # noqa: PTH119 - a text
 
     def samples(self, file: str) -> Iterator[RowRef]:
-        image, label = _pattern("image", self.names.image, IMAGES), _pattern("label", self.names.label, LABELS)
+        image, label = (
+            _pattern("image", self.names.image, IMAGE_WORDS),
+            _pattern("label", self.names.label, LABEL_WORDS),
+        )
         waiting: dict[tuple[str, bool], Position] = {}
         for name, position in self._entries(file):
             matches = image.fullmatch(name), label.fullmatch(name)
