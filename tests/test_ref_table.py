@@ -22,7 +22,7 @@ from packer.recipe import ref_table
 from packer.recipe.piece import Piece, PieceTable, keys_of, text_of
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Heads, Loaded
+from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Wanted
 from packer.sources.open_source import SourceOptions
 from packer.workers.in_process import InProcess
 from packer.workers.inspect import LabelCounts
@@ -107,6 +107,9 @@ class Numbered:
         for number in range(self.count):
             row = number * 7919 % self.count
             yield RowRef("train", f"{row:040}", (str(row), str(row)))
+
+    def list_rows(self, wanted: Wanted) -> Listing:
+        return Listing(self.rows(), self.kind)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         header = Header("array", 8, 8, 8, 1)

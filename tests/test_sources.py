@@ -24,7 +24,7 @@ from packer.pairs.find import find_pairs
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Limits, Request
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Heads, Loaded, Source
+from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Source, Wanted
 from packer.sources.folder import FolderSource
 from packer.sources.open_source import SourceOptions
 from packer.sources.reopen import KINDS, reopen
@@ -57,6 +57,9 @@ class Remembered:
 
     def rows(self) -> Iterator[RowRef]:
         return reversed(self.rows_)
+
+    def list_rows(self, wanted: Wanted) -> Listing:
+        return Listing(self.rows(), self.kind)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         for ref in refs:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.header import Header
+from packer.errors import Problem
 from packer.recipe.row_ref import RowRef
+from readers.contract.classes import ClassTable
 
 Heads: TypeAlias = "tuple[Header, ...] | str"
 """The header of each field that a row has, all of one upright size, or the reason why the row is bad."""
@@ -45,6 +49,35 @@ class Loaded(NamedTuple):
     """The reason why the row cannot be read."""
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """The options of a build that decide which rows a source lists."""
+
+    out: Path
+    max_pixels: int
+    keeps_unlabelled: bool
+    """True if an image without a label is a row."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The rows of a source, in any order, and what is known once all of them were listed."""
+
+    rows: Iterable[RowRef]
+    layout: str
+    """The kind of source, for people."""
+    problems: Sequence[Problem] = ()
+    """The files that cannot be listed."""
+    folder: str = ""
+    """The folder of these files."""
+    missing: Sequence[Problem] | None = None
+    """The samples that lack a field, if any sample may lack one."""
+    classes: ClassTable | None = None
+    """The classes of a source that has labels of class indices."""
+    class_names: Callable[[], tuple[str, ...]] = tuple
+    """Returns the names of the numbers in the labels, if the source has them."""
+
+
 class Source(Protocol):
     """Gives rows. It lists references to all of them, with their sizes and types, without decoding any.
 
@@ -65,6 +98,9 @@ class Source(Protocol):
 
     def rows(self) -> Iterable[RowRef]:
         """Yield a reference to each row, in any order."""
+
+    def list_rows(self, wanted: Wanted) -> Listing:
+        """Return the rows for a build. Raise UsageError if it cannot be built from this source."""
 
     def heads(self, refs: Sequence[RowRef]) -> Iterable[Heads]:
         """Yield the heads of each of these rows. Nothing is decoded for them."""

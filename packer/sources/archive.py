@@ -21,7 +21,7 @@ from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair, Problem, UsageError
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Data, Heads, Loaded
+from packer.recipe.source import UNKNOWN, Data, Heads, Listing, Loaded, Wanted
 from packer.sources.archive_files import files_at, holds_only
 from packer.sources.container import Names
 from packer.sources.file_states import MIN_FILE_AGE, FileState, state_of
@@ -120,6 +120,11 @@ class ArchiveSource(ABC):
                     yield from self.samples(file)
             except BadPair as bad:
                 self.problems.append(Problem(str(bad).removeprefix(f"{file}: "), "", (file,)))
+
+    def list_rows(self, wanted: Wanted) -> Listing:
+        self.max_pixels, self.keeps_unlabelled = wanted.max_pixels, wanted.keeps_unlabelled
+        rows, folder = self.rows(), str(self.root)
+        return Listing(rows, self.kind, self.problems, folder, self.missing, class_names=lambda: self.class_names)
 
     def row(self, file: str, key: str, image: Position | None, label: Position | None) -> Iterator[RowRef]:
         """Yield the row of a sample; none if it lacks a field that it must have, which is noted."""

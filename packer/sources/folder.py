@@ -23,7 +23,7 @@ from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Heads, Loaded
+from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Wanted
 from packer.sources.file_states import MIN_FILE_AGE, state_of
 from readers.contract.regular_files import digest_raw, open_raw, read_raw
 
@@ -51,6 +51,9 @@ class FolderSource:
 
     def rows(self) -> Iterator[RowRef]:
         return refs_of(self.pairs)
+
+    def list_rows(self, wanted: Wanted) -> Listing:
+        return Listing(self.rows(), type(self).__name__)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         with ThreadPoolExecutor(THREADS) as pool:

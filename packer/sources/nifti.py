@@ -24,7 +24,7 @@ from packer.errors import BadPair, InputError, Problem, UsageError
 from packer.pairs.files import list_files
 from packer.pairs.template import PICTURES
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Heads, Loaded, Source
+from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Source, Wanted
 from packer.sources.container import Names
 from packer.sources.file_states import MIN_FILE_AGE, FileState, state_of
 from packer.sources.given_fields import identity
@@ -115,6 +115,9 @@ class NiftiSlices:
                     counts.add(1)
             for number in range(max(counts)):
                 yield RowRef(split, f"{key}/{number:04}", tuple(f"{path}[{number}]" for path in paths))
+
+    def list_rows(self, wanted: Wanted) -> Listing:
+        return Listing(self.rows(), type(self).__name__)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         for ref in refs:

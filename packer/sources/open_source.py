@@ -10,17 +10,15 @@ from typing import Any
 
 from packer.errors import InputError, Problem, UsageError
 from packer.pairs.candidates import UNWRITABLE
-from packer.pairs.find import PairingRules, search_pairs
+from packer.pairs.find import ERROR, PairingRules, search_pairs
 from packer.pairs.split_exact import ClassPixels
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Source
-from packer.sources.archive import ArchiveSource
+from packer.recipe.source import Listing, Source, Wanted
 from packer.sources.container import Names
 from packer.sources.containers import container_of
 from packer.sources.folder import FolderSource, refs_of
 from packer.sources.npy_arrays import NpyArrays
-from packer.sources.pack import PackSource
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL, NAME
 
@@ -75,15 +73,8 @@ class SourceOptions:
         """Find all rows. If some are found in spite of problems, also return the error with these."""
         if self.key is not None:
             raise UsageError(f"--key {self.key}: names the keys in a container; other rows have their own keys")
-        if isinstance(self.given, ArchiveSource):
-            return self._of_archive(self.given, max_pixels)
         if self.given is not None:
-            self._check_pairing()
-            if isinstance(self.given, PackSource):
-                _check_apart(self.given.root, out)
-                rows = _good_rows(self._taken(self.given.rows()))
-                return FoundRows(self.given, rows, "rows of a pack", classes=self.given.classes), None
-            return FoundRows(self.given, _good_rows(self._taken(self.given.rows())), type(self.given).__name__), None
+            return self._given_rows(self.given, Wanted(out, max_pixels, self.pairing.keeps))
         assert raw is not None, "without a source there is a folder"
         folder = FolderSource(raw, max_pixels=max_pixels)
 
@@ -110,38 +101,25 @@ class SourceOptions:
             if split not in splits:
                 raise UsageError(f"--only {split}: there is no such split, only {', '.join(sorted(splits))}")
 
-    def _of_archive(self, source: ArchiveSource, max_pixels: int) -> tuple[FoundRows, InputError | None]:
-        """Find the rows in the files of an archive. Samples without a field are an error, or left out."""
-        self._check_pairing(PairingRules(missing=self.pairing.missing))
-        source.max_pixels, source.keeps_unlabelled = max_pixels, self.pairing.keeps
-        refs, missing = _good_rows(self._taken(source.rows()), source), tuple(source.missing)
-        refusal = None
-        if missing and self.pairing.missing != "skip":
-            refusal = InputError(
-                f"{source.root}: {len(missing)} samples lack a field; --missing skip skips them", missing
-            )
-        return FoundRows(source, refs, source.kind, missing, class_names=source.class_names), refusal
-
-    def _check_pairing(self, plain: PairingRules | None = None) -> None:
-        """Refuse the options that pair the files of a folder."""
-        plain = plain or PairingRules()
+    def _given_rows(self, source: Source, wanted: Wanted) -> tuple[FoundRows, InputError | None]:
+        """Find the rows of a source. Samples without a field are an error, or left out."""
+        listing = source.list_rows(wanted)
+        plain = PairingRules() if listing.missing is None else PairingRules(missing=self.pairing.missing)
         for rule in fields(PairingRules):
             if getattr(self.pairing, rule.name) != getattr(plain, rule.name):
                 raise UsageError(f"--{rule.name.replace('_', '-')}: pairs the files of a folder; a source gives rows")
+        refs = _good_rows(self._taken(listing.rows), listing)
+        refusal, missing = None, tuple(listing.missing or ())
+        if missing and self.pairing.missing == ERROR:
+            lacking = f"{listing.folder}: {len(missing)} samples lack a field; --missing skip skips them"
+            refusal = InputError(lacking, missing)
+        found = FoundRows(source, refs, listing.layout, missing, (), listing.classes, listing.class_names())
+        return found, refusal
 
 
-def _check_apart(source: Path, out: Path) -> None:
-    """Refuse to pack the rows of a pack into itself."""
-    source, target = source.resolve(), out.resolve()
-    if source == target:
-        raise UsageError(f"{out}: is the pack that the rows come from; name another folder for the new pack")
-    if source in target.parents or target in source.parents:
-        raise UsageError(f"{out} and {source}, the pack that the rows come from: one lies in the other; name another")
-
-
-def _good_rows(rows: Iterable[RowRef], archive: ArchiveSource | None = None) -> RefTable:
-    """Return all rows. Names that no pack can hold, keys that occur twice, and files of an archive that cannot be read
-    are an error that names them all."""
+def _good_rows(rows: Iterable[RowRef], listing: Listing) -> RefTable:
+    """Return all rows. Names that no pack can hold, keys that occur twice, and files that cannot be listed are an error
+    that names them all."""
     problems: list[Problem] = []
     refs = RefTable.of(ref for ref in rows if _is_good(ref, problems))
     for split in refs.splits:
@@ -152,8 +130,7 @@ def _good_rows(rows: Iterable[RowRef], archive: ArchiveSource | None = None) -> 
     for before, ref in pairwise(refs):
         if before[:2] == ref[:2]:
             problems.append(Problem("has more than one row", "", (f"{ref.split}/{ref.key}",), "key"))
-    if archive is not None:
-        problems = [*archive.problems, *problems, *(() if refs else archive.missing)]
+    problems = [*listing.problems, *problems, *(() if refs else listing.missing or ())]
     if problems or not refs:
         raise InputError(f"the source has {'rows that cannot be packed' if problems else 'no rows'}", problems)
     return refs

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
 from packer.decoding.header import Header
+from packer.errors import UsageError
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Heads, Loaded, PackedPixels
+from packer.recipe.source import Heads, Listing, Loaded, PackedPixels, Wanted
 from readers.checksums import read_receipt
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError
@@ -71,6 +72,16 @@ class PackSource:
                 for row, key in enumerate(self._receipt(shard).keys):
                     part = f"{stem}/{row}"
                     yield RowRef(split.name, key, (part, part))
+
+    def list_rows(self, wanted: Wanted) -> Listing:
+        """Return the rows of the pack. They cannot be packed into the pack itself."""
+        source, target = self.root.resolve(), wanted.out.resolve()
+        if source == target:
+            raise UsageError(f"{wanted.out}: is the pack that the rows come from; name another folder for the new pack")
+        if source in target.parents or target in source.parents:
+            both = f"{wanted.out} and {self.root}, the pack that the rows come from"
+            raise UsageError(f"{both}: one lies in the other; name another")
+        return Listing(self.rows(), "rows of a pack", classes=self.classes)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         return map(self._heads, refs)

@@ -20,7 +20,7 @@ from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, UsageError
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Data, Heads, Loaded
+from packer.recipe.source import UNKNOWN, Data, Heads, Listing, Loaded, Wanted
 from packer.sources.functions import ONE_AT_A_TIME, call, from_text, plain, to_text
 from packer.sources.given_fields import FIELDS, LABEL, identity, take_fields
 from packer.sources.row_keys import Key, Without, check_known, given_key, name_of, split_and_key, unlabelled_of
@@ -95,6 +95,9 @@ class Rows:
             name = name_of(split, key)
             yield RowRef(split, key, (f"{name}[image]", "" if row in self._unlabelled else f"{name}[label]"))
         check_known(waiting)
+
+    def list_rows(self, wanted: Wanted) -> Listing:
+        return Listing(self.rows(), type(self).__name__)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         for ref in refs:

@@ -16,7 +16,7 @@ from packer.decoding.arrays import class_numbers
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, InputError
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Data, Heads, Loaded, Source
+from packer.recipe.source import Data, Heads, Listing, Loaded, Source, Wanted
 from packer.sources.container import Names
 from packer.sources.file_states import OpenedFiles
 from packer.sources.given_fields import identity
@@ -77,6 +77,9 @@ class StackedRows(ABC):
             numbers = range(start, min(start + CHUNK, count))
             for number, key in zip(numbers, self._keys(numbers), strict=True):
                 yield RowRef(ALL, key, (f"{image}[{number}]", f"{label}[{number}]"))
+
+    def list_rows(self, wanted: Wanted) -> Listing:
+        return Listing(self.rows(), type(self).__name__)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         return (self._form.heads for _ in refs)
