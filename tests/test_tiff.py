@@ -237,7 +237,7 @@ def test_an_image_in_which_white_is_zero_looks_as_other_programs_show_it() -> No
 def test_a_label_in_which_white_is_zero_is_refused() -> None:
     """GDAL and tifffile return the numbers in the file, Pillow and OpenCV their opposites."""
     for as_index in (True, False):
-        with pytest.raises(BadPair, match=r"white is zero: as a label .* save it with black as zero"):
+        with pytest.raises(BadPair, match=r"white is zero: in labels .* save it with black as zero"):
             decode_label(tiff(INDEX, t262=(0,)), as_index)
 
 

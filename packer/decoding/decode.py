@@ -36,15 +36,20 @@ def check_image(header: Header, rules: ImageRules) -> None:
         )
 
 
-def check_label(header: Header, lossy: bool = False) -> None:
-    """Refuse a picture that cannot hold a label."""
+def check_exact(header: Header, noun: str, lossy: bool = False) -> None:
+    """Refuse a file whose compression changes numbers, and one that programs read differently."""
     if header.is_lossy and not lossy:
-        raise BadPair(f"is a {header.kind} with lossy compression, which changes labels; use PNG")
+        raise BadPair(f"is a {header.kind} with lossy compression, which changes {noun}s; use PNG")
     if header.white_is_zero:
         raise BadPair(
-            f"is a {header.kind} in which white is zero: as a label some programs read 0 as 0, others as white; "
+            f"is a {header.kind} in which white is zero: in {noun}s some programs read 0 as 0, others as white; "
             "save it with black as zero"
         )
+
+
+def check_label(header: Header, lossy: bool = False) -> None:
+    """Refuse a picture that cannot hold a label."""
+    check_exact(header, "label", lossy)
     if header.is_float:
         raise BadPair("has floating-point numbers; labels must be integers or colours")
     _check_channels(header, "a label")

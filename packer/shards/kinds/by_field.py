@@ -17,6 +17,7 @@ from readers.contract.statistics import FieldStatistics
 _KINDS: dict[str, Callable[[Recipe, FieldRule], FieldKind]] = {
     PICTURE: picture.PictureKind,
     CLASSES: classes.ClassesKind,
+    IDS: ids.IdsKind,
 }
 _CHECKS: dict[str, Callable[[Field, NDArray[Any]], FieldStatistics]] = {
     PICTURE: picture.check,

@@ -7,8 +7,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.pixels.id_codec import IdCodec
+from packer.pixels.nearest import store_nearest
+from packer.pixels.number_rules import IdRules
+from packer.recipe.field_rule import FieldRule
+from packer.recipe.recipe import Recipe
+from packer.recipe.source import Given, PackedPixels
+from packer.shards.kinds import Decoded, Stored
 from readers.contract.fields import Field
 from readers.contract.statistics import IdStatistics
+from readers.contract.tiles import Origin
+
+
+class IdsKind:
+    """Ids as a recipe stores them."""
+
+    def __init__(self, recipe: Recipe, rule: FieldRule) -> None:
+        assert isinstance(rule.read, IdRules)
+        self._geometry, self._field = recipe.geometry, rule.field
+        self._codec = IdCodec(rule.read, rule.field.dtype, recipe.max_pixels)
+
+    def decode(self, data: Given) -> Decoded:
+        """Return the ids of a file, an array, or a row of a pack."""
+        ids = self._codec.fitted(data.pixels) if isinstance(data, PackedPixels) else self._codec.read(data)
+        return Decoded(ids, (ids.shape[0], ids.shape[1]))
+
+    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:
+        store_nearest(decoded.pixels, self._geometry.placement(decoded.size, origin), 0, out)
+        return Stored(check(self._field, out))
 
 
 def check(field: Field, ids: NDArray[Any]) -> IdStatistics:
