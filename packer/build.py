@@ -14,6 +14,7 @@ from packer.config.effective import effective, from_python
 from packer.config.last_build import keep_settings
 from packer.data_checks.find_mistakes import ClassCounts, HashedImage, find_mistakes
 from packer.data_checks.findings import NEAR_LEAKAGE, VOID_CLASS, Findings
+from packer.data_checks.notes import Notes, notes_of
 from packer.errors import PackError, TargetError
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
@@ -53,6 +54,7 @@ class Summary:
     """Files without a partner that were skipped."""
     rejects: tuple[tuple[str, str, str], ...]
     """Split, key and reason of each rejected pair."""
+    notes: Notes
     findings: Findings
     stages: Mapping[str, float]
     """Seconds of each step, planning included."""
@@ -146,6 +148,7 @@ def build(plan: Plan, advance: Advance, engine: Engine) -> Summary:
         reused=sum(receipt.rows for receipt in plan.reused.values()),
         missing=tuple(map(str, plan.found.missing)),
         rejects=rejects,
+        notes=notes_of(receipts, picture_of if plan.cuts_tiles else str),
         findings=findings,
         stages={**plan.seconds, **timer.seconds},
     )
@@ -198,7 +201,7 @@ def _find(plan: Plan, receipts: Sequence[Receipt]) -> Findings:
     rows = [
         HashedImage(receipt.split, key, look)
         for receipt in receipts
-        for key, look in zip(receipt.keys, receipt.looks, strict=True)
+        for key, look in zip(receipt.keys if receipt.looks else (), receipt.looks, strict=True)
     ]
     near = request.near_duplicates or NEAR_LEAKAGE in request.fail_on
     return find_mistakes(rows, plan.sizes, labels, near, request.accept)

@@ -40,7 +40,7 @@ def bench(*options: str) -> subprocess.CompletedProcess[str]:
 def test_all_writers_get_what_the_decode_loop_makes(raw: Path) -> None:
     pairs = DecodedPairs(raw, PAIRS, SIDE)
     given = [pairs[number] for number in range(len(pairs))]
-    sums = tuple(crc32(label.tobytes(), crc32(image.transpose(2, 0, 1).tobytes())) for image, label in given)
+    sums = tuple((crc32(image.transpose(2, 0, 1).tobytes()), crc32(label.tobytes())) for image, label in given)
     assert sums == decode_loop(raw, PAIRS, 1, checked=True, shape=replace(STREET, stored=(SIDE, SIDE))).checksums
 
 
@@ -76,7 +76,8 @@ def test_it_runs_with_npy_alone(raw: Path, tmp_path: Path) -> None:
 def test_a_writer_of_wrong_pixels_is_not_measured(raw: Path, tmp_path: Path) -> None:
     result, job = WriteResult("npy"), WriteJob("npy", raw, tmp_path / "out", PAIRS, SIDE, 1)
     truth = sorted(decode_loop(raw, PAIRS, 1, checked=True, shape=replace(STREET, stored=(SIDE, SIDE))).checksums)
-    turn(result, job, LOOP, [*truth[1:], truth[0] ^ 1])
+    (image, label), *others = map(list, truth)
+    turn(result, job, LOOP, [[image, label ^ 1], *others])
     assert (result.trouble, result.written) == ("what is read back is not what was decoded", [])
     assert not job.out.exists()
 

@@ -20,7 +20,7 @@ from readers import DamagedError, ManifestError, NoPackError, VersionError, open
 from readers.contract.json_entry import Entry, Problem, fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.contract.onehot import collapse, expand
-from readers.contract.receipt import SUFFIX, Receipt, Reject, RowInput, ShardFile
+from readers.contract.receipt import SUFFIX, Note, Receipt, Reject, RowInput, ShardFile
 from readers.contract.shard_table import table_path
 from readers.contract.statistics import ClassStatistics
 from readers.pack import Pack
@@ -379,8 +379,12 @@ def test_the_text_of_a_receipt_is_json_without_indentation(sources: list[list[st
     files = (ShardFile(".image.npy", 7, "0" * 64),)
     rejects = tuple(Reject(*source[:2]) for source in sources)
     rows = tuple(RowInput(*source) for source in sources)
+    notes = tuple(Note(*source[1:]) for source in sources)
     known = {"label": ClassStatistics.none(2)}
-    receipt = Receipt("train", "0" * 32, "npy", "1" * 32, FIELDS, rows, rejects, files, (1, 2), tuple(looks), known)
+    sums = {"image": (1, 2), "label": ()}
+    receipt = Receipt(
+        "train", "0" * 32, "npy", "1" * 32, FIELDS, rows, rejects, notes, files, sums, tuple(looks), known
+    )
     text = receipt.to_text()
     assert text == json.dumps(json.loads(text), indent=0, ensure_ascii=False) + "\n"
     assert json.loads(text)["sources"] == sources
@@ -405,7 +409,15 @@ def test_a_receipt_is_read_unchanged_and_counts_every_pair(packed: Path) -> None
         ("files", [{"suffix": "/../../etc/passwd", "bytes": 1, "blake3": "0" * 64}]),
         ("sources", [["a", "b"]]),
         ("rejects", [["a", "b"]]),
-        ("crc32", [1.5]),
+        ("crc32", [1]),
+        ("crc32", {"image": [1], "label": [1.5]}),
+        ("crc32", {"image": [1]}),
+        ("crc32", {"image": [], "label": [], "depth": []}),
+        ("crc32", {"image": [], "label": []}),
+        ("crc32", {"image": [2**32], "label": [1]}),
+        ("looks", ["0123abcdflat"]),
+        ("notes", [["no such row", "x"]]),
+        ("notes", [["a", "b", "c"]]),
         ("storage", "pickle"),
     ],
 )
@@ -414,6 +426,22 @@ def test_a_broken_receipt_is_refused(packed: Path, key: str, value: object) -> N
     document[key] = value
     with pytest.raises(DamagedError, match=key.rstrip("s")):
         Receipt.from_text(json.dumps(document), "receipt")
+
+
+def test_notes_are_short_lines_about_packed_rows_in_their_order(packed: Path) -> None:
+    receipt = next(Receipt.load(path) for path in packed.glob(f"shards/*{SUFFIX}") if "train" in path.name)
+    document = json.loads(receipt.to_text())
+    first, second = receipt.keys[:2]
+    document["notes"] = [[first, "x" * 500], [second, "2 polygons cover no pixel; ja, 3 µm"]]
+    assert Receipt.from_text(json.dumps(document), "").notes == tuple(Note(*note) for note in document["notes"])
+    for wrong in (
+        [[second, "x"], [first, "x"]],
+        [[first, "x"], [first, "x"]],
+        *([[first, text]] for text in ("", "x" * 501, "two\nlines", "\x7f", "\x9b31m", "\u2028", "\ud800")),
+    ):
+        document["notes"] = wrong
+        with pytest.raises(DamagedError, match="notes"):
+            Receipt.from_text(json.dumps(document), "")
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "pickled", "other dtype", "other rows"])

@@ -115,22 +115,21 @@ def test_a_deep_check_reads_every_kind(storage: str, tmp_path: Path) -> None:
     keys = ["a", "b", "c"]
     writer(storage).write(tmp_path / "shard", {**arrays, "key": np.array(keys, "S1")}, FIELDS)
     shard = opener(storage)(tmp_path / "shard", ShardFacts(3, FIELDS))
-    crc32 = []
+    crc32: dict[str, list[int]] = {field.name: [] for field in FIELDS}
     known = no_rows(FIELDS)
     for row in range(3):
-        checksum = 0
         for field in FIELDS:
-            checksum = zlib.crc32(arrays[field.name][row].tobytes(), checksum)
+            crc32[field.name].append(zlib.crc32(arrays[field.name][row].tobytes()))
             known[field.name] += check_row(field, arrays[field.name][row])
-        crc32.append(checksum)
     names = tuple(field.name for field in FIELDS)
     sources = tuple(RowInput(key, *names) for key in keys)
     looks = ("0" * 24,) * 3
-    receipt = Receipt("all", "0" * 32, storage, "0" * 64, names, sources, (), (), tuple(crc32), looks, known)
+    sums = {name: tuple(numbers) for name, numbers in crc32.items()}
+    receipt = Receipt("all", "0" * 32, storage, "0" * 64, names, sources, (), (), (), sums, looks, known)
     assert not list(wrong_rows(shard, receipt))
     scan = known["scan"]
     assert isinstance(scan, PictureStatistics)
     other = replace(receipt, statistics={**known, "scan": replace(scan, numbers=1)})
-    assert [message for _, message in wrong_rows(shard, other)] == [
+    assert [wrong.message for wrong in wrong_rows(shard, other)] == [
         "its statistics, such as its counts of classes, are not those in its receipt"
     ]

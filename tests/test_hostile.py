@@ -762,7 +762,10 @@ LIES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "recipe": (lambda d: d.update(recipe="0" * 64), "for its recipe"),
     "fingerprint": (lambda d: d.update(fingerprint="0" * 32), "for its fingerprint"),
     "pairs": (lambda d: d["sources"][0].__setitem__(1, "0" * 64), "for its fingerprint of its pairs"),
-    "rows": (lambda d: (d["sources"].pop(), d["crc32"].pop(), d["looks"].pop()), "for its rows"),
+    "rows": (
+        lambda d: (d["sources"].pop(), *(each.pop() for each in d["crc32"].values()), d["looks"].pop()),
+        "for its rows",
+    ),
     "files": (lambda d: d["files"].pop(), "for its files"),
     "no files": (lambda d: d.update(files=[]), "for its files"),
     "bytes": (lambda d: d["files"].pop(), "for its bytes"),
@@ -823,9 +826,9 @@ def with_wrong_rows(ending: str, change: Callable[[Any], object], also: Callable
 
         def fitted(receipt: dict[str, Any]) -> None:
             next(file for file in receipt["files"] if file["suffix"] == ending)["blake3"] = digest
-            images, labels = (np.load(shard_file(out, f".{name}.npy")) for name in ("image", "label"))
-            rows = zip(images, labels, strict=True)
-            receipt["crc32"] = [zlib.crc32(label.data, zlib.crc32(image.data)) for image, label in rows]
+            for name in ("image", "label"):
+                rows = np.load(shard_file(out, f".{name}.npy"))
+                receipt["crc32"][name] = [zlib.crc32(row.data) for row in rows]
             also(receipt)
 
         lie(out, fitted)
@@ -840,8 +843,8 @@ WRONG: dict[str, tuple[str, Change, str]] = {
     "another key": ("npy", with_wrong_rows(".key.npy", lambda n: n.__setitem__(0, b"xx"), id), "has the key 'xx'"),
     "another checksum": (
         "npy",
-        with_wrong_rows(".image.npy", id, lambda receipt: receipt["crc32"].__setitem__(0, 0)),
-        "does not have its checksum",
+        with_wrong_rows(".image.npy", id, lambda receipt: receipt["crc32"]["image"].__setitem__(0, 0)),
+        "the field 'image' of the row '",
     ),
     "other counts": ("npy", with_wrong_rows(".label.npy", lambda n: n[0].fill(0), id), "counts of classes"),
     "an image above 1": ("float", with_wrong_rows(".image.npy", lambda n: n[0].fill(1.5), id), "not from 0 to 1"),

@@ -21,7 +21,8 @@ from packer.recipe.row_ref import RowRef
 from packer.sources.folder import FolderSource
 from packer.workers.jobs import ShardJob
 from packer.workers.tasks import TaskRunner
-from readers.contract.receipt import ROWS_OF_A_PART, SUFFIX, Receipt
+from readers.contract.json_lines import ROWS_OF_A_PART
+from readers.contract.receipt import SUFFIX, Receipt
 
 ROWS = 3 * ROWS_OF_A_PART
 BYTES_OF_A_ROW = 1800

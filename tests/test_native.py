@@ -567,7 +567,7 @@ def test_verify_names_the_damaged_sample(native: Path, tmp_path: Path) -> None:
         column.path.write_bytes(data)
         result = run("verify", "--quiet", copy)
         assert result.exit_code == 4
-        assert "the row 'street_005' is damaged" in result.stdout
+        assert f"the field {name!r} of the row 'street_005' is damaged" in result.stdout
         assert result.stdout.count("is damaged") == 1
         column.path.write_bytes(whole)
 

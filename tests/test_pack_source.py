@@ -177,7 +177,7 @@ def test_a_damaged_row_is_a_named_reject_until_it_is_repaired(own: tuple[RawFold
     with pytest.raises(RejectedError, match=r"1 of 15 pairs are bad"):
         converted(PackSource.at(before), tmp_path / "strict")
     summary = converted(PackSource.at(before), tmp_path / "out", skip=True)
-    assert summary.rejects == (("train", "street_005", "train/street_005: does not have its checksum"),)
+    assert summary.rejects == (("train", "street_005", "train/street_005: its image does not have its checksum"),)
     assert summary.rows == 14
     damaged.write_bytes(whole[damaged])
     assert converted(PackSource.at(before), tmp_path / "out").rows == 15

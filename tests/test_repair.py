@@ -49,12 +49,14 @@ def test_diff_names_what_came_went_and_changed(night: RawFolder, tmp_path: Path)
     answer = diffed(night.path, out, 1)
     assert answer["added"] == ["train/street_new"]
     assert answer["changed"] == ["train/street_004"]
+    assert answer["changed_fields"] == {"train/street_004": ["image"]}
     assert answer["removed"] == ["val/street_002"]
     assert answer["rebuilt_shards"] > 0
     assert answer["recipe"] == {}
     text = run("diff", out, night.path)
     assert text.exit_code == 1
     assert "removed   val/street_002" in text.stdout
+    assert "changed   train/street_004: image\n" in text.stdout
     built(night.path, out)
     assert diffed(night.path, out, 0)["added"] == []
 

@@ -103,6 +103,7 @@ def test_a_night_loads_rows_of_another_version_alone(tmp_path: Path) -> None:
     rows = Rows(keys, now.load, now.version, sizes=(HEIGHT, WIDTH))
     found = diff_pack(tmp_path / "out", rows)
     assert (found.added, found.changed, found.removed) == (("all/new",), (f"all/{KEYS[3]}",), (f"all/{KEYS[20]}",))
+    assert found.fields == {}, "only loading a row shows what it is"
     assert 0 < packed(tmp_path / "out", rows).reused < len(keys)
     packed(tmp_path / "fresh", rows)
     assert same(tmp_path / "out", tmp_path / "fresh")

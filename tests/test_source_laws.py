@@ -75,7 +75,7 @@ def expected(scenes: Scenes) -> dict[str, tuple[bytes, bytes]]:
 def shards_of(out: Path) -> list[tuple[Any, ...]]:
     """Return the split, the keys and the checksums of each shard."""
     receipts = map(Receipt.load, sorted(out.glob("shards/*.receipt.json")))
-    return sorted((receipt.split, receipt.keys, receipt.crc32) for receipt in receipts)
+    return sorted((receipt.split, receipt.keys, receipt.row_checksums) for receipt in receipts)
 
 
 @pytest.mark.parametrize(

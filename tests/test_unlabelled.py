@@ -188,6 +188,7 @@ def test_one_label_touches_the_shards_next_to_it(tmp_path: Path) -> None:
     mask.unlink()
     plan = json.loads(run("diff", "--json", raw.path, out).stdout)
     assert plan["changed"][0] == "train/street_030"
+    assert plan["changed_fields"]["train/street_030"] == ["label"]
     assert plan["rebuilt_shards"] <= 5 < plan["reused_shards"] == shards - plan["dropped_shards"]
 
 

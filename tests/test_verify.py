@@ -73,7 +73,7 @@ def test_the_damaged_sample_is_named(copy: Path) -> None:
     flip(column.path, start + 100, 3)
     result = run("verify", "--quiet", copy)
     assert result.exit_code == 4
-    assert f"the row '{victim}' is damaged" in result.stdout
+    assert f"the field 'image' of the row '{victim}' is damaged" in result.stdout
     assert other not in result.stdout
 
 

@@ -91,10 +91,15 @@ def _log_notes(notes: list[str]) -> None:
 
 
 def log_summary(summary: Summary) -> None:
-    """Log every pair that was left out, and likely mistakes in the data."""
+    """Log every pair that was left out, the first notes, and likely mistakes in the data."""
     for name in summary.missing:
         LOG.say("left out", f"left out {name}")
     for split, key, reason in summary.rejects:
         LOG.say("left out", f"left out {split}/{key}: {reason}", split=split, key=key, reason=reason)
+    notes = summary.notes
+    for split, key, note in notes.first:
+        LOG.say("row note", f"note      {split}/{key}: {note}", split=split, key=key, note=note)
+    if notes.rows > len(notes.first):
+        LOG.say("row note", f"note      … and {notes.rows - len(notes.first)} more rows with notes")
     for line in summary.findings.lines():
         LOG.say("finding", f"finding   {line}")

@@ -122,6 +122,8 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "missing": list(summary.missing),
         "rejects": [{"split": split, "key": key, "reason": reason} for split, key, reason in summary.rejects],
         "rejects_by_reason": dict(Counter(reason for _, _, reason in summary.rejects)),
+        "noted_rows": summary.notes.rows,
+        "notes": [{"split": split, "key": key, "note": note} for split, key, note in summary.notes.first],
         "splits": {split.name: split.rows for split in manifest.splits},
         "shards": manifest.shards,
         "bytes": manifest.bytes,
@@ -134,10 +136,11 @@ def summary_json(summary: Summary) -> dict[str, Any]:
 def summary_text(summary: Summary, out: Path) -> str:
     manifest = summary.manifest
     missing = f", {len(summary.missing)} without partner" if summary.missing else ""
+    notes = f", {summary.notes.rows} with a note" if summary.notes.rows else ""
     rows = ", ".join(f"{split.name} {split.rows}" for split in manifest.splits)
     rows += f"; {manifest.unlabelled} without a label" if manifest.unlabelled else ""
     return (
         f"{out}: generation {manifest.generation}, {summary.rows} rows ({rows}) of {summary.pairs} pairs in "
-        f"{manifest.shards} shards, {bytes_text(manifest.bytes)}, {len(summary.rejects)} left out{missing}, "
+        f"{manifest.shards} shards, {bytes_text(manifest.bytes)}, {len(summary.rejects)} left out{missing}{notes}, "
         f"{summary.reused} reused, {summary.seconds:.1f} s ({summary.pieces / max(summary.seconds, 1e-9):.0f} rows/s)"
     )

@@ -28,7 +28,8 @@ MOST_NAMED = 20
 @click.option("--json", "as_json", is_flag=True, help="Print every name, as JSON.")
 @click.pass_context
 def diff_command(ctx: click.Context, raw: Path, out: Path, config: Path | None, as_json: bool) -> None:
-    """Compare RAW with the pack OUT: which pairs are new, changed or removed, and how many shards a build would write.
+    """Compare RAW with the pack OUT: which pairs are new, changed or removed, which fields
+    changed, and how many shards a build would write.
 
     Exit 0 if a build would change nothing, 1 if it would.
 
@@ -49,7 +50,8 @@ def _text(found: Difference) -> Iterator[str]:
     if found.is_empty:
         yield f"up to date: all {found.reused_shards} shards are unchanged"
         return
-    for change, names in (("added", found.added), ("changed", found.changed), ("removed", found.removed)):
+    changed = [f"{name}: {', '.join(fields)}" if (fields := found.fields.get(name)) else name for name in found.changed]
+    for change, names in (("added", found.added), ("changed", changed), ("removed", found.removed)):
         yield from (f"{change:<10}{name}" for name in first_of(names, MOST_NAMED))
     yield from (f"recipe    {key}: {before!r} becomes {now!r}" for key, before, now in found.recipe)
     built, kept, dropped = found.rebuilt_shards, found.reused_shards, found.dropped_shards

@@ -22,7 +22,8 @@ from readers.contract.errors import DamagedError
 @click.option("--json", "as_json", is_flag=True, help="Print what was checked and found as JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def verify_command(out: Path, deep: bool, sha256sums: bool, workers: int | None, as_json: bool, quiet: bool) -> None:
-    """Check every byte of OUT against its checksum, and name what is damaged, down to the row. Exit 4 if anything is.
+    """Check every byte of OUT against its checksum, and name what is damaged, down to the row and its field.
+    Exit 4 if anything is.
 
     Checksums do not show that a pack was built wrongly. With --deep, every row is also read as in training: it must
     have the checksum and key of its receipt, and every label pixel must be in a class or ignored.
@@ -46,6 +47,7 @@ def verify_command(out: Path, deep: bool, sha256sums: bool, workers: int | None,
     error = f"{out}: {len(damage)} problems; packer repair {out} builds damaged shards again" if damage else None
     if as_json:
         facts = {"bytes": manifest.bytes, "shards": manifest.shards, "damage": messages, "error": error}
+        facts["damaged"] = [{"shard": item.shard, "row": item.row, "field": item.field} for item in damage]
         show(json.dumps(facts, indent=1))
     elif damage:
         show(join_lines(messages))

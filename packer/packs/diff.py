@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
@@ -31,6 +31,9 @@ class Difference:
     removed: Names
     recipe: tuple[tuple[str, object, object], ...]
     """Changed options that decide the bytes: key, before, now."""
+    fields: dict[str, Names]
+    """The fields that differ of each changed row, as far as they are known without loading the row: those whose bytes
+    are others, or that came or went. With another recipe nothing is compared."""
     rebuilt_shards: int
     reused_shards: int
     dropped_shards: int
@@ -46,6 +49,7 @@ class Difference:
             "changed": list(self.changed),
             "removed": list(self.removed),
             "recipe": {key: {"before": before, "now": now} for key, before, now in self.recipe},
+            "changed_fields": {name: list(fields) for name, fields in self.fields.items()},
             "rebuilt_shards": self.rebuilt_shards,
             "reused_shards": self.reused_shards,
             "dropped_shards": self.dropped_shards,
@@ -72,15 +76,36 @@ def difference(plan: Plan) -> Difference:
     rebuilt = {(spec.split, piece.ref.key) for spec in plan.new_specs.values() for piece in spec.pieces}
     unchanged = {(ref.split, ref.key) for ref, same in zip(plan.found.refs, plan.unchanged, strict=True) if same}
     reused = {receipt.stem for receipt in plan.reused.values()}
+    changed = (rebuilt & before) - unchanged
     return Difference(
         added=_names(now - before),
-        changed=_names((rebuilt & before) - unchanged),
+        changed=_names(changed),
         removed=_names(before - now),
         recipe=plan.recipe_changes,
+        fields={} if plan.recipe_changes else _changed_fields(plan, receipts, changed),
         rebuilt_shards=len(plan.new_specs),
         reused_shards=len(plan.reused),
         dropped_shards=len([receipt for receipt in receipts if receipt.stem not in reused]),
     )
+
+
+def _changed_fields(plan: Plan, receipts: Sequence[Receipt], changed: set[tuple[str, str]]) -> dict[str, Names]:
+    """Compare what was read of each changed row with what its source identifies now."""
+    name = picture_of if plan.had_tiles else str
+    before = {
+        key: dict(zip(receipt.fields, source.identities, strict=True))
+        for receipt in receipts
+        for source in receipt.sources
+        if (key := (receipt.split, name(source.key))) in changed
+    }
+    refs = [ref for ref in plan.found.refs if (ref.split, ref.key) in changed]
+    found: dict[str, Names] = {}
+    for ref, identity in zip(refs, plan.found.source.identities(refs), strict=True):
+        if identity is not None:
+            texts = {field.name: text for field, text in zip(plan.recipe.fields, identity, strict=True)}
+            old = before[ref.split, ref.key]
+            found[f"{ref.split}/{ref.key}"] = tuple(key for key, text in texts.items() if text != old.get(key, ""))
+    return found
 
 
 def _intact_receipts(out: Path) -> Iterator[Receipt]:

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from packer.errors import first_of
-from packer.packs.verify_rows import row_crc32, wrong_rows
+from packer.packs.verify_rows import WrongRow, damaged_rows, wrong_rows
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.generation import parts_of
 from packer.shards.build_shard import content_fingerprint
@@ -40,6 +40,8 @@ class Damage:
     file: Path | None = None
     row: str | None = None
     """The key of the damaged row."""
+    field: str | None = None
+    """The name of the field that is damaged in this row."""
 
     def __str__(self) -> str:
         return self.message
@@ -169,17 +171,16 @@ def _wrong_sums(pack: Pack, receipts: Sequence[Receipt]) -> Iterator[Damage]:
 
 
 def _damaged_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[Damage]:
-    """The rows of a shard with a damaged file that do not have their checksum, if the shard can still be opened."""
+    """The fields of rows that do not have their checksum, of a shard with a damaged file that can still be opened."""
     stem = pack.stem(shard)
     try:
-        opened = pack.shard(shard)
-        bad = [key for row, key in enumerate(receipt.keys) if row_crc32(opened, row) != receipt.crc32[row]]
+        bad = list(damaged_rows(pack.shard(shard), receipt))
     except (ReadError, OSError) as error:
         yield Damage(f"{stem}: its {receipt.rows} rows cannot be read ({error})", stem.name)
         return
     if not bad:
         yield Damage(f"{stem}: the damage is outside of its rows, which are whole", stem.name)
-    yield from _rows(stem, [(key, f"the row {key!r} is damaged") for key in bad])
+    yield from _rows(stem, bad)
 
 
 def _check_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[Damage]:
@@ -188,16 +189,15 @@ def _check_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[Damage]:
     try:
         wrong = list(wrong_rows(pack.shard(shard), receipt))
     except (ReadError, OSError) as error:
-        wrong = [(None, f"its {receipt.rows} rows cannot be read ({error})")]
+        wrong = [WrongRow(f"its {receipt.rows} rows cannot be read ({error})")]
     yield from _rows(stem, wrong)
 
 
-def _rows(stem: Path, wrong: Sequence[tuple[str | None, str]]) -> Iterator[Damage]:
+def _rows(stem: Path, wrong: Sequence[WrongRow]) -> Iterator[Damage]:
     """The first few rows by name, and the number of the others."""
-    lines = first_of([message for _, message in wrong], MOST_ROWS_NAMED)
-    keys = [key for key, _ in wrong[:MOST_ROWS_NAMED]]
-    for line, key in zip(lines, [*keys, None], strict=False):
-        yield Damage(f"{stem}: {line}", stem.name, row=key)
+    lines = first_of([each.message for each in wrong], MOST_ROWS_NAMED)
+    for line, each in zip(lines, [*wrong[:MOST_ROWS_NAMED], WrongRow("")], strict=False):
+        yield Damage(f"{stem}: {line}", stem.name, row=each.row, field=each.field)
 
 
 def _unreadable(path: Path, error: Exception) -> Damage:

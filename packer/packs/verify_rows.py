@@ -1,9 +1,10 @@
-"""The deep check of a shard: every row as readers return it, against its receipt and the class table."""
+"""The rows of a shard against its receipt: the checksum of each field; and deep, all that readers return of a row."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from packer.errors import BadPair
 from packer.shards.kinds.by_field import check_row
@@ -12,33 +13,41 @@ from readers.contract.statistics import no_rows
 from readers.formats.shard import Shard
 
 
-def row_crc32(shard: Shard, row: int) -> int:
-    """The checksum of a row: image, then label."""
-    crc32 = 0
-    for field in shard.facts.fields:
-        crc32 = zlib.crc32(shard.row(field, row).data, crc32)
-    return crc32
+class WrongRow(NamedTuple):
+    """A wrong row of a shard, and the field that is wrong, as far as they are known."""
+
+    message: str
+    row: str | None = None
+    """The key of the row."""
+    field: str | None = None
 
 
-def wrong_rows(shard: Shard, receipt: Receipt) -> Iterator[tuple[str | None, str]]:
-    """The key and a message for each wrong row of a shard whose files are whole; no key if its sums are wrong."""
-    fields = shard.facts.fields
-    found = no_rows(fields)
+def damaged_rows(shard: Shard, receipt: Receipt) -> Iterator[WrongRow]:
+    """Yield each field of a row that does not have its checksum, of a shard with a damaged file."""
     for row, key in enumerate(receipt.keys):
-        for wrong in _wrong_row(shard, row, receipt):
-            yield key, f"the row {key!r} {wrong}"
-        try:
-            counted = [check_row(field, shard.row(field, row)) for field in fields]
-        except BadPair as bad:
-            yield key, f"the row {key!r} {bad}"
-        else:
-            found = {name: ours + row for (name, ours), row in zip(found.items(), counted, strict=True)}
+        for name in _other_checksums(shard, row, receipt):
+            yield WrongRow(f"the field {name!r} of the row {key!r} is damaged", key, name)
+
+
+def wrong_rows(shard: Shard, receipt: Receipt) -> Iterator[WrongRow]:
+    """Yield all that is wrong with the rows of a shard whose files are whole."""
+    found = no_rows(shard.facts.fields)
+    for row, key in enumerate(receipt.keys):
+        if (stored := shard.key(row)) != key:
+            yield WrongRow(f"the row {key!r} has the key {stored!r}", key)
+        for name in _other_checksums(shard, row, receipt):
+            yield WrongRow(f"the field {name!r} of the row {key!r} does not have its checksum", key, name)
+        for field in shard.facts.fields:
+            try:
+                found[field.name] += check_row(field, shard.row(field, row))
+            except BadPair as bad:
+                yield WrongRow(f"the row {key!r} {bad}", key, field.name)
     if found != receipt.statistics:
-        yield None, "its statistics, such as its counts of classes, are not those in its receipt"
+        yield WrongRow("its statistics, such as its counts of classes, are not those in its receipt")
 
 
-def _wrong_row(shard: Shard, row: int, receipt: Receipt) -> Iterator[str]:
-    if (key := shard.key(row)) != receipt.keys[row]:
-        yield f"has the key {key!r}"
-    if row_crc32(shard, row) != receipt.crc32[row]:
-        yield "does not have its checksum"
+def _other_checksums(shard: Shard, row: int, receipt: Receipt) -> Iterator[str]:
+    """Yield the fields of a row that do not have the checksum of the receipt."""
+    for field in shard.facts.fields:
+        if zlib.crc32(shard.row(field, row).data) != receipt.crc32[field.name][row]:
+            yield field.name

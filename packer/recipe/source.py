@@ -14,6 +14,7 @@ from packer.decoding.header import Header
 from packer.errors import Problem
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
+from readers.contract.receipt import CONTROL, MOST_NOTE
 
 Heads: TypeAlias = "tuple[Header, ...] | str"
 """The header of each field that a row has, all of one upright size, or the reason why the row is bad."""
@@ -47,6 +48,14 @@ class Loaded(NamedTuple):
     """For each field a text that identifies what was read, such as its BLAKE3; empty if nothing was."""
     bad: str | None = None
     """The reason why the row cannot be read."""
+    notes: tuple[str, ...] = ()
+    """Facts about a row that is packed nevertheless, such as "2 polygons cover no pixel". The same row has the same."""
+
+    @property
+    def note(self) -> str:
+        """The notes as one text that a receipt may have: without control characters, and cut if it is too long."""
+        text = CONTROL.sub("?", "; ".join(filter(None, self.notes)))
+        return text if len(text) <= MOST_NOTE else f"{text[: MOST_NOTE - 1]}…"
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,7 @@ def _receipt(spec: ShardSpec, table: RowTable) -> Receipt:
         fields=tuple(field.name for field in spec.fields),
         sources=table.sources,
         rejects=table.rejects,
+        notes=table.notes,
         files=(),
         crc32=table.crc32,
         looks=table.looks,
@@ -125,13 +126,14 @@ def _receipt(spec: ShardSpec, table: RowTable) -> Receipt:
 
 
 def content_fingerprint(receipt: Receipt) -> str:
-    """Return the fingerprint of a shard: of its recipe, sources and rejects."""
+    """Return the fingerprint of a shard: of its recipe, sources, rejects and notes."""
     facts = [
         receipt.recipe,
         receipt.split,
         receipt.fields,
         receipt.sources,
         receipt.rejects,
+        receipt.notes,
     ]
     return fingerprint(facts)[:32]
 

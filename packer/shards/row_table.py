@@ -11,7 +11,7 @@ import numpy as np
 from packer.recipe.piece import Piece
 from packer.shards.rows import Row
 from packer.shards.stamps import record
-from readers.contract.receipt import Reject, RowInput
+from readers.contract.receipt import Note, Reject, RowInput
 from readers.contract.statistics import Statistics
 
 
@@ -20,10 +20,11 @@ class RowTable:
 
     def __init__(self, pieces: Sequence[Piece], nothing: Statistics, width: int) -> None:
         self._pieces = pieces
-        self._crc32 = np.zeros(len(pieces), np.uint32)
+        self._crc32 = np.zeros((len(nothing), len(pieces)), np.uint32)
         self._looks = np.zeros(len(pieces), "S24")
         self._digests = np.zeros((len(pieces), len(nothing)), "S64")
         self._rejects: dict[int, str] = {}
+        self._notes: dict[int, str] = {}
         self._adding = threading.Lock()
         self._fields = tuple(nothing)
         self._statistics = list(nothing.values())
@@ -31,13 +32,15 @@ class RowTable:
         """The state and the size of each row, as stamps.py writes them."""
 
     def put(self, index: int, row: Row) -> None:
-        self._crc32[index] = row.crc32
         self._looks[index] = row.look.encode()
         self._digests[index] = [text.encode() for text in row.source.identities]
         self.stamps["state"][index], self.stamps["size"][index] = row.state, row.size
         if row.reject is not None:
             self._rejects[index] = row.reject
             return
+        self._crc32[:, index] = row.crc32
+        if row.note:
+            self._notes[index] = row.note
         with self._adding:
             self._statistics = list(map(add, self._statistics, row.statistics))
 
@@ -64,11 +67,17 @@ class RowTable:
         return tuple(Reject(self._pieces[index].key, reason) for index, reason in sorted(self._rejects.items()))
 
     @property
-    def crc32(self) -> tuple[int, ...]:
-        """The checksum of each row that is packed."""
-        return tuple(int(self._crc32[index]) for index in self.kept)
+    def notes(self) -> tuple[Note, ...]:
+        return tuple(Note(self._pieces[index].key, text) for index, text in sorted(self._notes.items()))
+
+    @property
+    def crc32(self) -> dict[str, tuple[int, ...]]:
+        """For each field the checksum of each row that is packed."""
+        kept = self.kept
+        return {name: tuple(sums[kept].tolist()) for name, sums in zip(self._fields, self._crc32, strict=True)}
 
     @property
     def looks(self) -> tuple[str, ...]:
-        """The hash of each image that is packed."""
-        return tuple(self._looks[index].decode() for index in self.kept)
+        """The hash of the first picture of each row that is packed; nothing if rows have none."""
+        looks = tuple(self._looks[index].decode() for index in self.kept)
+        return looks if any(looks) else ()

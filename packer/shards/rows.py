@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,8 @@ class Row:
     """The result of packing a row, without its pixels. `reject` is the reason why it is not packed."""
 
     source: RowInput
-    crc32: int = 0
+    crc32: tuple[int, ...] = ()
+    """The CRC-32 of each field as it is stored, if the row is good."""
     look: str = ""
     statistics: tuple[FieldStatistics, ...] = ()
     """The statistics of each field, if the row is good."""
@@ -39,6 +40,8 @@ class Row:
     """The state of the row just before it was read."""
     size: tuple[int, int] = (0, 0)
     """The height and width of the upright picture, if it is good."""
+    note: str = ""
+    """A fact about the row, if it is good and its source has noticed one."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,8 @@ class RowMaker:
             if loaded.bad is not None:
                 raise BadPair(loaded.bad)
             fields = self._decode(first, {number: loaded.data[number] for number in present})
-            return [self._pack(*each, fields, state) for each in zip(targets, inputs, strict=True)]  # all or none
+            rows = [self._pack(*each, fields, state) for each in zip(targets, inputs, strict=True)]  # all or none
+            return [replace(row, note=loaded.note) for row in rows] if loaded.notes else rows
         except BadPair as bad:
             return [Row(source, reject=str(bad), state=state) for source in inputs]
 
@@ -86,16 +90,17 @@ class RowMaker:
         return fields
 
     def _pack(self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], state: NDArray[np.int64]) -> Row:
-        """Store each field. The checksum is of all of them, the hash is that of the first picture."""
-        crc, look = 0, ""
+        """Store each field. The hash is that of the first picture."""
+        sums: list[int] = []
+        look = ""
         statistics: list[FieldStatistics] = []
         for kind, decoded, out in zip(self._kinds, fields, target.arrays, strict=True):
             stored = kind.store(decoded, target.piece.origin, out)
-            crc = crc32(out.data, crc)
+            sums.append(crc32(out.data))
             if stored.planes is not None and not look:
-                look = image_hash(crc32(out.data) if statistics else crc, stored.planes)
+                look = image_hash(sums[-1], stored.planes)
             statistics.append(stored.statistics)
-        return Row(source, crc, look, tuple(statistics), None, state, fields[0].size)
+        return Row(source, tuple(sums), look, tuple(statistics), None, state, fields[0].size)
 
 
 def _name(ref: RowRef, number: int, data: Given) -> str:

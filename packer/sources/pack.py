@@ -35,9 +35,15 @@ class _ShardFacts(NamedTuple):
     """The facts of a shard that are kept of its receipt."""
 
     digests: NDArray[np.uint8]
-    """For each row a SHA-256 of the recipe, the key, the identities of its input, and its checksum."""
-    crc32: NDArray[np.uint32]
+    """For each row a SHA-256 of the recipe, the key, the identities of its input, its checksums and its note."""
+    crc32: dict[str, NDArray[np.uint32]]
+    """For each field the checksum of each row."""
+    notes: dict[str, str]
+    """The notes of the rows that have one, by their key."""
     files: tuple[str, ...]
+
+    def notes_of(self, key: str) -> tuple[str, ...]:
+        return (self.notes[key],) if key in self.notes else ()
 
 
 class PackSource:
@@ -105,20 +111,22 @@ class PackSource:
         return map(self._identity, refs)
 
     def load(self, ref: RowRef) -> Loaded:
-        """Read a row and compare it with its checksum."""
+        """Read a row and compare each field with its checksum."""
         try:
             image, label = self._read(ref)
         except DamagedError as error:
             return Loaded((), ("", ""), _bad(ref, str(error)))
         shard, row = self._position(ref)
-        if crc32(label.data, crc32(image.data)) != self._facts(shard).crc32[row]:
-            return Loaded((), ("", ""), _bad(ref, "does not have its checksum"))
+        facts = self._facts(shard)
+        for name, numbers in ((IMAGE, image), (LABEL, label)):
+            if crc32(numbers.data) != facts.crc32[name][row]:
+                return Loaded((), ("", ""), _bad(ref, f"its {name} does not have its checksum"))
         pixels = image.transpose(1, 2, 0)
         if pixels.dtype != np.uint8:
             pixels = pixels.astype(np.float32)
         if self._label.form == ONEHOT:
             label = collapse(label, self.classes.index_dtype)
-        return Loaded((PackedPixels(pixels), PackedPixels(label)), self._identity(ref))
+        return Loaded((PackedPixels(pixels), PackedPixels(label)), self._identity(ref), notes=facts.notes_of(ref.key))
 
     def to_text(self) -> str:
         manifest = self._pack.manifest
@@ -174,11 +182,16 @@ class PackSource:
 
     def _facts_of(self, receipt: Receipt, stem: Path) -> _ShardFacts:
         inputs = {source.key: source for source in receipt.sources}
-        rows = zip(receipt.keys, receipt.crc32, strict=True)
-        texts = ("\0".join((receipt.recipe, *inputs[key], f"{crc:08x}")) for key, crc in rows)
+        notes = dict(receipt.notes)
+        rows = zip(receipt.keys, receipt.row_checksums, strict=True)
+        texts = (
+            "\0".join((receipt.recipe, *inputs[key], *map("{:08x}".format, sums), notes.get(key, "")))
+            for key, sums in rows
+        )
         digests = b"".join(hashlib.sha256(text.encode()).digest() for text in texts)
         files = tuple(f"{stem}{file.suffix}" for file in receipt.files)
-        return _ShardFacts(np.frombuffer(digests, np.uint8).reshape(-1, 32), np.array(receipt.crc32, np.uint32), files)
+        sums = {name: np.array(numbers, np.uint32) for name, numbers in receipt.crc32.items()}
+        return _ShardFacts(np.frombuffer(digests, np.uint8).reshape(-1, 32), sums, notes, files)
 
     def _receipt(self, shard: int) -> Receipt:
         pack = self._pack

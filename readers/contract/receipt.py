@@ -5,25 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice, starmap
-from json.encoder import encode_basestring
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from readers.contract.errors import DamagedError
 from readers.contract.json_entry import Entry, Problem
+from readers.contract.json_lines import json_lines
 from readers.contract.manifest import DIGEST, NAME, STORAGES
 from readers.contract.statistics import Statistics, read_statistics, statistics_json
 
 SUFFIX = ".receipt.json"
-ROWS_OF_A_PART = 1000
-"""The rows of a receipt that become text together."""
 FLAT = "flat"
 """Replaces the difference hash of an image of one colour: these have all the same."""
 LOOKS = re.compile(rf"^[0-9a-f]{{8}}(?:[0-9a-f]{{16}}|{FLAT})$", re.MULTILINE)
 FINGERPRINT = re.compile(r"[0-9a-f]{32}")
+MOST_NOTE = 500
+"""The characters that a note may have."""
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""The characters that a note must not have."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,16 @@ class Reject(NamedTuple):
     reason: str
 
 
+class Note(NamedTuple):
+    """A fact about a row that was packed nevertheless, such as "2 polygons cover no pixel"."""
+
+    key: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Receipt:
-    """The description of a built shard: its pairs, rejects, files and checksums."""
+    """The description of a built shard: its rows, rejects, notes, files and checksums."""
 
     split: str
     fingerprint: str
@@ -75,10 +84,14 @@ class Receipt:
     """The names of the fields that the shard has."""
     sources: tuple[RowInput, ...]
     rejects: tuple[Reject, ...]
+    notes: tuple[Note, ...]
+    """In the order of the rows, at most one for each."""
     files: tuple[ShardFile, ...]
-    crc32: tuple[int, ...]
+    crc32: Mapping[str, tuple[int, ...]]
+    """For each of `fields` the CRC-32 of each row as it is stored."""
     looks: tuple[str, ...]
-    """For each row's image: its CRC-32, then its difference hash or `flat`, in hex digits."""
+    """For the first picture of each row: its CRC-32, then its difference hash or `flat`, in hex digits. Empty if the
+    rows have no picture."""
     statistics: Statistics
     digest: str = field(default="", compare=False)
     """The SHA-256 of the file that it was read from."""
@@ -89,7 +102,12 @@ class Receipt:
 
     @property
     def rows(self) -> int:
-        return len(self.crc32)
+        return len(next(iter(self.crc32.values()), ()))
+
+    @property
+    def row_checksums(self) -> list[tuple[int, ...]]:
+        """The CRC-32 of each row: one for each of `fields`."""
+        return list(zip(*self.crc32.values(), strict=True))
 
     @property
     def keys(self) -> list[str]:
@@ -115,12 +133,13 @@ class Receipt:
             "fields": self.fields,
             "sources": self.sources,
             "rejects": self.rejects,
+            "notes": self.notes,
             "files": [{"suffix": file.suffix, "bytes": file.bytes, "blake3": file.blake3} for file in self.files],
             "crc32": self.crc32,
             "looks": self.looks,
             "statistics": statistics_json(self.statistics),
         }
-        return "".join(_lines(document)) + "\n"
+        return "".join(json_lines(document)) + "\n"
 
     @classmethod
     def from_text(cls, text: str, path: object) -> Receipt:
@@ -140,8 +159,9 @@ class Receipt:
             fields=fields,
             sources=tuple(starmap(RowInput, _rows(entry, "sources", 1 + len(fields)))),
             rejects=tuple(starmap(Reject, _rows(entry, "rejects", 2))),
+            notes=tuple(starmap(Note, _rows(entry, "notes", 2))),
             files=tuple(_file(file) for file in entry.entries("files")),
-            crc32=entry.wholes("crc32"),
+            crc32=_checksums(entry.entry("crc32"), fields),
             looks=entry.texts("looks"),
             statistics=read_statistics(entry, "statistics"),
         )
@@ -159,40 +179,6 @@ class Receipt:
         except (OSError, UnicodeDecodeError) as error:
             raise DamagedError(f"{path}: the receipt cannot be read ({error})") from error
         return replace(cls.from_text(text, path), digest=hashlib.sha256(data).hexdigest())
-
-
-def _lines(value: Any) -> Iterator[str]:
-    """Yield `json.dumps(value, indent=0, ensure_ascii=False)` of a receipt, in parts that take little memory each.
-
-    Python's fast encoder cannot indent.
-    """
-    if isinstance(value, dict) and value:
-        yield from _indented("{", ((f"{_scalars(name)}: ", member) for name, member in value.items()), "}")
-    elif not isinstance(value, (dict, list, tuple)):
-        yield _scalars(value)
-    elif value and isinstance(value[0], dict):
-        yield from _indented("[", (("", member) for member in value), "]")
-    elif value and isinstance(value[0], tuple):
-        rows = ("[\n" + ",\n".join(map(encode_basestring, texts)) + "\n]" for texts in value)
-        parts = iter(lambda: ",\n".join(islice(rows, ROWS_OF_A_PART)), "")
-        yield from ("[\n", next(parts), *(f",\n{part}" for part in parts), "\n]")
-    elif value:
-        yield f"[\n{_scalars(value)[1:-1]}\n]"
-    else:
-        yield "{}" if isinstance(value, dict) else "[]"
-
-
-def _indented(start: str, members: Iterable[tuple[str, Any]], end: str) -> Iterator[str]:
-    """Yield a list or a dictionary: what stands before each member, and the member."""
-    separator = start + "\n"
-    for before, member in members:
-        yield separator + before
-        yield from _lines(member)
-        separator = ",\n"
-    yield "\n" + end
-
-
-_scalars = json.JSONEncoder(ensure_ascii=False, separators=(",\n", ": ")).encode
 
 
 def shard_stem(split: str, fingerprint: str) -> str:
@@ -220,6 +206,18 @@ def _rows(entry: Entry, key: str, width: int) -> list[list[str]]:
     return []
 
 
+def _checksums(entry: Entry, fields: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Take a list of CRC-32 for each field, all of one length."""
+    found = {name: entry.wholes(name) for name in fields}
+    entry.close()
+    for name, sums in found.items():
+        if max(sums, default=0) >= 2**32:
+            entry.problem(name, "expected numbers below 2^32")
+    if len(set(map(len, found.values()))) > 1:
+        entry.problem("", "expected lists of the same length")
+    return found
+
+
 def _check(receipt: Receipt, problems: list[Problem]) -> None:
     """Check that the parts of a receipt agree with each other."""
     if not NAME.fullmatch(receipt.split):
@@ -228,10 +226,23 @@ def _check(receipt: Receipt, problems: list[Problem]) -> None:
         problems.append(Problem("fingerprint", "expected 32 hex digits"))
     if not receipt.fields or len(set(receipt.fields)) < len(receipt.fields):
         problems.append(Problem("fields", f"expected different names, found {list(receipt.fields)}"))
-    lines = "\n".join(receipt.looks)
-    if not len(receipt.looks) == len(LOOKS.findall(lines)) == receipt.rows or lines.count("\n") >= max(1, receipt.rows):
-        problems.append(Problem("looks", f"expected {receipt.rows} texts such as 0123abcd0123456789abcdef"))
+    lines, rows = "\n".join(receipt.looks), receipt.rows
+    if receipt.looks and not (len(LOOKS.findall(lines)) == len(receipt.looks) == rows and lines.count("\n") < rows):
+        problems.append(Problem("looks", f"expected {rows} texts such as 0123abcd0123456789abcdef"))
     if receipt.rows + len(receipt.rejects) != len(receipt.sources):
         problems.append(
-            Problem("crc32", f"{receipt.rows} rows and {len(receipt.rejects)} rejects of {len(receipt.sources)} pairs")
+            Problem("crc32", f"{rows} rows and {len(receipt.rejects)} rejects of {len(receipt.sources)} pairs")
         )
+    problems += _wrong_notes(receipt)
+
+
+def _wrong_notes(receipt: Receipt) -> Iterator[Problem]:
+    """Yield the first note that is not of a row, in order, or whose text no line of a report can show."""
+    keys = iter(receipt.keys if receipt.notes else ())
+    for number, note in enumerate(receipt.notes):
+        if note.key not in keys:  # looks for it after the key of the note before
+            yield Problem(f"notes.{number}", "is not of a row, or not in the order of the rows")
+            return
+        if not 0 < len(note.text) <= MOST_NOTE or CONTROL.search(note.text):
+            yield Problem(f"notes.{number}", f"expected 1 to {MOST_NOTE} characters, none of them a control character")
+            return

@@ -27,7 +27,7 @@ from scenes.shapes import SHAPES, Shape
 from scenes.street import CLASSES
 from tables import aligned, line
 
-from bench.decode_loop import Decoded, decode_loop
+from bench.decode_loop import Checksums, Decoded, decode_loop
 from bench.machine import PACKER_PACKAGES, machine, versions
 from bench.run_build import BuildRun, run_build
 from readers.contract.manifest import STORAGES, Manifest
@@ -60,8 +60,8 @@ class Workload:
         return decode_loop(self.raw, self.pairs, workers, self.colours, shape=self.shape, kernels=self.kernels)
 
     @cached_property
-    def checksums(self) -> tuple[int, ...]:
-        """The CRC of each pair in the decode loop."""
+    def checksums(self) -> tuple[Checksums, ...]:
+        """The CRCs of each pair in the decode loop."""
         return decode_loop(self.raw, self.pairs, usable_cores(), self.colours, True, self.shape).checksums
 
     def build(self, storage: str, *options: object, memory: bool = False) -> BuildRun:
@@ -219,8 +219,8 @@ def compare_memory(root: Path, pairs: int, formats: Sequence[str], shape: Shape)
 
 
 def check(work: Workload, storage: str) -> None:
-    """Compare the CRC of every row of a pack with that of its pair in the decode loop."""
+    """Compare the CRCs of every row of a pack with those of its pair in the decode loop."""
     receipts = [Receipt.load(path) for path in (work.out / "shards").glob(f"*{SUFFIX}")]
-    packed = {key: crc for receipt in receipts for key, crc in zip(receipt.keys, receipt.crc32, strict=True)}
+    packed = {key: crc for receipt in receipts for key, crc in zip(receipt.keys, receipt.row_checksums, strict=True)}
     if tuple(crc for _, crc in sorted(packed.items())) != work.checksums:
         raise RuntimeError(f"{storage}: the pack differs from what the decode loop made")

@@ -137,7 +137,7 @@ def compare(job: WriteJob, names: Sequence[str], rounds: int) -> list[WriteResul
     return results
 
 
-def turn(result: WriteResult, job: WriteJob, loop: Written, expected: Sequence[int] | None) -> None:
+def turn(result: WriteResult, job: WriteJob, loop: Written, expected: Sequence[Sequence[int]] | None) -> None:
     """Write into an empty folder, read back, compare with `expected`, and note what goes wrong."""
     job.out.mkdir()
     os.sync()  # a writer must not wait for what the one before wrote

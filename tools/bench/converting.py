@@ -87,11 +87,13 @@ def prepare(out: Path) -> None:
     os.sync()
 
 
-def checksums(pack: Path) -> dict[tuple[str, str], int]:
-    """Return the CRC of each row by split and key."""
+def checksums(pack: Path) -> dict[tuple[str, str], tuple[int, ...]]:
+    """Return the CRC of each field of each row by split and key."""
     receipts = [Receipt.load(path) for path in (pack / SHARDS).glob(f"*{SUFFIX}")]
     return {
-        (receipt.split, key): crc for receipt in receipts for key, crc in zip(receipt.keys, receipt.crc32, strict=True)
+        (receipt.split, key): sums
+        for receipt in receipts
+        for key, sums in zip(receipt.keys, receipt.row_checksums, strict=True)
     }
 
 

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
@@ -33,15 +33,17 @@ from packer.workers.memory import keep_memory
 SIZE = 512
 """The stored height and width."""
 CHUNK = 8
+Checksums: TypeAlias = "tuple[int, int]"
+"""The CRC of the image and that of the label of a pair, as the receipt of a shard has them."""
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """Wall time and CPU time of a run, in seconds, and the CRC of each pair if it was asked for."""
+    """Wall time and CPU time of a run, in seconds, and the CRCs of each pair, 0 if they were not asked for."""
 
     seconds: float
     cpu: float
-    checksums: tuple[int, ...]
+    checksums: tuple[Checksums, ...]
 
 
 def decode_loop(
@@ -58,7 +60,7 @@ def decode_loop(
     with context.Pool(workers, _start, (kernels, str(raw), colours, checked, shape)) as pool:
         pool.map(_pair, [0] * 8 * workers, chunksize=1)
         started = time.perf_counter()
-        done: Sequence[tuple[float, int]] = list(pool.imap(_pair, range(pairs), CHUNK))
+        done: Sequence[tuple[float, Checksums]] = list(pool.imap(_pair, range(pairs), CHUNK))
         seconds = time.perf_counter() - started
     return Decoded(seconds, sum(cpu for cpu, _ in done), tuple(crc for _, crc in done))
 
@@ -72,14 +74,14 @@ class Loop:
         for number, (red, green, blue) in enumerate(CLASSES.values()):
             self._class_of[blue << 16 | green << 8 | red if colours else number] = number
 
-    def pair(self, number: int) -> int:
-        """Decode a pair. Return its CRC as the receipt of a shard has it, or 0 if that is not checked."""
+    def pair(self, number: int) -> Checksums:
+        """Decode a pair. Return its CRCs, or 0 if they are not checked."""
         image = self._decoded(image_path(self._raw, number, self._shape).read_bytes())
         label = self._classes(np.frombuffer(label_path(self._raw, number).read_bytes(), np.uint8))
         if self._checked:
             return self._checksum(image, label)
         self._fitted(image, label)
-        return 0
+        return 0, 0
 
     def _decoded(self, data: bytes) -> NDArray[Any]:
         if self._shape.suffix == ".jpg":
@@ -109,12 +111,12 @@ class Loop:
             cv2.copyMakeBorder(label, *edges, cv2.BORDER_CONSTANT, value=(255,)),
         )
 
-    def _checksum(self, image: NDArray[Any], label: NDArray[Any]) -> int:
-        """Return the CRC of the pair as the packer resizes it: OpenCV breaks ties at random."""
+    def _checksum(self, image: NDArray[Any], label: NDArray[Any]) -> Checksums:
+        """Return the CRCs of the pair as the packer resizes it: OpenCV breaks ties at random."""
         geometry = Geometry(self._shape.stored, self._shape.fit)
         ignored = np.where(label == 255, IGNORE, label.astype(np.uint16))
         planes, stored = geometry.image(image), geometry.label(ignored).astype(np.uint8)
-        return zlib.crc32(stored.tobytes(), zlib.crc32(planes.tobytes()))
+        return zlib.crc32(planes.tobytes()), zlib.crc32(stored.tobytes())
 
     def _classes(self, data: NDArray[np.uint8]) -> NDArray[Any]:
         """Return the class of every pixel."""
@@ -129,7 +131,7 @@ class Loop:
 class KernelLoop(Loop):
     """The same work by the kernels, called as directly as possible."""
 
-    def pair(self, number: int) -> int:
+    def pair(self, number: int) -> Checksums:
         assert area.KERNEL is not None
         assert class_picture.KERNEL is not None
         assert stored_label.KERNEL is not None
@@ -146,7 +148,7 @@ class KernelLoop(Loop):
         rows, columns = (nearest_source(*sides) for sides in zip(numbers.shape, self._shape.stored, strict=True))
         label, counts = np.empty(self._shape.stored, np.uint8), np.empty(256, np.int64)
         stored_label.KERNEL.sample(numbers, classes, rows, columns, label, counts)
-        return 0
+        return 0, 0
 
     def _unfiltered(self, data: bytes) -> NDArray[Any]:
         """Return the numbers of a PNG, whose checksums are not compared."""
@@ -174,7 +176,7 @@ def _start(kernels: bool, raw: str, colours: bool, checked: bool, shape: Shape) 
     _loops.append((KernelLoop if kernels else Loop)(Path(raw), colours, checked, shape))
 
 
-def _pair(number: int) -> tuple[float, int]:
+def _pair(number: int) -> tuple[float, Checksums]:
     before = time.process_time()
-    checksum = _loops[0].pair(number)
-    return time.process_time() - before, checksum
+    checksums = _loops[0].pair(number)
+    return time.process_time() - before, checksums

@@ -27,7 +27,7 @@ from scenes.street import CLASSES
 from zlib_ng.zlib_ng import crc32
 
 from bench.cpu import cpu_seconds
-from bench.decode_loop import decode_loop
+from bench.decode_loop import Checksums, decode_loop
 from bench.decoded_pairs import DecodedPairs
 from bench.libraries import Loaders
 from readers.contract.manifest import STORAGES
@@ -124,8 +124,8 @@ def bring_to_disk(folder: Path) -> None:
         os.close(descriptor)
 
 
-def checksums(job: WriteJob) -> list[int]:
-    """Return the CRC of each pair that is read back, as in our receipts. They are sorted: orders of reading differ."""
+def checksums(job: WriteJob) -> list[Checksums]:
+    """Return the CRCs of each pair that is read back, as in our receipts. They are sorted: orders of reading differ."""
     if job.name == LOOP:
         return sorted(decode_loop(job.raw, job.pairs, job.workers, checked=True, shape=job.shape).checksums)
     ours = job.name in STORAGES
@@ -135,7 +135,7 @@ def checksums(job: WriteJob) -> list[int]:
     for images, labels in next(iter(loaders.values()))():
         for image, label in zip(images.numpy(), labels.numpy(), strict=True):
             planes = image if len(image) == 3 else image.transpose(2, 0, 1)
-            found.append(crc32(_bytes(label), crc32(_bytes(planes))))
+            found.append((crc32(_bytes(planes)), crc32(_bytes(label))))
     return sorted(found)
 
 
