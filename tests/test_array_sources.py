@@ -38,6 +38,12 @@ LABELS = RNG.integers(0, 3, (6, 10, 14), np.uint8)
 Arrays = dict[str, NDArray[Any]]
 
 
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open HDF5 files here: a process for each takes a third of a second. test_damaged_arrays.py has those."""
+    monkeypatch.setattr(Hdf5Arrays, "may_crash", False)
+
+
 def npy(folder: Path, arrays: Arrays) -> Path:
     folder.mkdir(exist_ok=True)
     for name, array in arrays.items():

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,20 @@ from numpy.typing import NDArray
 from packer.decoding.npy import NpyHeader
 from packer.errors import BadPair
 from readers.contract.regular_files import open_raw
+
+
+class Opaque(NamedTuple):
+    """The facts of an array whose rows only a library can read."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    def to_json(self) -> list[Any]:
+        return [self.dtype.str, self.shape]
+
+    @classmethod
+    def from_json(cls, facts: Sequence[Any]) -> Opaque:
+        return cls(np.dtype(facts[0]), tuple(facts[1]))
 
 
 class PlainArray:
@@ -29,7 +44,7 @@ class PlainArray:
         return [str(self.path), self.offset, self.dtype.str, self.shape]
 
     @classmethod
-    def from_json(cls, facts: list[Any]) -> PlainArray:
+    def from_json(cls, facts: Sequence[Any]) -> PlainArray:
         path, offset, dtype, shape = facts
         return cls(Path(path), offset, np.dtype(dtype), tuple(shape))
 

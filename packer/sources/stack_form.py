@@ -20,14 +20,18 @@ from packer.sources.container import Names
 from readers.contract.tiles import Size
 
 
-class Stack(Protocol):
-    """An array in a container. Its first axis is that of the rows."""
+class Shaped(Protocol):
+    """The facts of an array in a container. Its first axis is that of the rows."""
 
     @property
     def dtype(self) -> np.dtype[Any]: ...
 
     @property
     def shape(self) -> tuple[int, ...]: ...
+
+
+class Stack(Shaped, Protocol):
+    """An array whose rows can be read."""
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         """Return a copy of some rows. Raise BadPair if they cannot be read."""
@@ -55,11 +59,9 @@ class StackForm:
     axes: Axes
 
     @classmethod
-    def of(cls, names: Names, stacks: Sequence[Stack], problems: list[str]) -> StackForm | None:
+    def of(cls, names: Names, stacks: Sequence[Shaped], problems: list[str]) -> StackForm | None:
         """Return the form of an image, a label and perhaps keys; None if they do not fit, and why."""
-        described = [
-            f"{name} {shape_text(stack)}" for name, stack in zip(filter(None, names), stacks, strict=False)
-        ]  # a worker has no keys
+        described = [f"{name} {shape_text(stack)}" for name, stack in zip(filter(None, names), stacks, strict=True)]
         if len({stack.shape[:1] for stack in stacks}) > 1:
             problems.append(f"different numbers of rows: {', '.join(described)}")
         if stacks[0].shape[0] > MOST_ROWS:
@@ -85,7 +87,7 @@ class StackForm:
         return _upright(pixels, self.axes[field])
 
 
-def shape_text(stack: Stack) -> str:
+def shape_text(stack: Shaped) -> str:
     """Return the shape and the type of an array, such as (20, 512, 512, 3) uint8."""
     return f"{stack.shape} {stack.dtype.name}"
 
@@ -124,7 +126,7 @@ def _upright(pixels: NDArray[Any], channels: int | None) -> NDArray[Any]:
     return np.ascontiguousarray(pixels, pixels.dtype.newbyteorder("="))
 
 
-def _head(stack: Stack, axis: int | None, is_label: bool) -> Header:
+def _head(stack: Shaped, axis: int | None, is_label: bool) -> Header:
     """Return the header of each row. Its dtype decides it; the numbers of labels are checked when they are read."""
     (height, width), channels = _size(stack.shape, axis)
     check_size(height, width, channels, MOST_PIXELS, "has")

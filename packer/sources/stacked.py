@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,24 +20,32 @@ from packer.recipe.source import Data, Heads, Listing, Loaded, Source, Wanted
 from packer.sources.container import Names
 from packer.sources.file_states import OpenedFiles
 from packer.sources.given_fields import identity
-from packer.sources.plain_array import PlainArray
-from packer.sources.stack_form import Stack, StackForm
+from packer.sources.library_process import ask
+from packer.sources.plain_array import Opaque, PlainArray
+from packer.sources.stack_form import Stack, StackForm, shape_text
 from readers.contract.manifest import ALL
 
+Described: TypeAlias = "PlainArray | Opaque"
 CHUNK = 1 << 14
 """Keys that are objects at the same time."""
 
 
 class StackedRows(ABC):
-    """The arrays that --image and --label name in a container. The keys are those that --key names, or row numbers."""
+    """The arrays that --image and --label name in a container. The keys are those that --key names, or row numbers.
+
+    `describe` finds out once what the arrays are. Workers open only those that are not plain numbers.
+    """
 
     kind: ClassVar[str]
     templates: ClassVar[tuple[str, ...]] = ("", "")
     tools: ClassVar[tuple[str, ...]] = ("stacked arrays 1",)
+    may_crash: ClassVar[bool] = False
+    """True if a damaged file may crash the library. Then only workers open it, and a process of its own."""
 
     def __init__(self, path: Path, names: Names, states: Sequence[Sequence[int]] | None = None) -> None:
         self.path, self.names = path.absolute(), names
         self._files = OpenedFiles(self.files(), states)
+        self._open: dict[int, Stack] = {}
 
     @abstractmethod
     def files(self) -> Sequence[Path]:
@@ -45,7 +53,7 @@ class StackedRows(ABC):
 
     @abstractmethod
     def stack(self, name: str) -> Stack:
-        """Open an array. Raise ValueError or OSError if it cannot be used; the reason does not name it."""
+        """Open an array. Raise BadPair, ValueError or OSError if it cannot be used; the reason does not name it."""
 
     @abstractmethod
     def listing(self) -> Iterable[str]:
@@ -61,22 +69,20 @@ class StackedRows(ABC):
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Source:
         source = cls(Path(facts["path"]), Names(*facts["names"]), facts["states"])
-        if facts["plain"]:
-            source.__dict__["_stacks"] = list(map(PlainArray.from_json, facts["plain"]))
+        if facts["arrays"] is not None:
+            source.__dict__["_arrays"] = list(map(_array_of, facts["arrays"]))
         return source
 
     def to_text(self) -> str:
         """Return what a worker needs. Of plain numbers it needs their positions, and no library."""
-        plain = [stack.to_json() for stack in self._stacks[:2] if isinstance(stack, PlainArray)]
+        arrays = self.__dict__.get("_arrays")
         facts = {"path": str(self.path), "names": self.names, "states": self._files.states}
-        return json.dumps({"kind": self.kind, **facts, "plain": plain if len(plain) == 2 else None})
+        return json.dumps({"kind": self.kind, **facts, "arrays": arrays and [array.to_json() for array in arrays]})
 
     def rows(self) -> Iterator[RowRef]:
-        image, label, count = self.names.image, self.names.label, self._form.rows
-        for start in range(0, count, CHUNK):
-            numbers = range(start, min(start + CHUNK, count))
-            for number, key in zip(numbers, self._keys(numbers), strict=True):
-                yield RowRef(ALL, key, (f"{image}[{number}]", f"{label}[{number}]"))
+        image, label = self.names.image, self.names.label
+        for number, key in zip(range(self._form.rows), self._keys(), strict=True):
+            yield RowRef(ALL, key, (f"{image}[{number}]", f"{label}[{number}]"))
 
     def list_rows(self, wanted: Wanted) -> Listing:
         return Listing(self.rows(), type(self).__name__)
@@ -90,7 +96,7 @@ class StackedRows(ABC):
 
     def identities(self, refs: Sequence[RowRef]) -> Iterator[tuple[str, ...] | None]:
         """Yield the digests of rows of plain numbers. What decompresses may crash, so it runs only in workers."""
-        is_plain = all(isinstance(stack, PlainArray) for stack in self._stacks[:2])
+        is_plain = all(isinstance(array, PlainArray) for array in self._arrays[:2])
         for ref in refs:
             loaded = self.load(ref) if is_plain else None
             yield None if loaded is None or loaded.bad else loaded.identities
@@ -109,40 +115,102 @@ class StackedRows(ABC):
             tuple(data), tuple(identity(each) if part else "" for each, part in zip(data, ref.parts, strict=True))
         )
 
-    def _pixels(self, field: int, part: str) -> NDArray[Any]:
-        number = int(part[part.rindex("[") + 1 : -1])
-        pixels = self._form.upright(field, self._stacks[field].rows(number, number + 1)[0])
-        return class_numbers(pixels) if field else pixels
+    def describe(self) -> Iterator[Any]:
+        """Yield the option of each array before it is opened; then all arrays, and the problems with them.
 
-    def _keys(self, numbers: range) -> Iterable[str]:
-        if self.names.key is None:
-            return map("{:08}".format, numbers)
-        keys = self._stacks[-1].rows(numbers.start, numbers.stop).tolist()
-        return (key.decode(errors="surrogateescape") if isinstance(key, bytes) else str(key) for key in keys)
-
-    @cached_property
-    def _stacks(self) -> list[Stack]:
-        """The arrays of the image, the label and perhaps the keys. A worker opens them at a row."""
-        problems, stacks = [], []
-        for option, name in self.names._asdict().items():
+        If there are problems, also yield the names of all arrays of the container.
+        """
+        problems, arrays = list[str](), list[Any]()
+        for number, (option, name) in enumerate(self.names._asdict().items()):
+            yield f"--{option} {name}"
             try:
                 if name is not None:
-                    stacks.append(_of_rows(self.stack(name)))
+                    self._open[number] = stack = _of_rows(self.stack(name))
+                    arrays.append(
+                        (stack if isinstance(stack, PlainArray) else Opaque(stack.dtype, stack.shape)).to_json()
+                    )
                 elif option != "key":
                     problems.append(f"--{option} is missing: name the array")
-            except (ValueError, OSError) as error:
+            except (BadPair, ValueError, OSError) as error:
                 problems.append(f"--{option} {name}: {error}")
+        yield arrays, problems
         if problems:
-            raise InputError(f"{self.path}: holds {'; '.join(self.listing()) or 'no arrays'}", problems)
-        return stacks
+            yield list(self.listing())
+
+    def read_keys(self) -> Iterator[list[str]]:
+        """Yield all keys, many at a time."""
+        for start in range(0, self._form.rows, CHUNK):
+            keys = self._opened(2).rows(start, min(start + CHUNK, self._form.rows))
+            try:
+                found = keys.tolist()
+            except ValueError as error:  # a text may have numbers beyond those of characters
+                raise BadPair(f"cannot be read: {error}") from error
+            yield [key.decode(errors="surrogateescape") if isinstance(key, bytes) else str(key) for key in found]
+
+    def _keys(self) -> Iterator[str]:
+        if self.names.key is None:
+            yield from map("{:08}".format, range(self._form.rows))
+            return
+        is_outside = self.may_crash and not isinstance(self._arrays[2], PlainArray)
+        try:
+            for keys in ask(self, "read_keys") if is_outside else self.read_keys():
+                yield from keys
+        except (BadPair, OSError) as error:
+            raise InputError(
+                f"{self.path}: has keys that cannot be read", [f"--key {self.names.key}: {error}"]
+            ) from error
+
+    def _pixels(self, field: int, part: str) -> NDArray[Any]:
+        number = int(part[part.rindex("[") + 1 : -1])
+        pixels = self._form.upright(field, self._opened(field).rows(number, number + 1)[0])
+        return class_numbers(pixels) if field else pixels
+
+    def _opened(self, field: int) -> Stack:
+        """Return an array whose rows can be read. A worker opens it at a row."""
+        array = self._arrays[field]
+        if isinstance(array, PlainArray):
+            return array
+        if field not in self._open:
+            try:
+                stack = _of_rows(self.stack(str(self.names[field])))
+            except ValueError as error:
+                raise BadPair(str(error)) from error
+            if (stack.dtype, stack.shape) != array:
+                raise BadPair(f"was {shape_text(array)} when the build was planned; build again")
+            self._open[field] = stack
+        return self._open[field]
+
+    @cached_property
+    def _arrays(self) -> list[Described]:
+        """The image, the label and perhaps the keys: what they are, without their rows."""
+        option, found = "", tuple[Any, ...]()
+        listing: Sequence[str] = ()
+        try:
+            for answer in ask(self, "describe") if self.may_crash else self.describe():
+                if isinstance(answer, str):
+                    option = answer
+                elif not found:
+                    found = answer
+                else:
+                    listing = answer
+        except BadPair as bad:
+            found = found or ((), [f"{option}: {bad}"])
+        arrays, problems = found
+        if problems:
+            raise InputError(f"{self.path}: holds {'; '.join(listing) or 'no arrays that can be listed'}", problems)
+        return list(map(_array_of, arrays))
 
     @cached_property
     def _form(self) -> StackForm:
         problems: list[str] = []
-        form = StackForm.of(self.names, self._stacks, problems)
+        form = StackForm.of(self.names, self._arrays, problems)
         if form is None:
             raise InputError(f"{self.path}: these arrays are not the images and labels of the same rows", problems)
         return form
+
+
+def _array_of(facts: Sequence[Any]) -> Described:
+    return PlainArray.from_json(facts) if len(facts) > 2 else Opaque.from_json(facts)
 
 
 def _of_rows(stack: Stack) -> Stack:
