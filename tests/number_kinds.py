@@ -39,7 +39,7 @@ def files_of(numbers: NDArray[Any]) -> dict[str, bytes | NDArray[Any]]:
         "npy": array_file(numbers),
         "npy, turned": array_file(np.asfortranarray(numbers.astype(numbers.dtype.newbyteorder(">")))),
     }
-    if numbers.dtype != np.bool_:
+    if numbers.dtype != np.bool_ and (numbers.dtype.kind == "f" or numbers.itemsize < 8):
         files["tiff"] = blocks_tiff(numbers[..., None], ">", compression=DEFLATE)
     if numbers.dtype in (np.uint8, np.uint16):
         files["png"] = encoded_as(".png", numbers)

@@ -35,6 +35,10 @@ class ValueRules:
     """The rules for measured values. `invalid` is the number in the file where nothing was measured; NaN always is one.
 
     The other numbers are multiplied by `scale`. Sizes change by the nearest pixel, or linearly over the valid ones.
+
+    A field of floating-point numbers has NaN where nothing was measured, and in padding. A field of whole numbers has
+    `invalid` there; if it is None, 0, or -32768 if the numbers are signed. A pixel with this number counts as not
+    measured, in statistics and in means, whatever the file meant by it: padding and measurements would look alike.
     """
 
     invalid: float | None = None

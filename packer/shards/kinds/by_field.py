@@ -18,6 +18,7 @@ _KINDS: dict[str, Callable[[Recipe, FieldRule], FieldKind]] = {
     PICTURE: picture.PictureKind,
     CLASSES: classes.ClassesKind,
     IDS: ids.IdsKind,
+    VALUES: values.ValuesKind,
 }
 _CHECKS: dict[str, Callable[[Field, NDArray[Any]], FieldStatistics]] = {
     PICTURE: picture.check,
