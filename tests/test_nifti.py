@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import run
+from conftest import make_raw, run
 from drills.published import same
 from drills.volumes import nifti
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from packer.errors import InputError, RejectedError, UsageError
 from packer.recipe.row_ref import RowRef
 from packer.sources.container import Names
 from packer.sources.nifti import NiftiSlices
+from packer.sources.nifti_volume import Volume
 from packer.sources.reopen import reopen
 from readers import open_dataset
 
@@ -111,6 +112,84 @@ def test_scaled_numbers_become_their_values(tmp_path: Path) -> None:
     assert np.array_equal(image, volume(1)[..., 0].T * 0.5 - 1024)
     unscaled = {"images/a.nii": nifti(volume(1), slope=0.0, intercept=7.0)}
     assert np.array_equal(NiftiSlices.at(write(tmp_path, unscaled), Names()).load(ref).data[0], volume(1)[..., 0].T)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("suffix", ["nii", "nii.gz"])
+def test_slices_along_every_axis_are_exact(tmp_path: Path, axis: int, suffix: str) -> None:
+    """Numbers and scaled numbers, in both versions and byte orders; also from the source's text, as in a worker."""
+    numbers, labels = volume(3, ">i2"), volume(4, "<u2", 4)
+    files = {f"images/a.{suffix}": nifti(numbers, 2, 0.5, -3.0), f"labels/a.{suffix}": nifti(labels)}
+    source = NiftiSlices.at(write(tmp_path, files), Names()).along(axis)
+    worker, refs = reopen(source.to_text()), list(source.rows())
+    assert [ref.key for ref in refs] == [f"a/{number:04}" for number in range(SHAPE[axis])]
+    for ref, heads in zip(refs, source.heads(refs), strict=True):
+        image, label = worker.load(ref).data
+        number = int(ref.key[-4:])
+        assert np.array_equal(image, numbers.take(number, axis).T * np.float32(0.5) - 3)
+        assert np.array_equal(label, labels.take(number, axis).T)
+        assert not isinstance(heads, str)
+        assert heads[0].size == heads[1].size == image.shape
+        assert image.flags.c_contiguous
+
+
+@pytest.mark.parametrize("storage", ["npy", pytest.param("lmdb", marks=pytest.mark.long)])
+def test_packs_along_other_axes_hold_the_slices(raw: Path, tmp_path: Path, storage: str) -> None:
+    for axis in (0, 1):
+        source = NiftiSlices.at(raw, Names()).along(axis)
+        out = tmp_path / f"out{axis}"
+        options: dict[str, Any] = {"classes": "4", "image_range": (0, 400), "labels": "index"}
+        build_pack(source, out, image_dtype="float32", format=storage, **options)
+        data = open_dataset(out)
+        assert len(data) == 3 * SHAPE[axis]
+        for row in range(len(data)):
+            case, number = divmod(row, SHAPE[axis])
+            image, label = data[row]
+            assert np.array_equal(np.asarray(label), volume(case, most=4).take(number, axis).T)
+            assert np.array_equal(
+                np.asarray(image[1]), volume(case).take(number, axis).T.astype("f4") / np.float32(400)
+            )
+
+
+def test_another_axis_packs_everything_again(raw: Path, tmp_path: Path) -> None:
+    """Sizes and slices of an axis are never taken for those of another one, although the files are the same."""
+    for path in raw.rglob("*.nii*"):
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    given = ("--from", raw, "--classes", "4", "--image-range", "0,400")
+    for axis in ("1", "0", "2", None, "1"):
+        options = given if axis is None else (*given, "--axis", axis)
+        assert run("build", *options, tmp_path / "out").exit_code == 0
+        assert run("build", *options, tmp_path / f"fresh {axis}").exit_code == 0
+        assert same(tmp_path / "out", tmp_path / f"fresh {axis}")
+        assert run("diff", raw, tmp_path / "out").exit_code == 0
+    assert len(open_dataset(tmp_path / "out")) == 3 * SHAPE[1]
+
+
+def test_a_volume_is_read_once_for_all_of_its_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"images/a.nii.gz": GOOD, "labels/a.nii": nifti(volume(2, most=4))}
+    read, all_bytes = list[str](), Volume.all_bytes
+
+    def watched(volume: Volume) -> bytes:
+        read.append(volume.path.name)
+        return all_bytes(volume)
+
+    monkeypatch.setattr(Volume, "all_bytes", watched)
+    raw = write(tmp_path, files)
+    for axis, wanted in ((0, ["a.nii.gz", "a.nii"]), (1, ["a.nii.gz", "a.nii"]), (2, ["a.nii.gz"])):
+        source = NiftiSlices.at(raw, Names()).along(axis)
+        assert all(source.load(ref).bad is None for ref in source.rows())
+        assert read == wanted
+        read.clear()
+
+
+def test_an_axis_is_one_of_volumes(tmp_path: Path) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 2}).path
+    np.save(tmp_path / "a.npy", np.zeros((2, 8, 8), np.uint8))
+    for given in ((raw,), ("--from", raw), ("--from", tmp_path / "a.npy", "--image", "a", "--label", "a")):
+        done = run("build", *given, tmp_path / "out", "--axis", "0", "--classes", "4")
+        assert done.exit_code == 2
+        assert "--axis 0: only volumes have slices along an axis" in done.stderr
+    assert "expected" in run("build", "--from", raw, tmp_path / "out", "--axis", "3").stderr
 
 
 def test_a_second_build_reads_nothing_and_a_changed_volume_alone(raw: Path, tmp_path: Path) -> None:

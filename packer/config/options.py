@@ -95,6 +95,9 @@ PAIRS = (
     Option("label", text("TEMPLATE"), "Where labels are, such as 'gt/{split}/{key}_gt.png'; or their name."),
     Option("key", text("NAME"), "With a container: the name of the keys in it. Default: the numbers of the rows."),
     Option(
+        "axis", choice(("0", "1", "2")), "With volumes: the axis across which slices are cut. Default: 2, the third."
+    ),
+    Option(
         "lists",
         text("PATH"),
         "Split lists in RAW: a folder of <split>.txt, or a path such as 'splits/{split}.txt'. A line is a key, an "

@@ -1,4 +1,4 @@
-"""NIfTI volumes as a source: a folder with volumes of images and of labels. A row is a slice along the third axis."""
+"""NIfTI volumes as a source: a folder with volumes of images and of labels. A row is a slice."""
 
 from __future__ import annotations
 
@@ -20,42 +20,34 @@ from packer.decoding.decode import check_same_size
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, check_size
-from packer.errors import BadPair, InputError, Problem, UsageError
-from packer.pairs.files import list_files
+from packer.errors import BadPair
 from packer.pairs.template import PICTURES
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Source, Wanted
 from packer.sources.container import Names
 from packer.sources.file_states import MIN_FILE_AGE, FileState, state_of
 from packer.sources.given_fields import identity
-from packer.sources.nifti_volume import SUFFIXES, Volume
-from readers.contract.manifest import ALL
+from packer.sources.nifti_pairs import Volumes, find_volumes, is_volume
+from packer.sources.nifti_volume import THIRD, Volume
 
 KIND = "NIfTI"
-LAYOUTS = (
-    ("imagesTr/{key}_0000", "labelsTr/{key}"),
-    ("imagesTr/{key}", "labelsTr/{key}"),
-    ("images/{key}", "labels/{key}"),
-)
-"""The templates that are tried without --image and --label: those of nnU-Net, of the Medical Segmentation Decathlon."""
 MOST_SEEN = 10_000
 """The files and folders that decide whether a folder is one of volumes."""
 KEPT = 4
-"""The compressed volumes that a worker keeps: rows come in the order of their slices."""
-_PARTS = re.compile(r"\{(key|split)\}")
-_PART = re.compile(r"(.*)\[(\d{1,9})\]", re.DOTALL)
+"""The volumes read whole that a worker keeps: rows come in the order of their slices."""
+_PART = re.compile(r"(.*)\[(\d{1,9}|\d{1,9},:,:|:,\d{1,9},:)\]", re.DOTALL)
+_FORMS = ("[{},:,:]", "[:,{},:]", "[{}]")
+"""Names of a slice along each axis in a reference, as NumPy would write them."""
 
 
 class NiftiSlices:
     """The slices of pairs of volumes: `--image imagesTr/{key}_0000 --label labelsTr/{key}` name the files of pairs."""
 
     kind: ClassVar[str] = "nifti"
-    tools: ClassVar[tuple[str, ...]] = ("nifti slices 1",)
 
-    def __init__(self, root: Path, templates: tuple[str, ...], volumes: dict[tuple[str, str], tuple[str, str]]) -> None:
-        self.root, self.templates = root, templates
+    def __init__(self, root: Path, templates: tuple[str, ...], volumes: Volumes, axis: int = THIRD) -> None:
+        self.root, self.templates, self.axis = root, templates, axis
         self._volumes = volumes
-        """By split and key, the paths of the image and of the label."""
         self._lock = Lock()
         self._known: dict[str, tuple[FileState, Volume]] = {}
         self._unpacked: OrderedDict[str, tuple[FileState, bytes]] = OrderedDict()
@@ -73,36 +65,25 @@ class NiftiSlices:
         return found
 
     @classmethod
-    def at(cls, path: Path, names: Names) -> Source:
+    def at(cls, path: Path, names: Names) -> NiftiSlices:
         """Find the pairs of volumes. A volume without a partner is an error."""
-        if names.key is not None:
-            raise UsageError(f"--key {names.key}: the keys of volumes are in their names; use --image and --label")
-        if bool(names.image) != bool(names.label):
-            raise UsageError("--image and --label go together: give both templates")
-        files = [file for file in list_files(path) if is_volume(file)]
-        chosen = [(names.image, names.label)] if names.image and names.label else LAYOUTS
-        for templates in chosen:
-            images, labels = (_matches(template, files) for template in templates)
-            if images and labels:
-                break
-        else:
-            given = " or ".join(f"--image {image} --label {label}" for image, label in chosen)
-            raise InputError(f"{path}: has {len(files)} volumes, and no pairs of the form {given}")
-        problems = [
-            Problem(f"no {noun}", "", (mine[key],))
-            for noun, mine, others in (("label", images, labels), ("image", labels, images))
-            for key in sorted(mine.keys() - others.keys())
-        ]
-        if problems:
-            raise InputError(f"{path}: volumes without a partner", problems)
-        return cls(path.absolute(), templates, {key: (images[key], labels[key]) for key in sorted(images)})
+        return cls(path.absolute(), *find_volumes(path, names))
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Source:
-        return cls(Path(facts["root"]), tuple(facts["templates"]), {})
+        return cls(Path(facts["root"]), tuple(facts["templates"]), {}, facts["axis"])
+
+    def along(self, axis: int) -> NiftiSlices:
+        """Return the slices of the same volumes along another axis."""
+        return NiftiSlices(self.root, self.templates, self._volumes, axis)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        return ("nifti slices 1",) if self.axis == THIRD else ("nifti slices 1", f"along axis {self.axis}")
 
     def to_text(self) -> str:
-        return json.dumps({"kind": self.kind, "root": str(self.root), "templates": self.templates})
+        facts = {"root": str(self.root), "templates": self.templates, "axis": self.axis}
+        return json.dumps({"kind": self.kind, **facts})
 
     def rows(self) -> Iterator[RowRef]:
         """Yield the slices of all volumes. One that cannot be read is a row, too, which is bad."""
@@ -114,7 +95,8 @@ class NiftiSlices:
                 except (BadPair, OSError):
                     counts.add(1)
             for number in range(max(counts)):
-                yield RowRef(split, f"{key}/{number:04}", tuple(f"{path}[{number}]" for path in paths))
+                form = _FORMS[self.axis].format(number)
+                yield RowRef(split, f"{key}/{number:04}", tuple(f"{path}{form}" for path in paths))
 
     def list_rows(self, wanted: Wanted) -> Listing:
         return Listing(self.rows(), type(self).__name__)
@@ -179,8 +161,7 @@ class NiftiSlices:
     def _slice(self, field: int, part: str) -> NDArray[Any]:
         path, number = _place(part)
         volume = self._volume(path)
-        unpacked = self._bytes(path, volume) if volume.is_compressed else None
-        values = volume.values(volume.raw_slice(number, unpacked))
+        values = volume.values(volume.numbers(number, self._bytes(path, volume) if volume.is_read_whole else None))
         return _class_numbers(values) if field else values
 
     def _volume(self, path: str) -> Volume:
@@ -188,11 +169,11 @@ class NiftiSlices:
         state = state_of(f"{self.root}/{path}")
         known = self._known.get(path)
         if known is None or known[0] != state:
-            known = self._known[path] = state, Volume.open(self.root / path)
+            known = self._known[path] = state, Volume.open(self.root / path, self.axis)
         return known[1]
 
     def _bytes(self, path: str, volume: Volume) -> bytes:
-        """Return the bytes of a compressed volume, and keep those of the last ones."""
+        """Return all bytes of a volume, and keep those of the last ones."""
         with self._lock:
             state = state_of(f"{self.root}/{path}")
             known = self._unpacked.pop(path, None)
@@ -206,39 +187,12 @@ class NiftiSlices:
             return known[1]
 
 
-def is_volume(name: str) -> bool:
-    return name.lower().endswith(SUFFIXES)
-
-
-def _matches(template: str, files: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Return the files that fit a template, by split and key. Two of one key are an error."""
-    stem = re.sub(r"\.nii(\.gz)?$", "", template, flags=re.IGNORECASE)
-    names = _PARTS.findall(stem)
-    if "key" not in names or len(set(names)) != len(names):
-        raise UsageError(f"template {template!r}: needs {{key}} once, and may have {{split}}")
-    texts = _PARTS.sub("\0", stem).split("\0")
-    groups = [*(f"(?P<{name}>{'.+' if name == 'key' else '[^/]+'})" for name in names), ""]
-    pattern = re.compile(
-        "".join(re.escape(text) + group for text, group in zip(texts, groups, strict=True)) + r"\.nii(?:\.gz)?",
-        re.IGNORECASE | re.DOTALL,
-    )
-    found: dict[tuple[str, str], str] = {}
-    for file in files:
-        match = pattern.fullmatch(file)
-        if match:
-            key = match.groupdict().get("split", ALL), match["key"]
-            if key in found:
-                raise InputError(f"{found[key]} and {file}: both are {key[1]} by the template {template}")
-            found[key] = file
-    return found
-
-
 def _place(part: str) -> tuple[str, int]:
     """Return the path and the number of a slice."""
     match = _PART.fullmatch(part)
     if match is None:
         raise BadPair("does not name a slice")
-    return match[1], int(match[2])
+    return match[1], int(match[2].strip(",:"))
 
 
 def _class_numbers(values: NDArray[Any]) -> NDArray[Any]:

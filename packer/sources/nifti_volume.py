@@ -1,4 +1,4 @@
-"""`Volume`: a NIfTI file, version 1 or 2, plain or compressed by gzip. Its slices along the third axis are read here.
+"""`Volume`: a NIfTI file, version 1 or 2, plain or compressed by gzip. Its slices are read here.
 
 The header has fixed places, so it is read without a library: each number is checked before it decides how much memory
 is taken.
@@ -20,6 +20,8 @@ from packer.errors import BadPair
 from readers.contract.regular_files import open_raw
 
 SUFFIXES = (".nii", ".nii.gz")
+THIRD = 2
+"""The axis along which most scans have their slices, and along which a slice lies in one piece."""
 MOST_BYTES = 1 << 32
 """The most bytes of a volume. A worker keeps a compressed one whole in memory, because its checksum comes last."""
 MOST_SLICES = 9_999
@@ -38,36 +40,52 @@ class Volume:
 
     path: Path
     dtype: np.dtype[Any]
-    width: int
-    height: int
-    slices: int
+    sides: tuple[int, int, int]
+    """In the order of the file's axes. Numbers next to each other along the first one lie next to each other."""
     offset: int
     slope: float
     intercept: float
     is_compressed: bool
+    axis: int
+    """The axis along which the slices follow each other."""
 
     @classmethod
-    def open(cls, path: Path) -> Volume:
+    def open(cls, path: Path, axis: int = THIRD) -> Volume:
         """Read a header. Raise BadPair if it is not one of a single volume of numbers."""
         with open_raw(path) as file:
             start = file.read(2)
             file.seek(0)
             is_compressed = start == _GZIP
             head = _unpacked(file, _HEAD) if is_compressed else file.read(_HEAD)
-            facts = _facts(head)
-            volume = cls(path, *facts, is_compressed)
+            volume = cls(path, *_facts(head), is_compressed, axis)
+            if volume.slices > MOST_SLICES:
+                raise BadPair(f"claims {volume.slices} slices; {MOST_SLICES} are read at most")
             length, needed = file.seek(0, 2), volume.offset + volume.size
             if length * MOST_RATIO < needed if is_compressed else length != needed:
                 raise BadPair(f"has {length} bytes; its header demands {needed}{' unpacked' if is_compressed else ''}")
         return volume
 
     @property
-    def slice_bytes(self) -> int:
-        return self.dtype.itemsize * self.width * self.height
+    def slices(self) -> int:
+        return self.sides[self.axis]
+
+    @property
+    def width(self) -> int:
+        """The number of columns of a slice: the side along the earlier of the other two axes."""
+        return self.sides[0 if self.axis else 1]
+
+    @property
+    def height(self) -> int:
+        return self.sides[1 if self.axis == THIRD else THIRD]
 
     @property
     def size(self) -> int:
-        return self.slice_bytes * self.slices
+        return self.dtype.itemsize * math.prod(self.sides)
+
+    @property
+    def is_read_whole(self) -> bool:
+        """True if a slice is not one range of the file's bytes."""
+        return self.is_compressed or self.axis != THIRD
 
     @property
     def is_scaled(self) -> bool:
@@ -80,31 +98,35 @@ class Volume:
         return np.dtype(np.float32) if self.is_scaled else self.dtype.newbyteorder("=")
 
     def all_bytes(self) -> bytes:
-        """Return the numbers of a compressed volume. Raise BadPair if its length or its checksum is wrong."""
+        """Return the header and the numbers. Raise BadPair if their length or the checksum of gzip is wrong."""
+        most = self.offset + self.size + 1
         with open_raw(self.path) as file:
-            data = _unpacked(file, self.offset + self.size + 1)
+            data = _unpacked(file, most) if self.is_compressed else file.read(most)
         if len(data) != self.offset + self.size:
-            raise BadPair("unpacks to another length than its header demands")
+            raise BadPair(f"{'unpacks to' if self.is_compressed else 'has'} another length than its header demands")
         return data
 
-    def raw_slice(self, number: int, unpacked: bytes | None = None) -> bytes:
-        """Return the bytes of a slice. Those of a compressed volume are taken from what it unpacks to."""
-        start = self.offset + number * self.slice_bytes
-        if self.is_compressed:
-            unpacked = self.all_bytes() if unpacked is None else unpacked
-            return unpacked[start : start + self.slice_bytes]
-        with open_raw(self.path) as file:
-            file.seek(start)
-            return file.read(self.slice_bytes)
+    def numbers(self, number: int, whole: bytes | None = None) -> NDArray[Any]:
+        """Return the numbers (H,W) of a slice as they are stored: of the two axes left, the later one goes down.
 
-    def values(self, raw: bytes) -> NDArray[Any]:
-        """Return a slice (H,W): the first axis of the volume runs along the rows, the second down the columns."""
-        if len(raw) != self.slice_bytes:
+        They are taken from all bytes, if these are given or needed.
+        """
+        if self.is_read_whole or whole is not None:
+            every = np.frombuffer(whole or self.all_bytes(), self.dtype, math.prod(self.sides), self.offset)
+            cut: NDArray[Any] = np.moveaxis(every.reshape(self.sides[::-1]), THIRD - self.axis, 0)[number]
+            return cut
+        with open_raw(self.path) as file:
+            file.seek(self.offset + number * self.size // self.slices)
+            raw = file.read(self.size // self.slices)
+        if len(raw) != self.size // self.slices:
             raise BadPair("is cut short")
-        numbers = np.frombuffer(raw, self.dtype).reshape(self.height, self.width)
+        return np.frombuffer(raw, self.dtype).reshape(self.height, self.width)
+
+    def values(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of numbers as they are stored."""
         if not self.is_scaled:
-            return np.array(numbers, self.value_dtype)
-        return (numbers * np.float64(self.slope) + np.float64(self.intercept)).astype(np.float32)
+            return np.array(numbers, self.value_dtype, order="C")
+        return (numbers * np.float64(self.slope) + np.float64(self.intercept)).astype(np.float32, order="C")
 
 
 def _unpacked(file: BinaryIO, most: int) -> bytes:
@@ -127,8 +149,8 @@ def _unpacked(file: BinaryIO, most: int) -> bytes:
     return bytes(found)
 
 
-def _facts(head: bytes) -> tuple[np.dtype[Any], int, int, int, int, float, float]:
-    """Return type, width, height, slices, offset, slope and intercept."""
+def _facts(head: bytes) -> tuple[np.dtype[Any], tuple[int, int, int], int, float, float]:
+    """Return type, sides, offset, slope and intercept."""
     for order in "<>":
         size = struct.unpack_from(order + "i", head)[0] if len(head) >= 4 else 0
         if size == 348 and head[344:348] == b"n+1\0":
@@ -148,14 +170,12 @@ def _facts(head: bytes) -> tuple[np.dtype[Any], int, int, int, int, float, float
     count, *sides_used = sides
     if not 2 <= count <= 7 or min(sides_used[:count]) < 1 or math.prod(sides_used[3:count]) != 1:
         raise BadPair(f"has the sides {sides_used[: max(count, 0)]}; expected three, of one volume")
-    width, height, slices = (*sides_used[:count], 1)[:3]
+    columns, rows, slices = (*sides_used[:count], 1)[:3]
     dtype = np.dtype(order + _TYPES[code])
     if not (head_size := size + 4) <= offset < 1 << 30 or offset != int(offset):
         raise BadPair(f"has its numbers at {offset}; expected {head_size} or more")
     if not all(map(math.isfinite, (slope, intercept))):
         slope, intercept = 0.0, 0.0
-    if dtype.itemsize * width * height * slices > MOST_BYTES:
-        raise BadPair(f"claims {width}x{height}x{slices} numbers; {MOST_BYTES >> 30} GiB are read at most")
-    if slices > MOST_SLICES:
-        raise BadPair(f"claims {slices} slices; {MOST_SLICES} are read at most")
-    return dtype, width, height, slices, int(offset), slope, intercept
+    if dtype.itemsize * columns * rows * slices > MOST_BYTES:
+        raise BadPair(f"claims {columns}x{rows}x{slices} numbers; {MOST_BYTES >> 30} GiB are read at most")
+    return dtype, (columns, rows, slices), int(offset), slope, intercept

@@ -18,6 +18,7 @@ from packer.recipe.source import Listing, Source, Wanted
 from packer.sources.container import Names
 from packer.sources.containers import container_of
 from packer.sources.folder import FolderSource, refs_of
+from packer.sources.nifti import NiftiSlices
 from packer.sources.npy_arrays import NpyArrays
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL, NAME
@@ -64,6 +65,10 @@ class SourceOptions:
         if container is not None and path is not None:
             given = container.at(path, Names(values.pop("image", None), values.pop("label", None), key))
             key = None
+        if (axis := values.pop("axis", None)) is not None:
+            if not isinstance(given, NiftiSlices):
+                raise UsageError(f"--axis {axis}: only volumes have slices along an axis")
+            given = given.along(int(axis))
         rules = {rule.name: values.pop(rule.name) for rule in fields(PairingRules) if rule.name in values}
         return cls(PairingRules(**rules), given, values.pop("only", ()), key)
 

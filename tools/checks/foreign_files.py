@@ -94,13 +94,14 @@ def by_nibabel() -> Iterator[Case]:
             made.set_data_dtype("i2" if is_scaled else dtype)
             nibabel.save(made, path)
             wanted = np.asarray(nibabel.load(path).dataobj)
-            volume = Volume.open(path)
-            for number in range(volume.slices):
-                yield wanted[..., number].T.astype(volume.value_dtype), slice_of(volume, number)
+            for axis in range(3):
+                volume = Volume.open(path, axis)
+                for number in range(volume.slices):
+                    yield wanted.take(number, axis).T.astype(volume.value_dtype), slice_of(volume, number)
 
 
 def slice_of(volume: Volume, number: int) -> Callable[[], NDArray[Any]]:
-    return lambda: volume.values(volume.raw_slice(number))
+    return lambda: volume.values(volume.numbers(number))
 
 
 def judge(case: Case) -> str:

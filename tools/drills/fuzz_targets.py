@@ -343,11 +343,12 @@ def _volumes(folder: Path) -> Target:
     def parse(data: bytes) -> None:
         for path in paths:
             path.write_bytes(data)
-        source = NiftiSlices.at(folder / "volumes", Names())
-        refs = list(islice(source.rows(), MOST_SLICES))
-        for ref, heads in zip(refs, source.heads(refs), strict=True):
-            loaded = source.load(ref)
-            assert loaded.bad is not None or (not isinstance(heads, str) and loaded.data[0].shape == heads[0].size)
+        for axis in (2, 0):
+            source = NiftiSlices.at(folder / "volumes", Names()).along(axis)
+            refs = list(islice(source.rows(), MOST_SLICES))
+            for ref, heads in zip(refs, source.heads(refs), strict=True):
+                loaded = source.load(ref)
+                assert loaded.bad is not None or (not isinstance(heads, str) and loaded.data[0].shape == heads[0].size)
 
     seeds = [nifti(numbers.astype(dtype), 1 + number % 2) for number, dtype in enumerate(("<i2", ">f4", "|u1", "<f8"))]
     return Target("volume", (*seeds, *(gzip.compress(seed, mtime=0) for seed in seeds[:2])), parse)
