@@ -16,12 +16,11 @@ from packer.sources.functions import plain, words_of
 from packer.sources.kept_rows import KeptRows
 from packer.sources.plain_array import PlainArray
 from packer.sources.stack_form import Stack, shape_text
-from packer.sources.stacked import StackedRows
+from packer.sources.stacked import MOST_LISTED, StackedRows
 from packer.sources.tables import damaged
 from readers.contract.regular_files import open_raw
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
-MOST_LISTED = 20
 
 
 class DataSet:
@@ -100,7 +99,7 @@ class Hdf5Arrays(StackedRows):
         return dataset.dtype.kind not in "iuf" or bool(usual.equal(dataset.id.get_type()))
 
     def listing(self) -> Iterator[str]:
-        """Yield the names of some data sets, and perhaps that there are others."""
+        """Yield the names of some data sets."""
         found: list[Any] = []
 
         def visit(name: str, item: Any) -> bool | None:
@@ -110,14 +109,12 @@ class Hdf5Arrays(StackedRows):
 
         with suppress(BadPair), damaged():
             self._file.visititems(visit)
-        for name, item in found[:MOST_LISTED]:
+        for name, item in found:
             try:
                 with damaged():
                     yield f"{name}, which lies in other files" if item.is_virtual else f"{name} {shape_text(item)}"
             except BadPair as bad:
                 yield f"{name}, which {bad}"
-        if len(found) > MOST_LISTED:
-            yield "and others"
 
     @cached_property
     def _h5py(self) -> Any:

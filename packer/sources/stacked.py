@@ -6,6 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -26,6 +27,7 @@ from packer.sources.stack_form import Stack, StackForm, shape_text
 from readers.contract.manifest import ALL
 
 Described: TypeAlias = "PlainArray | Opaque"
+MOST_LISTED = 20
 CHUNK = 1 << 14
 """Keys that are objects at the same time."""
 
@@ -118,7 +120,7 @@ class StackedRows(ABC):
     def describe(self) -> Iterator[Any]:
         """Yield the option of each array before it is opened; then all arrays, and the problems with them.
 
-        If there are problems, also yield the names of all arrays of the container.
+        If there are problems, also yield the names of the first arrays of the container.
         """
         problems, arrays = list[str](), list[Any]()
         for number, (option, name) in enumerate(self.names._asdict().items()):
@@ -135,7 +137,8 @@ class StackedRows(ABC):
                 problems.append(f"--{option} {name}: {error}")
         yield arrays, problems
         if problems:
-            yield list(self.listing())
+            listed = list(islice(self.listing(), MOST_LISTED + 1))
+            yield [*listed[:MOST_LISTED], *(["and others"] if len(listed) > MOST_LISTED else [])]
 
     def read_keys(self) -> Iterator[list[str]]:
         """Yield all keys, many at a time."""

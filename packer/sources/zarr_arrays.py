@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,22 +26,23 @@ from packer.sources.zarr_layout import FILES, ArrayLayout, layout_of
 from readers.contract.regular_files import open_raw
 
 GROUPS = (".zgroup", ".zarray", "zarr.json")
-MOST_DEPTH = 3
-"""The deepest group of which the arrays are listed."""
+MOST_DEPTH, MOST_SEEN = 3, 10_000
+"""The deepest group of which the arrays are listed, and the files and folders that are looked at for it."""
 
 
 class ZarrArray:
     """An array of which TensorStore reads the chunks."""
 
     def __init__(self, folder: Path, layout: ArrayLayout) -> None:
-        store = (
-            _tensorstore()
-            .open({"driver": layout.driver, "kvstore": {"driver": "file", "path": f"{folder}/"}}, open=True, read=True)
-            .result()
-        )
+        spec = {"driver": layout.driver, "kvstore": {"driver": "file", "path": f"{folder}/"}}
+        try:
+            store = _tensorstore().open(spec, open=True, read=True).result()
+        except (ValueError, OSError, RuntimeError) as error:
+            raise ValueError("cannot be opened; its type or compression may be one that TensorStore lacks") from error
         self._store = store.T if layout.driver == "n5" else store
         self.shape: tuple[int, ...] = tuple(self._store.shape)
         self.dtype: np.dtype[Any] = self._store.dtype.numpy_dtype
+        layout.check_chunks(self.dtype.itemsize)
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         try:
@@ -82,10 +85,7 @@ class ZarrArrays(StackedRows):
         def version(row: int) -> object:
             return [state_of(f"{folder}/{chunk}") for chunk in layout.names(row)]
 
-        try:
-            return KeptRows(ZarrArray(folder, layout), layout.chunks[0], version)
-        except (ValueError, OSError, RuntimeError) as error:
-            raise ValueError("cannot be opened; its type or compression may be one that TensorStore lacks") from error
+        return KeptRows(ZarrArray(folder, layout), layout.chunks[0], version)
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         """Return 126 bits of the states of the chunks of each row, and of the description of its arrays."""
@@ -110,14 +110,27 @@ class ZarrArrays(StackedRows):
         return [(folder, layout_of(folder)) for folder in folders]
 
     def listing(self) -> Iterator[str]:
-        """Yield the names of arrays."""
-        for depth in range(1, MOST_DEPTH + 1):
-            for name in FILES:
-                for file in sorted(self.path.glob("*/" * depth + name)):
+        """Yield the names of arrays. The folders of their chunks are passed over."""
+        level, left = [self.path], MOST_SEEN
+        for _ in range(MOST_DEPTH):
+            groups = list[Path]()
+            for folder in level:
+                paths = _entries(folder, left)
+                left -= len(paths)
+                for path in paths:
                     try:
-                        yield f"{file.parent.relative_to(self.path)} {layout_of(file.parent).shape}"
-                    except ValueError:
-                        continue
+                        yield f"{path.relative_to(self.path)} {layout_of(path).shape}"
+                    except (ValueError, OSError):
+                        groups += [path] if path.is_dir() else []
+            level = groups
+
+
+def _entries(folder: Path, most: int) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(Path(entry.path) for entry in islice(entries, most))
+    except OSError:
+        return []
 
 
 def _is_n5(path: Path) -> bool:
