@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import lmdb
 import numpy as np
 import pytest
 from conftest import run
+from drills.damaged_packs import Worker
 from stored_scenes import lmdb_entries, png, scenes_of, write_lmdb
 
 from packer import build_pack
@@ -123,3 +125,22 @@ def test_a_damaged_file_is_named_or_costs_rows(tmp_path: Path) -> None:
         for ref in source.rows():
             found = source.load(ref)
             assert found.bad is not None or len(found.data) == 2
+
+
+def list_and_cut(path: Path) -> str:
+    """Cut a file after its first rows were listed, and name what becomes of the others."""
+    source = source_of(path)
+    rows = source.rows()
+    next(rows)
+    os.truncate(path / "data.mdb", 2 * 4096)
+    return f"{sum(1 for _ in rows)} rows, {'; '.join(map(str, source.problems))}"
+
+
+def test_a_file_that_is_cut_while_it_is_listed_is_a_problem(tmp_path: Path) -> None:
+    """Through a map it would end the process with SIGBUS."""
+    write_lmdb(tmp_path / "data.mdb", {f"{word}-{row:03}": b"" for row in range(500) for word in ("image", "label")})
+    worker = Worker(list_and_cut)
+    worker.ask(tmp_path)
+    answer = worker.answer()
+    worker.close()
+    assert "data.mdb: is damaged or cut off: " in answer, answer

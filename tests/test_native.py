@@ -40,7 +40,7 @@ from readers.contract.fields import Field, classes_field, picture_field
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.formats import opener
-from readers.formats.column import ShardFacts, map_file
+from readers.formats.column import ShardFacts
 from readers.formats.lmdb import nodes
 from readers.formats.shard import Shard
 from readers.pack import Pack
@@ -378,7 +378,9 @@ def lie(storage: str, stem: Path, name: str, numbers: NDArray[Any]) -> None:
     else:
         path = Path(f"{stem}.lmdb")
         data = bytearray(path.read_bytes())
-        for (_, start, _), size in zip(nodes(path, map_file(path).data), numbers, strict=False):
+        whole = memoryview(bytes(data))
+        entries = nodes(path, len(whole), lambda start, size: whole[start : start + size])
+        for (_, start, _), size in zip(entries, numbers, strict=False):
             data[start : start + 8] = size.astype("<u4").tobytes()
         path.write_bytes(data)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import struct
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -68,12 +68,8 @@ class LmdbPicturesSource(ByteRanges):
         """Yield every key as a text, and the position of its value."""
         size = self.files[file][0]
         try:
-            with (
-                self.open(file) as opened,
-                mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
-                memoryview(mapped) as data,
-            ):
-                for key, start, length in nodes(Path(file), data):
+            with self.open(file) as opened:
+                for key, start, length in nodes(Path(file), size, partial(_read, opened.fileno())):
                     if start + length > size:
                         raise BadPair(f"has a value of {length} bytes that ends beyond it; it was cut off")
                     name = key.decode("utf-8", "surrogateescape")
@@ -82,6 +78,11 @@ class LmdbPicturesSource(ByteRanges):
             raise BadPair(str(error).removeprefix(f"{file}: ")) from error
         except (struct.error, LookupError, ValueError, OverflowError, RecursionError) as error:
             raise BadPair(f"is damaged or cut off: {error}") from error
+
+
+def _read(descriptor: int, start: int, size: int) -> memoryview:
+    """Read a page. A map would kill this process if the file were cut."""
+    return memoryview(os.pread(descriptor, size, start))
 
 
 def _pattern(option: str, given: str | None, words: str) -> re.Pattern[str]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,9 @@ _NODE = struct.Struct("<HHHH")  # low and high half of the size or page number, 
 Offsets = NDArray[np.int64]
 Node = tuple[bytes, int, int]
 """An entry: its key, the offset of its value, and the value's size."""
+Read = Callable[[int, int], memoryview]
+"""Returns so many bytes of a file from an offset on, or fewer at its end."""
+MOST_PAGE = 65536
 
 _MAGIC, _DATA_VERSION = 0xBEEFC0DE, 1
 _BRANCH, _LEAF, _BIG = 0x01, 0x02, 0x01
@@ -72,7 +75,7 @@ def _values(path: Path, data: memoryview, rows: int) -> list[tuple[int, int]]:
     """Return offset and size of the value of each row and, last, of the layout. A wrong key ends the walk: a tree may
     have entries without end."""
     values: list[tuple[int, int]] = []
-    for key, start, size in nodes(path, data):
+    for key, start, size in nodes(path, len(data), lambda start, size: data[start : start + size]):
         expected = row_key(len(values)) if len(values) < rows else LAYOUT_KEY
         if key != expected or len(values) > rows:
             raise DamagedError(f"{path}: its entry {len(values)} is {key[:40]!r}, expected {rows} rows and a layout")
@@ -197,59 +200,67 @@ def flat_layout(fields: Sequence[Field], key: np.dtype[Any]) -> dict[str, Part]:
     return {SIZE: size, LENGTH: length, **parts, KEY: Part(None, key, ())}
 
 
-def nodes(path: Path, data: memoryview) -> Iterator[Node]:
-    """Yield every entry in key order."""
+def nodes(path: Path, size: int, read: Read) -> Iterator[Node]:
+    """Yield every entry in key order, from a file of so many bytes."""
     header = _PAGE.size
-    magic, version, _, _ = _META.unpack_from(data, header)
+    first = read(0, MOST_PAGE)
+    magic, version, _, _ = _META.unpack_from(first, header)
     if (magic, version) != (_MAGIC, _DATA_VERSION):
         raise DamagedError(f"{path}: is not an LMDB file of data version {_DATA_VERSION}")
     trees = header + _META.size
-    page_size = _TREE.unpack_from(data, trees)[0]
-    if page_size not in (4096, 8192, 16384, 32768, 65536):
+    page_size = _TREE.unpack_from(first, trees)[0]
+    if page_size not in (4096, 8192, 16384, 32768, MOST_PAGE):
         raise DamagedError(f"{path}: a page size of {page_size} is not possible")
-    metas = [meta for meta in (0, page_size) if _META.unpack_from(data, meta + header)[0] == _MAGIC]
-    newest = max(metas, key=lambda meta: _transaction(data, meta + trees))
-    _, flags, depth, _, _, _, _, root = _TREE.unpack_from(data, newest + trees + _TREE.size)
+    metas = [meta for meta in (first, read(page_size, page_size)) if _META.unpack_from(meta, header)[0] == _MAGIC]
+    newest = max(metas, key=lambda meta: _transaction(meta, trees))
+    _, flags, depth, _, _, _, _, root = _TREE.unpack_from(newest, trees + _TREE.size)
     if flags:
         raise DamagedError(
             f"{path}: its tree has the flags {flags:#x}, expected none (such as several values of a key)"
         )
     if not 1 <= depth <= 32:
         raise DamagedError(f"{path}: a tree {depth} levels deep is not possible")
-    yield from _walk(path, data, page_size, root, depth, iter(range(len(data) // page_size)))
+    yield from _walk(_Tree(path, page_size, read, iter(range(size // page_size))), root, depth)
 
 
-def _transaction(data: memoryview, trees: int) -> int:
+def _transaction(meta: memoryview, trees: int) -> int:
     """Return the number of the transaction that wrote a meta page; it follows two trees and the last page's number."""
-    number: int = struct.unpack_from("<Q", data, trees + 2 * _TREE.size + 8)[0]
+    number: int = struct.unpack_from("<Q", meta, trees + 2 * _TREE.size + 8)[0]
     return number
 
 
-def _walk(path: Path, data: memoryview, page_size: int, page: int, depth: int, left: Iterator[int]) -> Iterator[Node]:
-    """Yield the entries below a page. `left` has one item for each page of the file: a circular tree needs more."""
-    if next(left, None) is None:
-        raise DamagedError(f"{path}: its tree has more pages than the file")
-    start = page * page_size
-    _, _, flags, lower, _ = _PAGE.unpack_from(data, start)
-    if flags != (_LEAF if depth == 1 else _BRANCH) or lower > page_size:
-        raise DamagedError(f"{path}: page {page} is not a {'leaf' if depth == 1 else 'branch'} of the tree")
-    pointers = struct.unpack_from(f"<{(lower - _PAGE.size) // 2}H", data, start + _PAGE.size)
+class _Tree(NamedTuple):
+    """A tree of pages. `left` has one item for each page of the file: a circular tree needs more."""
+
+    path: Path
+    page_size: int
+    read: Read
+    left: Iterator[int]
+
+
+def _walk(tree: _Tree, page: int, depth: int) -> Iterator[Node]:
+    """Yield the entries below a page."""
+    if next(tree.left, None) is None:
+        raise DamagedError(f"{tree.path}: its tree has more pages than the file")
+    start = page * tree.page_size
+    data = tree.read(start, tree.page_size)
+    _, _, flags, lower, _ = _PAGE.unpack_from(data)
+    if flags != (_LEAF if depth == 1 else _BRANCH) or lower > tree.page_size:
+        raise DamagedError(f"{tree.path}: page {page} is not a {'leaf' if depth == 1 else 'branch'} of the tree")
+    pointers = struct.unpack_from(f"<{(lower - _PAGE.size) // 2}H", data, _PAGE.size)
     if not pointers:  # a tree that names an empty page again and again would be walked for ever
-        raise DamagedError(f"{path}: page {page} is empty")
-    for pointer in pointers:
-        node = start + pointer
+        raise DamagedError(f"{tree.path}: page {page} is empty")
+    for node in pointers:
         low, high, node_flags, key_size = _NODE.unpack_from(data, node)
         after_key = node + _NODE.size + key_size
+        if after_key > len(data):
+            raise DamagedError(f"{tree.path}: page {page} has a key that ends beyond it")
         if depth > 1:
-            yield from _walk(path, data, page_size, low | high << 16 | node_flags << 32, depth - 1, left)
+            yield from _walk(tree, low | high << 16 | node_flags << 32, depth - 1)
         elif node_flags not in (0, _BIG):
-            raise DamagedError(f"{path}: page {page} has an entry with the flags {node_flags:#x}")
-        elif node_flags:
-            (first,) = struct.unpack_from("<Q", data, after_key)
-            yield _key(data, node, key_size), first * page_size + _PAGE.size, low | high << 16
+            raise DamagedError(f"{tree.path}: page {page} has an entry with the flags {node_flags:#x}")
         else:
-            yield _key(data, node, key_size), after_key, low | high << 16
-
-
-def _key(data: memoryview, node: int, size: int) -> bytes:
-    return data[node + _NODE.size : node + _NODE.size + size].tobytes()
+            value = start + after_key
+            if node_flags:
+                value = struct.unpack_from("<Q", data, after_key)[0] * tree.page_size + _PAGE.size
+            yield data[node + _NODE.size : after_key].tobytes(), value, low | high << 16
