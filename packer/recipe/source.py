@@ -28,14 +28,14 @@ class PackedPixels(NamedTuple):
     """A field of a row of a pack, which needs no decoding.
 
     An image (H,W,3) of bytes or of float32 from 0 to 1; a label (H,W) of class indices, where ignored pixels have the
-    largest number of its type.
+    largest number of its type; ids or values (H,W); overlapping classes as planes or bits, as the pack has them.
     """
 
     pixels: NDArray[Any]
 
 
-Given: TypeAlias = "Data | PackedPixels"
-"""A field of a row as a source gives it."""
+Given: TypeAlias = "Data | PackedPixels | tuple[Data, ...]"
+"""A field of a row as a source gives it. Overlapping classes may have a file each, which is empty if there is none."""
 
 
 class Loaded(NamedTuple):

@@ -17,7 +17,7 @@ from packer.pixels.image_hash import image_hash
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Given, PackedPixels, Source
+from packer.recipe.source import Given, Source
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import kinds_of
 from readers.contract.fields import Field
@@ -104,5 +104,5 @@ class RowMaker:
 
 
 def _name(ref: RowRef, number: int, data: Given) -> str:
-    """Return the name of a field of a row for messages: its file, or its key in a pack."""
-    return f"{ref.split}/{ref.key}" if isinstance(data, PackedPixels) else ref.parts[number]
+    """Return the name of a field of a row for messages: its file, or its key in a pack or if it has several files."""
+    return f"{ref.split}/{ref.key}" if isinstance(data, tuple) else ref.parts[number]

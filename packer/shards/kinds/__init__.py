@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
-from packer.recipe.source import Given
+from packer.recipe.source import Data, Given
 from readers.contract.statistics import FieldStatistics
 from readers.contract.tiles import Origin, Size
 
@@ -33,3 +33,9 @@ class FieldKind(Protocol):
 
     def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:
         """Write the picture, or the tile of it that begins at `origin`, to `out` at the stored size."""
+
+
+def one_file(data: Given) -> Data:
+    """Return the file or array of a field that has one."""
+    assert not isinstance(data, tuple), "only overlapping classes have several"
+    return data

@@ -19,6 +19,7 @@ _KINDS: dict[str, Callable[[Recipe, FieldRule], FieldKind]] = {
     CLASSES: classes.ClassesKind,
     IDS: ids.IdsKind,
     VALUES: values.ValuesKind,
+    MULTILABEL: multilabel.MultilabelKind,
 }
 _CHECKS: dict[str, Callable[[Field, NDArray[Any]], FieldStatistics]] = {
     PICTURE: picture.check,

@@ -17,7 +17,7 @@ from packer.pixels.stored_label import store
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.source import Given, PackedPixels
-from packer.shards.kinds import Decoded, Stored
+from packer.shards.kinds import Decoded, Stored, one_file
 from readers.contract.classes import ClassTable
 from readers.contract.fields import Field
 from readers.contract.kinds import ONEHOT
@@ -40,7 +40,11 @@ class ClassesKind:
 
     def decode(self, data: Given) -> Decoded:
         """Return the numbers of a label and the class of each."""
-        picture = from_indices(data.pixels, self._count) if isinstance(data, PackedPixels) else self._codec.read(data)
+        picture = (
+            from_indices(data.pixels, self._count)
+            if isinstance(data, PackedPixels)
+            else self._codec.read(one_file(data))
+        )
         return Decoded(picture, picture.shape)
 
     def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:

@@ -13,7 +13,7 @@ from packer.pixels.number_rules import IdRules
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.source import Given, PackedPixels
-from packer.shards.kinds import Decoded, Stored
+from packer.shards.kinds import Decoded, Stored, one_file
 from readers.contract.fields import Field
 from readers.contract.statistics import IdStatistics
 from readers.contract.tiles import Origin
@@ -29,7 +29,7 @@ class IdsKind:
 
     def decode(self, data: Given) -> Decoded:
         """Return the ids of a file, an array, or a row of a pack."""
-        ids = self._codec.fitted(data.pixels) if isinstance(data, PackedPixels) else self._codec.read(data)
+        ids = self._codec.fitted(data.pixels) if isinstance(data, PackedPixels) else self._codec.read(one_file(data))
         return Decoded(ids, (ids.shape[0], ids.shape[1]))
 
     def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:

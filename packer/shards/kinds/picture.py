@@ -15,7 +15,7 @@ from packer.pixels.exact_sums import byte_sums, exact_sums
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.source import Given, PackedPixels
-from packer.shards.kinds import Decoded, Stored
+from packer.shards.kinds import Decoded, Stored, one_file
 from readers.contract.fields import Field
 from readers.contract.statistics import PictureStatistics
 from readers.contract.tiles import Origin
@@ -35,6 +35,7 @@ class PictureKind:
         """Return the pixels of an image, which may be fewer than those of the picture."""
         if isinstance(data, PackedPixels):
             return Decoded(data.pixels, data.pixels.shape[:2])
+        data = one_file(data)
         if self._rules.decode == FAST:
             height, width = header_of(data, self._rules.max_pixels).size
             return Decoded(decode_image(data, self._rules, self._geometry.reduction((height, width))), (height, width))

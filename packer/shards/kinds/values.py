@@ -16,7 +16,7 @@ from packer.pixels.value_codec import ValueCodec
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.source import Given, PackedPixels
-from packer.shards.kinds import Decoded, Stored
+from packer.shards.kinds import Decoded, Stored, one_file
 from readers.contract.fields import Field
 from readers.contract.statistics import ValueStatistics
 from readers.contract.tiles import Origin
@@ -33,7 +33,9 @@ class ValuesKind:
 
     def decode(self, data: Given) -> Decoded:
         """Return the values of a file, an array, or a row of a pack."""
-        values = self._codec.converted(data.pixels) if isinstance(data, PackedPixels) else self._codec.read(data)
+        values = (
+            self._codec.converted(data.pixels) if isinstance(data, PackedPixels) else self._codec.read(one_file(data))
+        )
         return Decoded(values, (values.shape[0], values.shape[1]))
 
     def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:
