@@ -10,7 +10,8 @@ import pytest
 from conftest import write_png
 
 from packer.errors import InputError, TargetError, UsageError
-from packer.pairs.find import PairingRules, find_pairs
+from packer.pairs.find import find_pairs
+from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.template import Template
 from packer.plan.sample import LabelSampler
 from packer.probe.survey import survey_pairs

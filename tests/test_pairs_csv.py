@@ -10,7 +10,8 @@ from conftest import run
 from test_find_pairs import keys, touch
 
 from packer.errors import InputError, UsageError
-from packer.pairs.find import PairingRules, find_pairs
+from packer.pairs.find import find_pairs
+from packer.pairs.pairing_rules import PairingRules
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packer.errors import UsageError
-from packer.pairs.find import PairingRules
+from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.split_by_hash import Shares
 from packer.pairs.split_exact import draw_exact, exact_sizes
 

@@ -10,7 +10,8 @@ from test_find_pairs import keys, touch
 
 from packer.errors import InputError
 from packer.pairs.files import list_files
-from packer.pairs.find import PairingRules, find_pairs
+from packer.pairs.find import find_pairs
+from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.suggest import Suggestion, suggest_templates
 
 

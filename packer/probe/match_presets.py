@@ -9,7 +9,8 @@ from pathlib import Path
 from packer.config.config import Settings
 from packer.config.preset import preset_classes, presets
 from packer.errors import PackError
-from packer.pairs.find import PairingRules, find_pairs
+from packer.pairs.find import find_pairs
+from packer.pairs.pairing_rules import PairingRules
 from packer.pixels.label_rules import AUTO, INDEX, LabelRules
 from packer.plan.palettes import colour_name
 from packer.probe.label_pixels import known_share

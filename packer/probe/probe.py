@@ -13,7 +13,8 @@ from packer.classes.values import is_values
 from packer.config.config import DECIDE, Setting, Settings
 from packer.errors import InputError, SettingsError, first_of
 from packer.pairs.files import list_files
-from packer.pairs.find import Pairing, PairingRules, find_pairs
+from packer.pairs.find import Pairing, find_pairs
+from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.suggest import Suggestion, suggest_templates
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, BINARY, INDEX, INSTANCE, LabelRules
 from packer.plan.sample import LabelSampler

@@ -11,7 +11,7 @@ from typing import TypedDict
 from packer.classes.documents import unknown_key
 from packer.config.effective import from_python
 from packer.config.options import OPTIONS, TASK_TIMEOUT, value_of
-from packer.pairs.find import PairingRules
+from packer.pairs.pairing_rules import PairingRules
 from readers.contract.classes import ClassTable
 from readers.machine import usable_cores
 

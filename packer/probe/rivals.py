@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from packer.errors import UsageError
-from packer.pairs.find import Pairing, PairingRules
+from packer.pairs.find import Pairing
 from packer.pairs.folder_names import by_folder
 from packer.pairs.layouts import VOC_IMAGES, Layout
 from packer.pairs.match import match_files
+from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.suggest import Suggestion, speaks_against_labels, suggest_templates
 from packer.pairs.template import PICTURES, Template, composed
 

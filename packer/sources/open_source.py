@@ -10,7 +10,8 @@ from typing import Any
 
 from packer.errors import InputError, Problem, UsageError
 from packer.pairs.candidates import UNWRITABLE
-from packer.pairs.find import ERROR, PairingRules, search_pairs
+from packer.pairs.find import search_pairs
+from packer.pairs.pairing_rules import ERROR, PairingRules
 from packer.pairs.split_exact import ClassPixels
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef

@@ -1,0 +1,43 @@
+"""`PairingRules`: how the user wants pairs to be found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from packer.errors import UsageError
+from packer.pairs.split_by_hash import Shares
+
+ERROR, KEEP = "error", "keep"
+"""Stop at files without a partner, or pack images without a label; "skip" leaves them out."""
+
+
+@dataclass(frozen=True)
+class PairingRules:
+    """The options that decide how pairs are found. Without any, the folder must have a known layout."""
+
+    image: str | None = None
+    label: str | None = None
+    lists: str | None = None
+    pairs: Path | None = None
+    split: Shares | None = None
+    split_by: str | None = None
+    split_exact: bool = False
+    missing: str = ERROR
+
+    @property
+    def keeps(self) -> bool:
+        """True if images without a label are rows."""
+        return self.missing == KEEP
+
+    def __post_init__(self) -> None:
+        if bool(self.image) != bool(self.label):
+            raise UsageError("--image and --label go together: give both templates")
+        if self.pairs and (self.image or self.lists):
+            raise UsageError("--pairs already names the files: leave out --image, --label and --lists")
+        if self.split and self.lists:
+            raise UsageError("--split and --lists both set the splits: give only one of them")
+        if self.split_by and not self.split:
+            raise UsageError("--split-by: needs --split, such as --split 80/10/10")
+        if self.split_exact and not self.split:
+            raise UsageError("--split-exact: needs --split, such as --split 80/10/10")
