@@ -36,7 +36,7 @@ from readers.contract.errors import NoPackError
 from readers.contract.manifest import Manifest
 
 SIGNATURES = {
-    "Rows": ["keys", "load", "version", "sizes"],
+    "Rows": ["keys", "load", "version", "sizes", "without"],
     "build_pack": ["raw", "out", "progress", "options"],
     "diff_pack": ["out", "raw", "config"],
     "pack_stats": ["out"],

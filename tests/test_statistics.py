@@ -159,7 +159,8 @@ def test_the_command_prints_each_split(raw_folder: RawFolder, tmp_path: Path) ->
     assert facts[0]["sizes"] == {"24x36": 23}
     assert [row["weights"]["median"] for row in facts[0]["classes"]] == list(train.class_weights("median"))
     printed = run("stats", out).stdout
-    assert printed.startswith("train: 23 rows (23 of 24x36), 0.000 % ignored\nmean  0.")
+    assert printed.startswith("train: 23 rows (23 of 24x36)\nimage: picture\nmean  0.")
+    assert "\nlabel: classes, 0.000 % ignored\n   class" in printed
     assert "\nval: 9 rows" in printed
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import click
 
 from packer.cli.output import join_lines, show
+from packer.cli.text_table import text_table
 from packer.cli.values import bytes_text, shape_text
 from readers.contract.fields import RAW, Field
+from readers.contract.kinds import CLASSES, PICTURE, VALUES
 from readers.contract.manifest import Manifest, Split
-from readers.contract.statistics import class_counts
+from readers.contract.statistics import ClassStatistics, FieldStatistics
 
 
 @click.command("info")
@@ -30,37 +35,68 @@ def info_command(out: Path, as_json: bool) -> None:
 
 
 def _text(manifest: Manifest) -> str:
-    recipe = manifest.recipe
-    counts = class_counts(manifest.statistics)
-    labelled = counts.count
     lines = [
         f"format      {manifest.storage}, generation {manifest.generation} of {manifest.created}",
         f"bytes       {manifest.bytes:,} ({bytes_text(manifest.bytes)}) in {manifest.shards} shards",
         f"rows        {manifest.rows}",
-        *map(_split_line, manifest.splits),
+        *chain.from_iterable(map(_split_lines, manifest.splits)),
         "fields",
-        *map(_field_line, manifest.fields),
-        f"classes     {len(manifest.classes)}, share of the label pixels",
-        *(
-            f"  {number:<4}{_swatch(entry.colour)} {_share(count, labelled)}  {entry.name}"
-            for number, (entry, count) in enumerate(zip(manifest.classes.classes, counts.classes, strict=True))
-        ),
-        f"  {'':<12} {_share(counts.ignored, labelled)}  (ignored; index {manifest.classes.ignore_index})",
+        *(f"  {line}" for line in text_table(list(map(_field_cells, manifest.fields)), left=range(6))),
+        *chain.from_iterable(_class_lines(field, manifest.statistics[field.name]) for field in manifest.fields),
         "recipe",
-        *(f"  {key:<16}{_value_text(key, value)}" for key, value in recipe.items() if key != "classes"),
+        *chain.from_iterable(_recipe_lines(key, value) for key, value in manifest.recipe.items()),
     ]
     return join_lines(lines)
 
 
-def _field_line(field: Field) -> str:
-    notes = [field.kind, field.form, *([] if field.encoding == RAW else [field.encoding])]
-    return f"  {field.name:<10}{field.dtype} {shape_text(field.shape)} {' '.join(notes)}"
+def _field_cells(field: Field) -> list[str]:
+    """The cells of a field in the table of fields. The last one has what only some fields have."""
+    notes = list(field.bands or ()) if field.kind == PICTURE else []
+    notes += [f"{len(field.classes)} classes"] if field.classes is not None else []
+    notes += [f"missing {field.fill}"] if field.kind == VALUES else []
+    notes += [] if field.encoding == RAW else [field.encoding]
+    notes += ["optional"] if field.optional else []
+    return [field.name, field.kind, field.form, field.dtype, shape_text(field.shape), ", ".join(notes)]
 
 
-def _split_line(split: Split) -> str:
+def _class_lines(field: Field, known: FieldStatistics) -> Iterator[str]:
+    """The classes of a field. Those of `classes` share its pixels; others overlap, so their rows are counted."""
+    if field.classes is None or not isinstance(known, ClassStatistics):
+        return
+    alone = field.kind == CLASSES
+    what = f"share of the {field.name} pixels" if alone else f"rows of {field.name} in which each occurs"
+    yield f"classes     {len(field.classes)}, {what}"
+    for number, entry in enumerate(field.classes.classes):
+        count = _share(known.classes[number], known.count) if alone else f"{known.rows[number]:>9}"
+        yield f"  {number:<4}{_swatch(entry.colour)} {count}  {entry.name}"
+    if alone:
+        yield f"  {'':<12} {_share(known.ignored, known.count)}  (ignored; index {field.classes.ignore_index})"
+
+
+def _recipe_lines(key: str, value: object) -> Iterator[str]:
+    """An option that decides the bytes. Those of a field are on a line of its own."""
+    rules = value if isinstance(value, list) and key == "fields" else None
+    if rules is None or not all(isinstance(rule, dict) and isinstance(rule.get("field"), dict) for rule in rules):
+        yield f"  {key:<16}{_value_text(key, value)}"
+        return
+    for rule in rules:
+        options = {**{key: each for key, each in rule.items() if not isinstance(each, dict)}, **_options(rule)}
+        words = [f"{name} {each}" for name, each in options.items() if each not in (None, "")]
+        yield f"  {rule['field'].get('name')!s:<16}{', '.join(words)}"
+
+
+def _options(rule: dict[str, Any]) -> dict[str, Any]:
+    """Return how the files of a field are read."""
+    options = rule.get("read")
+    return options if isinstance(options, dict) else {}
+
+
+def _split_lines(split: Split) -> Iterator[str]:
+    """A split, and its parts if rows have different fields."""
     rejects = f", {split.rejects} rejects" if split.rejects else ""
-    parts = [f"; {part.rows} rows with {' and '.join(part.fields)}" for part in split.parts if len(split.parts) > 1]
-    return f"  {split.name:<10}{split.rows} rows, {split.shards} shards{rejects}{''.join(parts)}"
+    yield f"  {split.name:<10}{split.rows} rows, {split.shards} shards{rejects}"
+    if len(split.parts) > 1:
+        yield from (f"  {'':<10}{part.rows} rows with {', '.join(part.fields)}" for part in split.parts)
 
 
 def _swatch(colour: tuple[int, int, int] | None) -> str:

@@ -1,8 +1,9 @@
-"""`packer stats`: mean, deviation, classes and their weights, by split."""
+"""`packer stats`: what was counted of each field, by split."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,14 @@ from packer.cli.loading import loading
 from packer.cli.output import join_lines, show
 from packer.cli.text_table import text_table
 from packer.errors import first_of
-from readers.statistics import WEIGHTINGS
+from readers.contract.kinds import CLASSES, IDS, MULTILABEL, VALUES
 
 if TYPE_CHECKING:
-    from packer.packs.stats import SplitStats
+    from packer.packs.stats import FieldStats, SplitStats
 
 MOST_SIZES = 5
+EMPTY = {CLASSES: "ignored", IDS: "in no object", VALUES: "without a value", MULTILABEL: "in no class"}
+"""The words for pixels of a field that say nothing, by its kind."""
 
 
 @click.command("stats")
@@ -27,8 +30,8 @@ MOST_SIZES = 5
 def stats_command(out: Path, as_json: bool) -> None:
     """Show the exact statistics of each split of OUT. They were counted during the build, so no image is read.
 
-    Mean and deviation are of numbers from 0 to 1. The weights are for a loss in which rare classes count as well. In
-    training they are train.mean, train.std and train.class_weights("median").
+    Mean and deviation are of numbers from 0 to 1, or as stored if the field has no range. The weights are for a loss in
+    which rare classes count as well. In training they are train.mean, train.std and train.class_weights("median").
 
     \b
     Example:
@@ -51,18 +54,25 @@ def _json(stats: SplitStats) -> dict[str, Any]:
 
 def _text(stats: SplitStats) -> str:
     sizes = [f"{count} of {height}x{width}" for (height, width), count in stats.sizes.items()]
-    ignored = 100 * stats.ignored / max(1, stats.pixels)
-    rows = [
-        [str(index), item.name, f"{100 * item.share:.3f} %", str(item.rows)]
-        + [f"{item.weights[weighting]:.4g}" for weighting in WEIGHTINGS]
-        for index, item in enumerate(stats.classes)
-    ]
-    return join_lines(
-        [
-            f"{stats.split}: {stats.rows} rows ({', '.join(first_of(sizes, MOST_SIZES, 'sizes'))}), "
-            f"{ignored:.3f} % ignored",
-            "mean  " + "  ".join(f"{value:.6f}" for value in stats.mean),
-            "std   " + "  ".join(f"{value:.6f}" for value in stats.std),
-            *text_table([["", "class", "pixels", "rows", *WEIGHTINGS], *rows], left=(0, 1)),
+    lines = [f"{stats.split}: {stats.rows} rows ({', '.join(first_of(sizes, MOST_SIZES, 'sizes'))})"]
+    for field in stats.fields:
+        lines += _field_lines(field, stats.rows)
+    return join_lines(lines)
+
+
+def _field_lines(field: FieldStats, rows: int) -> Iterator[str]:
+    """The statistics of a field of a split with so many rows."""
+    some = "" if field.rows == rows else f" in {field.rows} of {rows} rows"
+    empty = f", {100 * field.empty / max(1, field.pixels):.3f} % {EMPTY[field.kind]}" if field.kind in EMPTY else ""
+    yield f"{field.name}: {field.kind}{some}{empty}"
+    for name, values in (("mean", field.mean), ("std", field.std)):
+        if values:
+            yield f"{name:<6}" + "  ".join(f"{value:.6f}" for value in values)
+    if field.classes:
+        weightings = list(field.classes[0].weights)
+        cells = [
+            [str(index), item.name, f"{100 * item.share:.3f} %", str(item.rows)]
+            + [f"{item.weights[weighting]:.4g}" for weighting in weightings]
+            for index, item in enumerate(field.classes)
         ]
-    )
+        yield from text_table([["", "class", "pixels", "rows", *weightings], *cells], left=(0, 1))

@@ -1,4 +1,4 @@
-"""Statistics of a pack: mean, deviation, sizes, classes and their weights, counted when it was built."""
+"""Statistics of a pack: sizes, and of each field what was counted when it was built."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+from readers.contract.fields import LABEL, Field
+from readers.contract.kinds import CLASSES, PICTURE, VALUES
 from readers.contract.manifest import Manifest, Split
-from readers.contract.statistics import class_counts
+from readers.contract.statistics import ClassStatistics, FieldStatistics, IdStatistics, ValueStatistics
 from readers.contract.tiles import Size
 from readers.pack import Pack
-from readers.statistics import WEIGHTINGS, class_weights, mean_and_deviation
+from readers.statistics import WEIGHTINGS, class_weights, deviation, mean, picture_of
 
 
 @dataclass(frozen=True)
@@ -21,16 +23,34 @@ class ClassStats:
     name: str
     pixels: int
     share: float
-    """Part of the pixels that are in a class."""
+    """Part of the pixels that are in a class. If classes overlap: of all pixels."""
     rows: int
     """Rows with at least one pixel of the class."""
     weights: dict[str, float]
-    """Weights for a loss, by the kind of weighting."""
+    """Weights for a loss, by the kind of weighting. Classes that overlap have none."""
+
+
+@dataclass(frozen=True)
+class FieldStats:
+    """The statistics of one field in a split."""
+
+    name: str
+    kind: str
+    rows: int
+    """Rows that have the field."""
+    pixels: int
+    """Pixels of these rows."""
+    empty: int
+    """Pixels that are ignored or in no class, belong to no object, or have no measurement. A picture has none."""
+    mean: tuple[float, ...]
+    """The mean of each band of a picture, or of the values. If the field has a range, numbers are from 0 to 1."""
+    std: tuple[float, ...]
+    classes: tuple[ClassStats, ...]
 
 
 @dataclass(frozen=True)
 class SplitStats:
-    """The statistics of one split. Mean and deviation are of numbers from 0 to 1, by channel."""
+    """The statistics of one split. Mean and deviation are those of the picture, the classes those of the label."""
 
     split: str
     rows: int
@@ -41,43 +61,88 @@ class SplitStats:
     sizes: dict[Size, int]
     """Rows by height and width, the most frequent first."""
     classes: tuple[ClassStats, ...]
+    fields: tuple[FieldStats, ...]
 
 
 def pack_stats(out: str | PathLike[str]) -> list[SplitStats]:
     """The statistics of each split with rows. They are exact, and no image is read for them."""
     pack = Pack.open(Path(out))
-    return [_split_stats(pack.manifest, split, _sizes(pack, rows)) for split, _, rows in pack.splits() if split.rows]
+    return [_split_stats(pack, split, shards) for split, shards, _ in pack.splits() if split.rows]
 
 
-def _sizes(pack: Pack, rows: range) -> Counter[Size]:
-    """The number of rows of each size."""
-    fixed = pack.manifest.fields[0].size
-    if fixed is not None:
-        return Counter({fixed: len(rows)})
-    return Counter(pack.shard(shard).size(row) for shard, row in map(pack.table.locate, rows))
-
-
-def _split_stats(manifest: Manifest, split: Split, sizes: Counter[Size]) -> SplitStats:
-    counts = class_counts(split.statistics)
-    labelled = max(1, sum(counts.classes))
-    weights = {weighting: class_weights(counts, weighting) for weighting in WEIGHTINGS}
-    mean, deviation = mean_and_deviation(manifest.fields, split.statistics)
+def _split_stats(pack: Pack, split: Split, shards: range) -> SplitStats:
+    manifest = pack.manifest
+    sizes, pixels = Counter[Size](), Counter[str]()
+    for shard in shards:
+        found = _sizes(pack, shard)
+        sizes += found
+        area = sum(height * width * count for (height, width), count in found.items())
+        pixels.update({field.name: area for field in pack.fields_of(shard)})
+    fields = {field.name: _field_stats(field, split, pixels[field.name]) for field in manifest.fields}
+    label, picture = _label_of(manifest), picture_of(manifest.fields)
     return SplitStats(
         split=split.name,
         rows=split.rows,
-        pixels=counts.count,
-        ignored=counts.ignored,
-        mean=mean,
-        std=deviation,
+        pixels=fields[label.name].pixels if label else 0,
+        ignored=fields[label.name].empty if label else 0,
+        mean=fields[picture.name].mean if picture else (),
+        std=fields[picture.name].std if picture else (),
         sizes=dict(sizes.most_common()),
-        classes=tuple(
-            ClassStats(
-                name,
-                counts.classes[index],
-                counts.classes[index] / labelled,
-                counts.rows[index],
-                {weighting: weights[weighting][index] for weighting in WEIGHTINGS},
-            )
-            for index, name in enumerate(manifest.classes.names)
-        ),
+        classes=fields[label.name].classes if label else (),
+        fields=tuple(fields.values()),
+    )
+
+
+def _sizes(pack: Pack, shard: int) -> Counter[Size]:
+    """The number of rows of each size in a shard."""
+    fixed, rows = pack.manifest.fields[0].size, pack.table.rows(shard)
+    if fixed is not None:
+        return Counter({fixed: rows})
+    return Counter(map(pack.shard(shard).size, range(rows))) if rows else Counter()
+
+
+def _label_of(manifest: Manifest) -> Field | None:
+    """The field `label`, or else the first one with classes."""
+    tables = {field.name: field for field in manifest.fields if field.classes is not None}
+    return tables.get(LABEL) or next(iter(tables.values()), None)
+
+
+def _field_stats(field: Field, split: Split, pixels: int) -> FieldStats:
+    known = split.statistics[field.name]
+    has_mean = field.kind in (PICTURE, VALUES)
+    return FieldStats(
+        name=field.name,
+        kind=field.kind,
+        rows=sum(part.rows for part in split.parts if field.name in part.fields),
+        pixels=pixels,
+        empty=_empty(known),
+        mean=mean(field, known) if has_mean else (),
+        std=deviation(field, known) if has_mean else (),
+        classes=_class_stats(field, known, pixels) if isinstance(known, ClassStatistics) else (),
+    )
+
+
+def _empty(known: FieldStatistics) -> int:
+    """The number of pixels that say nothing."""
+    if isinstance(known, ClassStatistics):
+        return known.ignored
+    if isinstance(known, IdStatistics):
+        return known.empty
+    return known.invalid if isinstance(known, ValueStatistics) else 0
+
+
+def _class_stats(field: Field, known: ClassStatistics, pixels: int) -> tuple[ClassStats, ...]:
+    alone = field.kind == CLASSES
+    weights = {weighting: class_weights(known, weighting) for weighting in WEIGHTINGS} if alone else {}
+    labelled = max(1, sum(known.classes) if alone else pixels)
+    names = () if field.classes is None else field.classes.names
+    return tuple(
+        ClassStats(
+            name,
+            known.classes[index],
+            known.classes[index] / labelled,
+            known.rows[index],
+            {weighting: weights[weighting][index] for weighting in weights},
+        )
+        for index, name in enumerate(names)
     )
