@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from readers.diagnosis.watch import Watch, watch
     from readers.epoch import Window
     from readers.loader import Loader
+    from readers.mix import MixedOrder
     from readers.order import Order
     from readers.slot_loader import SlotDataLoader
 
@@ -43,6 +44,7 @@ __all__ = [
     "LmdbSegDataset",
     "Loader",
     "ManifestError",
+    "MixedOrder",
     "NoPackError",
     "NpySegDataset",
     "Order",
@@ -68,6 +70,7 @@ _MODULES = {
     "CenterCrop": "readers.crop",
     "DeviceBatches": "readers.device",
     "Loader": "readers.loader",
+    "MixedOrder": "readers.mix",
     "Order": "readers.order",
     "RandomCrop": "readers.crop",
     "Sample": "readers.collate",

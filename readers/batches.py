@@ -1,19 +1,16 @@
-"""`Batches`: which rows make a batch, and how a batch is read; `ReadAhead`: how many are read ahead of use."""
+"""`Batches`: how the batches of a split are read; `ReadAhead`: how many are read ahead of use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal
 
 from readers.batch_memory import Lease
 from readers.contract.errors import RequestError
 from readers.crop import CropAndFlip
-from readers.epoch import Epoch
+from readers.epoch import BatchRows
 from readers.finish import MeanStd
 from readers.machine import usable_cores
-from readers.permutation import Numbers
 from readers.row_reader import Arrays, RowReader
 
 
@@ -39,12 +36,11 @@ class ReadAhead:
 
 @dataclass(frozen=True)
 class Batches:
-    """The batches of a split, and how each is read. `first` is the row of the pack that is the split's row 0."""
+    """The reading of batches of a split. `first` is the row of the pack that is the split's row 0."""
 
     reader: RowReader
     first: int
     size: int
-    drop_last: bool
     crop: CropAndFlip | None
     mean_std: MeanStd | None
     """Mean and standard deviation of the training split's images; None if it is not clear which split that is."""
@@ -53,25 +49,17 @@ class Batches:
         if self.size < 1:
             raise RequestError(f"batch_size={self.size}: expected a number from 1 on")
 
-    def count(self, epoch: Epoch) -> int:
-        """Return the number of batches of an epoch."""
-        return epoch.count // self.size if self.drop_last else -(-epoch.count // self.size)
-
-    def rows(self, epoch: Epoch) -> Iterator[Numbers]:
-        """Yield the rows of each batch, as indices in the split."""
-        return islice(epoch.chunks(self.size), self.count(epoch))
-
-    def read(self, epoch: Epoch, rows: Numbers, lease: Lease) -> Arrays:
+    def read(self, batch: BatchRows, lease: Lease) -> Arrays:
         """Return a batch in memory from `lease`."""
-        in_pack = self.in_pack(rows)
+        in_pack = self.in_pack(batch)
         if self.crop is None:
             return self.reader.read(in_pack, lease)
-        windows = self.crop.windows(epoch.seed, epoch.number, rows, self.reader.sizes(in_pack))
+        windows = self.crop.windows(batch.runs, self.reader.sizes(in_pack))
         return self.reader.read(in_pack, lease, windows)
 
-    def in_pack(self, rows: Numbers) -> list[int]:
-        """Return rows of the split as rows of the pack."""
-        in_pack: list[int] = (rows + self.first).tolist()
+    def in_pack(self, batch: BatchRows) -> list[int]:
+        """Return the rows of a batch as rows of the pack."""
+        in_pack: list[int] = (batch.rows + self.first).tolist()
         return in_pack
 
     def bytes(self) -> int:

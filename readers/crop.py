@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from readers.contract.errors import RequestError
-from readers.permutation import Numbers, keys_of, mixed
+from readers.epoch import Run
+from readers.permutation import Words, keys_of, mixed
 from readers.windows import BatchWindows, Size, centered, overlap, spare_pixels
 
 
@@ -98,18 +99,23 @@ class CropAndFlip:
             raise RequestError(f"crop={crop!r}: expected (H, W), RandomCrop((H, W)) or CenterCrop((H, W))")
         return cls(known, flip) if known or flip else None
 
-    def windows(self, seed: int, epoch: int, rows: Numbers, sizes: NDArray[Any]) -> BatchWindows:
-        """Return the windows of these rows, whose heights and widths are `sizes`."""
-        down, across, turn, *_ = keys_of(seed, epoch, "cut")
-        flips = (mixed(rows, turn) >> np.uint64(63) == 1) & self.flip
+    def windows(self, runs: Sequence[Run], sizes: NDArray[Any]) -> BatchWindows:
+        """Return the windows of the rows of a batch, whose heights and widths are `sizes`."""
+        down, across, turn = np.concatenate([_dice(run) for run in runs], 1)
+        flips = (turn >> np.uint64(63) == 1) & self.flip
         if self.crop is None:
-            nowhere = [0] * len(rows)
+            nowhere = [0] * len(sizes)
             return BatchWindows(None, 0, nowhere, nowhere, flips.tolist())
         spare = spare_pixels(sizes, self.crop.size)
         if isinstance(self.crop, RandomCrop):
-            dice = np.stack([mixed(rows, down), mixed(rows, across)], 1)
+            dice = np.stack([down, across], 1)
             starts = np.minimum(spare, 0) + (dice % (np.abs(spare) + 1).astype(np.uint64)).astype(np.int64)
         else:
             starts = centered(spare)
         tops, lefts = starts.T.tolist()
         return BatchWindows(self.crop.size, self.crop.pad, tops, lefts, flips.tolist())
+
+
+def _dice(run: Run) -> Words:
+    """Return three random numbers for each row: the top line of its window, the left column, and whether to flip."""
+    return np.stack([mixed(run.rows, key) for key in keys_of(run.seed, run.epoch, "cut")[:3]])

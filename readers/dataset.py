@@ -24,6 +24,7 @@ from readers.delivered import LabelForm, delivered
 from readers.epoch import Window
 from readers.loader import Loader, Output
 from readers.location import Location, Verify
+from readers.mix import Mix, MixedOrder, Side
 from readers.order import Order, Shuffle
 from readers.pack import Pack
 from readers.row_reader import Arrays, RowReader
@@ -116,6 +117,20 @@ class SegDataset(Dataset[Any]):
         return self._view.split or self._pack.manifest.splits[0].name
 
     @property
+    def labelled_rows(self) -> range:
+        """The indices of the samples that have a label; they come before the others."""
+        return self._part(labelled=True)
+
+    @property
+    def unlabelled_rows(self) -> range:
+        """The indices of the samples that lack a label."""
+        return self._part(labelled=False)
+
+    def _part(self, labelled: bool) -> range:
+        rows = self._pack.labelled(self._rows, labelled)
+        return range(rows.start - self._rows.start, rows.stop - self._rows.start)
+
+    @property
     def statistics(self) -> Statistics:
         """Counts and sums over all pixels of the split, by the name of the field."""
         return self.manifest.statistics_of(self.split)
@@ -173,6 +188,8 @@ class SegDataset(Dataset[Any]):
         threads: int | Literal["auto"] = "auto",
         ahead: int = 3,
         drop_behind: bool = False,
+        mix: Mix | None = None,
+        mix_end: Side = "labelled",
     ) -> Loader:
         """Return a loader of whole batches of the data set's fields, read by threads `ahead` of use.
 
@@ -180,6 +197,8 @@ class SegDataset(Dataset[Any]):
         picture, and half of the pictures flipped left to right; both follow from (seed, epoch, row). `labels`:
         "onehot" or "index", by default the data set's form. `output`: "torch" or "numpy". `pin_memory`: by default
         where there is CUDA. `drop_behind`: drop rows from the page cache once they are read, for data read only once.
+        `mix={"labelled": 8, "unlabelled": 24}`: so many rows with a label, and then so many without one, in each batch;
+        the epoch ends with the side `mix_end`; see `MixedOrder`.
         """
         if self.transform is not None:
             raise RequestError(
@@ -189,13 +208,17 @@ class SegDataset(Dataset[Any]):
         reader = self._reader_of(labels)
         if shuffle == "window" and len(self):
             shuffle = Window(max(1, BLOCK_BYTES // reader.row_bytes(self._rows[0])))
-        order = Order(
-            len(self), shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, drop_last=drop_last, pad=pad
-        )
+        options: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "rank": rank, "world_size": world_size}
+        options |= {"drop_last": drop_last, "pad": pad}
+        order = Order(len(self), **options) if mix is None else MixedOrder(self, mix, mix_end=mix_end, **options)
+        if isinstance(order, MixedOrder) and order.batch_size != batch_size:
+            raise RequestError(f"mix={mix!r} makes batches of {order.batch_size} rows, but batch_size={batch_size}")
+        if mix is None and mix_end != "labelled":
+            raise RequestError(f"mix_end={mix_end!r} needs mix=")
         window = CropAndFlip.of(crop, flip)
         training = training_statistics(self.manifest)
         mean_std = None if training is None else mean_and_deviation(self.manifest.fields, training)
-        batches = Batches(reader, self._rows.start, batch_size, drop_last, window, mean_std)
+        batches = Batches(reader, self._rows.start, batch_size, window, mean_std)
         return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory)
 
     def key(self, index: int) -> str:

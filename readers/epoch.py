@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from itertools import islice
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,26 @@ class Window:
 End = Literal["drop", "pad", "keep"]
 """The treatment of rows that do not fill a round of all ranks: they are left out, other rows are added, or some ranks
 get one row more."""
+
+
+class Run(NamedTuple):
+    """Rows of a batch that follow each other in one epoch of one order, as indices in the split."""
+
+    seed: int
+    epoch: int
+    rows: Numbers
+
+
+class BatchRows(NamedTuple):
+    """The rows of a batch, and for each order the number of rows that all ranks have received after this batch."""
+
+    runs: tuple[Run, ...]
+    consumed: tuple[int, ...]
+
+    @property
+    def rows(self) -> Numbers:
+        """The rows in the order of the batch."""
+        return self.runs[0].rows if len(self.runs) == 1 else np.concatenate([run.rows for run in self.runs])
 
 
 @dataclass(frozen=True)
@@ -75,6 +96,17 @@ class Epoch:
             rows = self.take(first, first + computed)
             for begin in range(0, len(rows), size):
                 yield rows[begin : begin + size]
+
+    def batch_count(self, size: int) -> int:
+        """Return the number of batches of `size` rows that this rank gets."""
+        return self.count // size if self.end == "drop" else -(-self.count // size)
+
+    def batches(self, size: int) -> Iterator[BatchRows]:
+        """Yield the batches of this rank."""
+        received = 0
+        for rows in islice(self.chunks(size), self.batch_count(size)):
+            received += len(rows)
+            yield BatchRows((Run(self.seed, self.number, rows),), (self.consumed(received),))
 
     def at(self, positions: Numbers) -> Numbers:
         """Return the rows at these positions of the epoch's order, which is the same for all ranks."""

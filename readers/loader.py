@@ -19,10 +19,12 @@ from readers.batches import Batches, ReadAhead
 from readers.contract.errors import ReadError, RequestError
 from readers.contract.fields import Field
 from readers.device import DeviceBatches
-from readers.epoch import Epoch
+from readers.epoch import BatchRows, Epoch
 from readers.finish import Augment, Finish, MeanStd
+from readers.mix import MixedOrder
+from readers.mixed_epoch import MixedEpoch
 from readers.order import Order
-from readers.permutation import Numbers, keys_of
+from readers.permutation import keys_of
 
 Output = Literal["torch", "numpy"]
 Batch = tuple[Any, ...]
@@ -44,7 +46,7 @@ class Loader:
     """
 
     def __init__(
-        self, batches: Batches, order: Order, ahead: ReadAhead, output: Output, pin_memory: bool | None
+        self, batches: Batches, order: Order | MixedOrder, ahead: ReadAhead, output: Output, pin_memory: bool | None
     ) -> None:
         if output not in ("torch", "numpy"):
             raise RequestError(f'output={output!r} is neither "torch" nor "numpy"')
@@ -58,14 +60,15 @@ class Loader:
         self._lease: Lease = _pinned if pinned else BatchMemory(2 * (ahead.batches + 2)).lease
 
     def __len__(self) -> int:
-        return self._batches.count(self.order.whole())
+        return self.order.whole().batch_count(self.batch_size)
 
     def __repr__(self) -> str:
         order = self.order
+        mix = f", {order.mix}" if isinstance(order, MixedOrder) else ""
         rank = f", rank {order.rank} of {order.world_size}" if order.world_size > 1 else ""
         fields = ", ".join(_text(each.field) for each in self._batches.reader.fields)
         return (
-            f"Loader({len(self)} batches of {self.batch_size}, {fields}, shuffle={order.shuffle!r}, "
+            f"Loader({len(self)} batches of {self.batch_size}{mix}, {fields}, shuffle={order.shuffle!r}, "
             f"epoch {order.epoch}{rank})"
         )
 
@@ -135,63 +138,64 @@ class Loader:
     def __iter__(self) -> Iterator[Batch]:
         return self._pass(self.order.begin())
 
-    def _pass(self, epoch: Epoch) -> Iterator[Batch]:
+    def _pass(self, epoch: Epoch | MixedEpoch) -> Iterator[Batch]:
         process = os.getpid()
-        waiting: deque[tuple[Numbers, Future[Batch]]] = deque()
-        received = 0
+        waiting: deque[tuple[BatchRows, Future[Batch]]] = deque()
+        begun = False
         # An executor's threads end with the interpreter, also when something still refers to this pass.
         pool = ThreadPoolExecutor(self._ahead.workers, "segpack-loader")
         prefetcher = ThreadPoolExecutor(
             1, "segpack-loader-prefetch"
         )  # waits for the disk; starts when it is first used
         try:
-            row_groups = self._prefetched(epoch, prefetcher)
+            batches = self._prefetched(epoch, prefetcher)
 
             def read_up_to(many: int) -> None:
-                for rows in islice(row_groups, many - len(waiting)):
-                    waiting.append((rows, pool.submit(self._read, epoch, rows)))
+                for rows in islice(batches, many - len(waiting)):
+                    waiting.append((rows, pool.submit(self._read, rows)))
 
             read_up_to(1)  # nothing else may slow the first batch down
             while waiting:
                 rows, batch = waiting.popleft()
-                if not received:
+                if not begun:
                     wait([batch])
+                    begun = True
                 read_up_to(self._ahead.batches)
-                received += len(rows)
-                yield self._received(epoch, received, batch)
+                yield self._received(rows, batch)
                 if os.getpid() != process:
                     raise ReadError("a pass through a loader cannot go on in a forked process: begin a new pass there")
-            self.order.consumed = epoch.rows
+            self.order.finish()
         finally:
             for executor in (pool, prefetcher):
                 executor.shutdown(wait=False, cancel_futures=True)
 
-    def _received(self, epoch: Epoch, rows: int, future: Future[Batch]) -> Batch:
+    def _received(self, rows: BatchRows, future: Future[Batch]) -> Batch:
         """Return the batch, to which from here on only the user refers."""
         batch = future.result()
-        self.order.consumed = epoch.consumed(rows)
+        self.order.receive(rows.consumed)
         return batch
 
-    def _prefetched(self, epoch: Epoch, prefetcher: ThreadPoolExecutor) -> Iterator[Numbers]:
+    def _prefetched(self, epoch: Epoch | MixedEpoch, prefetcher: ThreadPoolExecutor) -> Iterator[BatchRows]:
         """Yield the rows of each batch; prefetch the rows of later ones, about half of `PREFETCH_BYTES` at a time."""
-        batches = self._batches.rows(epoch)
+        batches = epoch.batches(self.batch_size)
         yield from islice(batches, self._ahead.batches + 1)  # read at once: no prefetch may come before them
         size = self._batches.bytes() if epoch.count else 0
         if size < self._batches.size * PREFETCH_ROW_BYTES:
             yield from batches
             return
         many = max(1, min(PREFETCH_BATCHES, PREFETCH_BYTES // size) // 2)
-        groups: deque[list[Numbers]] = deque()
+        groups: deque[list[BatchRows]] = deque()
         while True:
             while len(groups) < 2 and (group := list(islice(batches, many))):
-                prefetcher.submit(self._batches.reader.prefetch, self._batches.in_pack(np.concatenate(group)))
+                rows = [row for batch in group for row in self._batches.in_pack(batch)]
+                prefetcher.submit(self._batches.reader.prefetch, rows)
                 groups.append(group)
             if not groups:
                 return
             yield from groups.popleft()
 
-    def _read(self, epoch: Epoch, rows: Numbers) -> Batch:
-        arrays = self._batches.read(epoch, rows, self._lease)
+    def _read(self, rows: BatchRows) -> Batch:
+        arrays = self._batches.read(rows, self._lease)
         if self._ahead.drop_behind:
             self._batches.reader.drop(self._batches.in_pack(rows))
         return arrays if self._output == "numpy" else tuple(map(as_tensor, arrays))

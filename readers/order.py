@@ -121,6 +121,14 @@ class Order:
         self._resumed = self._epoch_set = False
         return self.coming()
 
+    def receive(self, consumed: tuple[int, ...]) -> None:
+        """Note how many rows all ranks have received."""
+        (self.consumed,) = consumed
+
+    def finish(self) -> None:
+        """Note that the pass has ended: the rows that were left out are over as well."""
+        self.consumed = self.rows
+
     def _rows(self, epoch: Epoch) -> Iterator[int]:
         received = 0
         for rows in epoch.chunks(CHUNK):
@@ -128,7 +136,7 @@ class Order:
                 received += 1
                 self.consumed = epoch.consumed(received)
                 yield row
-        self.consumed = self.rows  # the rows that were left out are over as well
+        self.finish()
 
 
 def _shuffle(shuffle: object) -> bool | Window:

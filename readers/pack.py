@@ -71,22 +71,25 @@ class Pack:
     def rows_of(self, split: str | None, labelled: bool | None = None) -> range:
         """Return the rows of a split, all or only those with or without a label; None means the only split."""
         rows = self._rows_of(split)
-        return rows if labelled is None else self._labelled(rows, labelled)
+        if labelled is None:
+            return rows
+        found = self.labelled(rows, labelled)
+        if not found:
+            what = "has a label" if labelled else "lacks a label"
+            raise RequestError(f"{self.root}: labelled={labelled}, but no row {what}")
+        return found
 
-    def _labelled(self, rows: range, labelled: bool) -> range:
-        """Return those of the rows of a split that have a label, or those that have none."""
+    def labelled(self, rows: range, labelled: bool) -> range:
+        """Return those of the rows of a split that have a label, or those that lack it."""
         ends = list(accumulate((part.rows for part in self._parts), initial=0))
         found = [
             range(start, end)
             for part, start, end in zip(self._parts, ends, ends[1:], strict=False)
             if start < end and rows.start <= start and end <= rows.stop and (LABEL in part.fields) == labelled
         ]
-        if not found:
-            what = "has a label" if labelled else "lacks a label"
-            raise RequestError(f"{self.root}: labelled={labelled}, but no row {what}")
         if any(before.stop != after.start for before, after in pairwise(found)):
             raise RequestError(f"{self.root}: labelled={labelled}: these rows do not lie together; name one split")
-        return range(found[0].start, found[-1].stop)
+        return range(found[0].start, found[-1].stop) if found else range(rows.start, rows.start)
 
     def _rows_of(self, split: str | None) -> range:
         splits = self.splits()

@@ -42,6 +42,7 @@ from readers.batch_memory import BatchMemory
 from readers.contract.classes import ClassTable, SegClass
 from readers.crop import CropAndFlip
 from readers.crop import crop as crop_tensor
+from readers.epoch import Run
 from readers.formats import page_cache, shard
 from readers.loader import as_tensor
 from readers.windows import mirror
@@ -81,7 +82,7 @@ def test_batches_have_the_rows_in_order(packed: Path, packed_index: Path, form: 
         loader = dataset.loader(4, shuffle=shuffle, seed=5, labels=form, threads=2)
         for epoch in range(2):
             loader.set_epoch(epoch)
-            rows = loader.order.coming().take(0, 100).tolist()
+            rows = [row for batch in loader.order.coming().batches(4) for row in batch.rows.tolist()]
             batches = list(loader)
             assert sorted(rows) == list(range(9))
             assert len(loader) == len(batches) == 3
@@ -117,7 +118,7 @@ def test_crops_are_the_windows_of_the_rows(native: Path, packed: Path, form: Any
         assert cut is not None
         rows = list(Order(dataset, seed=3))
         got = all_rows(loader)
-        windows = cut.windows(3, 0, np.array(rows), np.array([dataset.size(row) for row in rows]))
+        windows = cut.windows([Run(3, 0, np.array(rows))], np.array([dataset.size(row) for row in rows]))
         for index, row in enumerate(rows):
             image, label = dataset[row]
             assert windows.size is not None
@@ -157,7 +158,7 @@ def test_crops_reach_every_position_equally_often() -> None:
     sizes = np.broadcast_to([10, 6], (20_000, 2))
     cut = CropAndFlip.of((7, 8), flip=True)
     assert cut is not None
-    windows = cut.windows(1, 2, rows, sizes)
+    windows = cut.windows([Run(1, 2, rows)], sizes)
     starts = np.stack([np.array(windows.tops), np.array(windows.lefts), np.array(windows.flips)], 1)
     found, counts = np.unique(starts, axis=0, return_counts=True)
     assert found.tolist() == [[top, left, flip] for top in range(4) for left in (-2, -1, 0) for flip in (0, 1)]
@@ -350,9 +351,9 @@ def test_the_number_of_batches_read_ahead_is_limited(city: Path, monkeypatch: py
     gathered: list[int] = []
     gather = loader._read
 
-    def counted(epoch: Any, rows: Any) -> Any:
+    def counted(rows: Any) -> Any:
         gathered.append(1)
-        return gather(epoch, rows)
+        return gather(rows)
 
     monkeypatch.setattr(loader, "_read", counted)
     batches = iter(loader)

@@ -35,14 +35,33 @@ Loader(batches, order, ahead, output, pin_memory)
     .to(device='cuda', *, dtype=None, normalize=False, channels_last=False, label_dtype=None, augment=None,
         ahead=1)
 ManifestError(DamagedError)
+MixedOrder(dataset, mix, *, mix_end='labelled', shuffle=True, seed=0, rank=0, world_size=1, drop_last=False,
+        pad=None)
+    .begin()
+    .coming()
+    .consumed
+    .epoch
+    .finish()
+    .load_state_dict(state)
+    .padding
+    .rank
+    .receive(consumed)
+    .seed
+    .set_epoch(epoch)
+    .shuffle
+    .state_dict(batches=None)
+    .whole()
+    .world_size
 NoPackError(ReadError, FileNotFoundError)
 NpySegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
         labelled=None)
 Order(rows, *, shuffle=True, seed=0, rank=0, world_size=1, drop_last=False, pad=None)
     .begin()
     .coming()
+    .finish()
     .load_state_dict(state)
     .padding
+    .receive(consumed)
     .set_epoch(epoch)
     .state_dict(consumed=None)
     .whole()
@@ -59,8 +78,10 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .gather(indices, lease)
     .key(index)
     .label
+    .labelled_rows
     .loader(batch_size, *, shuffle=False, seed=0, crop=None, flip=False, rank=0, world_size=1, drop_last=False,
-        pad=None, labels=None, output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False)
+        pad=None, labels=None, output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False,
+        mix=None, mix_end='labelled')
     .manifest
     .mean
     .size(index)
@@ -68,6 +89,7 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .statistics
     .std
     .storage
+    .unlabelled_rows
 SlotDataLoader(dataset, batch_size=1, **options)
 Tile(picture, origin, size)
     .key
