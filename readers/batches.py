@@ -11,6 +11,7 @@ from readers.crop import CropAndFlip
 from readers.epoch import BatchRows
 from readers.finish import MeanStd
 from readers.machine import usable_cores
+from readers.permutation import Numbers
 from readers.row_reader import Arrays, RowReader
 
 
@@ -51,15 +52,15 @@ class Batches:
 
     def read(self, batch: BatchRows, lease: Lease) -> Arrays:
         """Return a batch in memory from `lease`."""
-        in_pack = self.in_pack(batch)
+        in_pack = self.in_pack(batch.rows)
         if self.crop is None:
             return self.reader.read(in_pack, lease)
-        windows = self.crop.windows(batch.runs, self.reader.sizes(in_pack))
+        windows = self.crop.windows(batch.rows, batch.runs, self.reader.sizes(in_pack))
         return self.reader.read(in_pack, lease, windows)
 
-    def in_pack(self, batch: BatchRows) -> list[int]:
-        """Return the rows of a batch as rows of the pack."""
-        in_pack: list[int] = (batch.rows + self.first).tolist()
+    def in_pack(self, rows: Numbers) -> list[int]:
+        """Return rows of the split as rows of the pack."""
+        in_pack: list[int] = (rows + self.first).tolist()
         return in_pack
 
     def bytes(self) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import RequestError
 from readers.epoch import Run
-from readers.permutation import Words, keys_of, mixed
+from readers.permutation import Numbers, Words, keys_of, mixed
 from readers.windows import BatchWindows, Size, centered, overlap, spare_pixels
 
 
@@ -99,12 +99,12 @@ class CropAndFlip:
             raise RequestError(f"crop={crop!r}: expected (H, W), RandomCrop((H, W)) or CenterCrop((H, W))")
         return cls(known, flip) if known or flip else None
 
-    def windows(self, runs: Sequence[Run], sizes: NDArray[Any]) -> BatchWindows:
+    def windows(self, rows: Numbers, runs: Sequence[Run], sizes: NDArray[Any]) -> BatchWindows:
         """Return the windows of the rows of a batch, whose heights and widths are `sizes`."""
-        down, across, turn = np.concatenate([_dice(run) for run in runs], 1)
+        down, across, turn = _dice(rows, runs)
         flips = (turn >> np.uint64(63) == 1) & self.flip
         if self.crop is None:
-            nowhere = [0] * len(sizes)
+            nowhere = [0] * len(rows)
             return BatchWindows(None, 0, nowhere, nowhere, flips.tolist())
         spare = spare_pixels(sizes, self.crop.size)
         if isinstance(self.crop, RandomCrop):
@@ -116,6 +116,11 @@ class CropAndFlip:
         return BatchWindows(self.crop.size, self.crop.pad, tops, lefts, flips.tolist())
 
 
-def _dice(run: Run) -> Words:
+def _dice(rows: Numbers, runs: Sequence[Run]) -> Words:
     """Return three random numbers for each row: the top line of its window, the left column, and whether to flip."""
-    return np.stack([mixed(run.rows, key) for key in keys_of(run.seed, run.epoch, "cut")[:3]])
+    dice, first = [], 0
+    for run in runs:
+        part = rows[first : first + run.length]
+        dice.append([mixed(part, key) for key in keys_of(run.seed, run.epoch, "cut")[:3]])
+        first += run.length
+    return np.concatenate(dice, 1)

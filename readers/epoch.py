@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, NamedTuple
@@ -38,23 +38,20 @@ get one row more."""
 
 
 class Run(NamedTuple):
-    """Rows of a batch that follow each other in one epoch of one order, as indices in the split."""
+    """At most `length` rows of a batch that follow each other in one epoch of one order."""
 
     seed: int
     epoch: int
-    rows: Numbers
+    length: int
 
 
 class BatchRows(NamedTuple):
-    """The rows of a batch, and for each order the number of rows that all ranks have received after this batch."""
+    """The rows of a batch, as indices in the split."""
 
-    runs: tuple[Run, ...]
+    rows: Numbers
+    runs: Sequence[Run]
     consumed: tuple[int, ...]
-
-    @property
-    def rows(self) -> Numbers:
-        """The rows in the order of the batch."""
-        return self.runs[0].rows if len(self.runs) == 1 else np.concatenate([run.rows for run in self.runs])
+    """For each order the number of rows that all ranks have received after this batch."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +100,10 @@ class Epoch:
 
     def batches(self, size: int) -> Iterator[BatchRows]:
         """Yield the batches of this rank."""
-        received = 0
+        runs, received = (Run(self.seed, self.number, size),), 0
         for rows in islice(self.chunks(size), self.batch_count(size)):
             received += len(rows)
-            yield BatchRows((Run(self.seed, self.number, rows),), (self.consumed(received),))
+            yield BatchRows(rows, runs, (self.consumed(received),))
 
     def at(self, positions: Numbers) -> Numbers:
         """Return the rows at these positions of the epoch's order, which is the same for all ranks."""

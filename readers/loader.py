@@ -187,8 +187,8 @@ class Loader:
         groups: deque[list[BatchRows]] = deque()
         while True:
             while len(groups) < 2 and (group := list(islice(batches, many))):
-                rows = [row for batch in group for row in self._batches.in_pack(batch)]
-                prefetcher.submit(self._batches.reader.prefetch, rows)
+                rows = np.concatenate([batch.rows for batch in group])
+                prefetcher.submit(self._batches.reader.prefetch, self._batches.in_pack(rows))
                 groups.append(group)
             if not groups:
                 return
@@ -197,7 +197,7 @@ class Loader:
     def _read(self, rows: BatchRows) -> Batch:
         arrays = self._batches.read(rows, self._lease)
         if self._ahead.drop_behind:
-            self._batches.reader.drop(self._batches.in_pack(rows))
+            self._batches.reader.drop(self._batches.in_pack(rows.rows))
         return arrays if self._output == "numpy" else tuple(map(as_tensor, arrays))
 
 

@@ -41,10 +41,13 @@ class MixedEpoch:
         """Yield the batches of this rank. The last may have fewer rows of the ending side."""
         mine = size - self.others
         pairs = zip(self.ending.batches(mine), self._others_by_batch(mine), strict=True)
-        for number, (batch, others) in enumerate(pairs, 1):
-            ending = tuple(run._replace(rows=run.rows + self.firsts[0]) for run in batch.runs)
-            runs = (*others, *ending) if self.others_first else (*ending, *others)
-            yield BatchRows(runs, self.after(number, size))
+        for number, (batch, (others, runs)) in enumerate(pairs, 1):
+            ending = batch.rows + self.firsts[0]
+            run = Run(self.ending.seed, self.ending.number, len(ending))
+            if self.others_first:
+                yield BatchRows(np.concatenate([others, ending]), (*runs, run), self.after(number, size))
+            else:
+                yield BatchRows(np.concatenate([ending, others]), (run, *runs), self.after(number, size))
 
     def after(self, batches: int, size: int) -> tuple[int, int]:
         """Return how many rows of the ending side, and of the other over all its epochs, all ranks have received after
@@ -69,17 +72,17 @@ class MixedEpoch:
         rest = self.ending.rows - self.ending.start
         return np.minimum(everyone, rest - batches * mine * self.ending.world_size)
 
-    def _others_by_batch(self, mine: int) -> Iterator[tuple[Run, ...]]:
+    def _others_by_batch(self, mine: int) -> Iterator[tuple[Numbers, list[Run]]]:
         """Yield this rank's rows of the other side for each batch."""
         count, computed = self.ending.batch_count(mine), max(1, CHUNK // self.others)
         for first in range(0, count, computed):
             batches = np.arange(first, min(first + computed, count), dtype=np.int64)
             begin = batches * self.ending.world_size * self.others + self.ending.rank
             steps = np.arange(self.others) * self._ranks(batches, mine)[:, None]
-            yield from self._runs(begin[:, None] + steps)
+            yield from self._rows_at(begin[:, None] + steps)
 
-    def _runs(self, positions: Numbers) -> Iterator[tuple[Run, ...]]:
-        """Yield the rows at these positions after `position`, each line as runs of one epoch."""
+    def _rows_at(self, positions: Numbers) -> Iterator[tuple[Numbers, list[Run]]]:
+        """Yield each line of rows at these positions after `position`, and its runs of one epoch."""
         epoch, begun = divmod(self.position, self.other.rows)
         numbers, positions = np.divmod(positions + begun, self.other.rows)
         rows = np.empty_like(positions)
@@ -87,6 +90,5 @@ class MixedEpoch:
             inside = numbers == number
             rows[inside] = replace(self.other, number=epoch + number).at(positions[inside])
         for line, epochs in zip(rows + self.firsts[1], numbers, strict=True):
-            yield tuple(
-                Run(self.other.seed, epoch + number, line[epochs == number]) for number in np.unique(epochs).tolist()
-            )
+            found = zip(*(part.tolist() for part in np.unique(epochs, return_counts=True)), strict=True)
+            yield line, [Run(self.other.seed, epoch + number, length) for number, length in found]

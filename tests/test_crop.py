@@ -74,7 +74,7 @@ def test_all_center_crops_are_the_same_window(source: tuple[int, int], size: tup
     image, _ = CenterCrop(size)(torch.from_numpy(pixels), torch.zeros(source, dtype=torch.uint8))
     crop = CropAndFlip.of(CenterCrop(size), flip=False)
     assert crop is not None
-    windows, out = crop.windows([Run(0, 0, np.array([0]))], np.array([source])), np.empty((1, *size), np.int64)
+    windows, out = crop.windows(np.array([0]), [Run(0, 0, 1)], np.array([source])), np.empty((1, *size), np.int64)
     windows.copy(0, pixels, out, np.copyto, 0)
     assert np.array_equal(image.numpy(), out)
     assert np.array_equal(middle(pixels, size).ravel(), out[out > 0])

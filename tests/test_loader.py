@@ -118,7 +118,7 @@ def test_crops_are_the_windows_of_the_rows(native: Path, packed: Path, form: Any
         assert cut is not None
         rows = list(Order(dataset, seed=3))
         got = all_rows(loader)
-        windows = cut.windows([Run(3, 0, np.array(rows))], np.array([dataset.size(row) for row in rows]))
+        windows = cut.windows(np.array(rows), [Run(3, 0, len(rows))], np.array([dataset.size(row) for row in rows]))
         for index, row in enumerate(rows):
             image, label = dataset[row]
             assert windows.size is not None
@@ -158,7 +158,7 @@ def test_crops_reach_every_position_equally_often() -> None:
     sizes = np.broadcast_to([10, 6], (20_000, 2))
     cut = CropAndFlip.of((7, 8), flip=True)
     assert cut is not None
-    windows = cut.windows([Run(1, 2, rows)], sizes)
+    windows = cut.windows(rows, [Run(1, 2, 20_000)], sizes)
     starts = np.stack([np.array(windows.tops), np.array(windows.lefts), np.array(windows.flips)], 1)
     found, counts = np.unique(starts, axis=0, return_counts=True)
     assert found.tolist() == [[top, left, flip] for top in range(4) for left in (-2, -1, 0) for flip in (0, 1)]
