@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from drills.damaged_packs import Worker
-from drills.fuzz_targets import HEADROOM, Target, make_targets, mutated
+from drills.fuzz_target import HEADROOM, Target
+from drills.fuzz_targets import make_targets, mutated
 from drills.hdf5_structure import structure
 from drills.structures import CHANGES as KNOWING
 from drills.structures import changed
@@ -23,6 +24,7 @@ TARGETS = (
     *("arrow", "hdf5", "lmdb", "npy"),
     *("manifest", "fields", "table", "receipt"),
     *("png", "jpeg", "tiff", "bmp", "webp", "array"),
+    *("ids", "values", "multilabel"),
     *("stamps", "classes", "config"),
     *("webdataset", "example", "volume"),
 )

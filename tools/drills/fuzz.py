@@ -23,7 +23,8 @@ from program import command, parser
 from tables import line
 
 with atheris.instrument_imports(include=["packer", "readers", "tomllib"]):
-    from drills.fuzz_targets import HEADROOM, SECONDS, Target, make_targets
+    from drills.fuzz_target import HEADROOM, SECONDS, Target
+    from drills.fuzz_targets import make_targets
 
 MOST_BYTES = 1 << 16
 MOST_STARTS = 50

@@ -1,4 +1,4 @@
-"""Targets of fuzzing: each parser of ours with valid files as seeds, and the errors that it may raise."""
+"""All targets of fuzzing, and random changes of their seeds."""
 
 from __future__ import annotations
 
@@ -9,34 +9,25 @@ import random
 import shutil
 import struct
 import tarfile
-import time
-import traceback
-import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
 
-import cv2
 import numpy as np
 
 import packer.config
-from drills.band_files import DEFLATE, array_file, blocks_tiff
 from drills.damaged_packs import make_pack
-from drills.damaged_pictures import group_4
+from drills.fuzz_numbers import numbers
+from drills.fuzz_pictures import pictures
+from drills.fuzz_target import Target
 from drills.hdf5_structure import fit_checksums
 from drills.manifests import read_changed
 from drills.structures import CHANGES, changed
 from drills.volumes import nifti
 from packer.classes.load import read_table
 from packer.config.last_build import last_settings
-from packer.decoding.bands import Bands, read_bands
-from packer.decoding.decode import decode_image, decode_label
-from packer.decoding.file_types import read_header
-from packer.decoding.header import Header
-from packer.decoding.rules import ImageRules
 from packer.errors import BadPair, PackError
 from packer.plan.request import Request
 from packer.publish.target import STAMPS
@@ -57,11 +48,8 @@ from readers.formats import arrow, hdf5, lmdb, npy, shard_paths
 from readers.formats.column import ShardFacts
 from readers.pack import Pack
 
-SECONDS = 5.0
-HEADROOM = 512 << 20
 MOST_SLICES = 20
 """The slices of a volume that are read."""
-MOST_PIXELS = 1 << 20
 OPENERS = {"arrow": arrow.open_shard, "hdf5": hdf5.open_shard, "lmdb": lmdb.open_shard, "npy": npy.open_shard}
 TABLES = {
     ".csv": ("name,r,g,b\nsky,70,130,180\nroad,128,64,128\n", "id,name,train_id\n7,road,0\n8,kerb,255\n"),
@@ -78,41 +66,6 @@ TABLES = {
         'colours = ["#804080", "250,170,160", "#00000000"]\n',
     ),
 }
-ENCODERS: dict[str, tuple[tuple[str, tuple[int, ...]], ...]] = {
-    "png": ((".png", ()),),
-    "jpeg": ((".jpg", ()), (".jpg", (cv2.IMWRITE_JPEG_PROGRESSIVE, 1))),
-    "tiff": tuple(
-        (".tif", (cv2.IMWRITE_TIFF_COMPRESSION, kind, cv2.IMWRITE_TIFF_ROWSPERSTRIP, 8)) for kind in (1, 5, 7, 8, 32773)
-    ),
-    "bmp": ((".bmp", ()),),
-    "webp": ((".webp", (cv2.IMWRITE_WEBP_QUALITY, 101)), (".webp", (cv2.IMWRITE_WEBP_QUALITY, 90))),
-}
-
-ARRAYS = "array"
-"""The target of `.npy` files as pictures."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """A parser, valid files as seeds, and the errors that it may raise for changed files."""
-
-    name: str
-    seeds: tuple[bytes, ...]
-    parse: Callable[[bytes], object]
-    refusals: tuple[type[Exception], ...] = ()
-
-    def judge(self, data: bytes) -> str | None:
-        """Run the parser and return what is wrong, if anything: an error that is not ours, or too long a time."""
-        started = time.monotonic()
-        try:
-            self.parse(data)
-        except self.refusals:
-            pass
-        except Exception as error:  # noqa: BLE001 - any error is a finding
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}: {str(error)[:200]}"
-        seconds = time.monotonic() - started
-        return f"takes {seconds:.1f} s" if seconds > SECONDS else None
 
 
 def make_targets(folder: Path) -> dict[str, Target]:
@@ -125,7 +78,8 @@ def make_targets(folder: Path) -> dict[str, Target]:
         Target("fields", (b"a", b"b", b"c", b"d"), read_changed, (ReadError,)),
         _table(folder, first),
         _receipt(folder, packs),
-        *(_pictures(kind) for kind in (*ENCODERS, ARRAYS)),
+        *pictures(),
+        *numbers(),
         _volumes(folder),
         _stamps(folder, first),
         _class_tables(folder),
@@ -255,82 +209,6 @@ def _receipt(folder: Path, packs: list[Path]) -> Target:
         receipt.keys, receipt.bytes, receipt.to_text()
 
     return Target("receipt", seeds, parse, (ReadError,))
-
-
-def _pictures(kind: str) -> Target:
-    """Return the target of a picture type: its header alone, and decoded as an image and as a label."""
-    rules = ImageRules(max_pixels=MOST_PIXELS, alpha="drop", image_range=(0.0, 255.0))
-    bare = ImageRules(max_pixels=MOST_PIXELS, alpha="drop")
-    readings: tuple[Callable[[bytes], object], ...] = (
-        lambda data: read_header(BytesIO(data), MOST_PIXELS),
-        lambda data: decode_image(data, rules),
-        lambda data: decode_label(data, as_index=True, max_pixels=MOST_PIXELS),
-        lambda data: decode_label(data, as_index=False, max_pixels=MOST_PIXELS),
-        lambda data: read_bands(data, Bands(), bare),
-        lambda data: read_bands(data, Bands((3, 1)), bare),
-    )
-
-    def parse(data: bytes) -> None:
-        data = _sealed_png(data) if kind == "png" else data
-        for reading in readings:
-            try:
-                found = reading(data)
-            except BadPair:
-                continue
-            assert not isinstance(found, Header) or 0 < found.size[0] * found.size[1] <= MOST_PIXELS
-
-    return Target(kind, tuple(_seed_pictures(kind)), parse)
-
-
-def _seed_pictures(kind: str) -> Iterable[bytes]:
-    dice = np.random.default_rng(0)
-    colours = dice.integers(0, 256, (7, 9, 3), np.uint8)
-    if kind == ARRAYS:
-        for dtype, bands in (("|u1", (3,)), (">u2", ()), ("<i8", ()), ("<f4", (12,)), ("?", (1,))):
-            yield array_file(dice.integers(0, 99, (7, 9, *bands)).astype(dtype))
-        yield array_file(np.asfortranarray(dice.integers(0, 99, (7, 9, 4)).astype("<f2")), (2, 0))
-        return
-    for suffix, options in ENCODERS[kind]:
-        for pixels in (colours, colours[..., 0], np.dstack([colours, colours[..., 0]])):
-            ok, data = cv2.imencode(suffix, pixels, options)
-            assert ok
-            yield data.tobytes()
-    if kind == "tiff":
-        numbers = dice.integers(0, 99, (7, 9, 5))
-        for dtype, planar, tile, compression, predictor in (
-            ("<u2", False, None, 1, 1),
-            ("<i2", True, None, DEFLATE, 2),
-            ("<f4", True, (16, 16), DEFLATE, 3),
-            ("<f2", False, None, DEFLATE, 3),
-            ("<u4", False, (16, 16), 1, 1),
-        ):
-            yield blocks_tiff(
-                numbers.astype(dtype), planar=planar, tile=tile, rows=3, compression=compression, predictor=predictor
-            )
-        yield from map(group_4, (colours[..., 0] > 99, np.tile(colours[..., 1] > 99, (9, 9))))
-    if kind == "png":
-        raster = b"".join(b"\0" + row.tobytes() for row in colours[..., 0] % 4)
-        chunks = (
-            (b"IHDR", struct.pack(">IIBBBBB", 9, 7, 8, 3, 0, 0, 0)),
-            (b"PLTE", colours[:4, 0].tobytes()),
-            (b"tRNS", b"\xff\x80"),
-            (b"eXIf", b"II*\0\x08\0\0\0\x01\0" + struct.pack("<HHIHH", 0x0112, 3, 1, 6, 0)),
-            (b"IDAT", zlib.compress(raster)),
-            (b"IEND", b""),
-        )
-        yield b"\x89PNG\r\n\x1a\n" + b"".join(struct.pack(">I", len(c)) + k + c + bytes(4) for k, c in chunks)
-
-
-def _sealed_png(data: bytes) -> bytes:
-    """Make the checksums of all chunks fit. Otherwise they would stop every change."""
-    sealed, start = bytearray(data), 8
-    while start + 12 <= len(data):
-        end = start + 8 + struct.unpack_from(">I", data, start)[0]
-        if end + 4 > len(data):
-            break
-        struct.pack_into(">I", sealed, end, zlib.crc32(data[start + 4 : end]))
-        start = end + 4
-    return bytes(sealed)
 
 
 def _volumes(folder: Path) -> Target:

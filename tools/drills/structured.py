@@ -24,7 +24,8 @@ from pathlib import Path
 from program import parser
 from tables import line
 
-from drills.fuzz_targets import HEADROOM, Target, make_targets
+from drills.fuzz_target import HEADROOM, Target
+from drills.fuzz_targets import make_targets
 from drills.structures import CHANGES, changed
 
 HANG = 60.0
