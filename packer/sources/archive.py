@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,32 +22,18 @@ from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair, Problem, UsageError
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Data, Heads, Listing, Loaded, Wanted
-from packer.sources.archive_files import files_at, holds_only
+from packer.sources.archive_files import files_at, holds_only, split_in
 from packer.sources.container import Names
 from packer.sources.file_states import MIN_FILE_AGE, FileState, state_of
 from packer.sources.folder import THREADS
 from packer.sources.given_fields import identity
-from readers.contract.manifest import ALL
+from packer.sources.position import Position, position_in
 from readers.contract.regular_files import open_raw
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 CHANGED = "was changed after the build was planned; build again"
-_POSITION = re.compile(r"@(\d{1,19})(?:\+(\d{1,19}))?/")
-_SPLIT = re.compile(r"(?<![a-z])(train|training|val|valid|validation|test|testing)(?![a-z])")
-
-
-class Position(NamedTuple):
-    """The place of a picture: so many bytes from `start` of a file on; or of row `start`, and then `size` is 0."""
-
-    file: str
-    start: int
-    size: int
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.file}@{self.start}{f'+{self.size}' if self.size else ''}/{self.name}"
 
 
 class ArchiveSource(ABC):
@@ -135,8 +121,7 @@ class ArchiveSource(ABC):
 
     def split_of(self, file: str) -> str:
         """Return the split that the path of a file names, such as `train` for train-000.tar; else that of all."""
-        found = _SPLIT.findall(file.lower())
-        return found[-1] if found else ALL
+        return split_in(file)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         with ThreadPoolExecutor(self.threads) as pool:
@@ -179,10 +164,7 @@ class ArchiveSource(ABC):
 
     def position(self, part: str) -> Position:
         """Return the place that a part of a reference names. Only files of this source have one."""
-        for found in _POSITION.finditer(part):
-            if part[: found.start()] in self.files:
-                return Position(part[: found.start()], int(found[1]), int(found[2] or 0), part[found.end() :])
-        raise BadPair("is not a place in the files of this source")
+        return position_in(part, self.files)
 
     def open(self, file: str) -> BinaryIO:
         """Open a file of this source, if it did not change since the build was planned."""

@@ -11,10 +11,12 @@ from pathlib import Path
 
 from packer.errors import InputError, Problem, UsageError
 from packer.pairs.paths import is_picture
+from readers.contract.manifest import ALL
 
 MOST_FILES = 1 << 20
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _NUMBERS = re.compile(r"(\d{1,9})\.\.(\d{1,9})")
+_SPLIT = re.compile(r"(?<![a-z])(train|training|val|valid|validation|test|testing)(?![a-z])")
 
 
 def is_pattern(path: Path) -> bool:
@@ -88,3 +90,9 @@ def _expanded(text: str) -> list[str]:
         if not 0 < len(texts) <= MOST_FILES:
             raise UsageError(f"{text}: stands for {len(texts)} files; 1 to {MOST_FILES} are possible")
     return texts
+
+
+def split_in(file: str) -> str:
+    """Return the split that the path of a file names, such as `train` for train-000.tar; else that of all."""
+    found = _SPLIT.findall(file.lower())
+    return found[-1] if found else ALL

@@ -9,7 +9,8 @@ from typing import Any, BinaryIO
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.errors import BadPair
-from packer.sources.archive import ArchiveSource, Position
+from packer.sources.archive import ArchiveSource
+from packer.sources.position import Position
 
 
 class ByteRanges(ArchiveSource):

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 from packer.errors import BadPair, UsageError
 from packer.recipe.row_ref import RowRef
-from packer.sources.archive import Position
 from packer.sources.byte_ranges import ByteRanges
 from packer.sources.field_names import IMAGE_WORDS, LABEL_WORDS
+from packer.sources.position import Position
 from readers.contract.errors import DamagedError
 from readers.formats.lmdb import nodes
 

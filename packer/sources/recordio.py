@@ -10,9 +10,10 @@ from typing import ClassVar
 
 from packer.errors import BadPair, InputError, Problem, UsageError, first_of
 from packer.recipe.row_ref import RowRef
-from packer.sources.archive import ArchiveSource, Position
+from packer.sources.archive import ArchiveSource
 from packer.sources.container import Names
 from packer.sources.file_pairs import IMAGE, LABEL, Role, roles_of
+from packer.sources.position import Position
 from packer.sources.recordio_records import MAGIC, keys_in, picture, records
 from readers.contract.regular_files import open_raw
 

@@ -15,10 +15,11 @@ from packer.decoding.arrays import class_numbers
 from packer.errors import BadPair, first_of
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Data
-from packer.sources.archive import ArchiveSource, Position
+from packer.sources.archive import ArchiveSource
 from packer.sources.container import Names
 from packer.sources.field_names import MOST_LISTED, image_and_label
 from packer.sources.functions import words_of
+from packer.sources.position import Position
 from readers.contract.regular_files import NotRegularError
 
 BYTES = ("binary", "large_binary")

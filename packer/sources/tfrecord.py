@@ -10,9 +10,10 @@ from typing import ClassVar
 from packer.decoding.file_types import kind_of
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
-from packer.sources.archive import ArchiveSource, Position
+from packer.sources.archive import ArchiveSource
 from packer.sources.crc32c import crc32c, masked
 from packer.sources.field_names import image_and_label
+from packer.sources.position import Position
 from packer.sources.tf_example import Features, features_of
 
 HEAD, TAIL = struct.Struct("<QI"), struct.Struct("<I")

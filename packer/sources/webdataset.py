@@ -10,8 +10,8 @@ from typing import ClassVar
 from packer.errors import BadPair, Problem
 from packer.pairs.template import OTHER_PICTURES, PICTURES
 from packer.recipe.row_ref import RowRef
-from packer.sources.archive import Position
 from packer.sources.byte_ranges import ByteRanges
+from packer.sources.position import Position
 from packer.sources.tar import Member, is_tar, members
 
 LOSSY = ("jpeg", "jpg", "jpe", "jfif")

@@ -36,6 +36,7 @@ from packer.shards.stamps import load_stamps
 from packer.sources.archive import ArchiveSource
 from packer.sources.container import Names
 from packer.sources.nifti import NiftiSlices
+from packer.sources.recordio_records import MAGIC, picture, records
 from packer.sources.tf_example import features_of
 from packer.sources.webdataset import WebDatasetSource
 from readers.checksums import read_receipt
@@ -86,6 +87,7 @@ def make_targets(folder: Path) -> dict[str, Target]:
         _config(folder, first),
         _tar(folder),
         _example(),
+        _records(),
     ]
     return {target.name: target for target in targets}
 
@@ -308,3 +310,23 @@ def _example() -> Target:
     number = b"\x0a\x0d\x0a\x02id\x12\x07\x1a\x05\x0a\x03\xac\x02\x07"
     seeds = tuple(b"\x0a" + bytes([len(entries)]) + entries for entries in (image, image + number))
     return Target("example", seeds, lambda data: features_of(memoryview(data)), (BadPair,))
+
+
+def _records() -> Target:
+    """Return the target of RecordIO: its records, and the picture of each. Parts join where the magic number was."""
+    whole = struct.pack("<IfQQ", 1, 0.0, 7, 0) + b"text" + b"image"
+    parts = ((1, whole[:12]), (2, b""), (3, whole[12:]))
+    seeds = [
+        b"".join(
+            MAGIC + struct.pack("<I", flag << 29 | len(data)) + data + bytes(-len(data) % 4) for flag, data in some
+        )
+        for some in (((0, whole), (0, whole)), (*parts, (0, whole)))
+    ]
+
+    def parse(data: bytes) -> None:
+        file = BytesIO(data)
+        for start, size, _ in records(file, len(data)):
+            with suppress(BadPair):
+                assert len(picture(file, start, size)) < size
+
+    return Target("recordio", tuple(seeds), parse, (BadPair,))
