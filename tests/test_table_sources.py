@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import run
+from drills.damaged_packs import Worker
 from stored_scenes import png, scenes_of, table_of, write_hugging_face, write_parquet
 
 from packer import build_pack
@@ -218,3 +220,39 @@ def test_rows_of_a_file_that_changed_after_the_plan_are_bad(tmp_path: Path) -> N
         write(path, dict(reversed(SCENES.items())))
         for ref in refs:
             assert "was changed after the build was planned; build again" in str(source.load(ref).bad)
+
+
+@pytest.mark.parametrize("kind", [ParquetSource, HuggingFaceSource])
+def test_keys_that_are_not_texts_are_a_problem_of_their_file(tmp_path: Path, kind: type[ArchiveSource]) -> None:
+    is_saved = kind is HuggingFaceSource
+    (write_hugging_face if is_saved else write_parquet)(tmp_path / "table", SCENES)
+    file = tmp_path / "table/data-00000-of-00002.arrow" if is_saved else tmp_path / "table"
+    whole = file.read_bytes()
+    name = b"k0k1k2" if is_saved else b"k1\x02\0\0\0k2"  # as a column of Arrow, and of Parquet
+    assert name in whole
+    file.write_bytes(whole.replace(name, name.replace(b"k1", b"\xff\xff")))
+    source = kind.at(tmp_path / "table", Names(None, None, "name"))
+    list(source.rows())
+    (problem,) = source.problems
+    assert "cannot be read: " in problem.cause
+    assert problem.files == (file.name,)
+
+
+def list_and_cut(path: Path) -> str:
+    """Cut a table after its rows were listed, and return what becomes of their headers and of the rows."""
+    source = HuggingFaceSource.at(path, Names())
+    refs = list(source.rows())
+    for file in path.glob("*.arrow"):
+        os.truncate(file, 0)
+    found = {str(heads) for heads in source.heads(refs)} | {str(source.load(ref).bad) for ref in refs}
+    return str(all("was changed after the build was planned" in text for text in found))
+
+
+def test_rows_of_a_mapped_table_that_is_cut_are_bad(tmp_path: Path) -> None:
+    """To read them through the map would end the process with SIGBUS."""
+    write_hugging_face(tmp_path, SCENES)
+    worker = Worker(list_and_cut)
+    worker.ask(tmp_path)
+    answer = worker.answer()
+    worker.close()
+    assert answer == "True"

@@ -67,6 +67,7 @@ class HuggingFaceSource(TableSource):
 
     def column(self, file: str, name: str) -> Iterator[Any]:
         for batch in self._table(file).select([name]).to_batches():
+            self.check(file)
             batch.validate(full=True)
             yield from batch.column(0).to_pylist()
 

@@ -59,17 +59,17 @@ class TableSource(ArchiveSource):
         with damaged():
             schema, count = self.schema(file), self.count(file)
             image, label = columns_of(schema, self.names)
-            keys = self._keys(file, schema, count)
-        for row, key in enumerate(keys):
-            yield from self.row(file, key, Position(file, row, 0, image), Position(file, row, 0, label))
+            for row, key in enumerate(self._keys(file, schema, count)):
+                yield from self.row(file, key, Position(file, row, 0, image), Position(file, row, 0, label))
 
     def read(self, position: Position) -> Data:
         with self.lock, damaged():
+            self.check(position.file)  # Arrow may have mapped it: to read what was cut off would end the process
             try:
                 value = self.value(position.file, position.start, position.name)
+                return _data(value, position.name == self._label(position.file))
             finally:
                 self.check(position.file)  # what was read of a file that changed proves nothing, nor does an error
-            return _data(value, position.name == self._label(position.file))
 
     @property
     def class_names(self) -> tuple[str, ...]:
