@@ -38,8 +38,8 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
         return str(len(kept) - 1)
 
     monkeypatch.setattr(packer.workers.run, "ENGINE", InProcess)
-    monkeypatch.setattr("packer.sources.rows.to_text", keep)
-    monkeypatch.setattr("packer.sources.rows.from_text", lambda text: kept[int(text)])
+    monkeypatch.setattr("packer.sources.row_functions.to_text", keep)
+    monkeypatch.setattr("packer.sources.row_functions.from_text", lambda text: kept[int(text)])
 
 
 def packed(out: Path, rows: Rows, **options: Any) -> Summary:

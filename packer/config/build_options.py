@@ -18,6 +18,7 @@ class BuildOptions(TypedDict, total=False):
     image: str
     label: str
     key: str
+    axis: int
     lists: str
     pairs: str | PathLike[str]
     split: str | dict[str, float]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from copy import copy
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,26 +17,18 @@ from packer.decoding.arrays import ARRAY, class_numbers
 from packer.decoding.decode import check_same_size, header_of
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
-from packer.errors import BadPair, UsageError
+from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Data, Heads, Listing, Loaded, Wanted
-from packer.sources.functions import ONE_AT_A_TIME, call, from_text, plain, to_text
-from packer.sources.given_fields import FIELDS, LABEL, identity, take_fields
-from packer.sources.row_keys import Key, Without, check_known, given_key, name_of, split_and_key, unlabelled_of
+from packer.sources.given_fields import FIELDS, LABEL, identity
+from packer.sources.row_functions import RowFunctions, size_of
+from packer.sources.row_keys import Key, Without, check_known, name_of, split_and_key, unlabelled_of
 from readers.contract.tiles import Size
 
 RULE = "rows 1"
 """The name of the rules by which arrays become rows, in recipes."""
 WIDTH = 2
 """The numbers of a state: 128 bits."""
-
-
-class Functions(NamedTuple):
-    """The functions of the user. A worker gets them without the keys."""
-
-    load: Callable[[Any], Any]
-    version: Callable[[Any], Any] | None = None
-    sizes: Callable[[Any], Any] | None = None
 
 
 class Rows:
@@ -67,15 +58,15 @@ class Rows:
         if isinstance(keys, (str, bytes, Iterator)):
             raise TypeError("keys: expected a list of texts, or a function that returns an iterator")
         self._keys = keys
-        self._functions: Functions | str = Functions(load, version, sizes if callable(sizes) else None)
-        self._size = None if sizes is None or callable(sizes) else _size_of(sizes)
+        self._functions = RowFunctions(load, version, sizes if callable(sizes) else None)
+        self._size = None if sizes is None or callable(sizes) else size_of(sizes)
         self._scales = False
         self._unlabelled = unlabelled_of(without)
 
     @property
     def is_without_size(self) -> bool:
         """True if the size of an image is not known before it is loaded."""
-        return self._size is None and self._called.sizes is None
+        return self._size is None and not self._functions.has_sizes
 
     def of_size(self, size: Size, scales: bool) -> Rows:
         """Return these rows with the size of all images. With `scales`, images of other sizes are scaled to it."""
@@ -112,9 +103,9 @@ class Rows:
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         """Return 128 bits of the version of each row; UNKNOWN without one."""
         states = np.full((len(refs), WIDTH), UNKNOWN, np.int64)
-        if len(refs) and self._called.version is not None:
+        if len(refs) and self._functions.has_version:
             for state, ref in zip(states, refs, strict=True):
-                version = self._version(ref)
+                version = self._functions.version(ref)
                 if version is not None:
                     facts = repr((version, self._size, self._scales)).encode(errors="backslashreplace")
                     state[:] = np.frombuffer(blake2b(facts, digest_size=8 * WIDTH).digest(), "<i8")
@@ -128,10 +119,7 @@ class Rows:
     def load(self, ref: RowRef) -> Loaded:
         identities = ["", ""]
         try:
-            with _naming(ref), ONE_AT_A_TIME:
-                load = self._called.load
-                data = list(call("load", lambda key: take_fields(load(key), bool(ref.parts[1])), given_key(ref)))
-            heads = []
+            data, heads = list(self._functions.load(ref)), []
             for number, (part, name) in enumerate(zip(ref.parts, FIELDS, strict=True)):
                 if not part:
                     data[number] = b""
@@ -147,50 +135,20 @@ class Rows:
 
     def to_text(self) -> str:
         """Return the functions without the keys."""
-        return json.dumps({"kind": self.kind, "functions": self._text, "size": self._size, "scales": self._scales})
+        return json.dumps(
+            {"kind": self.kind, "functions": self._functions.text, "size": self._size, "scales": self._scales}
+        )
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Rows:
         rows = cls.__new__(cls)
-        rows._keys, rows._functions, rows._unlabelled = (), facts["functions"], frozenset()
+        rows._keys, rows._functions, rows._unlabelled = (), RowFunctions.of_text(facts["functions"]), frozenset()
         rows._size, rows._scales = facts["size"] and (facts["size"][0], facts["size"][1]), facts["scales"]
         return rows
 
-    @cached_property
-    def _text(self) -> str:
-        return self._functions if isinstance(self._functions, str) else to_text(tuple(self._functions))
-
-    @property
-    def _called(self) -> Functions:
-        """The functions. A worker opens them when it needs them, at a row, so that a crash of theirs has a name."""
-        with ONE_AT_A_TIME:
-            if isinstance(self._functions, str):
-                self._functions = Functions(*from_text(self._functions))
-            return self._functions
-
-    def _version(self, ref: RowRef) -> object:
-        function = self._called.version
-        assert function is not None, "without one nothing is asked"
-        try:
-            with ONE_AT_A_TIME, _naming(ref):
-                version = call("version", function, given_key(ref))
-        except BadPair as bad:
-            raise UsageError(str(bad)) from bad
-        if version is not None and not isinstance(version, (str, bytes, int, float)):
-            kind = plain(type(version).__name__)
-            raise UsageError(f"{name_of(ref.split, ref.key)}: version() returned a {kind}; expected a text or a number")
-        return version
-
     def _size_now(self, ref: RowRef) -> Size | None:
         """Return the size that an image must have, if that is known before it is loaded."""
-        function = self._called.sizes
-        if function is None:
-            return self._size
-        with _naming(ref), ONE_AT_A_TIME:
-            try:
-                return _size_of(call("sizes", function, given_key(ref)))
-            except TypeError as error:
-                raise BadPair(f"sizes() returned no size: {plain(str(error))}") from error
+        return self._functions.size(ref) if self._functions.has_sizes else self._size
 
     def _check_sizes(self, ref: RowRef, heads: Sequence[Header]) -> None:
         """Refuse an image that has not the size of its label, or not the one that all images have."""
@@ -208,19 +166,6 @@ def _checked(data: Data, name: str) -> tuple[Data, Header]:
     if name == LABEL and not isinstance(data, bytes):
         data = class_numbers(data)
     return data, header_of(data, sys.maxsize)  # --max-pixels is checked when it is decoded
-
-
-def _naming(ref: RowRef) -> AbstractContextManager[None]:
-    return naming(name_of(ref.split, ref.key))
-
-
-def _size_of(given: Any) -> Size:
-    """Return a (height, width) that was given; raise TypeError if it is none."""
-    if isinstance(given, Sequence) and len(given) == 2 and all(isinstance(side, (int, np.integer)) for side in given):
-        height, width = map(int, given)
-        if height > 0 and width > 0:
-            return height, width
-    raise TypeError(f"expected (height, width), found {given!r}")
 
 
 @lru_cache(maxsize=1024)

@@ -1,0 +1,106 @@
+"""`RowFunctions`: the functions of the user that `Rows` calls, each with the key of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from packer.decoding.raw_file import naming
+from packer.errors import BadPair, UsageError
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import Data
+from packer.sources.functions import ONE_AT_A_TIME, call, from_text, plain, to_text
+from packer.sources.given_fields import take_fields
+from packer.sources.row_keys import given_key, name_of
+from readers.contract.tiles import Size
+
+
+class _Functions(NamedTuple):
+    load: Callable[[Any], Any]
+    version: Callable[[Any], Any] | None = None
+    sizes: Callable[[Any], Any] | None = None
+
+
+class RowFunctions:
+    """Calls the functions, one at a time, and names the row if one fails."""
+
+    def __init__(
+        self,
+        load: Callable[[Any], Any],
+        version: Callable[[Any], Any] | None = None,
+        sizes: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self._functions: _Functions | str = _Functions(load, version, sizes)
+
+    @classmethod
+    def of_text(cls, text: str) -> RowFunctions:
+        """Return the functions that have this text. They are opened when one is called."""
+        functions = cls.__new__(cls)
+        functions._functions = text
+        return functions
+
+    @cached_property
+    def text(self) -> str:
+        """The functions for a worker."""
+        return self._functions if isinstance(self._functions, str) else to_text(tuple(self._functions))
+
+    @property
+    def has_version(self) -> bool:
+        return self._called.version is not None
+
+    @property
+    def has_sizes(self) -> bool:
+        return self._called.sizes is not None
+
+    def load(self, ref: RowRef) -> tuple[Data, Data]:
+        """Return copies of the fields of a row."""
+        with naming(name_of(ref.split, ref.key)), ONE_AT_A_TIME:
+            load = self._called.load
+            fields: tuple[Data, Data] = call(
+                "load", lambda key: take_fields(load(key), bool(ref.parts[1])), given_key(ref)
+            )
+            return fields
+
+    def version(self, ref: RowRef) -> object:
+        """Return the version of a row. A version that fails stops the build."""
+        function = self._called.version
+        assert function is not None, "without one nothing is asked"
+        try:
+            with ONE_AT_A_TIME, naming(name_of(ref.split, ref.key)):
+                version = call("version", function, given_key(ref))
+        except BadPair as bad:
+            raise UsageError(str(bad)) from bad
+        if version is not None and not isinstance(version, (str, bytes, int, float)):
+            kind = plain(type(version).__name__)
+            raise UsageError(f"{name_of(ref.split, ref.key)}: version() returned a {kind}; expected a text or a number")
+        return version
+
+    def size(self, ref: RowRef) -> Size:
+        """Return the size that a row must have."""
+        function = self._called.sizes
+        assert function is not None, "without one nothing is asked"
+        with naming(name_of(ref.split, ref.key)), ONE_AT_A_TIME:
+            try:
+                return size_of(call("sizes", function, given_key(ref)))
+            except TypeError as error:
+                raise BadPair(f"sizes() returned no size: {plain(str(error))}") from error
+
+    @property
+    def _called(self) -> _Functions:
+        """The functions. A worker opens them when it needs them, at a row, so that a crash of theirs has a name."""
+        with ONE_AT_A_TIME:
+            if isinstance(self._functions, str):
+                self._functions = _Functions(*from_text(self._functions))
+            return self._functions
+
+
+def size_of(given: Any) -> Size:
+    """Return a (height, width) that was given; raise TypeError if it is none."""
+    if isinstance(given, Sequence) and len(given) == 2 and all(isinstance(side, (int, np.integer)) for side in given):
+        height, width = map(int, given)
+        if height > 0 and width > 0:
+            return height, width
+    raise TypeError(f"expected (height, width), found {given!r}")
