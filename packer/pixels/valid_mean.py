@@ -1,7 +1,7 @@
 """Scale measured values linearly, over the pixels that have one: a mean with missing values would be made up.
 
-docs/design/format2.md defines it. On a side of S pixels that becomes D, the centre of pixel i lies `(2i+1)*S - D` units
-of 1 / 2D behind the centre of the first source pixel. The two nearest source pixels weigh what is missing to 2D.
+readers/contract/FORMAT.md defines it. On a side of S pixels that becomes D, the centre of pixel i lies `(2i+1)*S - D`
+units of 1 / 2D behind the centre of the first source pixel. The two nearest source pixels weigh what is missing to 2D.
 """
 
 from __future__ import annotations
