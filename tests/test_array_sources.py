@@ -572,14 +572,6 @@ def test_tensors_that_cannot_be_read_as_plain_numbers_are_refused(tmp_path: Path
     assert "is damaged" in refused(cut, NAMES)[-1]
 
 
-def test_a_pytorch_that_reads_foreign_files_unsafely_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = torch_file(tmp_path / "cells", {"images": IMAGES, "labels": LABELS})
-    monkeypatch.setattr(torch, "__version__", "2.9.1+cpu")
-    assert refused(source, NAMES)[-1] == "--label labels: needs PyTorch 2.10, which reads foreign files safely"
-
-
 def test_workers_read_plain_numbers_without_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for write in (npy, hdf5, torch_file):
         source = write(

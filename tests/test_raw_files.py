@@ -59,7 +59,6 @@ NOT_RAW = {
     "packer.sources.parquet": "a table, by open_raw; then Arrow reads it",
     "packer.sources.recordio": "a file of an archive, by open_raw",
     "packer.sources.tfrecord": "a file of an archive, by open_raw",
-    "packer.sources.torch_tensors": "a member of a file that it may read",
     "packer.sources.webdataset": "a file of an archive, by open_raw",
     "packer.sources.zarr_arrays": "an array, by TensorStore",
     "packer.workers.worker": "stderr and /dev/null",
