@@ -707,3 +707,37 @@ def test_numbers_of_fewer_bits_than_their_bytes_are_read_by_hdf5(tmp_path: Path)
     source = Hdf5Arrays.at(tmp_path / "few.h5", NAMES)
     for number, ref in enumerate(source.rows()):
         assert np.array_equal(source.load(ref).data[1], LABELS[number])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nothing", "cannot be read (No such file or directory)"),
+        ("pipe", "is not a regular file"),
+        ("folder", "is not a regular file"),
+    ],
+)
+def test_what_is_not_a_file_is_named_without_waiting(tmp_path: Path, name: str, words: str) -> None:
+    folder = npy(tmp_path / "arrays", {"images": IMAGES, "labels": LABELS})
+    os.mkfifo(folder / "pipe.npy")
+    (folder / "folder.npy").mkdir()
+    with pytest.raises(InputError) as error:
+        NpyArrays.at(folder, NAMES._replace(label=name))
+    assert error.value.problems == (f"--label {name}: {words}",)
+
+
+def test_texts_of_impossible_characters_are_keys_that_cannot_be_read(tmp_path: Path) -> None:
+    keys = np.full(6, 0x110000, np.uint32).view("U1")
+    source = NpyArrays.at(
+        npy(tmp_path / "arrays", {"images": IMAGES, "labels": LABELS, "keys": keys}), NAMES._replace(key="keys")
+    )
+    with pytest.raises(InputError, match="has keys that cannot be read\n  --key keys: has texts with numbers"):
+        list(source.rows())
+
+
+@pytest.mark.parametrize("write", [npy, hdf5])
+def test_arrays_without_rows_are_bad_input(tmp_path: Path, write: Callable[[Path, Arrays], Path]) -> None:
+    source = write(tmp_path / "arrays", {"images": IMAGES[:0], "labels": LABELS[:0]})
+    names = ("--image", "images", "--label", "labels", "--classes", "3")
+    result = run("build", "--from", source, *names, tmp_path / "out")
+    assert (result.exit_code, "the source has no rows" in result.stderr) == (1, True)

@@ -17,7 +17,8 @@ from importlib import import_module
 from subprocess import DEVNULL, PIPE, Popen
 from typing import Any, Protocol
 
-from packer.errors import BadPair
+from packer.errors import BadPair, EngineError
+from packer.sources.functions import words_of
 
 CPU_SECONDS = 60
 """The most seconds of CPU time from one answer to the next. A library that walks in circles would use more."""
@@ -39,7 +40,11 @@ def ask(source: Asked, question: str) -> Iterator[Any]:
     command = [sys.executable, "-c", _START, kind.__module__, kind.__qualname__, question, str(CPU_SECONDS)]
     path = os.pathsep.join(map(os.path.abspath, sys.path))
     environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
-    with Popen(command, cwd="/", stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment) as process:
+    try:
+        started = Popen(command, cwd="/", stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment)
+    except OSError as error:
+        raise EngineError(f"the process that reads arrays cannot be started: {error.strerror}") from error
+    with started as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -69,7 +74,8 @@ def _cause(code: int) -> str:
     if code == -signal.SIGKILL:
         return "had the process that read it killed (SIGKILL), perhaps for want of memory"
     if code < 0:
-        return f"crashed the process that read it ({signal.Signals(-code).name}); the file is damaged"
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        return f"crashed the process that read it ({name}); the file is damaged"
     return f"ended the process that read it (exit code {code})"
 
 
@@ -84,11 +90,13 @@ def main() -> None:
         for answer in answers:
             print(json.dumps((answer, None)), flush=True)
             _allow(int(seconds))
-    except BadPair as bad:
-        print(json.dumps((None, str(bad))), flush=True)
+    except Exception as error:  # noqa: BLE001 - the process that asked has words for a reason, and not for a traceback
+        problem = str(error) if isinstance(error, BadPair) else f"cannot be read: {words_of(error)}"
+        print(json.dumps((None, problem)), flush=True)
 
 
 def _allow(seconds: int) -> None:
     """Let the kernel end this process after so many more seconds of CPU time."""
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + seconds, most))
+    limit = int(time.process_time()) + 1 + seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))

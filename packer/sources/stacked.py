@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -125,16 +126,17 @@ class StackedRows(ABC):
         problems, arrays = list[str](), list[Any]()
         for number, (option, name) in enumerate(self.names._asdict().items()):
             yield f"--{option} {name}"
+            if name is None:
+                problems += [f"--{option} is missing: name the array"] if option != "key" else []
+                continue
             try:
-                if name is not None:
-                    self._open[number] = stack = _of_rows(self.stack(name))
-                    arrays.append(
-                        (stack if isinstance(stack, PlainArray) else Opaque(stack.dtype, stack.shape)).to_json()
-                    )
-                elif option != "key":
-                    problems.append(f"--{option} is missing: name the array")
-            except (BadPair, ValueError, OSError) as error:
-                problems.append(f"--{option} {name}: {error}")
+                with naming(f"--{option} {name}"):
+                    stack = self._opens(number)
+            except BadPair as bad:
+                problems.append(str(bad))
+            else:
+                facts = stack if isinstance(stack, PlainArray) else Opaque(stack.dtype, stack.shape)
+                arrays.append(facts.to_json())
         yield arrays, problems
         if problems:
             listed = list(islice(self.listing(), MOST_LISTED + 1))
@@ -144,11 +146,11 @@ class StackedRows(ABC):
         """Yield all keys, many at a time."""
         for start in range(0, self._form.rows, CHUNK):
             keys = self._opened(2).rows(start, min(start + CHUNK, self._form.rows))
-            try:
-                found = keys.tolist()
-            except ValueError as error:  # a text may have numbers beyond those of characters
-                raise BadPair(f"cannot be read: {error}") from error
-            yield [key.decode(errors="surrogateescape") if isinstance(key, bytes) else str(key) for key in found]
+            if keys.dtype.kind == "U" and (keys.view(f"{keys.dtype.byteorder}u4") > sys.maxunicode).any():
+                raise BadPair("has texts with numbers that stand for no character")
+            yield [
+                key.decode(errors="surrogateescape") if isinstance(key, bytes) else str(key) for key in keys.tolist()
+            ]
 
     def _keys(self) -> Iterator[str]:
         if self.names.key is None:
@@ -173,13 +175,20 @@ class StackedRows(ABC):
         array = self._arrays[field]
         if isinstance(array, PlainArray):
             return array
+        stack = self._opens(field)
+        if (stack.dtype, stack.shape) != array:
+            raise BadPair(f"was {shape_text(array)} when the build was planned; build again")
+        return stack
+
+    def _opens(self, field: int) -> Stack:
+        """Open an array once. Raise BadPair or OSError if it cannot be used."""
         if field not in self._open:
             try:
-                stack = _of_rows(self.stack(str(self.names[field])))
+                stack = self.stack(str(self.names[field]))
             except ValueError as error:
                 raise BadPair(str(error)) from error
-            if (stack.dtype, stack.shape) != array:
-                raise BadPair(f"was {shape_text(array)} when the build was planned; build again")
+            if not stack.shape:
+                raise BadPair("is a single number; expected an array with a row for each image")
             self._open[field] = stack
         return self._open[field]
 
@@ -214,9 +223,3 @@ class StackedRows(ABC):
 
 def _array_of(facts: Sequence[Any]) -> Described:
     return PlainArray.from_json(facts) if len(facts) > 2 else Opaque.from_json(facts)
-
-
-def _of_rows(stack: Stack) -> Stack:
-    if not stack.shape:
-        raise ValueError("is a single number; expected an array with a row for each image")
-    return stack
