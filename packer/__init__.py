@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from packer.packs.stage import stage_pack
     from packer.packs.stats import pack_stats
     from packer.packs.verify import verify_pack
+    from packer.pixels.field_options import ClassesField, IdsField, MultilabelField, PictureField, ValuesField
     from packer.probe.probe import probe_folder
     from packer.progress import progress_bar
     from packer.sources.rows import Rows
@@ -34,10 +35,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BusyError",
+    "ClassesField",
     "EngineError",
     "FindingsError",
+    "IdsField",
     "InputError",
+    "MultilabelField",
     "PackError",
+    "PictureField",
     "PinnedError",
     "RejectedError",
     "Rows",
@@ -45,6 +50,7 @@ __all__ = [
     "TargetError",
     "TooManyRejectsError",
     "UsageError",
+    "ValuesField",
     "__version__",
     "build_pack",
     "diff_pack",
@@ -56,7 +62,9 @@ __all__ = [
     "verify_pack",
 ]
 
+_FIELDS = "packer.pixels.field_options"
 _MODULES = {
+    **dict.fromkeys(("ClassesField", "IdsField", "MultilabelField", "PictureField", "ValuesField"), _FIELDS),
     "Rows": "packer.sources.rows",
     "build_pack": "packer.build",
     "diff_pack": "packer.packs.diff",

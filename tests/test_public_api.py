@@ -46,6 +46,13 @@ SIGNATURES = {
     "stage_pack": ["out", "target", "ram", "workers", "progress"],
     "verify_pack": ["out", "deep", "workers", "progress"],
 }
+FIELDS = {
+    "ClassesField": ["name", "files", "classes", "form", "codec", "unknown", "threshold", "divisor"],
+    "IdsField": ["name", "files", "codec", "dtype"],
+    "MultilabelField": ["name", "files", "classes", "form"],
+    "PictureField": ["name", "files", "bands", "range", "alpha", "dtype", "decode"],
+    "ValuesField": ["name", "files", "invalid", "scale", "interpolation", "dtype"],
+}
 NOT_GIVEN: Any = {"unknown": None, "ignore": None}
 ERRORS = {
     "BusyError",
@@ -64,8 +71,8 @@ ERRORS = {
 
 def test_the_surface_is_exactly_this() -> None:
     assert sorted(packer.__all__) == packer.__all__ == dir(packer)
-    assert set(packer.__all__) == {*SIGNATURES, *ERRORS, "__version__"}
-    for name, parameters in SIGNATURES.items():
+    assert set(packer.__all__) == {*SIGNATURES, *FIELDS, *ERRORS, "__version__"}
+    for name, parameters in {**SIGNATURES, **FIELDS}.items():
         assert list(inspect.signature(getattr(packer, name)).parameters) == parameters
     for name in ERRORS:
         assert issubclass(getattr(packer, name), PackError)
@@ -74,7 +81,7 @@ def test_the_surface_is_exactly_this() -> None:
 
 
 def test_the_options_from_python_are_those_of_the_command() -> None:
-    names = {option.name.replace("-", "_") for option in (*CONFIGURATION, *BUILD.values())}
+    names = {option.name.replace("-", "_") for option in (*CONFIGURATION, *BUILD.values())} - {"field"} | {"fields"}
     assert set(BuildOptions.__annotations__) == names
 
 

@@ -18,7 +18,8 @@ from packer.pixels.resize import Geometry
 from packer.recipe.cut import cut
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.piece import Piece
-from packer.recipe.recipe import Recipe, recipe_changes
+from packer.recipe.recipe import Recipe
+from packer.recipe.recipe_changes import recipe_changes
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from readers.contract.classes import ClassTable, SegClass

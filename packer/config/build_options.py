@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TypedDict
 
+from packer.pixels.field_options import FieldOptions
 from readers.contract.classes import ClassTable
 
 
@@ -17,6 +18,7 @@ class BuildOptions(TypedDict, total=False):
     only: Sequence[str]
     image: str
     label: str
+    fields: Sequence[FieldOptions | str | Mapping[str, object]]
     key: str
     axis: int
     lists: str
@@ -44,6 +46,7 @@ class BuildOptions(TypedDict, total=False):
     format: str
     labels: str
     image_dtype: str
+    bands: str | Sequence[int]
     shard_size: int | str
     on_bad: str
     max_bad: int | float | str

@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from packer.classes.documents import describe, parse_toml, read_text, unknown_key
 from packer.classes.from_toml import CLASS, class_tables
 from packer.classes.values import is_values
+from packer.config.field_tables import format_field, parse_field, to_table
 from packer.config.options import OPTIONS, Option, value_of
 from packer.errors import InputError, SettingsError
 from readers.contract.classes import ClassTable, SegClass
@@ -19,6 +21,7 @@ Setting = str | bool | list[str] | ClassTable
 Settings = Mapping[str, Setting]
 """Settings by the names of the options."""
 
+FIELD_TABLES = "field"
 DECIDE = "decide"
 """The key of questions that `packer probe` left open. A configuration that has it is refused."""
 
@@ -33,7 +36,7 @@ def read_config(path: Path, more: Iterable[Option] = ()) -> Settings:
     problems: list[str] = []
     settings: dict[str, Setting] = {}
     for name, value in document.items():
-        if name == CLASS:
+        if name in (CLASS, FIELD_TABLES):
             continue
         if name == DECIDE:
             problems += [f"{path}: to decide: {question}" for question in _questions(value)]
@@ -46,6 +49,8 @@ def read_config(path: Path, more: Iterable[Option] = ()) -> Settings:
             settings[name] = _from_folder(path, _setting(value, options[name]), options[name])
         except ValueError as error:
             problems.append(f"{path}: {name}: {error}")
+    if FIELD_TABLES in document:
+        settings["field"] = _fields(path, document[FIELD_TABLES], problems)
     if CLASS in document:
         settings["classes"] = _classes(path, document, problems)
     if problems:
@@ -55,11 +60,35 @@ def read_config(path: Path, more: Iterable[Option] = ()) -> Settings:
 
 def to_toml(settings: Settings) -> str:
     """The configuration file with these settings."""
-    lines = [f"{name} = {_toml(value)}" for name, value in settings.items() if not isinstance(value, ClassTable)]
+    fields, rest = settings.get(FIELD_TABLES, []), {name: settings[name] for name in settings if name != FIELD_TABLES}
+    lines = [f"{name} = {_toml(value)}" for name, value in rest.items() if not isinstance(value, ClassTable)]
+    for text in fields if isinstance(fields, list) else ():
+        lines += ["", f"[[{FIELD_TABLES}]]", *(f"{key} = {json.dumps(value)}" for key, value in _table(text).items())]
     for value in settings.values():
         if isinstance(value, ClassTable):
             lines += [line for seg_class in value.classes for line in _class_lines(seg_class)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _table(text: str) -> dict[str, Any]:
+    """Return the table of options that a text of --field stands for."""
+    return to_table(parse_field(text))
+
+
+def _fields(path: Path, tables: object, problems: list[str]) -> list[str]:
+    """The texts of [[field]] tables, or of a list of such texts. A class table is a file next to the configuration."""
+    texts: list[str] = []
+    for number, table in enumerate(tables if isinstance(tables, list) else [tables], 1):
+        try:
+            options = to_table(parse_field(table))
+        except ValueError as error:
+            problems.append(f"{path}: {FIELD_TABLES} {number}: {error}")
+            continue
+        classes = options.get("classes")
+        if isinstance(classes, str) and not is_values(classes):
+            options["classes"] = str(path.absolute().parent / classes)
+        texts.append(format_field(options))
+    return texts
 
 
 def _questions(value: object) -> list[object]:

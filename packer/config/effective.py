@@ -63,6 +63,7 @@ def from_environment(variables: Mapping[str, str]) -> Settings:
 def from_python(options: Mapping[str, Any]) -> Settings:
     """The settings of keyword arguments: `shard_size=1 << 20` is --shard-size 1048576. None counts as not given."""
     known = {option.name.replace("-", "_"): option for option in (*CONFIGURATION, *ARGUMENTS, FROM, *BUILD.values())}
+    known["fields"] = known.pop("field")
     found: dict[str, Setting] = {}
     for name, value in options.items():
         if name not in known:
@@ -75,10 +76,17 @@ def from_python(options: Mapping[str, Any]) -> Settings:
         elif option.several and value is not None:
             if isinstance(value, str):
                 raise UsageError(f"--{option.name}: expected a list, such as [{value!r}]")
-            found[option.name] = [option.kind.format(item) for item in value]
+            found[option.name] = [_formatted(option, item) for item in value]
         elif value is not None:
             found[option.name] = option.kind.format(value)
     return found
+
+
+def _formatted(option: Option, value: object) -> str:
+    try:
+        return option.kind.format(value)
+    except ValueError as error:
+        raise UsageError(f"--{option.name}: {error}") from error
 
 
 def _check(settings: Settings) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from packer.config.field_tables import FIELD
 from packer.config.values import (
     ACCEPTED,
+    BANDS,
     BYTES,
     CLASSES,
     FILE,
@@ -93,6 +95,13 @@ PAIRS = (
         "Where images are, such as 'left/{split}/{key}_img.png'. Default: by layout. Of a container: their name.",
     ),
     Option("label", text("TEMPLATE"), "Where labels are, such as 'gt/{split}/{key}_gt.png'; or their name."),
+    Option(
+        "field",
+        FIELD,
+        "A further field of each row, such as 'depth=values:depth/{key}.png'. Kinds: picture, classes, ids, values, "
+        "multilabel. A table in JSON has more options. Repeatable.",
+        several=True,
+    ),
     Option("key", text("NAME"), "With a container: the name of the keys in it. Default: the numbers of the rows."),
     Option(
         "axis", choice(("0", "1", "2")), "With volumes: the axis across which slices are cut. Default: 2, the third."
@@ -209,6 +218,12 @@ PICTURES = (
         "fast: decode JPEGs at a half, a quarter or an eighth of their size, not below the stored size. Other pixels.",
         EXACT,
     ),
+    Option(
+        "bands",
+        BANDS,
+        "Store these bands of images as they are in the files: all, gray, rgb, or numbers from 1 on, such as 4,3,2. "
+        "Default: red, green and blue of 8 bits.",
+    ),
     Option("max-pixels", whole(1, 1 << 30), "Reject larger pictures.", str(MOST_PIXELS)),
 )
 
@@ -220,7 +235,11 @@ STORAGE = (
         "Store labels as planes (C,H,W) or as the compact index (H,W). Readers return either from either.",
         "onehot",
     ),
-    Option("image-dtype", choice(tuple(IMAGE_DTYPES)), "Type of stored images. Floats are scaled to 0..1.", "uint8"),
+    Option(
+        "image-dtype",
+        choice(tuple(IMAGE_DTYPES)),
+        "Type of stored images; floats are scaled to 0..1. Default: uint8; with --bands, that of the files.",
+    ),
     Option("shard-size", BYTES, "Approximate size of a shard. The limit is twice that.", "128MiB"),
 )
 

@@ -12,7 +12,7 @@ from typing import Any
 from packer.data_checks.findings import KINDS
 from packer.errors import UsageError, did_you_mean
 from packer.pairs.split_by_hash import Shares
-from packer.pixels.choices import NATIVE
+from packer.pixels.choices import NATIVE, band_choice, bands_text
 from readers.contract.classes import ClassTable
 
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -181,6 +181,7 @@ def _check_kind(kind: str) -> None:
 
 SIZE = Kind("HxW|native", parse_size, format_size)
 RANGE = Kind("LOW,HIGH", parse_range, format_range)
+BANDS = Kind("all|gray|rgb|N,N", band_choice, lambda value: bands_text(band_choice(value)))
 BYTES = Kind("BYTES", parse_bytes)
 LIMIT = Kind("N|N%", parse_limit, format_limit)
 SHARES = Kind("PERCENTS", parse_shares, format_shares)

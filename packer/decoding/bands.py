@@ -2,48 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from packer.decoding.arrays import MOST_BANDS
+from packer.decoding.band_choice import ALL, GRAY, RGB, BandChoice
 from packer.decoding.decode import header_of
 from packer.decoding.header import Header, Pixels, Stored
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
 from packer.decoding.rules import ImageRules
-from packer.errors import BadPair, UsageError
+from packer.errors import BadPair
 
-ALL, GRAY, RGB = "all", "gray", "rgb"
 DTYPES = ("|u1", "<u2", "<i2", "<f2", "<f4")
 """The types of numbers that a picture is stored in as it is."""
 _COLOURS = ("red", "green", "blue")
-_NUMBERS = re.compile(r"\s*\[?\s*\d{1,4}(?:\s*,\s*\d{1,4})*\s*\]?\s*")
-_EXPECTED = f'expected "{ALL}", "{GRAY}", "{RGB}", or numbers from 1 on such as 4,3,2; at most {MOST_BANDS}'
 
 
 @dataclass(frozen=True)
 class Bands:
     """`all` are those of the file, alpha included. `gray` and `rgb` have none. Numbers count from 1, in any order."""
 
-    chosen: str | tuple[int, ...] = ALL
-
-    @classmethod
-    def of(cls, given: object) -> Bands:
-        """Return the bands that an option or a configuration names: a word, a list of numbers, or a text of numbers."""
-        if isinstance(given, str) and _NUMBERS.fullmatch(given):
-            given = [int(number) for number in re.findall(r"\d+", given)]
-        if isinstance(given, (list, tuple)):
-            numbers = tuple(number for number in given if type(number) is int and number > 0)
-            if 0 < len(numbers) == len(given) <= MOST_BANDS and len(set(numbers)) == len(numbers):
-                return cls(numbers)
-        elif given in (ALL, GRAY, RGB):
-            return cls(str(given))
-        raise UsageError(f"--bands {given}: {_EXPECTED}, each once")
-
-    def to_json(self) -> str | list[int]:
-        return self.chosen if isinstance(self.chosen, str) else list(self.chosen)
+    chosen: BandChoice = ALL
 
     def names(self, header: Header) -> tuple[str, ...]:
         """Return the names of the stored bands of a picture. Raise BadPair if it does not have them."""

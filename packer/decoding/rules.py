@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from packer.decoding.band_choice import BandChoice, band_choice, bands_text
 from packer.errors import BadPair
 from readers.contract.json_entry import Entry
 
@@ -35,6 +36,8 @@ class ImageRules:
     max_pixels: int = MOST_PIXELS
     decode: str = EXACT
     """FAST decodes a large JPEG at a half, a quarter or an eighth of its size, before it is scaled."""
+    bands: BandChoice | None = None
+    """The bands to store as they are in the file; None stores red, green and blue of 8 bits."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -42,6 +45,7 @@ class ImageRules:
             "alpha": self.alpha,
             "max_pixels": self.max_pixels,
             **({} if self.decode == EXACT else {"decode": self.decode}),
+            **({} if self.bands is None else {"bands": bands_text(self.bands)}),
         }
 
     @classmethod
@@ -55,6 +59,15 @@ class ImageRules:
             alpha=entry.choice("alpha", ALPHAS),
             max_pixels=entry.whole("max_pixels", least=1),
             decode=entry.choice("decode", DECODES) if entry.has("decode") else EXACT,
+            bands=_bands(entry) if entry.has("bands") else None,
         )
         entry.close()
         return rules
+
+
+def _bands(entry: Entry) -> BandChoice | None:
+    try:
+        return band_choice(entry.text("bands"))
+    except ValueError as error:
+        entry.problem("bands", str(error))
+        return None

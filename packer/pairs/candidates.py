@@ -25,6 +25,8 @@ class Candidate(NamedTuple):
     label: str
     line: str = ""
     captures: tuple[tuple[str, str], ...] = ()
+    further: tuple[tuple[str, ...], ...] = ()
+    """The files of each further field; none if it lacks the field."""
 
 
 @dataclass

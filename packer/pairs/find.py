@@ -11,10 +11,11 @@ from packer.errors import InputError, Problem, TargetError, first_of
 from packer.pairs.candidates import MOST_NAMED, Candidates
 from packer.pairs.draw_splits import draw_splits
 from packer.pairs.files import RawFiles, find_files
+from packer.pairs.further import FoundFiles, lacking, take_further, with_further
 from packer.pairs.hints import no_common_key_hint
 from packer.pairs.layouts import Layout
 from packer.pairs.pair import Pair
-from packer.pairs.pairing_rules import ERROR, PairingRules
+from packer.pairs.pairing_rules import ERROR, KEEP, PairingRules
 from packer.pairs.search_files import search_files
 from packer.pairs.split_exact import CountPixels
 from readers.contract.manifest import ALL, NAME
@@ -56,7 +57,9 @@ def search_pairs(
     Problems that are certainly in other splits than `only` do not count.
     """
     files = find_files(raw, leave_out)
+    files.folders, further = take_further(files.folders, rules.further)
     layout, found = search_files(raw, files, rules)
+    _add_further(found, further, rules)
     if only:
         found.problems, found.missing = (
             [problem for problem in problems if not problem.split or problem.split in only]
@@ -80,13 +83,24 @@ def search_pairs(
             raise refusal
     pairing = Pairing(
         name,
-        tuple(sorted(Pair(split or ALL, key, image, label) for split, key, image, label, _, _ in found.pairs)),
+        tuple(sorted(Pair(pair.split or ALL, *pair[1:4], pair.further) for pair in found.pairs)),
         layout.image.text if layout else "",
-        layout.label.text if layout else "",
+        layout.label.text if layout and rules.has_label else "",
         tuple(found.missing),
         tuple(found.notes),
     )
     return pairing, refusal
+
+
+def _add_further(found: Candidates, further: Sequence[FoundFiles], rules: PairingRules) -> None:
+    """Add the files of further fields to the pairs, or the problems of those that lack one."""
+    if not further:
+        return
+    found.pairs = list(with_further(found.pairs, further))
+    found.problems += (problem for files in further for problem in files.problems)
+    if rules.missing != KEEP:
+        found.missing += lacking(found.pairs, further)
+        found.pairs = [pair for pair in found.pairs if all(pair.further)]
 
 
 def _check_target(raw: Path, out: Path, layout: Layout) -> None:

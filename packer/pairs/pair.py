@@ -12,3 +12,5 @@ class Pair(NamedTuple):
     key: str
     image: str
     label: str
+    further: tuple[tuple[str, ...], ...] = ()
+    """The files of each further field: none, one, or one for each class."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packer.errors import UsageError
+from packer.pairs.further import FurtherFiles
 from packer.pairs.split_by_hash import Shares
 
 ERROR, KEEP = "error", "keep"
@@ -24,15 +25,20 @@ class PairingRules:
     split_by: str | None = None
     split_exact: bool = False
     missing: str = ERROR
+    has_label: bool = True
+    """False if rows have no label, so that only images are paired."""
+    further: tuple[FurtherFiles, ...] = ()
 
     @property
     def keeps(self) -> bool:
         """True if images without a label are rows."""
-        return self.missing == KEEP
+        return self.missing == KEEP or not self.has_label
 
     def __post_init__(self) -> None:
-        if bool(self.image) != bool(self.label):
+        if self.has_label and bool(self.image) != bool(self.label):
             raise UsageError("--image and --label go together: give both templates")
+        if not self.has_label and not (self.image or self.pairs or self.lists):
+            raise UsageError("--field image: needs the template of its files, because no label shows the layout")
         if self.pairs and (self.image or self.lists):
             raise UsageError("--pairs already names the files: leave out --image, --label and --lists")
         if self.split and self.lists:

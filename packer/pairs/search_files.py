@@ -15,7 +15,7 @@ from packer.pairs.name_suffixes import with_suffixes
 from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.pairs_csv import PairsCsv
 from packer.pairs.split_lists import ListLine, SplitLists, given_lists, usual_lists, without_unions
-from packer.pairs.template import Template
+from packer.pairs.template import Template, without_files
 
 TEMPLATES_EXAMPLE = "--image 'photos/{split}/{key}.jpg' --label 'truth/{split}/{key}_mask.png'"
 
@@ -58,6 +58,9 @@ def _lines(raw: Path, lists: SplitLists, messages: Candidates) -> list[ListLine]
 
 def _layout(raw: Path, files: RawFiles, rules: PairingRules) -> Layout:
     """Return the layout that the user described, or the only known one that fits."""
+    if rules.image and not rules.has_label:
+        image = Template(rules.image)
+        return Layout("given by --image", image, without_files(image), exclusive=False)
     if rules.image and rules.label:
         return Layout("given by --image and --label", Template(rules.image), Template(rules.label), exclusive=False)
     layouts = [with_suffixes(layout, files.folders) for layout in find_layouts(files.folders)]

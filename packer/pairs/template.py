@@ -136,3 +136,8 @@ def _regex(part: re.Match[str]) -> str:
     if name:
         return f"(?P<{name}>{'.+' if name == KEY else '[^/]+'})"
     return "[^/]*?" if part["star"] else re.escape(part["text"])
+
+
+def without_files(template: Template) -> Template:
+    """Return a template with the same captures that no path fits: the label of rows without labels."""
+    return Template("/".join(["\0", *(f"{{{name}}}" for name in template.captures)]))

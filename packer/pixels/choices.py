@@ -1,5 +1,6 @@
 """The names of the ways to decode, to resize and to store pictures. Light: numpy is not needed."""
 
+from packer.decoding.band_choice import BandChoice, band_choice, bands_text
 from packer.decoding.rules import ALPHAS, DECODES, EXACT, FAST, MOST_PIXELS
 
 __all__ = [
@@ -9,12 +10,17 @@ __all__ = [
     "EXACT",
     "FAST",
     "FITS",
+    "FLOATS",
     "IMAGE_DTYPES",
     "INTERPOLATIONS",
     "LABEL_FORMS",
     "MOST_PIXELS",
     "NATIVE",
+    "NUMBERS",
     "TILE",
+    "BandChoice",
+    "band_choice",
+    "bands_text",
 ]
 
 NATIVE, TILE = "native", "tile"
@@ -22,4 +28,7 @@ FITS = ("stretch", "letterbox", "crop-or-pad", "shorter-side", TILE, NATIVE)
 EDGES = ("pad", "shift")
 INTERPOLATIONS = ("area", "linear", "cubic", "nearest")
 IMAGE_DTYPES = {"uint8": "|u1", "float16": "<f2", "float32": "<f4"}
+NUMBERS = {**IMAGE_DTYPES, "uint16": "<u2", "uint32": "<u4", "int16": "<i2"}
+"""The types of stored numbers by their names in NumPy."""
+FLOATS = ("<f2", "<f4")
 LABEL_FORMS = ("onehot", "index")

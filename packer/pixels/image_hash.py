@@ -15,12 +15,23 @@ SAMPLED = 128
 
 
 def image_hash(crc32: int, planes: NDArray[Any]) -> str:
-    """Return the CRC of the stored image, followed by the difference hash of its pixels (3,H,W) or by `flat`."""
+    """Return the CRC of the stored image, followed by the difference hash of its pixels (B,H,W) or by `flat`."""
     step = max(1, min(planes.shape[1:]) // SAMPLED)
     lines = np.ascontiguousarray(planes[:, ::step])  # twice as fast as to gather pixels from the whole image
-    sample = cv2.merge(list(np.ascontiguousarray(lines[:, :, ::step])))
-    small = cv2.resize(sample, (9, 8), interpolation=cv2.INTER_AREA)
-    small = small.astype(np.float32).sum(2)
+    sample = np.ascontiguousarray(lines[:, :, ::step])
+    small = _colours(sample) if len(sample) == 3 and sample.dtype in (np.uint8, np.float32) else _bands(sample)
     bits = np.packbits(small[:, 1:] > small[:, :-1]).tobytes().hex()
     flat = small.max() - small.min() <= 3 and bool((planes == planes[:, :1, :1]).all())
     return f"{crc32:08x}{FLAT if flat else bits}"
+
+
+def _colours(planes: NDArray[Any]) -> NDArray[Any]:
+    """Return the small picture of red, green and blue together."""
+    small = cv2.resize(cv2.merge(list(planes)), (9, 8), interpolation=cv2.INTER_AREA)
+    return np.asarray(small.astype(np.float32).sum(2))
+
+
+def _bands(planes: NDArray[Any]) -> NDArray[Any]:
+    """Return the sum of the small pictures of any bands."""
+    small = [cv2.resize(plane.astype(np.float64), (9, 8), interpolation=cv2.INTER_AREA) for plane in planes]
+    return np.asarray(np.sum(small, axis=0))

@@ -40,7 +40,9 @@ class MultilabelCodec:
 
     def read(self, data: bytes | NDArray[Any] | tuple[bytes | NDArray[Any], ...]) -> Planes:
         """Return upright planes of bits (⌈C/8⌉,H,W). `data` has a file for each class, which may be empty."""
-        return self._of_files(data) if isinstance(data, tuple) else self._of_file(data)
+        if self._one_file and not isinstance(data, tuple):
+            return self._of_file(data)
+        return self._of_files(data if isinstance(data, tuple) else (data,))
 
     def _check_all(self, header: Header) -> None:
         """Refuse a file of all classes that has another number of bands, or too few bits."""

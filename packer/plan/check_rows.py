@@ -13,18 +13,19 @@ from numpy.typing import NDArray
 from packer.classes.load import load_class_table, named_classes
 from packer.config.options import MTIME
 from packer.errors import BadPair, InputError, Problem, UsageError, first_of
-from packer.pixels.choices import IMAGE_DTYPES, NATIVE, TILE
-from packer.pixels.label_rules import BINARY, BINARY_CLASSES, INSTANCE, LabelRules, resolve
+from packer.pixels.choices import NATIVE, TILE
+from packer.pixels.label_rules import BINARY, BINARY_CLASSES, INSTANCE, LabelRules
 from packer.pixels.resize import Geometry
 from packer.plan.assume_size import assume_size
 from packer.plan.check_labels import SAMPLE_SIZE, check_palettes, no_classes
+from packer.plan.plan_fields import plan_fields
 from packer.plan.problems import BEFORE, Refusals, problem_of, too_many
 from packer.plan.request import Request
 from packer.plan.reuse import PreviousBuild
 from packer.plan.sample import LabelSampler, spread_indices
 from packer.publish.manifest_size import check_manifest_size
-from packer.recipe.field_rule import FieldRule
-from packer.recipe.read_rules import ReadRules
+from packer.recipe.field_rule import judged
+from packer.recipe.planned_field import PlannedField, check_headers, read_rules
 from packer.recipe.recipe import Recipe, tools_of
 from packer.recipe.ref_table import CHUNK
 from packer.recipe.row_ref import RowRef
@@ -35,7 +36,7 @@ from packer.sources.open_source import FoundRows
 from packer.workers.engine import Engine
 from packer.workers.inspect import LabelCounts
 from readers.contract.classes import ClassTable
-from readers.contract.fields import IMAGE, LABEL, classes_field, picture_field
+from readers.contract.fields import IMAGE, LABEL
 from readers.contract.tiles import Size, picture_of
 
 
@@ -68,29 +69,43 @@ def check_rows(request: Request, stamps: Sequence[ShardStamps], engine: Engine, 
         )
         found = assume_size(request, found, LabelSampler(found.source, engine, request.max_pixels))
     refs, refusals = found.refs, Refusals(refusal)
-    sampler = LabelSampler(found.source, engine, request.max_pixels)
-    classes = refusals.attempt(lambda: found.classes or _classes(request, sampler, found))
-    rules = _read_rules(request, classes)
+    label = next((number for number, field in enumerate(request.fields) if field.name == LABEL), 0)
+    sampler = LabelSampler(found.source, engine, request.max_pixels, label)
+    classes = refusals.attempt(lambda: found.classes or _classes(request, sampler, found)) if label else None
+    fields = refusals.attempt(lambda: plan_fields(request, found, classes)) or ()
     previous = PreviousBuild(request.out, found.source, refs, stamps, request.trust)
     with timer.step("check"):
-        sizes, bad = _check_heads(found, previous, rules)
+        sizes, bad = _check_heads(found, previous, fields)
     geometry = refusals.attempt(lambda: _geometry(request, found, sizes, [problem_of(refs[i], bad[i]) for i in bad]))
     recipe = None
-    if classes is not None and geometry is not None:
-        recipe = refusals.attempt(partial(_recipe, request, found, classes, rules, geometry))
+    if fields and bool(label) == (classes is not None) and geometry is not None:
+        recipe = refusals.attempt(partial(_recipe, request, found, fields, geometry))
         classes = classes if recipe is not None else None  # too large for every message to a worker
     unchanged = np.zeros(len(refs), np.bool_) if recipe is None else previous.unchanged(recipe.fingerprint())
     with timer.step("audit"):
         new = np.flatnonzero(_untrusted(request, unchanged) & (sizes[:, 0] > 0))
         chosen = new[spread_indices(len(new), SAMPLE_SIZE)].tolist()
-        counts = sampler.inspect([refs[i] for i in chosen], SAMPLE_SIZE, classes, rules, images=True)
+        counts = _inspect(sampler, [refs[i] for i in chosen], fields, classes, recipe)
         sample = dict(zip(chosen, counts.values(), strict=True))
-        refusals.attempt(lambda: _check_palettes(request, refs, sample, rules.label.codec))
+        refusals.attempt(lambda: _check_palettes(request, refs, sample, fields))
     bad |= {index: counts.bad for index, counts in sample.items() if counts.bad is not None}
     rejected = too_many([(refs[index], reason) for index, reason in bad.items()], request.limits, len(refs), BEFORE)
     refusals.check(rejected if sizes.any() or geometry is not None else None)
     assert recipe is not None, "without a recipe the build is refused"
     return CheckedRows(found, previous, recipe, sizes, unchanged, bad, len(sample))
+
+
+def _inspect(
+    sampler: LabelSampler,
+    refs: Sequence[RowRef],
+    fields: Sequence[PlannedField],
+    classes: ClassTable | None,
+    recipe: Recipe | None,
+) -> dict[int, LabelCounts]:
+    """Inspect a sample as the recipe says, or as far as it is known."""
+    has_further = any(field.name not in (IMAGE, LABEL) for field in fields)
+    further = recipe if has_further else None
+    return sampler.inspect(refs, SAMPLE_SIZE, classes, read_rules(fields), images=True, recipe=further)
 
 
 def _classes(request: Request, sampler: LabelSampler, found: FoundRows) -> ClassTable:
@@ -103,27 +118,12 @@ def _classes(request: Request, sampler: LabelSampler, found: FoundRows) -> Class
     return classes
 
 
-def _read_rules(request: Request, classes: ClassTable | None) -> ReadRules:
-    label = LabelRules(request.label_codec, request.unknown, request.threshold, request.divisor)
-    if classes is not None:
-        label = resolve(label, classes)
-    return ReadRules.of(request.image_range, request.alpha, request.max_pixels, request.decode, label)
-
-
-def _recipe(
-    request: Request,
-    found: FoundRows,
-    classes: ClassTable,
-    rules: ReadRules,
-    geometry: Geometry,
-) -> Recipe:
-    image, label = found.source.templates
+def _recipe(request: Request, found: FoundRows, fields: Sequence[PlannedField], geometry: Geometry) -> Recipe:
     recipe = Recipe(
         storage=request.storage,
         geometry=geometry,
-        rules=(
-            FieldRule(picture_field(IMAGE, IMAGE_DTYPES[request.image_dtype], geometry.size), rules.image, image),
-            FieldRule(classes_field(LABEL, request.labels, classes, geometry.size), rules.label, label),
+        rules=tuple(
+            field.rule(geometry.size, template) for field, template in zip(fields, found.source.templates, strict=True)
         ),
         shard_bytes=request.shard_bytes,
         tools=tools_of(found.source, geometry, writer(request.storage).tool()),
@@ -151,10 +151,10 @@ def _check_tiles(request: Request, found: FoundRows, sizes: NDArray[np.uint32], 
 
 
 def _check_heads(
-    found: FoundRows, previous: PreviousBuild, rules: ReadRules
+    found: FoundRows, previous: PreviousBuild, fields: Sequence[PlannedField]
 ) -> tuple[NDArray[np.uint32], dict[int, str]]:
     """Return the size of each row, (0, 0) for a bad one, and the reasons of the bad ones by their index."""
-    sizes, bad = previous.sizes(rules.judged), {}
+    sizes, bad = previous.sizes(_judged(fields)), {}
     unknown = np.flatnonzero(sizes[:, 0] == 0)
     for first in range(0, len(unknown), CHUNK):
         some = unknown[first : first + CHUNK]
@@ -164,7 +164,7 @@ def _check_heads(
                 bad[index] = heads
                 continue
             try:
-                rules.check(ref, heads)
+                check_headers(fields, ref, heads)
             except BadPair as reason:
                 bad[index] = str(reason)
             else:
@@ -172,15 +172,24 @@ def _check_heads(
     return sizes, bad
 
 
+def _judged(fields: Sequence[PlannedField]) -> str:
+    """Return the fingerprint of what decides whether headers are good; none if the label has no classes."""
+    known = all(field.classes is not None for field in fields if isinstance(field.read, LabelRules))
+    return judged(field.rule(None, "") for field in fields) if known else ""
+
+
 def _untrusted(request: Request, unchanged: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return the rows of which a sample is decoded."""
     return ~unchanged if request.trust == MTIME else np.ones_like(unchanged)
 
 
-def _check_palettes(request: Request, refs: Sequence[RowRef], sample: Mapping[int, LabelCounts], codec: str) -> None:
-    if not request.palettes_differ:
-        labelled = {index: counts for index, counts in sample.items() if refs[index].parts[-1]}
-        check_palettes(refs, labelled, codec, request.label_codec)
+def _check_palettes(
+    request: Request, refs: Sequence[RowRef], sample: Mapping[int, LabelCounts], fields: Sequence[PlannedField]
+) -> None:
+    rules = next((field.read for field in fields if field.name == LABEL), None)
+    if isinstance(rules, LabelRules) and not request.palettes_differ:
+        labelled = {index: counts for index, counts in sample.items() if refs[index].parts[1]}
+        check_palettes(refs, labelled, rules.codec, request.label_codec)
 
 
 def count_sizes(sizes: NDArray[np.uint32]) -> Counter[Size]:

@@ -14,7 +14,8 @@ from packer.errors import PackError, Problem, TargetError, by_cause
 from packer.pixels.choices import NATIVE, TILE
 from packer.plan.problems import BEFORE, problem_of, too_many
 from packer.plan.request import Request
-from packer.recipe.recipe import Recipe, recipe_changes
+from packer.recipe.recipe import Recipe
+from packer.recipe.recipe_changes import recipe_changes
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.sources.open_source import FoundRows
@@ -113,8 +114,9 @@ class Plan:
 
     @property
     def unlabelled(self) -> int:
-        """The number of pieces without a label."""
-        return sum(len(spec.pieces) for spec in self.specs if len(spec.fields) < len(self.recipe.fields))
+        """The number of pieces without a label, if others may have one."""
+        label = None if self.recipe.label is None else self.recipe.label.field
+        return 0 if label is None else sum(len(spec.pieces) for spec in self.specs if label not in spec.fields)
 
     @property
     def bytes(self) -> int:

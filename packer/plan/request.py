@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
@@ -10,8 +11,10 @@ from typing import TypeAlias
 from packer.config.config import Settings
 from packer.config.options import BUILD, MTIME, TASK_TIMEOUT, value_of
 from packer.errors import InputError, UsageError
-from packer.pixels.choices import EXACT, MOST_PIXELS
+from packer.pixels.choices import EXACT, MOST_PIXELS, BandChoice
+from packer.pixels.field_options import FieldOptions
 from packer.pixels.label_rules import AUTO
+from packer.plan.wanted_fields import further_files, has_label, take_templates, wanted_fields
 from packer.publish.target import holds_pack
 from packer.recipe.source import Source
 from packer.sources.containers import container_of
@@ -22,7 +25,7 @@ from readers.contract.tiles import Size
 from readers.machine import usable_cores
 
 MIB = 1 << 20
-RENAMED = {"format": "storage", "shard-size": "shard_bytes"}
+RENAMED = {"format": "storage", "shard-size": "shard_bytes", "field": "named"}
 Input: TypeAlias = "str | PathLike[str] | Source"
 """A folder, or another source of the rows of a pack."""
 
@@ -65,7 +68,10 @@ class Request:
     edge: str = "pad"
     interpolation: str = "area"
     labels: str = "onehot"
-    image_dtype: str = "uint8"
+    image_dtype: str | None = None
+    bands: BandChoice | None = None
+    named: tuple[FieldOptions, ...] = ()
+    """The fields that have a table of options of their own."""
     image_range: tuple[float, float] | None = None
     alpha: str = "refuse"
     decode: str = EXACT
@@ -81,6 +87,11 @@ class Request:
     trust: str = MTIME
     retry_bad: bool = False
 
+    @cached_property
+    def fields(self) -> tuple[FieldOptions, ...]:
+        """The fields in their order: the image, the label if there is one, then others."""
+        return wanted_fields(vars(self))
+
     @classmethod
     def from_settings(cls, settings: Settings, given: Source | None = None) -> Request:
         """The request that these effective settings make. With a source they name no raw folder, or a pack."""
@@ -92,6 +103,9 @@ class Request:
             for name, option in BUILD.items()
             if name in settings
         }
+        take_templates(values)
+        named = values.get("named", ())
+        values |= {"has_label": has_label(named), "further": further_files(named)}
         source = SourceOptions.take_from(values, given, path if given is None else None)
         limits = Limits(values.pop("on_bad", "fail") == "skip", values.pop("max_bad", None))
         values["divisor"] = int(values.get("divisor", cls.divisor))

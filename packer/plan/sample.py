@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from packer.pixels.choices import MOST_PIXELS
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS
 from packer.recipe.read_rules import ReadRules
+from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Source
 from packer.workers.engine import Engine
-from packer.workers.inspect import InspectRequest, LabelCounts
+from packer.workers.inspect import LABEL, InspectRequest, LabelCounts
 from packer.workers.run import inspect_pairs
 from readers.contract.classes import ClassTable
 
@@ -24,6 +25,8 @@ class LabelSampler:
     source: Source
     engine: Engine
     max_pixels: int = MOST_PIXELS
+    label: int = LABEL
+    """The number of the label among the fields of a row; 0 if there is none."""
 
     def inspect(
         self,
@@ -32,26 +35,33 @@ class LabelSampler:
         classes: ClassTable | None = None,
         rules: ReadRules | None = None,
         images: bool = False,
+        recipe: Recipe | None = None,
     ) -> dict[int, LabelCounts]:
         """Inspect the labels of about `most` rows, with their images if wanted. Keys are indices into `refs`.
 
-        With `rules` a file that a shard would refuse makes its row bad.
+        With `rules` a file that a shard would refuse makes its row bad; with a `recipe` also one of a further field.
         """
         indices = spread_indices(len(refs), most)
         label_rules = AS_THE_TABLE_SAYS if rules is None else rules.label
         image_rules = None if rules is None else rules.image
         requests = [
             InspectRequest(
-                refs[index] if images else refs[index]._replace(parts=("", refs[index].parts[1])),
+                refs[index] if images else self._only_label(refs[index]),
                 classes,
                 label_rules,
                 self.max_pixels,
                 image_rules,
+                self.label,
+                recipe,
             )
             for index in indices
         ]
         answers = inspect_pairs(requests, self.source, self.engine)
         return dict(zip(indices, answers, strict=True))
+
+    def _only_label(self, ref: RowRef) -> RowRef:
+        parts = (part if number == self.label else "" for number, part in enumerate(ref.parts))
+        return ref._replace(parts=tuple(parts))
 
     def pixels(self, refs: Sequence[RowRef], divisor: int = 1) -> list[Counter[int]]:
         """Count the pixels of every label by value // divisor, or by colour. A label that cannot be read has none."""

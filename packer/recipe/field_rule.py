@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from packer.decoding.rules import ImageRules
 from packer.pixels.label_rules import LabelRules
 from packer.pixels.number_rules import IdRules, MultilabelRules, ValueRules
+from readers.contract import VERSION
 from readers.contract.field_entry import read_field
 from readers.contract.fields import Field, classes_field
-from readers.contract.json_entry import Entry
+from readers.contract.json_entry import Entry, fingerprint
 from readers.contract.kinds import CLASSES, IDS, MULTILABEL, PICTURE, VALUES
 
 Read: TypeAlias = "ImageRules | LabelRules | IdRules | ValueRules | MultilabelRules"
@@ -48,6 +49,13 @@ class FieldRule:
         assert isinstance(self.read, LabelRules)
         return self.read
 
+    @property
+    def judged(self) -> list[Any]:
+        """Everything that decides whether the header of a file is good, as JSON."""
+        if isinstance(self.read, LabelRules):
+            return [self.field.kind, self.read.lossy]
+        return [self.field.kind, self.read.to_json(), self.field.dtype, self.field.planes, self.field.bands]
+
     def of_form(self, form: str) -> FieldRule:
         """Return the rule that stores the same classes in this form."""
         assert self.field.classes is not None, "only classes have these forms"
@@ -62,3 +70,8 @@ class FieldRule:
         rule = cls(field, _RULES[field.kind](entry.entry("read")), entry.text("from"))
         entry.close()
         return rule
+
+
+def judged(rules: Iterable[FieldRule]) -> str:
+    """Return the fingerprint of everything that decides whether headers are good."""
+    return fingerprint([VERSION, *(rule.judged for rule in rules)])[:32]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,11 +23,8 @@ from packer.recipe.source import Source
 from readers.contract.classes import ClassTable
 from readers.contract.fields import LABEL, Field
 from readers.contract.json_entry import Entry, fingerprint
-from readers.contract.kinds import CLASSES
 from readers.contract.manifest import STORAGES
 
-DERIVED = ("name", "shape", "fill", "optional")
-"""Facts of a field that follow from others."""
 ROWS_OF_A_SHARD = 1 << 16
 """The most rows that a shard has on average: a worker needs 1.4 KB for each row besides its pixels."""
 
@@ -130,35 +127,6 @@ class Recipe:
 def tools_of(source: Source, geometry: Geometry, writer: str) -> tuple[str, ...]:
     """Return the versions of everything that decides the bytes, from reading a file to writing a shard."""
     return (decoder_identity(), *source.tools, *geometry.tools, writer)
-
-
-def recipe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[tuple[str, Any, Any], ...]:
-    """Return (key, before, now) for each difference between two recipes as JSON. A missing key counts as None.
-
-    What differs in a field has a key such as `label.form`.
-    """
-    before, now = _flat(before), _flat(now)
-    return tuple((key, before.get(key), now.get(key)) for key in {**before, **now} if before.get(key) != now.get(key))
-
-
-def _flat(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recipe with a key for each fact of each field. One of another version stays as it is."""
-    rules = recipe.get("fields")
-    if not isinstance(rules, list) or not all(map(_is_rule, rules)):
-        return dict(recipe)
-    flat = {key: value for key, value in recipe.items() if key != "fields"}
-    for rule in rules:
-        field = rule["field"]
-        chosen = {key: value for key, value in field.items() if key not in DERIVED}
-        if field.get("kind") == CLASSES:
-            chosen.pop("dtype", None)
-        facts = {**chosen, **rule["read"], "from": rule.get("from")}
-        flat |= {f"{field.get('name')}.{key}": value for key, value in facts.items()}
-    return flat
-
-
-def _is_rule(rule: object) -> bool:
-    return isinstance(rule, dict) and all(isinstance(rule.get(key), dict) for key in ("field", "read"))
 
 
 def _geometry(entry: Entry) -> Geometry:

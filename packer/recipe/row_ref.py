@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+SEPARATOR = "\t"
+"""Between the paths of a field that has a file for each class. None of them has a tab: it is a control character."""
+
 
 class RowRef(NamedTuple):
     """A row as its source names it. References sort by split and key."""

@@ -14,6 +14,7 @@ import cv2
 
 from packer.errors import TargetError
 from packer.publish.atomic import write_atomic
+from packer.recipe.field_rule import judged
 from packer.recipe.piece import text_of
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
@@ -67,8 +68,8 @@ def build_shard(
     for index, why in crashed.items():
         table.put(index, _crashed_row(spec, index, source, why))
     receipt = _store(_receipt(spec, table), columns, table.kept, spec.fields, out / SHARDS, writing)
-    text, judged = text_of(spec.pieces), spec.recipe.read_rules.judged
-    write_stamps(out, ShardStamps(receipt.stem, receipt.recipe, judged, source.kind, table.stamps, text))
+    rules, text = judged(spec.recipe.rules), text_of(spec.pieces)
+    write_stamps(out, ShardStamps(receipt.stem, receipt.recipe, rules, source.kind, table.stamps, text))
     return receipt
 
 

@@ -12,12 +12,12 @@ from zlib_ng.zlib_ng import crc32
 
 from packer.decoding.decode import check_same_size
 from packer.decoding.raw_file import naming
-from packer.errors import BadPair
+from packer.errors import MOST_FILES, BadPair, first_of
 from packer.pixels.image_hash import image_hash
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
-from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Given, Source
+from packer.recipe.row_ref import SEPARATOR, RowRef
+from packer.recipe.source import Given, PackedPixels, Source
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import kinds_of
 from readers.contract.fields import Field
@@ -104,5 +104,8 @@ class RowMaker:
 
 
 def _name(ref: RowRef, number: int, data: Given) -> str:
-    """Return the name of a field of a row for messages: its file, or its key in a pack or if it has several files."""
-    return f"{ref.split}/{ref.key}" if isinstance(data, tuple) else ref.parts[number]
+    """Return the name of a field of a row for messages: its files, or its key in a pack."""
+    if isinstance(data, PackedPixels):
+        return f"{ref.split}/{ref.key}"
+    files = [path for path in ref.parts[number].split(SEPARATOR) if path]
+    return ", ".join(first_of(files, MOST_FILES))

@@ -22,9 +22,9 @@ from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
-from packer.recipe.row_ref import RowRef
+from packer.recipe.row_ref import SEPARATOR, RowRef
 from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Wanted
-from packer.sources.file_states import MIN_FILE_AGE, state_of
+from packer.sources.file_states import MIN_FILE_AGE, FileState, state_of
 from readers.contract.regular_files import digest_raw, open_raw, read_raw
 
 THREADS = 16
@@ -78,32 +78,45 @@ class FolderSource:
             yield from pool.map(self._identity, refs)
 
     def load(self, ref: RowRef) -> Loaded:
-        data: list[bytes] = []
+        data: list[bytes | tuple[bytes, ...]] = []
         identities = [""] * len(ref.parts)
-        for number, path in enumerate(ref.parts):
+        for number, part in enumerate(ref.parts):
             try:
-                with naming(path):
-                    data.append(read_raw(f"{self.raw}/{path}") if path else b"")
+                files = [self._read(path) for path in part.split(SEPARATOR)]
             except BadPair as bad:
                 return Loaded(tuple(data), tuple(identities), str(bad))
-            identities[number] = blake3(data[number]).hexdigest() if path else ""
+            data.append(files[0] if len(files) == 1 else tuple(files))
+            identities[number] = _together([blake3(file).hexdigest() if file else "" for file in files])
         return Loaded(tuple(data), tuple(identities))
 
+    def _read(self, path: str) -> bytes:
+        """Return the bytes of a file; none for a file that a field lacks."""
+        if not path:
+            return b""
+        with naming(path):
+            data = read_raw(f"{self.raw}/{path}")
+            if not data:
+                raise BadPair("is empty")
+        return data
+
     def to_text(self) -> str:
-        return json.dumps({"kind": self.kind, "raw": str(self.raw), "max_pixels": self.max_pixels})
+        facts = {"raw": str(self.raw), "max_pixels": self.max_pixels, "fields": len(self.templates)}
+        return json.dumps({"kind": self.kind, **facts})
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> FolderSource:
-        return cls(Path(facts["raw"]), max_pixels=facts["max_pixels"])
+        return cls(Path(facts["raw"]), templates=("",) * facts["fields"], max_pixels=facts["max_pixels"])
 
     def _heads(self, ref: RowRef) -> Heads:
         try:
-            image, *labels = [self._header(path) for path in ref.parts if path]
-            for label in labels:
-                check_same_size(ref.parts[0], image.size, ref.parts[1], label.size)
+            paths = [part.split(SEPARATOR) for part in ref.parts if part]
+            heads = [[self._header(path) for path in files if path] for files in paths]
+            for files, found in zip(paths, heads, strict=True):
+                for path, header in zip(filter(None, files), found, strict=True):
+                    check_same_size(ref.parts[0], heads[0][0].size, path, header.size)
         except BadPair as bad:
             return str(bad)
-        return image, *labels
+        return tuple(found[0] for found in heads)
 
     def _header(self, path: str) -> Header:
         with naming(path), open_raw(self.raw / path) as file:
@@ -111,19 +124,44 @@ class FolderSource:
 
     def _states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         raw, trusted = str(self.raw), time.time_ns() - MIN_FILE_AGE
-        files = [f"{raw}/{path}" if path else "" for ref in refs for path in ref.parts]
-        found = (state_of(file) if file else NO_FILE for file in files)
-        states = np.fromiter(chain.from_iterable(found), np.int64, 3 * len(files)).reshape(-1, 6)
+        parts = [part for ref in refs for part in ref.parts]
+        found = (_state(raw, part) if part else NO_FILE for part in parts)
+        width = 3 * len(refs[0].parts if refs else self.templates)
+        states = np.fromiter(chain.from_iterable(found), np.int64, 3 * len(parts)).reshape(-1, width)
         states[(states[:, 1::3] >= trusted).any(1), 0] = UNKNOWN
         return states
 
     def _identity(self, ref: RowRef) -> tuple[str, ...] | None:
         try:
-            return tuple(digest_raw(f"{self.raw}/{path}") if path else "" for path in ref.parts)
+            return tuple(
+                _together([digest_raw(f"{self.raw}/{path}") if path else "" for path in part.split(SEPARATOR)])
+                for part in ref.parts
+            )
         except OSError:
             return None
 
 
 def refs_of(pairs: Iterable[Pair]) -> Iterator[RowRef]:
     """Yield the reference to each pair."""
-    return (RowRef(split, key, (image, label)) for split, key, image, label in pairs)
+    return (
+        RowRef(pair.split, pair.key, (pair.image, pair.label, *map(SEPARATOR.join, pair.further))) for pair in pairs
+    )
+
+
+def images_of(pairs: Iterable[Pair]) -> Iterator[RowRef]:
+    """Yield the reference to each image, with its further fields and without a label."""
+    return (RowRef(pair.split, pair.key, (pair.image, *map(SEPARATOR.join, pair.further))) for pair in pairs)
+
+
+def _state(raw: str, part: str) -> FileState:
+    """Return the state of a file, or one that stands for those of several."""
+    if SEPARATOR not in part:
+        return state_of(f"{raw}/{part}")
+    states = [state_of(f"{raw}/{path}") if path else NO_FILE for path in part.split(SEPARATOR)]
+    digest = int.from_bytes(blake3(repr(states).encode()).digest(length=7), "little")
+    return digest, max(state[1] for state in states), max(state[2] for state in states)
+
+
+def _together(digests: Sequence[str]) -> str:
+    """Return the digest of a file, or one of the digests of several."""
+    return digests[0] if len(digests) == 1 else blake3(SEPARATOR.join(digests).encode()).hexdigest()

@@ -11,6 +11,7 @@ from typing import Any
 from packer.errors import InputError, Problem, UsageError
 from packer.pairs.candidates import UNWRITABLE
 from packer.pairs.find import search_pairs
+from packer.pairs.further import FurtherFiles
 from packer.pairs.pairing_rules import ERROR, PairingRules
 from packer.pairs.split_exact import ClassPixels
 from packer.recipe.ref_table import RefTable
@@ -18,7 +19,7 @@ from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Listing, Source, Wanted
 from packer.sources.container import Names
 from packer.sources.containers import container_of
-from packer.sources.folder import FolderSource, refs_of
+from packer.sources.folder import FolderSource, images_of, refs_of
 from packer.sources.nifti import NiftiSlices
 from packer.sources.npy_arrays import NpyArrays
 from readers.contract.classes import ClassTable
@@ -70,6 +71,7 @@ class SourceOptions:
             if not isinstance(given, NiftiSlices):
                 raise UsageError(f"--axis {axis}: only volumes have slices along an axis")
             given = given.along(int(axis))
+        values["further"] = tuple(FurtherFiles(*each) for each in values.get("further", ()))
         rules = {rule.name: values.pop(rule.name) for rule in fields(PairingRules) if rule.name in values}
         return cls(PairingRules(**rules), given, values.pop("only", ()), key)
 
@@ -88,9 +90,11 @@ class SourceOptions:
             return count_pixels(folder, [RowRef("", "", ("", label)) for label in labels])
 
         pairing, refusal = search_pairs(raw, self.pairing, out, count, self.only)
-        templates = (pairing.image_template, pairing.label_template)
+        label = (pairing.label_template,) if self.pairing.has_label else ()
+        templates = (pairing.image_template, *label, *(each.template for each in self.pairing.further))
         source = replace(folder, templates=templates)  # without the pairs: the table has them
-        refs = RefTable.of(self._taken(refs_of(pairing.pairs)))
+        rows = refs_of(pairing.pairs) if self.pairing.has_label else images_of(pairing.pairs)
+        refs = RefTable.of(self._taken(rows))
         return FoundRows(source, refs, pairing.layout, pairing.missing, pairing.notes), refusal
 
     def _taken(self, refs: Iterable[RowRef]) -> Iterator[RowRef]:

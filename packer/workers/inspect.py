@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.bands import Bands, read_bands
 from packer.decoding.decode import LabelFile, decode_image, header_of, read_label
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, ImageRules
@@ -20,8 +21,10 @@ from packer.pixels.class_picture import from_indices
 from packer.pixels.image_hash import image_hash
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, LabelRules
+from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Data, PackedPixels, Source
+from packer.shards.kinds.by_field import kinds_of
 from readers.contract.classes import ClassTable
 from readers.contract.json_entry import Entry
 from readers.contract.tiles import Size
@@ -30,6 +33,8 @@ MOST_COUNTS = 4096
 """The commonest values and colours of a label that are kept. A label with more is a photograph, or blurred."""
 OPAQUE = np.uint32(0xFF << 24)
 """Flipped in the alpha, so an opaque colour has the same code in pictures with and without transparency."""
+LABEL = 1
+"""The number of the label among the fields of a row, if it has one."""
 WHOLE_RANGE = (0.0, 65535.0)
 
 
@@ -43,6 +48,10 @@ class InspectRequest:
     max_pixels: int = MOST_PIXELS
     image_rules: ImageRules | None = None
     """Decode the image by these rules, as a shard does. Without them everything that can be decoded is accepted."""
+    label: int = LABEL
+    """The number of the label among the fields; 0 if there is none."""
+    recipe: Recipe | None = None
+    """Decode the fields behind image and label as this recipe says."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -51,6 +60,8 @@ class InspectRequest:
             "rules": self.rules.to_json(),
             "max_pixels": self.max_pixels,
             "image_rules": None if self.image_rules is None else self.image_rules.to_json(),
+            "label": self.label,
+            "recipe": None if self.recipe is None else self.recipe.to_json(),
         }
 
     @classmethod
@@ -61,6 +72,8 @@ class InspectRequest:
             LabelRules.from_json(entry.entry("rules")),
             entry.whole("max_pixels"),
             entry.maybe("image_rules", lambda key: ImageRules.from_json(entry.entry(key))),
+            entry.whole("label"),
+            entry.maybe("recipe", lambda key: Recipe.from_json(entry.entry(key))),
         )
 
 
@@ -93,11 +106,12 @@ class LabelCounts:
 
 def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
     """Decode a pair as a shard will, and count its pixels."""
-    image, label = request.ref.parts
+    parts = request.ref.parts
+    image, label = parts[0], parts[request.label] if request.label else ""
     loaded, counts = source.load(request.ref), LabelCounts()
     if loaded.bad is not None:
         return LabelCounts(bad=loaded.bad)
-    image_data, label_data = loaded.data
+    image_data, label_data = loaded.data[0], loaded.data[request.label]
     if isinstance(label_data, PackedPixels):
         return _row_of_pixels(request, image_data.pixels, label_data.pixels)
     try:
@@ -112,9 +126,20 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
             with naming(image):
                 pixels = _image(image_data, request.image_rules, request.max_pixels)
             counts = replace(counts, look=_look(pixels), size=counts.size or pixels.shape[:2])
+        if request.recipe is not None:
+            _check_further(request.recipe, parts, loaded.data, 2 if request.label else 1)
     except BadPair as bad:
         return replace(counts, bad=str(bad))
     return counts
+
+
+def _check_further(recipe: Recipe, parts: Sequence[str], data: Sequence[Any], first: int) -> None:
+    """Decode the fields from number `first` on. Raise BadPair if a shard would refuse one."""
+    kinds = kinds_of(recipe, recipe.fields)
+    for number in range(first, len(parts)):
+        if parts[number]:
+            with naming(parts[number]):
+                kinds[number].decode(data[number])
 
 
 def _row_of_pixels(request: InspectRequest, image: Any, index: NDArray[Any]) -> LabelCounts:
@@ -152,7 +177,7 @@ def _image(data: Data, rules: ImageRules | None, max_pixels: int) -> NDArray[Any
     if rules is None:
         header = header_of(data, max_pixels)
         rules = ImageRules(WHOLE_RANGE if header.dtype != "|u1" else None, "drop", max_pixels)
-    return decode_image(data, rules)
+    return decode_image(data, rules) if rules.bands is None else read_bands(data, Bands(rules.bands), rules)
 
 
 def _look(pixels: NDArray[Any]) -> str:

@@ -122,6 +122,8 @@ class Manifest:
     @property
     def unlabelled(self) -> int:
         """The number of rows without a label, if others may have one."""
+        if LABEL not in (field.name for field in self.fields):
+            return 0
         parts = [part for split in self.splits for part in split.parts]
         return sum(part.rows for part in parts if LABEL not in part.fields)
 

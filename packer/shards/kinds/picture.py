@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.bands import Bands, read_bands
 from packer.decoding.decode import decode_image, header_of
 from packer.decoding.rules import FAST
 from packer.errors import BadPair
 from packer.pixels.exact_sums import byte_sums, exact_sums
+from packer.pixels.stored_picture import store_picture
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
-from packer.recipe.source import Given, PackedPixels
+from packer.recipe.source import Data, Given, PackedPixels
 from packer.shards.kinds import Decoded, Stored, one_file
 from readers.contract.fields import Field
 from readers.contract.statistics import PictureStatistics
@@ -26,9 +28,11 @@ class PictureKind:
 
     def __init__(self, recipe: Recipe, rule: FieldRule) -> None:
         self._rules = rule.image_rules
+        self._bands = None if self._rules.bands is None else Bands(self._rules.bands)
         self._geometry = recipe.geometry
+        self._field = rule.field
         self._scaled: NDArray[Any] | None = None
-        if rule.field.dtype != "|u1":
+        if rule.field.dtype != "|u1" and rule.field.range == (0, 1):
             self._scaled = (np.arange(256, dtype=np.float32) / np.float32(255)).astype(rule.field.dtype)
 
     def decode(self, data: Given) -> Decoded:
@@ -36,22 +40,42 @@ class PictureKind:
         if isinstance(data, PackedPixels):
             return Decoded(data.pixels, data.pixels.shape[:2])
         data = one_file(data)
+        if self._bands is not None:
+            return self._decode_bands(data, self._bands)
         if self._rules.decode == FAST:
             height, width = header_of(data, self._rules.max_pixels).size
             return Decoded(decode_image(data, self._rules, self._geometry.reduction((height, width))), (height, width))
         pixels = decode_image(data, self._rules)
         return Decoded(pixels, (pixels.shape[0], pixels.shape[1]))
 
+    def _decode_bands(self, data: Data, bands: Bands) -> Decoded:
+        pixels = read_bands(data, bands, self._rules)
+        if pixels.shape[2] != len(self._field.bands or ()):
+            raise BadPair(f"has {pixels.shape[2]} bands, and other files have {len(self._field.bands or ())}")
+        if self._field.range is None and pixels.dtype != self._field.dtype:
+            raise BadPair(f"has numbers of {pixels.dtype}, and other files have {np.dtype(self._field.dtype)}")
+        return Decoded(pixels, (pixels.shape[0], pixels.shape[1]))
+
     def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:
-        """Store the image in its planes. The hash is made of bytes if it was decoded to these, else from 0 to 1."""
-        direct = decoded.pixels.dtype == out.dtype == np.uint8
-        planes = self._geometry.image(decoded.pixels, origin, out if direct else None, decoded.size)
+        """Store the image in its planes. The hash is made of the numbers that it was decoded to."""
+        direct = decoded.pixels.dtype == out.dtype and (out.dtype == np.uint8 or self._field.range is None)
+        planes = self._planes(decoded, origin, out if direct else None)
         if planes.dtype == np.uint8 and self._scaled is not None:
             self._scaled.take(planes, out=out, mode="clip")  # "raise" would copy twice
             return Stored(_statistics(planes[0].size, (byte_sums(plane, self._scaled) for plane in planes)), planes)
         if not direct:
             np.copyto(out, self._as_stored(planes))
         return Stored(count(out), planes)
+
+    def _planes(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any] | None) -> NDArray[Any]:
+        """Bring the image to the stored size, in `out` if it is given."""
+        pixels = decoded.pixels
+        if self._bands is None:
+            return self._geometry.image(pixels, origin, out, decoded.size)
+        placement = self._geometry.placement(decoded.size, origin)
+        planes = np.empty((pixels.shape[2], *placement.stored), pixels.dtype) if out is None else out
+        store_picture(pixels, placement, self._geometry.interpolation, planes)
+        return planes
 
     def _as_stored(self, planes: NDArray[Any]) -> NDArray[Any]:
         """Convert pixels from 0 to 1 to the stored type. Resizing may have moved them out of this range."""

@@ -1,0 +1,104 @@
+"""Find the files of further fields, such as depth: those of a template, whose keys are those of the pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from packer.errors import Problem, UsageError, first_of
+from packer.pairs.candidates import MOST_NAMED, UNWRITABLE, UNWRITABLE_NAME, Candidate
+from packer.pairs.folder_names import Folders
+from packer.pairs.template import KEY, SPLIT, Template, composed
+
+CLASS = "class"
+FileKey = tuple[str, str, str]
+"""The split, the key and the class in a path; empty if the template does not have them."""
+
+
+@dataclass(frozen=True)
+class FurtherFiles:
+    """A field, the template of its files, and the classes that have a file each, if they have."""
+
+    name: str
+    template: str
+    classes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        captures = Template(self.template).captures
+        others = [name for name in captures if name not in (SPLIT, KEY, CLASS)]
+        if others:
+            raise UsageError(
+                f"--field {self.name}: {{{others[0]}}} is not a part of a key; "
+                "the files of a field have {key}, and perhaps {split}; write * for other parts"
+            )
+        if (CLASS in captures) != bool(self.classes):
+            reason = "only the kind multilabel has a file for each class" if CLASS in captures else "names no {class}"
+            raise UsageError(f"--field {self.name}: {self.template}: {reason}")
+
+
+@dataclass
+class FoundFiles:
+    """The files of one field by their keys."""
+
+    wanted: FurtherFiles
+    paths: dict[FileKey, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, key: FileKey, path: str) -> None:
+        if UNWRITABLE.search(path):
+            self.problems.append(Problem(UNWRITABLE_NAME, "rename the file", (repr(path),)))
+        elif (first := self.paths.setdefault(key, path)) != path:
+            cause = f"has the same key as {first}, and both fit the files of {self.wanted.name}"
+            self.problems.append(Problem(cause, "", (path,), kind="several files"))
+        elif self.wanted.classes and key[2] not in self.wanted.classes:
+            known = ", ".join(first_of(self.wanted.classes, MOST_NAMED))
+            self.problems.append(Problem(f"{key[2]!r} is not a class of {self.wanted.name}: {known}", "", (path,)))
+
+    def of(self, split: str, key: str) -> tuple[str, ...]:
+        """Return the path of a key, or one for each class, of which some may be empty; nothing if it has none."""
+        split = split if SPLIT in Template(self.wanted.template).captures else ""
+        if not self.wanted.classes:
+            path = self.paths.get((split, key, ""))
+            return () if path is None else (path,)
+        paths = tuple(self.paths.get((split, key, name), "") for name in self.wanted.classes)
+        return paths if any(paths) else ()
+
+
+def take_further(folders: Folders, wanted: Sequence[FurtherFiles]) -> tuple[Folders, list[FoundFiles]]:
+    """Return the files that belong to no further field, and those of each field."""
+    rest: dict[str, Sequence[str]] = dict(folders)
+    found = []
+    for each in wanted:
+        files, template = FoundFiles(each), Template(each.template)
+        for folder in [folder for folder in rest if _may_hold(template, folder)]:
+            others = []
+            for name in rest[folder]:
+                match = template.match(folder + name)
+                if match is None:
+                    others.append(name)
+                    continue
+                captures = match.groupdict()
+                files.add((captures.get(SPLIT, ""), captures[KEY], captures.get(CLASS, "")), folder + name)
+            rest[folder] = others
+        found.append(files)
+    return rest, found
+
+
+def _may_hold(template: Template, folder: str) -> bool:
+    """Return whether files of a template may lie in a folder."""
+    name = composed(folder)
+    return any(name.startswith(start) or start.startswith(name) for start in template.folders)
+
+
+def with_further(pairs: Iterable[Candidate], found: Sequence[FoundFiles]) -> Iterator[Candidate]:
+    """Yield the pairs with the files of the further fields that they have."""
+    for pair in pairs:
+        yield pair._replace(further=tuple(files.of(pair.split, pair.key) for files in found))
+
+
+def lacking(pairs: Iterable[Candidate], found: Sequence[FoundFiles]) -> Iterator[Problem]:
+    """Yield a problem for each further field that a pair lacks."""
+    for pair in pairs:
+        for files, paths in zip(found, pair.further, strict=True):
+            if not paths:
+                yield Problem(f"has no {files.wanted.name}", "", (pair.image,), "image", split=pair.split)

@@ -1,0 +1,88 @@
+"""The fields that a user asks for: a class for each kind, with the options for its files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from packer.decoding.rules import EXACT
+from packer.pixels.label_rules import AUTO
+from packer.pixels.number_rules import INDEX, NEAREST
+from readers.contract import kinds
+from readers.contract.fields import IMAGE, LABEL
+from readers.contract.kinds import CLASSES, IDS, MULTILABEL, PICTURE, VALUES
+
+CLASS = "{class}"
+"""In the template of a field of which each class has a file."""
+Classes: TypeAlias = "str | tuple[str, ...] | None"
+"""A class table or the values of the classes, as --classes takes them; or the names of the classes."""
+
+
+@dataclass(frozen=True)
+class PictureField:
+    """A picture. `bands` are all, gray, rgb, or their numbers; without it, red, green and blue of 8 bits are stored."""
+
+    name: str = IMAGE
+    files: str = ""
+    bands: str | tuple[int, ...] | None = None
+    range: tuple[float, float] | None = None
+    alpha: str = "refuse"
+    dtype: str | None = None
+    decode: str = EXACT
+    kind: ClassVar[str] = PICTURE
+
+
+@dataclass(frozen=True)
+class ClassesField:
+    """A label: one class for each pixel."""
+
+    name: str = LABEL
+    files: str = ""
+    classes: Classes = None
+    form: str = kinds.ONEHOT
+    codec: str = AUTO
+    unknown: str = "error"
+    threshold: int | None = None
+    divisor: int = 1000
+    kind: ClassVar[str] = CLASSES
+
+
+@dataclass(frozen=True)
+class IdsField:
+    """The object that each pixel belongs to."""
+
+    name: str
+    files: str = ""
+    codec: str = INDEX
+    dtype: str | None = None
+    kind: ClassVar[str] = IDS
+
+
+@dataclass(frozen=True)
+class ValuesField:
+    """A measured value for each pixel, such as its depth."""
+
+    name: str
+    files: str = ""
+    invalid: float | None = None
+    scale: float = 1
+    interpolation: str = NEAREST
+    dtype: str | None = None
+    kind: ClassVar[str] = VALUES
+
+
+@dataclass(frozen=True)
+class MultilabelField:
+    """Classes that may overlap: a file for each, with `{class}` in its name, or one file of bits or bands."""
+
+    name: str
+    files: str = ""
+    classes: Classes = None
+    form: str = kinds.PLANES
+    kind: ClassVar[str] = MULTILABEL
+
+
+FieldOptions: TypeAlias = "PictureField | ClassesField | IdsField | ValuesField | MultilabelField"
+BY_KIND: dict[str, type[FieldOptions]] = {
+    each.kind: each for each in (PictureField, ClassesField, IdsField, ValuesField, MultilabelField)
+}

@@ -1,0 +1,179 @@
+"""`PlannedField`: a field as it is asked for, and what the headers of its files must be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from packer.decoding.bands import Bands
+from packer.decoding.decode import check_image, check_label
+from packer.decoding.header import Header
+from packer.decoding.raw_file import naming
+from packer.decoding.rules import ImageRules
+from packer.errors import BadPair, UsageError
+from packer.pixels.choices import FLOATS, IMAGE_DTYPES, NUMBERS
+from packer.pixels.field_options import (
+    CLASS,
+    ClassesField,
+    FieldOptions,
+    IdsField,
+    MultilabelField,
+    PictureField,
+    ValuesField,
+)
+from packer.pixels.id_codec import IdCodec, id_dtype
+from packer.pixels.label_rules import LabelRules, resolve
+from packer.pixels.multilabel_codec import MultilabelCodec
+from packer.pixels.number_rules import IdRules, MultilabelRules, ValueRules
+from packer.pixels.value_codec import ValueCodec, value_dtype, value_fill
+from packer.recipe.field_rule import FieldRule, Read
+from packer.recipe.read_rules import ReadRules
+from packer.recipe.row_ref import RowRef
+from readers.contract.classes import ClassTable
+from readers.contract.fields import IMAGE, LABEL, Field, classes_field, picture_field
+from readers.contract.kinds import IDS, INDEX, MULTILABEL, VALUES, planes_of
+from readers.contract.tiles import Size
+
+
+@dataclass(frozen=True)
+class PlannedField:
+    """The options of a field, the rules to read it by, and the form that all of its files must have."""
+
+    options: FieldOptions
+    read: Read
+    classes: ClassTable | None = None
+    dtype: str | None = None
+    """The type of the numbers in the files, if the field is stored as its files are."""
+    bands: tuple[str, ...] | None = None
+    """The names of the bands of a picture that is stored as it is in the files."""
+
+    @property
+    def name(self) -> str:
+        return self.options.name
+
+    @property
+    def needs_header(self) -> bool:
+        """True if a header decides what is stored."""
+        if isinstance(self.read, ImageRules):
+            return self.read.bands is not None
+        return isinstance(self.read, (IdRules, ValueRules)) and self.dtype is None
+
+    def as_in(self, header: Header) -> PlannedField:
+        """Return the field in the form of a file with this header. Raise BadPair if it cannot be packed."""
+        if isinstance(self.read, IdRules):
+            return replace(self, dtype=id_dtype(header, self.read))
+        if isinstance(self.read, ValueRules):
+            return replace(self, dtype=value_dtype(header, self.read))
+        assert isinstance(self.read, ImageRules)
+        assert self.read.bands is not None
+        bands = Bands(self.read.bands)
+        bands.check(header, self.read)
+        dtype = header.dtype if self.read.image_range is None else None
+        return replace(self, dtype=dtype, bands=bands.names(header))
+
+    def check(self, header: Header) -> None:
+        """Raise BadPair if a shard would certainly reject a file with this header."""
+        if isinstance(self.read, LabelRules):
+            check_label(header, self.read.lossy)
+        elif isinstance(self.read, ImageRules) and self.read.bands is None:
+            check_image(header, self.read)
+        else:
+            self._check_numbers(header)
+
+    def _check_numbers(self, header: Header) -> None:
+        """Raise BadPair if a file with this header does not hold the numbers that are stored."""
+        if isinstance(self.read, IdRules):
+            IdCodec(self.read, self.dtype or "<u4").check(header)
+        elif isinstance(self.read, MultilabelRules):
+            assert self.classes is not None, "its table was read with its options"
+            MultilabelCodec(self.read, self.classes).check(header)
+        elif isinstance(self.read, ValueRules):
+            dtype = self.dtype or "<f4"
+            ValueCodec(self.read, dtype, value_fill(self.read, dtype)).check(header)
+        is_chosen = isinstance(self.options, ValuesField) and self.options.dtype is not None
+        if isinstance(self.read, (ImageRules, ValueRules)) and not is_chosen and (found := self.as_in(header)) != self:
+            raise BadPair(f"has {_form(found)}, while the first files have {_form(self)}; all must have the same")
+
+    def rule(self, size: Size | None, template: str) -> FieldRule:
+        """Return the rule of the recipe, at this stored size."""
+        return FieldRule(self._field(size), self.read, template)
+
+    def _field(self, size: Size | None) -> Field:
+        options, sides = self.options, size or (None, None)
+        if isinstance(options, PictureField):
+            return _picture(options, self.dtype, self.bands, size)
+        if isinstance(options, ClassesField):
+            assert self.classes is not None, "without classes there is no recipe"
+            return classes_field(options.name, options.form, self.classes, size)
+        if isinstance(options, IdsField):
+            return Field(self.name, IDS, INDEX, self.dtype or "<u4", sides)
+        if isinstance(options, ValuesField):
+            assert isinstance(self.read, ValueRules)
+            dtype = self.dtype or "<f4"
+            return Field(self.name, VALUES, INDEX, dtype, sides, fill=value_fill(self.read, dtype))
+        assert self.classes is not None, "its table was read with its options"
+        shape = (*planes_of(options.form, len(self.classes)), *sides)
+        return Field(self.name, MULTILABEL, options.form, "|u1", shape, classes=self.classes)
+
+
+def _form(field: PlannedField) -> str:
+    """Describe the form of the files of a field."""
+    bands = f"the bands {', '.join(field.bands)}" if field.bands else ""
+    numbers = "" if field.dtype is None else f"numbers of {np.dtype(field.dtype)}"
+    return " in ".join(filter(None, (bands, numbers)))
+
+
+def _picture(options: PictureField, dtype: str | None, bands: tuple[str, ...] | None, size: Size | None) -> Field:
+    """Return the field of a picture: numbers as they are in the files, or scaled to 0..255 or 0..1."""
+    wanted = NUMBERS[options.dtype] if options.dtype else None
+    if bands is None:
+        return picture_field(options.name, wanted or "|u1", size)
+    if options.range is not None:
+        if wanted not in (None, *IMAGE_DTYPES.values()):
+            raise UsageError(f"--image-range: makes numbers from 0 to 1, which are stored as {', '.join(IMAGE_DTYPES)}")
+        return picture_field(options.name, wanted or "|u1", size, bands)
+    assert dtype is not None, "a file without a range is stored as it is"
+    if wanted in (None, dtype):
+        as_stored = picture_field(options.name, dtype, size, bands)
+        return as_stored if dtype == "|u1" else replace(as_stored, range=None)
+    if dtype == "|u1" and wanted in FLOATS:
+        return picture_field(options.name, str(wanted), size, bands)
+    raise UsageError(
+        f"--image-dtype {options.dtype}: the files of {options.name} hold {np.dtype(dtype)}; leave it out, or give "
+        "--image-range LOW,HIGH, the numbers that become 0 and 1"
+    )
+
+
+def planned(options: FieldOptions, max_pixels: int, table: ClassTable | None) -> PlannedField:
+    """Return a field before its headers are known, and perhaps before its class table is."""
+    if isinstance(options, PictureField):
+        return PlannedField(
+            options, ImageRules(options.range, options.alpha, max_pixels, options.decode, options.bands)
+        )
+    if isinstance(options, ClassesField):
+        rules = LabelRules(options.codec, options.unknown, options.threshold, options.divisor)
+        return PlannedField(options, rules if table is None else resolve(rules, table), table)
+    if isinstance(options, MultilabelField):
+        return PlannedField(options, MultilabelRules(CLASS not in options.files), table)
+    dtype = NUMBERS[options.dtype] if options.dtype else None
+    if isinstance(options, IdsField):
+        return PlannedField(options, IdRules(options.codec), dtype=dtype)
+    return PlannedField(options, ValueRules(options.invalid, options.scale, options.interpolation), dtype=dtype)
+
+
+def check_headers(fields: Sequence[PlannedField], ref: RowRef, heads: Sequence[Header]) -> None:
+    """Raise BadPair if a shard would certainly reject a row with these headers."""
+    given = iter(heads)
+    for field, part in zip(fields, ref.parts, strict=False):
+        if part:
+            with naming(part):
+                field.check(next(given))
+
+
+def read_rules(fields: Sequence[PlannedField]) -> ReadRules | None:
+    """Return the rules for images and labels, as far as they are known."""
+    by_name = {field.name: field.read for field in fields}
+    image, label = by_name.get(IMAGE), by_name.get(LABEL, LabelRules())
+    return ReadRules(image, label) if isinstance(image, ImageRules) and isinstance(label, LabelRules) else None

@@ -1,0 +1,195 @@
+"""Builds of named fields from a folder: bands, further files, missing fields, and packs without a label."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from conftest import pack, run, scene, write_png
+from drills.band_files import blocks_tiff
+from numpy.typing import NDArray
+
+from packer import IdsField, MultilabelField, PictureField, UsageError, ValuesField, build_pack
+from packer.config.field_tables import format_field, parse_field
+from packer.pixels.field_options import FieldOptions
+from readers import open_dataset
+from readers.contract.manifest import STORAGES, Manifest
+
+Fields = dict[str, dict[str, NDArray[Any]]]
+KEYS = [f"a{number}" for number in range(6)]
+PARTS = ("wheel", "door")
+DEPTH = '{"name": "depth", "kind": "values", "from": "depth/{key}.png", "invalid": 0, "scale": 0.001}'
+WHEELS = '{"name": "parts", "kind": "multilabel", "from": "parts/{class}/{key}.png", "classes": ["wheel", "door"]}'
+SATELLITE = ("--image", "tiles/{key}.tif", "--label", "masks/{key}.png", "--classes", "4")
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> tuple[Path, Fields]:
+    """Return a folder of rows with all kinds of files, and their pixels by key and field."""
+    rng, fields, folder = np.random.default_rng(0), dict[str, dict[str, NDArray[Any]]](), tmp_path / "raw"
+    for number, key in enumerate(KEYS):
+        image, label = scene(number, 24, 36)
+        row = {
+            "images": image,
+            "masks": label,
+            "depth": rng.integers(0, 9000, (24, 36), np.uint16),
+            "inst": rng.integers(0, 1 << 16, (24, 36), np.uint16),
+            **{f"parts/{part}": rng.integers(0, 2, (24, 36), np.uint8) * np.uint8(255) for part in PARTS},
+        }
+        for name, pixels in row.items():
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            write_png(folder / name / f"{key}.png", pixels)
+        row["tiles"] = rng.integers(0, 10_000, (24, 36, 12), np.uint16)
+        (folder / "tiles").mkdir(exist_ok=True)
+        (folder / "tiles" / f"{key}.tif").write_bytes(blocks_tiff(row["tiles"]))
+        fields[key] = row
+    return folder, fields
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_bands_are_stored_as_they_are(raw: tuple[Path, Fields], tmp_path: Path, storage: str) -> None:
+    folder, fields = raw
+    out = pack(folder, tmp_path / "out", *SATELLITE, "--bands", "all", "--format", storage)
+    train = open_dataset(out)
+    for row, key in enumerate(KEYS):
+        assert np.array_equal(train[row][0], fields[key]["tiles"].transpose(2, 0, 1))
+    assert np.allclose(train.mean, np.mean([fields[key]["tiles"] for key in KEYS], (0, 1, 2)))
+    some = open_dataset(pack(folder, tmp_path / "some", *SATELLITE, "--bands", "4,3,2", "--format", storage))
+    assert np.array_equal(some[0][0], fields["a0"]["tiles"][..., [3, 2, 1]].transpose(2, 0, 1))
+    assert run("verify", "--deep", out).exit_code == 0
+
+
+def test_gray_is_one_plane_and_a_range_makes_numbers_from_0_to_1(raw: tuple[Path, Fields], tmp_path: Path) -> None:
+    folder, fields = raw
+    options = ("--image", "depth/{key}.png", "--label", "masks/{key}.png", "--classes", "4", "--bands", "gray")
+    gray = open_dataset(pack(folder, tmp_path / "gray", *options))
+    assert np.array_equal(gray[0][0][0], fields["a0"]["depth"])
+    ranged = pack(folder, tmp_path / "ranged", *options, "--image-range", "0,9000", "--image-dtype", "float32")
+    assert np.allclose(open_dataset(ranged)[0][0][0], fields["a0"]["depth"] / np.float32(9000))
+    refused = run("build", *options, "--image-dtype", "float32", folder, tmp_path / "refused")
+    assert refused.exit_code == 2
+    assert "hold uint16; leave it out, or give --image-range" in refused.stderr
+
+
+def test_a_picture_of_other_bands_is_bad_by_name(raw: tuple[Path, Fields], tmp_path: Path) -> None:
+    folder, fields = raw
+    (folder / "tiles" / "a3.tif").write_bytes(blocks_tiff(fields["a3"]["tiles"][..., :5]))
+    (folder / "tiles" / "a4.tif").write_bytes(blocks_tiff(fields["a4"]["tiles"].astype(np.float32)))
+    refused = run("build", *SATELLITE, "--bands", "all", folder, tmp_path / "out")
+    assert "tiles/a3.tif: has the bands band 1, band 2, band 3, band 4, band 5 in numbers of uint16" in refused.stderr
+    assert "tiles/a4.tif" in refused.stderr
+    assert "while the first files have" in refused.stderr
+    pack(folder, tmp_path / "out", *SATELLITE, "--bands", "all", "--on-bad", "skip")
+    assert len(open_dataset(tmp_path / "out")) == len(KEYS) - 2
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_further_fields_are_exact(raw: tuple[Path, Fields], tmp_path: Path, storage: str) -> None:
+    folder, fields = raw
+    options = ("--classes", "4", "--field", DEPTH, "--field", "instance=ids:inst/{key}.png", "--field", WHEELS)
+    out = pack(folder, tmp_path / "out", *options, "--format", storage)
+    train = open_dataset(out, fields=("image", "label", "depth", "instance", "parts"), label="index")
+    for row, key in enumerate(KEYS):
+        image, label, depth, instance, parts = (field.numpy() for field in train[row])
+        expected = fields[key]
+        measured = np.where(expected["depth"] == 0, np.nan, expected["depth"] * 0.001).astype(np.float32)
+        assert np.array_equal(image, expected["images"].transpose(2, 0, 1))
+        assert np.array_equal(label, expected["masks"])
+        assert np.array_equal(depth, measured, equal_nan=True)
+        assert np.array_equal(instance, expected["inst"])
+        assert np.array_equal(parts, np.stack([expected[f"parts/{part}"] > 0 for part in PARTS]))
+    assert run("verify", "--deep", out).exit_code == 0
+    again = json.loads(run("build", "--json", *options, "--format", storage, folder, out).stdout)
+    assert again["reused_rows"] == len(KEYS)
+
+
+def test_python_options_and_a_configuration_make_the_same_pack(raw: tuple[Path, Fields], tmp_path: Path) -> None:
+    folder, _ = raw
+    options = ("--classes", "4", "--field", DEPTH, "--field", "instance=ids:inst/{key}.png", "--field", WHEELS)
+    command = pack(folder, tmp_path / "command", *options)
+    named: list[FieldOptions] = [
+        ValuesField("depth", "depth/{key}.png", invalid=0, scale=0.001),
+        IdsField("instance", "inst/{key}.png"),
+        MultilabelField("parts", "parts/{class}/{key}.png", classes=PARTS),
+    ]
+    summary = build_pack(folder, tmp_path / "python", classes=4, fields=named)
+    configured = pack(folder, tmp_path / "configured", "--config", command / "packer.toml")
+    tables = {Manifest.load(out).table for out in (command, configured)} | {summary.manifest.table}
+    assert len(tables) == 1
+    assert run("diff", folder, command).exit_code == 0
+
+
+def test_a_row_may_lack_a_further_field(raw: tuple[Path, Fields], tmp_path: Path) -> None:
+    folder, fields = raw
+    (folder / "depth" / "a2.png").unlink()
+    options = ("--classes", "4", "--field", "depth=values:depth/{key}.png")
+    refused = run("build", *options, folder, tmp_path / "out")
+    assert refused.exit_code == 1
+    assert "images/a2.png: has no depth" in refused.stderr
+    assert len(open_dataset(pack(folder, tmp_path / "skipped", *options, "--missing", "skip"))) == len(KEYS) - 1
+    kept = open_dataset(pack(folder, tmp_path / "kept", *options, "--missing", "keep"), fields=("image", "depth"))
+    depths = {kept.key(row): kept[row][1].numpy() for row in range(len(kept))}
+    assert not depths["a2"].any()
+    assert all(np.array_equal(depths[key], fields[key]["depth"]) for key in KEYS if key != "a2")
+    write_png(folder / "depth" / "a2.png", fields["a2"]["depth"])
+    summary = json.loads(run("build", "--json", *options, "--missing", "keep", folder, tmp_path / "kept").stdout)
+    assert Manifest.load(tmp_path / "kept").table == Manifest.load(pack(folder, tmp_path / "fresh", *options)).table
+    assert summary["rows"] == len(KEYS)
+
+
+def test_a_pack_may_have_no_label(raw: tuple[Path, Fields], tmp_path: Path) -> None:
+    folder, fields = raw
+    named: list[FieldOptions] = [PictureField(files="images/{key}.png"), ValuesField("depth", "depth/{key}.png")]
+    manifest = build_pack(folder, tmp_path / "out", fields=named).manifest
+    assert ([field.name for field in manifest.fields], manifest.unlabelled) == (["image", "depth"], 0)
+    train = open_dataset(tmp_path / "out")
+    assert np.array_equal(train[1][1], fields["a1"]["depth"])
+    with pytest.raises(UsageError, match="needs the template of its files"):
+        build_pack(folder, tmp_path / "without", fields=[PictureField()])
+
+
+def test_two_files_of_a_key_or_of_an_unknown_class_are_problems(raw: tuple[Path, Fields], tmp_path: Path) -> None:
+    folder, fields = raw
+    cv2.imwrite(str(folder / "depth" / "a1.tif"), fields["a1"]["depth"])
+    (folder / "parts" / "roof").mkdir()
+    write_png(folder / "parts" / "roof" / "a0.png", fields["a0"]["masks"])
+    options = ("--classes", "4", "--field", "depth=values:depth/{key}", "--field", WHEELS)
+    refused = run("build", *options, folder, tmp_path / "out")
+    assert "depth/a1.tif: has the same key as depth/a1.png" in refused.stderr
+    assert "parts/roof/a0.png: 'roof' is not a class of parts: wheel, door" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("depth", "expected NAME=KIND:TEMPLATE"),
+        ("depth=value:depth/{key}", "did you mean values"),
+        ("Depth=values:depth/{key}", "expected up to 32 of a-z"),
+        ("depth=values:depth/", "needs {key} once"),
+        ('{"name": "depth", "kind": "values", "from": "{key}", "scale": 0}', "expected a number over 0"),
+        ('{"name": "depth", "kind": "values", "from": "{key}", "invalid": true}', "expected a number"),
+        ('{"name": "depth", "kind": "ids", "scale": 2}', "'scale' is not known"),
+        ('{"name": "depth", "kind": "ids", "dtype": "float32"}', "expected uint16 or uint32"),
+        ('{"name": "a", "kind": "picture", "bands": [0]}', "expected all, gray, rgb, or numbers"),
+        ("{name", "is not JSON"),
+        ("a=ids:{patient}/{key}", "{patient} is not a part of a key"),
+        ("a=ids:{class}/{key}", "only the kind multilabel has a file for each class"),
+        ('{"name": "a", "kind": "multilabel", "from": "{class}/{key}"}', "needs classes"),
+        ("label=ids:a/{key}", "is always of the kind classes"),
+    ],
+)
+def test_a_field_that_is_not_valid_is_refused(raw: tuple[Path, Fields], tmp_path: Path, text: str, words: str) -> None:
+    refused = run("build", "--classes", "4", "--field", text, raw[0], tmp_path / "out")
+    assert refused.exit_code == 2
+    assert words in refused.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_fields_are_read_back_from_their_texts() -> None:
+    for text in (DEPTH, WHEELS, "instance=ids:inst/{key}.png"):
+        field = parse_field(text)
+        assert parse_field(format_field(field)) == parse_field(field) == field
