@@ -339,3 +339,76 @@ def test_the_command_packs_volumes(raw: Path, tmp_path: Path) -> None:
     done = run("build", "--from", raw, tmp_path / "out", "--classes", "4", "--image-range", "0,400")
     assert done.exit_code == 0, done.stderr
     assert len(open_dataset(tmp_path / "out")) == 15
+
+
+def refusal(data: bytes, tmp_path: Path) -> str | None:
+    """Return why the first slice of a compressed image is bad, if it is."""
+    source = NiftiSlices.at(write(tmp_path, {"images/a.nii": GOOD, "labels/a.nii": nifti(volume(2, most=4))}), Names())
+    (tmp_path / "images/a.nii").write_bytes(data)
+    return source.load(next(iter(source.rows()))).bad
+
+
+@pytest.mark.parametrize("start", [b"", gzip.compress(GOOD[:600])], ids=["the header", "the numbers"])
+def test_empty_parts_of_a_gzip_file_do_not_stall(tmp_path: Path, start: bytes) -> None:
+    """A megabyte of them took seconds for each slice, 20 bytes at a time."""
+    rest = gzip.compress(GOOD[600:] if start else GOOD)
+    assert refusal(start + gzip.compress(b"") * 900 + rest, tmp_path) is None
+    assert re.search(
+        r"has \d+ bytes in \d+ parts that unpack to (0|600); compress it again",
+        str(refusal(start + gzip.compress(b"") * 50_000 + rest, tmp_path)),
+    )
+
+
+def test_a_name_of_megabytes_in_a_gzip_file_is_not_read_to_its_end(tmp_path: Path) -> None:
+    head, body = gzip.compress(GOOD)[:10], gzip.compress(GOOD)[10:]
+    assert refusal(head[:3] + b"\x08" + head[4:] + b"n" * 1000 + b"\0" + body, tmp_path) is None
+    bad = refusal(head[:3] + b"\x08" + head[4:] + b"n" * (4 << 20) + b"\0" + body, tmp_path)
+    assert re.search(r"has 1\d+ bytes in 1 parts that unpack to 0", str(bad))
+
+
+def test_parts_as_bgzip_writes_them_and_random_numbers_are_read(tmp_path: Path) -> None:
+    dice = np.random.default_rng(4)
+    noise = nifti(dice.integers(0, 1 << 16, (200, 200, 60), np.uint16))
+    cut = [noise[start : start + 65280] for start in range(0, len(noise), 65280)]
+    (tmp_path / "a.nii.gz").write_bytes(b"".join(map(gzip.compress, [*cut, b""])))
+    assert Volume.open(tmp_path / "a.nii.gz").all_bytes() == noise
+
+
+def test_a_damaged_volume_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a volume of gigabytes whose end is damaged would be unpacked for each of its slices."""
+    data = gzip.compress(GOOD)
+    files = {"images/a.nii": GOOD, "labels/a.nii": nifti(volume(2, most=4))}
+    source = NiftiSlices.at(write(tmp_path, files), Names())
+    (tmp_path / "images/a.nii").write_bytes(data[:-6] + b"\1" + data[-5:])
+    opened, unpack = list[Path](), Volume.all_bytes
+
+    def counted(volume: Volume) -> bytes:
+        opened.append(volume.path)
+        return unpack(volume)
+
+    monkeypatch.setattr(Volume, "all_bytes", counted)
+    reasons = {source.load(ref).bad for ref in source.rows()}
+    assert len(reasons) == SHAPE[2]
+    assert all("is damaged" in str(reason) for reason in reasons)
+    assert len(opened) == 1
+
+
+def test_kept_volumes_are_bounded_by_their_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {f"{folder}/{key}.nii.gz": GOOD for folder in ("images", "labels") for key in "abc"}
+    source = NiftiSlices.at(write(tmp_path, files), Names())
+    assert isinstance(source, NiftiSlices)
+    for most, kept in ((1 << 32, 4), (3 * len(GOOD), 3), (0, 2)):
+        monkeypatch.setattr("packer.sources.nifti.MOST_KEPT", most)
+        for ref in source.rows():
+            source.load(ref)
+        assert len(source._unpacked) == kept
+
+
+def test_a_slope_without_a_finite_intercept_is_refused(tmp_path: Path) -> None:
+    nan, infinite = float("nan"), float("inf")
+    for slope, intercept in ((nan, 1.0), (infinite, nan), (0.0, nan), (nan, infinite)):
+        assert refusal(changed(112, "<2f", slope, intercept), tmp_path) is None
+    for slope, intercept in ((2.0, nan), (1.0, infinite), (-1.0, -infinite)):
+        assert f"has numbers that are scaled by {slope:g} plus {intercept}" in str(
+            refusal(changed(112, "<2f", slope, intercept), tmp_path)
+        )

@@ -33,8 +33,8 @@ from packer.sources.nifti_volume import THIRD, Volume
 KIND = "NIfTI"
 MOST_SEEN = 10_000
 """The files and folders that decide whether a folder is one of volumes."""
-KEPT = 4
-"""The volumes read whole that a worker keeps: rows come in the order of their slices."""
+KEPT, MOST_KEPT = 4, 1 << 32
+"""The volumes read whole that a worker keeps, and their bytes, but always one besides the new one."""
 _PART = re.compile(r"(.*)\[(\d{1,9}|\d{1,9},:,:|:,\d{1,9},:)\]", re.DOTALL)
 _FORMS = ("[{},:,:]", "[:,{},:]", "[{}]")
 """Names of a slice along each axis in a reference, as NumPy would write them."""
@@ -50,7 +50,7 @@ class NiftiSlices:
         self._volumes = volumes
         self._lock = Lock()
         self._known: dict[str, tuple[FileState, Volume]] = {}
-        self._unpacked: OrderedDict[str, tuple[FileState, bytes]] = OrderedDict()
+        self._unpacked: OrderedDict[str, tuple[FileState, bytes | str]] = OrderedDict()
 
     @classmethod
     def fits(cls, path: Path, head: bytes) -> bool:
@@ -178,13 +178,29 @@ class NiftiSlices:
             state = state_of(f"{self.root}/{path}")
             known = self._unpacked.pop(path, None)
             if known is None or known[0] != state:
-                while len(self._unpacked) >= KEPT:
-                    self._unpacked.popitem(last=False)
-                known = state, volume.all_bytes()
+                self._make_room(volume.size)
+                known = state, self._whole(volume)
                 if state_of(f"{self.root}/{path}") != state:
                     raise BadPair("changed while it was read; build again")
             self._unpacked[path] = known
-            return known[1]
+        if isinstance(known[1], str):
+            raise BadPair(known[1])
+        return known[1]
+
+    def _make_room(self, size: int) -> None:
+        while len(self._unpacked) > 1:
+            kept = sum(len(data) for _, data in self._unpacked.values())
+            if len(self._unpacked) < KEPT and kept + size <= MOST_KEPT:
+                break
+            self._unpacked.popitem(last=False)
+
+    @staticmethod
+    def _whole(volume: Volume) -> bytes | str:
+        """Return all bytes, or why they cannot be read, which is the reason for all slices."""
+        try:
+            return volume.all_bytes()
+        except BadPair as bad:
+            return str(bad)
 
 
 def _place(part: str) -> tuple[str, int]:

@@ -30,7 +30,10 @@ MOST_RATIO = 1032
 """deflate makes no file smaller than this part of it."""
 _GZIP = b"\x1f\x8b"
 _HEAD = 544
-_PIECE = 1 << 20
+_PIECE = 1 << 16
+"""Bytes that are read at once. What follows a part in them is copied for each part."""
+_PART, _SLACK = 1 << 10, 1 << 20
+"""A part of a gzip file takes as long as so many bytes; and so many bytes may be read before anything is unpacked."""
 _TYPES = {2: "u1", 4: "i2", 8: "i4", 16: "f4", 64: "f8", 256: "i1", 512: "u2", 768: "u4", 1024: "i8", 1280: "u8"}
 
 
@@ -130,15 +133,21 @@ class Volume:
 
 
 def _unpacked(file: BinaryIO, most: int) -> bytes:
-    """Return the first bytes that a gzip file unpacks to, `most` at most. It may have several parts."""
+    """Return the first bytes that a gzip file unpacks to, `most` at most. It may have several parts.
+
+    Refuse a file that takes longer than its content, such as one of a million empty parts.
+    """
     found, unpacking = bytearray(), zlib_ng.decompressobj(wbits=31)
-    rest = b""
+    rest, parts = b"", 1
     while len(found) < most:
         rest = rest or file.read(_PIECE)
         if not rest:
             break
         if unpacking.eof:
             unpacking = zlib_ng.decompressobj(wbits=31)
+            parts += 1
+        if file.tell() + parts * _PART > _SLACK + 2 * len(found):
+            raise BadPair(f"has {file.tell()} bytes in {parts} parts that unpack to {len(found)}; compress it again")
         try:
             found += unpacking.decompress(rest, most - len(found))
         except zlib_ng.error as error:  # type: ignore[misc]  # its stub calls this class an instance
@@ -174,8 +183,10 @@ def _facts(head: bytes) -> tuple[np.dtype[Any], tuple[int, int, int], int, float
     dtype = np.dtype(order + _TYPES[code])
     if not (head_size := size + 4) <= offset < 1 << 30 or offset != int(offset):
         raise BadPair(f"has its numbers at {offset}; expected {head_size} or more")
-    if not all(map(math.isfinite, (slope, intercept))):
+    if not math.isfinite(slope) or slope == 0:
         slope, intercept = 0.0, 0.0
+    if not math.isfinite(intercept):
+        raise BadPair(f"has numbers that are scaled by {slope:g} plus {intercept}")
     if dtype.itemsize * columns * rows * slices > MOST_BYTES:
         raise BadPair(f"claims {columns}x{rows}x{slices} numbers; {MOST_BYTES >> 30} GiB are read at most")
     return dtype, (columns, rows, slices), int(offset), slope, intercept
