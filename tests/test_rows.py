@@ -383,8 +383,12 @@ def test_labels_that_arrive_or_go_give_the_pack_of_a_fresh_build(tmp_path: Path,
         assert same(tmp_path / "out", tmp_path / f"fresh{night}")
         assert len(open_dataset(tmp_path / "out")) == len(KEYS)
     assert summary.reused == len(KEYS)
-    found = diff_pack(tmp_path / "fresh6", unlabelled(KEYS[0], KEYS[9], sizes=(HEIGHT, WIDTH)))
-    assert found.changed == (f"all/{KEYS[9]}",)
+    for out in ("out", "fresh6"):  # in the first one shards of earlier nights have rows as they would be now
+        for numbers, changed in (([0, 9], [9]), ([], [0]), ([0], []), ([3, 7, 20], [0, 3, 7, 20])):
+            keys = [KEYS[number] for number in numbers]
+            found = diff_pack(tmp_path / out, unlabelled(*keys, sizes=(HEIGHT, WIDTH)))
+            assert found.changed == tuple(f"all/{KEYS[number]}" for number in changed)
+            assert found.fields == dict.fromkeys(found.changed, ("label",))
 
 
 def test_a_field_is_there_if_and_only_if_without_does_not_name_it(tmp_path: Path, in_process: None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import compress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from packer.packs.generations import receipt_paths
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
 from packer.plan.request import Input, Request, raw_or_source
+from packer.recipe.row_ref import RowRef
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
@@ -71,16 +73,17 @@ def difference(plan: Plan) -> Difference:
     out = plan.request.out
     receipts = list(_intact_receipts(out))
     name = picture_of if plan.had_tiles else str
-    before = {(receipt.split, name(source.key)) for receipt in receipts for source in receipt.sources}
-    now = {(ref.split, ref.key) for ref in plan.found.refs}
+    before = {(receipt.split, name(source.key)): receipt.fields for receipt in receipts for source in receipt.sources}
+    now = {(ref.split, ref.key): _fields_of(plan, ref) for ref in plan.found.refs}
     rebuilt = {(spec.split, piece.ref.key) for spec in plan.new_specs.values() for piece in spec.pieces}
     unchanged = {(ref.split, ref.key) for ref, same in zip(plan.found.refs, plan.unchanged, strict=True) if same}
     reused = {receipt.stem for receipt in plan.reused.values()}
-    changed = (rebuilt & before) - unchanged
+    changed = (rebuilt & before.keys()) - unchanged
+    changed |= {key for key, fields in now.items() if before.get(key, fields) != fields}  # unchanged in an older shard
     return Difference(
-        added=_names(now - before),
+        added=_names(now.keys() - before.keys()),
         changed=_names(changed),
-        removed=_names(before - now),
+        removed=_names(before.keys() - now.keys()),
         recipe=plan.recipe_changes,
         fields={} if plan.recipe_changes else _changed_fields(plan, receipts, changed),
         rebuilt_shards=len(plan.new_specs),
@@ -101,11 +104,18 @@ def _changed_fields(plan: Plan, receipts: Sequence[Receipt], changed: set[tuple[
     refs = [ref for ref in plan.found.refs if (ref.split, ref.key) in changed]
     found: dict[str, Names] = {}
     for ref, identity in zip(refs, plan.found.source.identities(refs), strict=True):
+        row, old = f"{ref.split}/{ref.key}", before[ref.split, ref.key]
         if identity is not None:
-            texts = {field.name: text for field, text in zip(plan.recipe.fields, identity, strict=True)}
-            old = before[ref.split, ref.key]
-            found[f"{ref.split}/{ref.key}"] = tuple(key for key, text in texts.items() if text != old.get(key, ""))
+            texts = zip(plan.recipe.fields, identity, strict=True)
+            found[row] = tuple(field.name for field, text in texts if text != old.get(field.name, ""))
+        elif moved := set(old) ^ set(_fields_of(plan, ref)):  # only loading the row would show more
+            found[row] = tuple(sorted(moved))
     return found
+
+
+def _fields_of(plan: Plan, ref: RowRef) -> Names:
+    """Return the names of the fields that a row has."""
+    return tuple(compress((rule.name for rule in plan.recipe.rules), ref.parts))
 
 
 def _intact_receipts(out: Path) -> Iterator[Receipt]:
