@@ -147,6 +147,14 @@ class BadPair(Exception):  # noqa: N818 - a verdict on one pair, not an error of
     """This pair cannot be packed; the message is the reason."""
 
 
+class BadFile(BadPair):
+    """A field has a file for each class, and that of class `number` is the reason why this pair cannot be packed."""
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(reason)
+        self.number = number
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown word: the nearest known one in any case, or nothing if none is near."""
     names = {name.casefold(): name for name in known}

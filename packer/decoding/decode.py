@@ -62,11 +62,13 @@ def _check_channels(header: Header, name: str) -> None:
         raise BadPair(f"has {header.channels} channels; {name} has 1 or 3, with or without alpha")
 
 
-def check_same_size(image: str, image_size: tuple[int, ...], label: str, label_size: tuple[int, ...]) -> None:
-    """Refuse an image and a label of different sizes. Scaling one to the other would move the labels."""
+def check_same_size(
+    image: str, image_size: tuple[int, ...], label: str, label_size: tuple[int, ...], noun: str = "label"
+) -> None:
+    """Refuse an image and a label, or another field, of different sizes. Scaling one would move its pixels."""
     if image_size != label_size:
         raise BadPair(
-            f"{image} is {image_size[0]}x{image_size[1]}, its label {label} is {label_size[0]}x{label_size[1]} "
+            f"{image} is {image_size[0]}x{image_size[1]}, its {noun} {label} is {label_size[0]}x{label_size[1]} "
             "(height x width); they must have the same size"
         )
 

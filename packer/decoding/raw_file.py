@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from packer.errors import BadPair
+from packer.errors import MOST_FILES, BadFile, BadPair, first_of
 from readers.contract.regular_files import NotRegularError
+
+SEPARATOR = "\t"
+"""Between the paths of a field that has a file for each class. None of them has a tab: it is a control character."""
 
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Put a file's name in front of the reason why it is bad."""
+    """Put a file's name in front of the reason why it is bad. Several paths have the separator between them."""
     try:
         yield
     except BadPair as bad:
-        raise BadPair(f"{path}: {bad}") from None
+        files = path.split(SEPARATOR)
+        if isinstance(bad, BadFile) and len(files) > 1:
+            raise BadPair(f"{files[bad.number]}: {bad}") from None
+        raise BadPair(f"{', '.join(first_of(list(filter(None, files)), MOST_FILES))}: {bad}") from None
     except NotRegularError as error:
         raise BadPair(f"{path}: {error.strerror}") from None
     except OSError as error:

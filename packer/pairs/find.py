@@ -57,7 +57,7 @@ def search_pairs(
     Problems that are certainly in other splits than `only` do not count.
     """
     files = find_files(raw, leave_out)
-    files.folders, further = take_further(files.folders, rules.further)
+    files.folders, further = take_further(files.folders, rules.further, list(filter(None, (rules.image, rules.label))))
     layout, found = search_files(raw, files, rules)
     _add_further(found, further, rules)
     if only:

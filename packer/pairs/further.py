@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 
 from packer.errors import Problem, UsageError, first_of
 from packer.pairs.candidates import MOST_NAMED, UNWRITABLE, UNWRITABLE_NAME, Candidate
@@ -64,24 +65,39 @@ class FoundFiles:
         return paths if any(paths) else ()
 
 
-def take_further(folders: Folders, wanted: Sequence[FurtherFiles]) -> tuple[Folders, list[FoundFiles]]:
-    """Return the files that belong to no further field, and those of each field."""
-    rest: dict[str, Sequence[str]] = dict(folders)
-    found = []
-    for each in wanted:
-        files, template = FoundFiles(each), Template(each.template)
-        for folder in [folder for folder in rest if _may_hold(template, folder)]:
-            others = []
-            for name in rest[folder]:
-                match = template.match(folder + name)
-                if match is None:
-                    others.append(name)
-                    continue
-                captures = match.groupdict()
-                files.add((captures.get(SPLIT, ""), captures[KEY], captures.get(CLASS, "")), folder + name)
-            rest[folder] = others
-        found.append(files)
+def take_further(
+    folders: Folders, wanted: Sequence[FurtherFiles], kept: Sequence[str] = ()
+) -> tuple[Folders, list[FoundFiles]]:
+    """Return the files that belong to no further field, or fit one of the templates `kept`, and those of each field.
+
+    A file may belong to several fields: to a label and its instances, for example.
+    """
+    found = [FoundFiles(each) for each in wanted]
+    templates = [(files, Template(files.wanted.template)) for files in found]
+    others = [Template(text) for text in kept]
+    rest: dict[str, Sequence[str]] = {}
+    for folder, names in folders.items():
+        here = [(files, template) for files, template in templates if _may_hold(template, folder)]
+        rest[folder] = names
+        if here:
+            is_left = [
+                not _belongs(folder + name, here) or any(template.match(folder + name) for template in others)
+                for name in names
+            ]
+            rest[folder] = list(compress(names, is_left))
     return rest, found
+
+
+def _belongs(path: str, here: Sequence[tuple[FoundFiles, Template]]) -> bool:
+    """Return whether a file belongs to one of these fields, and note to which."""
+    is_taken = False
+    for files, template in here:
+        match = template.match(path)
+        if match is not None:
+            is_taken = True
+            captures = match.groupdict()
+            files.add((captures.get(SPLIT, ""), captures[KEY], captures.get(CLASS, "")), path)
+    return is_taken
 
 
 def _may_hold(template: Template, folder: str) -> bool:

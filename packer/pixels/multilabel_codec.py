@@ -12,7 +12,7 @@ from packer.decoding.header import Header, Stored
 from packer.decoding.raw_file import naming
 from packer.decoding.raw_pixels import coloured, read_stored, upright
 from packer.decoding.rules import MOST_PIXELS
-from packer.errors import BadPair
+from packer.errors import BadFile, BadPair
 from packer.pixels.class_lookup import colour_codes
 from packer.pixels.exact_numbers import check_whole, opaque, position, refuse_beyond
 from packer.pixels.number_rules import MultilabelRules
@@ -63,15 +63,18 @@ class MultilabelCodec:
         for number, (name, data) in enumerate(zip(self._names, files, strict=True)):
             if not len(data):
                 continue
-            with naming(f"class {name}"):
+            try:
                 mask = self._mask(data)
+            except BadPair as bad:
+                raise BadFile(number, f"class {name}: {bad}") from None
             if planes is None:
                 first, planes = name, np.zeros((bit_planes(len(files)), *mask.shape), np.uint8)
             if mask.shape != planes.shape[1:]:
                 (tall, wide), (height, width) = planes.shape[1:], mask.shape
-                raise BadPair(
+                raise BadFile(
+                    number,
                     f"class {name}: is {height}x{width}, the file of class {first} is {tall}x{wide} (height x width); "
-                    "they must have the same size"
+                    "they must have the same size",
                 )
             planes[number // 8] |= mask.astype(np.uint8) << np.uint8(number % 8)
         if planes is None:

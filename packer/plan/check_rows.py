@@ -119,15 +119,10 @@ def _classes(request: Request, sampler: LabelSampler, found: FoundRows) -> Class
 
 
 def _recipe(request: Request, found: FoundRows, fields: Sequence[PlannedField], geometry: Geometry) -> Recipe:
-    recipe = Recipe(
-        storage=request.storage,
-        geometry=geometry,
-        rules=tuple(
-            field.rule(geometry.size, template) for field, template in zip(fields, found.source.templates, strict=True)
-        ),
-        shard_bytes=request.shard_bytes,
-        tools=tools_of(found.source, geometry, writer(request.storage).tool()),
-    )
+    templates = found.source.templates
+    rules = tuple(field.rule(geometry.size, template) for field, template in zip(fields, templates, strict=True))
+    tools = tools_of(found.source, geometry, rules, writer(request.storage).tool())
+    recipe = Recipe(request.storage, geometry, rules, request.shard_bytes, tools)
     check_manifest_size(recipe, found.refs.splits)
     return recipe
 

@@ -80,7 +80,9 @@ def problem_of(ref: RowRef, reason: str) -> Problem:
     files = [part for part in ref.parts if part]
     both = " or ".join(files)
     row = (ref.key, "row"), (f"{ref.split}/{ref.key}", "row")
-    for file, noun in ((both, "pair"), *zip(ref.parts[::-1], (LABEL, IMAGE), strict=False), *row):
+    known = [*zip(ref.parts, (IMAGE, LABEL), strict=False)][::-1]
+    further = [(path, "file") for number in range(2, len(ref.parts)) for path in ref.files(number)]
+    for file, noun in ((both, "pair"), *known, *further, *row):
         if file and reason.startswith((f"{file}: ", f"{file} ")):
             text = reason[len(file) :].lstrip(": ")
             parts = _CAUSE_AND_HINT.fullmatch(text)

@@ -15,7 +15,9 @@ from packer.decoding.decode import decoder_identity
 from packer.decoding.rules import ImageRules
 from packer.pixels.choices import EDGES, FITS, INTERPOLATIONS, NATIVE
 from packer.pixels.label_rules import LabelRules
+from packer.pixels.number_rules import LINEAR, ValueRules
 from packer.pixels.resize import Geometry
+from packer.pixels.valid_mean import RULE as VALID_MEAN
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.piece import Piece, PieceTable
 from packer.recipe.read_rules import ReadRules
@@ -124,9 +126,10 @@ class Recipe:
         return recipe
 
 
-def tools_of(source: Source, geometry: Geometry, writer: str) -> tuple[str, ...]:
+def tools_of(source: Source, geometry: Geometry, rules: Sequence[FieldRule], writer: str) -> tuple[str, ...]:
     """Return the versions of everything that decides the bytes, from reading a file to writing a shard."""
-    return (decoder_identity(), *source.tools, *geometry.tools, writer)
+    is_linear = any(isinstance(rule.read, ValueRules) and rule.read.interpolation == LINEAR for rule in rules)
+    return (decoder_identity(), *source.tools, *geometry.tools, *([VALID_MEAN] if is_linear else []), writer)
 
 
 def _geometry(entry: Entry) -> Geometry:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-SEPARATOR = "\t"
-"""Between the paths of a field that has a file for each class. None of them has a tab: it is a control character."""
+from packer.decoding.raw_file import SEPARATOR
 
 
 class RowRef(NamedTuple):
@@ -17,3 +16,7 @@ class RowRef(NamedTuple):
     """The place of each field in the source: a path, a row number, an id; empty if the row lacks the field.
 
     No two rows have the same parts."""
+
+    def files(self, number: int) -> list[str]:
+        """Return the paths of a field; one is empty if a class has no file."""
+        return self.parts[number].split(SEPARATOR)

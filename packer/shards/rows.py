@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
 from packer.decoding.decode import check_same_size
-from packer.decoding.raw_file import naming
-from packer.errors import MOST_FILES, BadPair, first_of
+from packer.decoding.raw_file import SEPARATOR, naming
+from packer.errors import BadPair
 from packer.pixels.image_hash import image_hash
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
-from packer.recipe.row_ref import SEPARATOR, RowRef
+from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Given, PackedPixels, Source
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import kinds_of
@@ -56,7 +56,7 @@ class RowMaker:
     """Turns pieces that have the same fields into rows by one recipe. Threads may share it."""
 
     def __init__(self, recipe: Recipe, fields: Sequence[Field], source: Source) -> None:
-        self._kinds = kinds_of(recipe, fields)
+        self._fields, self._kinds = fields, kinds_of(recipe, fields)
         self._source = source
         self._of_planned_size = recipe.geometry.depends_on_source
 
@@ -81,10 +81,11 @@ class RowMaker:
         """Decode all fields of a row. They have one size, and it is the planned one if the size decides the rows."""
         fields: list[Decoded] = []
         names = [_name(piece.ref, number, data) for number, data in given.items()]
-        for kind, data, name in zip(self._kinds, given.values(), names, strict=True):
+        for field, kind, data, name in zip(self._fields, self._kinds, given.values(), names, strict=True):
             with naming(name):
                 fields.append(kind.decode(data))
-            check_same_size(names[0], fields[0].size, name, fields[-1].size)
+            file = next(filter(None, name.split(SEPARATOR)))
+            check_same_size(names[0], fields[0].size, file, fields[-1].size, field.name)
         if self._of_planned_size and fields[0].size != piece.size:
             raise BadPair(f"{names[0]}: was another picture when the build was planned; build again")
         return fields
@@ -105,7 +106,4 @@ class RowMaker:
 
 def _name(ref: RowRef, number: int, data: Given) -> str:
     """Return the name of a field of a row for messages: its files, or its key in a pack."""
-    if isinstance(data, PackedPixels):
-        return f"{ref.split}/{ref.key}"
-    files = [path for path in ref.parts[number].split(SEPARATOR) if path]
-    return ", ".join(first_of(files, MOST_FILES))
+    return f"{ref.split}/{ref.key}" if isinstance(data, PackedPixels) else ref.parts[number]

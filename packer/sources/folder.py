@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from packer.decoding.decode import check_same_size
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
-from packer.decoding.raw_file import naming
+from packer.decoding.raw_file import SEPARATOR, naming
 from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
-from packer.recipe.row_ref import SEPARATOR, RowRef
+from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Wanted
 from packer.sources.file_states import MIN_FILE_AGE, FileState, state_of
 from readers.contract.regular_files import digest_raw, open_raw, read_raw
@@ -111,9 +111,10 @@ class FolderSource:
         try:
             paths = [part.split(SEPARATOR) for part in ref.parts if part]
             heads = [[self._header(path) for path in files if path] for files in paths]
-            for files, found in zip(paths, heads, strict=True):
+            for number, (files, found) in enumerate(zip(paths, heads, strict=True)):
                 for path, header in zip(filter(None, files), found, strict=True):
-                    check_same_size(ref.parts[0], heads[0][0].size, path, header.size)
+                    noun = "label" if number < 2 else "file"
+                    check_same_size(ref.parts[0], heads[0][0].size, path, header.size, noun)
         except BadPair as bad:
             return str(bad)
         return tuple(found[0] for found in heads)
