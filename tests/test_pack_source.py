@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from drills.published import same
 
 from packer.build import Summary, build
 from packer.errors import RejectedError
+from packer.packs.diff import difference
 from packer.packs.generations import delete_garbage
 from packer.packs.repair import repair_pack
 from packer.plan.make_plan import make_plan
@@ -33,11 +35,16 @@ SMALL = 30_000
 ROWS = 23 + 9
 
 
+def converting(source: PackSource, out: Path, storage: str = "npy", skip: bool = False, **options: Any) -> Request:
+    options = {"classes": source.classes, "shard_bytes": SMALL, **options}
+    return Request(None, out, storage, SourceOptions(given=source), limits=Limits(skip), **options)
+
+
 def converted(source: PackSource, out: Path, storage: str = "npy", skip: bool = False, **options: Any) -> Summary:
     """Pack the rows of a pack into another one, in this process."""
-    engine, options = InProcess(1, 60), {"classes": source.classes, "shard_bytes": SMALL, **options}
-    request = Request(None, out, storage, SourceOptions(given=source), limits=Limits(skip), **options)
-    return build(make_plan(request, engine=engine), lambda rows: None, engine)
+    engine = InProcess(1, 60)
+    plan = make_plan(converting(source, out, storage, skip, **options), engine=engine)
+    return build(plan, lambda rows: None, engine)
 
 
 def rows_of(out: Path) -> dict[tuple[str, str], tuple[Any, ...]]:
@@ -134,6 +141,16 @@ def test_after_a_change_the_pack_is_that_of_a_fresh_build(own: tuple[RawFolder, 
     converted(PackSource.at(before), tmp_path / "fresh")
     assert 0 < summary.reused < summary.rows == 14
     assert same(tmp_path / "out", tmp_path / "fresh")
+
+
+def test_a_difference_names_the_field_that_changed(own: tuple[RawFolder, Path], tmp_path: Path) -> None:
+    raw, before = own
+    converted(PackSource.at(before), tmp_path / "out")
+    shutil.copy(raw.path / "train/masks/street_005.png", raw.path / "train/masks/street_004.png")
+    pack(raw.path, before, "--shard-size", "12KB")
+    found = difference(make_plan(converting(PackSource.at(before), tmp_path / "out")))
+    assert (found.added, found.changed, found.removed) == ((), ("train/street_004",), ())
+    assert found.fields == {"train/street_004": ("label",)}
 
 
 def test_a_generation_that_is_published_during_a_build_is_not_read(own: tuple[RawFolder, Path], tmp_path: Path) -> None:

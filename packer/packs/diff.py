@@ -34,8 +34,8 @@ class Difference:
     recipe: tuple[tuple[str, object, object], ...]
     """Changed options that decide the bytes: key, before, now."""
     fields: dict[str, Names]
-    """The fields that differ of each changed row, as far as they are known without loading the row: those whose bytes
-    are others, or that came or went. With another recipe nothing is compared."""
+    """The fields that differ of each changed row, if that is known without loading it: those whose bytes are others, or
+    that came or went. With another recipe nothing is compared."""
     rebuilt_shards: int
     reused_shards: int
     dropped_shards: int
@@ -78,33 +78,43 @@ def difference(plan: Plan) -> Difference:
     rebuilt = {(spec.split, piece.ref.key) for spec in plan.new_specs.values() for piece in spec.pieces}
     unchanged = {(ref.split, ref.key) for ref, same in zip(plan.found.refs, plan.unchanged, strict=True) if same}
     reused = {receipt.stem for receipt in plan.reused.values()}
-    changed = (rebuilt & before.keys()) - unchanged
-    changed |= {key for key, fields in now.items() if before.get(key, fields) != fields}  # unchanged in an older shard
+    suspects = (rebuilt & before.keys()) - unchanged
+    suspects |= {key for key, fields in now.items() if before.get(key, fields) != fields}  # same in an older shard
+    differing = {} if plan.recipe_changes else _changed_fields(plan, receipts, suspects)
+    changed = {row for row in suspects if differing.get(row) != ()}
     return Difference(
         added=_names(now.keys() - before.keys()),
         changed=_names(changed),
         removed=_names(before.keys() - now.keys()),
         recipe=plan.recipe_changes,
-        fields={} if plan.recipe_changes else _changed_fields(plan, receipts, changed),
+        fields={
+            name: differing[row] for row, name in zip(sorted(changed), _names(changed), strict=True) if row in differing
+        },
         rebuilt_shards=len(plan.new_specs),
         reused_shards=len(plan.reused),
         dropped_shards=len([receipt for receipt in receipts if receipt.stem not in reused]),
     )
 
 
-def _changed_fields(plan: Plan, receipts: Sequence[Receipt], changed: set[tuple[str, str]]) -> dict[str, Names]:
-    """Compare what was read of each changed row with what its source identifies now."""
+def _changed_fields(
+    plan: Plan, receipts: Sequence[Receipt], suspects: set[tuple[str, str]]
+) -> dict[tuple[str, str], Names]:
+    """Compare what was read of each of these rows with what its source identifies now, if it can without loading it.
+
+    No field of a row differs if it only lies elsewhere, or if its files have other times.
+    """
     name = picture_of if plan.had_tiles else str
     before = {
         key: dict(zip(receipt.fields, source.identities, strict=True))
         for receipt in receipts
         for source in receipt.sources
-        if (key := (receipt.split, name(source.key))) in changed
+        if (key := (receipt.split, name(source.key))) in suspects
     }
-    refs = [ref for ref in plan.found.refs if (ref.split, ref.key) in changed]
-    found: dict[str, Names] = {}
+    refs = [ref for ref in plan.found.refs if (ref.split, ref.key) in suspects]
+    found: dict[tuple[str, str], Names] = {}
     for ref, identity in zip(refs, plan.found.source.identities(refs), strict=True):
-        row, old = f"{ref.split}/{ref.key}", before[ref.split, ref.key]
+        row = ref.split, ref.key
+        old = before[row]
         if identity is not None:
             texts = zip(plan.recipe.fields, identity, strict=True)
             found[row] = tuple(field.name for field, text in texts if text != old.get(field.name, ""))

@@ -17,6 +17,7 @@ from readers.checksums import damaged_files, read_receipt
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.files import plain_file, sha256
 from readers.contract.json_entry import fingerprint
+from readers.contract.kinds import PICTURE
 from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest, generation_path
 from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.shard_table import table_path
@@ -132,6 +133,7 @@ def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
     stem, manifest = pack.stem(shard), pack.manifest
     facts = ShardFacts(receipt.rows, pack.fields_of(shard))
     paths = shard_paths(manifest.storage)(stem, facts) if receipt.rows else []
+    has_picture = any(field.kind == PICTURE for field in facts.fields)
     for fact, found, expected in (
         ("split", receipt.split, pack.split_of(shard).name),
         ("fingerprint", receipt.fingerprint, pack.table.fingerprint(shard)),
@@ -141,6 +143,7 @@ def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
         ("recipe", receipt.recipe, fingerprint(manifest.recipe)),
         ("rows", receipt.rows, pack.table.rows(shard)),
         ("rows by their keys", len(receipt.keys), receipt.rows),
+        ("looks", len(receipt.looks), receipt.rows if has_picture else 0),
         ("bytes", receipt.bytes, pack.table.bytes(shard)),
         ("files", sorted(stem.name + file.suffix for file in receipt.files), sorted(path.name for path in paths)),
     ):

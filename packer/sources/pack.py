@@ -35,7 +35,8 @@ class _ShardFacts(NamedTuple):
     """The facts of a shard that are kept of its receipt."""
 
     digests: NDArray[np.uint8]
-    """For each row a SHA-256 of the recipe, the key, the identities of its input, its checksums and its note."""
+    """For each row, and for image and label: 128 bits of the SHA-256 of the recipe, the key, the identity of what the
+    field was made of, its checksum and the note of the row."""
     crc32: dict[str, NDArray[np.uint32]]
     """For each field the checksum of each row."""
     notes: dict[str, str]
@@ -93,7 +94,7 @@ class PackSource:
         return map(self._heads, refs)
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
-        """Return 126 bits of the identity of each row, and the times of the files of its shard.
+        """Return 63 bits of the identity of each field of each row, and the times of the files of its shard.
 
         `packer repair` writes files again, so a row that was damaged has another state then.
         """
@@ -103,7 +104,7 @@ class PackSource:
             shard, row = self._position(ref)
             if shard not in times:
                 times[shard] = self._time(shard)
-            first, second = self._facts(shard).digests[row, :16].view("<u8").tolist()
+            first, second = self._facts(shard).digests[row, :, :8].copy().view("<u8")[:, 0].tolist()
             states[number] = first & HALF, second & HALF, times[shard]
         return states
 
@@ -153,8 +154,7 @@ class PackSource:
 
     def _identity(self, ref: RowRef) -> tuple[str, ...]:
         shard, row = self._position(ref)
-        digest = self._facts(shard).digests[row].tobytes().hex()
-        return digest, digest
+        return tuple(digest.tobytes().hex() for digest in self._facts(shard).digests[row])
 
     def _read(self, ref: RowRef) -> list[NDArray[Any]]:
         """Read the image and the label into memory of their own: what is checked is what is packed."""
@@ -183,15 +183,16 @@ class PackSource:
     def _facts_of(self, receipt: Receipt, stem: Path) -> _ShardFacts:
         inputs = {source.key: source for source in receipt.sources}
         notes = dict(receipt.notes)
-        rows = zip(receipt.keys, receipt.row_checksums, strict=True)
+        numbers = [receipt.fields.index(name) for name in (IMAGE, LABEL)]
         texts = (
-            "\0".join((receipt.recipe, *inputs[key], *map("{:08x}".format, sums), notes.get(key, "")))
-            for key, sums in rows
+            "\0".join((receipt.recipe, key, inputs[key].identities[number], f"{sums[number]:08x}", notes.get(key, "")))
+            for key, sums in zip(receipt.keys, receipt.row_checksums, strict=True)
+            for number in numbers
         )
-        digests = b"".join(hashlib.sha256(text.encode()).digest() for text in texts)
+        digests = b"".join(hashlib.sha256(text.encode()).digest()[:16] for text in texts)
         files = tuple(f"{stem}{file.suffix}" for file in receipt.files)
-        sums = {name: np.array(numbers, np.uint32) for name, numbers in receipt.crc32.items()}
-        return _ShardFacts(np.frombuffer(digests, np.uint8).reshape(-1, 32), sums, notes, files)
+        sums = {name: np.array(column, np.uint32) for name, column in receipt.crc32.items()}
+        return _ShardFacts(np.frombuffer(digests, np.uint8).reshape(-1, len(numbers), 16), sums, notes, files)
 
     def _receipt(self, shard: int) -> Receipt:
         pack = self._pack
