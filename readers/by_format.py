@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from readers.dataset import SegDataset, View
-from readers.delivered import LabelForm
+from readers.delivered import Forms, LabelForm, forms_of
 from readers.location import Location, Verify
 from readers.samples import Transform
 
@@ -53,6 +53,7 @@ def open_dataset(
     staged: bool = True,
     fields: Sequence[str] | None = None,
     labelled: bool | None = None,
+    form: Forms | None = None,
 ) -> SegDataset:
     """Open the data set packed at `root`, in any format.
 
@@ -63,9 +64,10 @@ def open_dataset(
     `fields`: the names of what is read, in the order of samples, batches and arguments of `transform`; by default
     ("image", "label"). Samples of other fields are tuples without names. `labelled`: True for only the rows that have a
     label, False for only those without; by default all, and every pixel of a label that is missing is ignored.
+    `form={"parts": "planes"}`: the form of any field; classes are "onehot" or "index", multilabels "planes" or "bits".
     """
     location = Location(Path(root).absolute(), verify, staged)
     pack = location.open()
     dataset = object.__new__(DATASETS[pack.manifest.storage])  # its __init__ would open the pack once more
-    dataset._open(location, pack, View(split, fields, label, labelled), transform)
+    dataset._open(location, pack, View(split, fields, forms_of(label, form), labelled), transform)
     return dataset

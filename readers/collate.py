@@ -83,7 +83,7 @@ def collate_samples(batch: Sequence[AnySample], *, collate_fn_map: CollateMap | 
     """
     if isinstance(batch, SamplesOfBatch) and batch.unchanged():
         return batch.batch
-    sizes = [tuple(sample[0].shape[-2:]) for sample in batch if isinstance(sample[0], torch.Tensor)]
+    sizes = [size for size in map(_size, batch) if size is not None]
     if len(set(sizes)) > 1:
         raise RequestError(
             f"a batch of {len(batch)} samples has pictures of {different_sizes(sizes)}: open the data set "
@@ -93,6 +93,11 @@ def collate_samples(batch: Sequence[AnySample], *, collate_fn_map: CollateMap | 
     collate = import_module(COLLATE_MODULE).collate
     parts = zip(*batch, strict=True)
     return type(batch[0])._make(collate(part, collate_fn_map=collate_fn_map) for part in parts)
+
+
+def _size(sample: AnySample) -> tuple[int, ...] | None:
+    """Return height and width of the first part of a sample that has them."""
+    return next((tuple(part.shape[-2:]) for part in sample if isinstance(part, torch.Tensor) and part.ndim > 1), None)
 
 
 def different_sizes(sizes: Iterable[Sequence[int]]) -> str:

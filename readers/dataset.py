@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -20,8 +20,9 @@ from readers.contract.fields import IMAGE, LABEL, Field
 from readers.contract.manifest import Manifest
 from readers.contract.statistics import Statistics, class_counts
 from readers.crop import CenterCrop, CropAndFlip
-from readers.delivered import LabelForm, delivered
+from readers.delivered import Forms, LabelForm, delivered, forms_of
 from readers.epoch import Window
+from readers.finish import MeanStd
 from readers.loader import Loader, Output
 from readers.location import Location, Verify
 from readers.mix import Mix, MixedOrder, Side
@@ -29,7 +30,7 @@ from readers.order import Order, Shuffle
 from readers.pack import Pack
 from readers.row_reader import Arrays, RowReader
 from readers.samples import SampleReader, Transform
-from readers.statistics import Weighting, class_weights, mean_and_deviation, training_statistics
+from readers.statistics import Weighting, class_weights, deviation, mean, mean_and_deviation, training_statistics
 from readers.windows import Size
 
 BLOCK_BYTES = 8 << 20
@@ -38,21 +39,22 @@ BLOCK_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class View:
-    """The part of a pack that is read: a split, fields by name, the form of labels, the rows with or without labels;
+    """The part of a pack that is read: a split, fields by name, the forms of some, the rows with or without labels;
     None means the default."""
 
     split: str | None
     fields: Sequence[str] | None
-    label: LabelForm | None
+    forms: Mapping[str, str]
     labelled: bool | None
 
 
 class SegDataset(Dataset[Any]):
     """The rows of one split as tensors in memory of their own: (image, label), or the `fields` in their order.
 
-    `label` is "onehot" (C,H,W) or "index" (H,W), by default as stored. If there is a `transform`, a sample is what
-    `transform(image, label)` returns. Rows that were packed with `--size native` have each a size of their own. The
-    attribute `root` is the folder that is read: OUT, or a copy of the same generation made by `packer stage`.
+    `label` is "onehot" (C,H,W) or "index" (H,W), by default as stored; `form` is the form of any field. If there is a
+    `transform`, a sample is what `transform(image, label)` returns. Rows that were packed with `--size native` have a
+    size of their own each. The attribute `root` is the folder that is read: OUT, or a copy of the same generation made
+    by `packer stage`.
     """
 
     storage: ClassVar[str | None] = None
@@ -67,9 +69,10 @@ class SegDataset(Dataset[Any]):
         staged: bool = True,
         fields: Sequence[str] | None = None,
         labelled: bool | None = None,
+        form: Forms | None = None,
     ) -> None:
         location = Location(Path(root).absolute(), verify, staged)
-        self._open(location, location.open(), View(split, fields, label, labelled), transform)
+        self._open(location, location.open(), View(split, fields, forms_of(label, form), labelled), transform)
 
     def _open(self, location: Location, pack: Pack, view: View, transform: Transform | None) -> None:
         register_collate()
@@ -80,16 +83,16 @@ class SegDataset(Dataset[Any]):
         self.root = pack.root
         self.transform = transform
         self._stored = pack.select(view.fields)
-        self._reader = self._reader_of(view.label)
+        self._reader = self._reader_of({})
         self._samples = SampleReader(self._reader)
         if self.storage not in (None, pack.manifest.storage):
             stored = pack.manifest.storage
             right = f"{stored.capitalize()}SegDataset or open_dataset"
             raise RequestError(f"{location.root}: stored as {stored}, not {self.storage}; use {right}")
 
-    def _reader_of(self, label: LabelForm | None) -> RowReader:
-        """Return a reader of the selected fields, with labels in this form."""
-        return RowReader(self._pack, delivered(self._stored, label or self._view.label))
+    def _reader_of(self, forms: Mapping[str, str]) -> RowReader:
+        """Return a reader of the selected fields in these forms, by default in those of the view."""
+        return RowReader(self._pack, delivered(self._stored, {**self._view.forms, **forms}))
 
     @property
     def manifest(self) -> Manifest:
@@ -144,6 +147,14 @@ class SegDataset(Dataset[Any]):
     def std(self) -> tuple[float, ...]:
         """The standard deviation of each band, of pixels from 0 to 1; exact."""
         return mean_and_deviation(self.manifest.fields, self.statistics)[1]
+
+    def mean_and_deviation(self, field: str) -> MeanStd:
+        """Return mean and standard deviation of any picture, of each band, or of measured values; both exact.
+
+        Numbers count from 0 to 1 if the field has a range, else as they are stored.
+        """
+        stored = self.manifest.field(field)
+        return mean(stored, self.statistics[field]), deviation(stored, self.statistics[field])
 
     def class_weights(self, weighting: Weighting = "median") -> tuple[float, ...]:
         """Return a weight for each class, by "median", "inverse" or "enet"; see `readers.statistics`."""
@@ -205,7 +216,7 @@ class SegDataset(Dataset[Any]):
                 "loader() delivers whole batches, but this data set has a transform for samples: open it without "
                 "transform, crop with crop=, and transform the batches (on the GPU); or use a DataLoader"
             )
-        reader = self._reader_of(labels)
+        reader = self._reader_of({} if labels is None else {LABEL: labels})
         if shuffle == "window" and len(self):
             shuffle = Window(max(1, BLOCK_BYTES // reader.row_bytes(self._rows[0])))
         options: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "rank": rank, "world_size": world_size}
@@ -217,7 +228,7 @@ class SegDataset(Dataset[Any]):
             raise RequestError(f"mix_end={mix_end!r} needs mix=")
         window = CropAndFlip.of(crop, flip)
         training = training_statistics(self.manifest)
-        mean_std = None if training is None else mean_and_deviation(self.manifest.fields, training)
+        mean_std = None if training is None else mean_and_deviation(self.fields, training)
         batches = Batches(reader, self._rows.start, batch_size, window, mean_std)
         return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -10,16 +10,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from readers.contract.bits import pack_bits, unpack_bits
 from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL, Field, classes_field
-from readers.contract.kinds import CLASSES, FLAG, ONEHOT, PICTURE
+from readers.contract.kinds import BITS, CLASSES, DTYPES, FLAG, INDEX, ONEHOT, PICTURE, PLANES, planes_of
 from readers.contract.onehot import collapse, expand
 from readers.windows import CopyPixels
 
 LABELLED = Field("labelled", FLAG, FLAG, "|b1", ())
 """Delivered on request: whether a row has a label. It is not stored."""
 LabelForm = Literal["onehot", "index"]
-FORMS: tuple[LabelForm, ...] = ("onehot", "index")
+Forms = Mapping[str, Literal["onehot", "index", "planes", "bits"]]
+"""The form in which fields are delivered, by name."""
 
 
 @dataclass(frozen=True)
@@ -55,23 +57,36 @@ class Delivered:
         return Delivered(self.stored, self.stored)
 
 
-def delivered(fields: Sequence[Field], label: str | None) -> tuple[Delivered, ...]:
-    """Return how each of these stored fields is delivered: labels in the form `label`, by default as stored."""
-    if label not in (None, *FORMS):
-        raise RequestError(f'label={label!r} is neither "onehot" nor "index"')
+def forms_of(label: str | None, form: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Return the form in which each field is delivered, by its name; `label` is that of the field `label`."""
+    if label is not None and form and LABEL in form:
+        raise RequestError(f"label={label!r} and form={dict(form)!r}: state the form of the field {LABEL!r} once")
+    return {**(form or {}), **({} if label is None else {LABEL: label})}
+
+
+def delivered(fields: Sequence[Field], forms: Mapping[str, str]) -> tuple[Delivered, ...]:
+    """Return how each of these stored fields is delivered: in the form that is asked for, by default as stored."""
     names = tuple(field.name for field in fields)
-    if label is not None and LABEL not in names:
-        raise RequestError(f"labels as {label!r}, but the field {LABEL!r} is not read: fields={names!r}")
-    return tuple(_delivered(field, label or field.form) for field in fields)
+    for name, form in forms.items():
+        if name not in names:
+            raise RequestError(f"{name!r} as {form!r}, but the field {name!r} is not read: fields={names!r}")
+    return tuple(_delivered(field, forms.get(field.name, field.form)) for field in fields)
 
 
 def _delivered(stored: Field, form: str) -> Delivered:
-    if stored.name != LABEL or form == stored.form:
+    if form == stored.form:
         return Delivered(stored, stored)
-    if stored.kind != CLASSES or stored.classes is None:
-        raise RequestError(f"labels as {form!r}, but the field {LABEL!r} is of the kind {stored.kind}, not {CLASSES}")
-    field = replace(classes_field(LABEL, form, stored.classes, stored.size), optional=stored.optional)
-    return Delivered(stored, field, _expand if form == ONEHOT else _collapse)
+    if stored.classes is None or form not in DTYPES[stored.kind]:
+        forms = " or ".join(f'"{known}"' for known in DTYPES.get(stored.kind, (stored.form,)))
+        raise RequestError(
+            f"{stored.name!r} as {form!r}, but this field is of the kind {stored.kind}, delivered as {forms}"
+        )
+    if stored.kind == CLASSES:
+        field = classes_field(stored.name, form, stored.classes, stored.size)
+    else:
+        planes = planes_of(form, len(stored.classes))
+        field = replace(stored, form=form, shape=(*planes, *stored.shape[-2:]))
+    return Delivered(stored, replace(field, optional=stored.optional), COPIES[form])
 
 
 def _expand(out: NDArray[Any], index: NDArray[Any]) -> None:
@@ -80,3 +95,15 @@ def _expand(out: NDArray[Any], index: NDArray[Any]) -> None:
 
 def _collapse(out: NDArray[Any], planes: NDArray[Any]) -> None:
     collapse(planes, out.dtype.str, out)
+
+
+def _unpack(out: NDArray[Any], packed: NDArray[Any]) -> None:
+    unpack_bits(packed, len(out), out)
+
+
+def _pack(out: NDArray[Any], planes: NDArray[Any]) -> None:
+    pack_bits(planes, out)
+
+
+COPIES: dict[str, CopyPixels] = {ONEHOT: _expand, INDEX: _collapse, PLANES: _unpack, BITS: _pack}
+"""The copy into each form from the other form of the same kind."""

@@ -32,13 +32,19 @@ class Finish:
     augment: Augment | None = None
     fields: tuple[str, ...] = (IMAGE, LABEL)
     """The fields that the parts of a batch are."""
+    image: str = IMAGE
+    """The field that counts as the image."""
+    range: tuple[float, ...] | None = None
+    """The pixels of images that count as 0 and 1; None: 0 and 255 for bytes, other numbers are kept."""
 
     def __post_init__(self) -> None:
         if self.dtype is not None and not self.dtype.is_floating_point:
             raise RequestError(f"dtype={self.dtype}: expected a floating-point type, or None to leave images as stored")
         if self.normalize is not None and not all(deviation > 0 for deviation in self.normalize[1]):
             raise RequestError(f"normalize={self.normalize}: expected (means, deviations), deviations above 0")
-        self._check_fields(IMAGE, dtype=self.dtype, normalize=self.normalize, channels_last=self.channels_last or None)
+        self._check_fields(
+            self.image, dtype=self.dtype, normalize=self.normalize, channels_last=self.channels_last or None
+        )
         self._check_fields(LABEL, classes=self.classes, label_dtype=self.label_dtype)
 
     def _check_fields(self, needed: str, **options: object) -> None:
@@ -49,10 +55,10 @@ class Finish:
 
     def __call__(self, *parts: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return the batch as the user gets it; the same numbers on every device, to rounding."""
-        parts = self._apply(self._numbers, IMAGE, parts)
+        parts = self._apply(self._numbers, self.image, parts)
         if self.augment is not None:
             parts = self._augmented(self.augment, parts)
-        parts = self._apply(self._images, IMAGE, parts)
+        parts = self._apply(self._images, self.image, parts)
         return self._apply(self._labels, LABEL, parts)
 
     def _apply(
@@ -73,9 +79,11 @@ class Finish:
         if not (self.normalize or self.augment) and self.dtype in (None, images.dtype):
             return images
         exact = torch.float32 if self.normalize is not None else self.dtype or torch.float32
-        if images.dtype.is_floating_point:
+        low, high = self.range or ((0, 255) if images.dtype == torch.uint8 else (0, 1))
+        if (low, high) == (0, 1):
             return images.to(exact)
-        return (images.to(torch.float32) / 255).to(exact)
+        numbers = images.to(torch.float32)
+        return ((numbers - low if low else numbers) / (high - low)).to(exact)
 
     def _images(self, images: torch.Tensor) -> torch.Tensor:
         if self.normalize is not None:
@@ -85,7 +93,7 @@ class Finish:
 
     def _labels(self, labels: torch.Tensor) -> torch.Tensor:
         if self.classes is not None:
-            numbers = torch.arange(self.classes, dtype=labels.dtype, device=labels.device)
+            numbers = torch.arange(self.classes, device=labels.device).to(labels.dtype)
             labels = labels.unsqueeze(1) == numbers.view(1, -1, 1, 1)  # an ignored pixel is 0 in every plane
             return labels.to(self.label_dtype or torch.uint8)
         return labels if self.label_dtype is None else labels.to(self.label_dtype)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from readers.batch_memory import BatchMemory, Lease
 from readers.batches import Batches, ReadAhead
 from readers.contract.errors import ReadError, RequestError
-from readers.contract.fields import Field
+from readers.contract.fields import IMAGE, LABEL, Field
 from readers.device import DeviceBatches
 from readers.epoch import BatchRows, Epoch
 from readers.finish import Augment, Finish, MeanStd
@@ -25,6 +25,7 @@ from readers.mix import MixedOrder
 from readers.mixed_epoch import MixedEpoch
 from readers.order import Order
 from readers.permutation import keys_of
+from readers.statistics import picture_of
 
 Output = Literal["torch", "numpy"]
 Batch = tuple[Any, ...]
@@ -113,12 +114,14 @@ class Loader:
         and rank.
         """
         reader, classes = self._batches.reader, None
-        expanded = [each.field for each in reader.fields if each.expands]
-        if expanded:
-            reader, classes = reader.as_stored(), expanded[0].numbers
+        label = next((each for each in reader.fields if each.field.name == LABEL), None)
+        if label is not None and label.expands:
+            reader, classes = reader.as_stored(LABEL), label.field.numbers
+        picture = picture_of([each.field for each in reader.fields])
         mean_std = self._mean_std() if normalize is True else normalize or None
         fields = tuple(each.field.name for each in reader.fields)
-        finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields)
+        image = (IMAGE, None) if picture is None else (picture.name, picture.range)
+        finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image)
         source = Loader(replace(self._batches, reader=reader), self.order, self._ahead, "torch", self._pin_memory)
         return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)
 

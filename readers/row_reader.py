@@ -46,9 +46,10 @@ class RowReader:
         """True if each row has a size of its own."""
         return self._size is None
 
-    def as_stored(self) -> RowReader:
-        """Return a reader of the same fields as they are stored."""
-        return RowReader(self._pack, [field.as_stored() for field in self.fields])
+    def as_stored(self, name: str) -> RowReader:
+        """Return a reader of the same fields, this one as it is stored."""
+        fields = [each.as_stored() if each.field.name == name else each for each in self.fields]
+        return RowReader(self._pack, fields)
 
     def read(self, rows: Sequence[int], lease: Lease, windows: BatchWindows | None = None) -> Arrays:
         """Return the rows in this order, an array for each field. Native rows must all have the same size, or windows

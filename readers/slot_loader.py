@@ -31,7 +31,7 @@ class SlotDataLoader(DataLoader[Any]):
     """
 
     def __init__(self, dataset: SegDataset, batch_size: int = 1, **options: Any) -> None:
-        if dataset.transform is not None or dataset.fields[0].native:
+        if dataset.transform is not None or any(field.native for field in dataset.fields):
             raise RequestError(
                 "SlotDataLoader needs rows of one size and no transform, so that every batch fits into a slot: "
                 "use loader() with crop=, or a DataLoader"

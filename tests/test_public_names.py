@@ -13,7 +13,7 @@ import readers
 
 SURFACE = """
 ArrowSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None)
+        labelled=None, form=None)
 CenterCrop(size, pad=0)
     .pad
 DamagedError(ReadError)
@@ -23,9 +23,9 @@ DeviceBatches(batches, device, finish, ahead, seed)
     .source
     .state_dict()
 Hdf5SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None)
+        labelled=None, form=None)
 LmdbSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None)
+        labelled=None, form=None)
 Loader(batches, order, ahead, output, pin_memory)
     .load_state_dict(state)
     .padding
@@ -54,7 +54,7 @@ MixedOrder(dataset, mix, *, mix_end='labelled', shuffle=True, seed=0, rank=0, wo
     .world_size
 NoPackError(ReadError, FileNotFoundError)
 NpySegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None)
+        labelled=None, form=None)
 Order(rows, *, shuffle=True, seed=0, rank=0, world_size=1, drop_last=False, pad=None)
     .begin()
     .coming()
@@ -71,7 +71,8 @@ RequestError(ReadError, ValueError)
 Sample(image, label)
     .image
     .label
-SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None)
+SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None,
+        form=None)
     .class_weights(weighting='median')
     .classes
     .fields
@@ -84,6 +85,7 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
         mix=None, mix_end='labelled')
     .manifest
     .mean
+    .mean_and_deviation(field)
     .size(index)
     .split
     .statistics
@@ -103,7 +105,8 @@ Window(block=64, blocks=32)
     .blocks
 __version__
 collate_lists(batch)
-open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None)
+open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None,
+        form=None)
 stitch(parts)
 to_device(batches, device='cuda', *, dtype=None, normalize=None, channels_last=False, classes=None,
         label_dtype=None, augment=None, ahead=1, fields=('image', 'label'))

@@ -190,9 +190,9 @@ def test_options_for_a_field_that_is_not_read_are_refused(packed: Path) -> None:
             labels.loader(2).to("cpu", **options)
     with pytest.raises(RequestError, match=r"label_dtype= is for the field 'label'.*\('image',\)"):
         images.loader(2).to("cpu", label_dtype=torch.long)
-    with pytest.raises(RequestError, match=r"labels as 'index', but the field 'label' is not read: .*\('image',\)"):
+    with pytest.raises(RequestError, match=r"'label' as 'index', but the field 'label' is not read: .*\('image',\)"):
         images.loader(2, labels="index")
-    with pytest.raises(RequestError, match="labels as 'index'"):
+    with pytest.raises(RequestError, match="'label' as 'index'"):
         open_dataset(packed, "train", fields=("image",), label="index")
     with pytest.raises(RequestError, match="expected a tuple or list of 'label'"):
         next(iter(to_device([torch.zeros(1)], "cpu", fields=("label",))))

@@ -67,7 +67,7 @@ def read_changed(seed: bytes) -> None:
         _change(document, dice)
     document["checksum"] = fingerprint(document)
     manifest = Manifest.from_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "changed")
-    for each in delivered(manifest.fields, None):
+    for each in delivered(manifest.fields, {}):
         assert isinstance(each.field.fill_number, (int, float))
         assert each.field.row_bytes_at(1, 1) < 2**40
     assert manifest.rows == sum(part.rows for split in manifest.splits for part in split.parts)
