@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
 import pytest
 from conftest import COLOURS, RawFolder, make_raw, run, scene, write_png
 from drills.published import published
@@ -261,3 +263,27 @@ def test_the_environment_counts_more_than_the_configuration_and_less_than_the_co
     printed = run("build", "--config", config, "--format", "hdf5", "--print-config").stdout
     assert 'format = "hdf5"' in printed
     assert f'out = "{tmp_path / "out"}"' in printed
+
+
+def test_a_further_field_is_named_by_diff_and_verify_and_repaired(night: RawFolder, tmp_path: Path) -> None:
+    out, depths = tmp_path / "out", night.path / "depth"
+    depths.mkdir()
+    for path in (night.path / "train/images").glob("*.png"):
+        cv2.imwrite(str(depths / path.name), np.full((24, 36), 7 + int(path.stem[-1]), np.uint16))
+    age(night.path)
+    templates = "--image", "train/images/{key}.png", "--label", "train/masks/{key}.png"
+    done = run("build", "--quiet", *templates, "--field", "depth=values:depth/{key}.png", night.path, out)
+    assert done.exit_code == 0, done.stderr
+    before = published(out)
+    [column] = out.glob("shards/*.depth.npy")
+    damaged = bytearray(column.read_bytes())
+    damaged[-1] ^= 1
+    column.write_bytes(damaged)
+    found = json.loads(run("verify", "--quiet", "--json", out).stdout)
+    shard = column.name.removesuffix(".depth.npy")
+    assert found["damaged"][1:] == [{"shard": shard, "row": "street_013", "field": "depth"}]
+    assert found["damage"][1].endswith("the field 'depth' of the row 'street_013' is damaged")
+    assert run("repair", "--quiet", out).exit_code == 0
+    assert published(out) == before
+    cv2.imwrite(str(depths / "street_004.png"), np.zeros((24, 36), np.uint16))
+    assert diffed(night.path, out, 1)["changed_fields"] == {"all/street_004": ["depth"]}
