@@ -13,7 +13,7 @@ from conftest import pack, run, scene, write_png
 from drills.band_files import blocks_tiff
 from numpy.typing import NDArray
 
-from packer import IdsField, MultilabelField, PictureField, UsageError, ValuesField, build_pack
+from packer import IdsField, InputError, MultilabelField, PictureField, Rows, UsageError, ValuesField, build_pack
 from packer.config.field_tables import format_field, parse_field
 from packer.pixels.field_options import FieldOptions
 from readers import open_dataset
@@ -193,3 +193,32 @@ def test_fields_are_read_back_from_their_texts() -> None:
     for text in (DEPTH, WHEELS, "instance=ids:inst/{key}.png"):
         field = parse_field(text)
         assert parse_field(format_field(field)) == parse_field(field) == field
+
+
+def test_a_function_may_return_any_fields(raw: tuple[Path, Fields], tmp_path: Path) -> None:
+    _, fields = raw
+
+    def load(key: str) -> dict[str, Any]:
+        row = fields[key]
+        depth = {} if key == "a1" else {"depth": row["depth"].astype(np.float32) / 7}
+        parts = np.dstack([row[f"parts/{part}"] for part in PARTS]) > 0
+        return {"image": row["tiles"], "label": row["masks"], "ids": row["inst"], "parts": parts.astype("u1"), **depth}
+
+    named: list[FieldOptions] = [ValuesField("depth"), IdsField("ids"), MultilabelField("parts", classes=PARTS)]
+    rows = Rows(KEYS, load, without={"depth": ["a1"]})
+    build_pack(rows, tmp_path / "out", classes=4, labels="index", bands="all", fields=named, format="arrow")
+    train = open_dataset(tmp_path / "out", fields=("image", "label", "depth", "ids", "parts"))
+    assert sorted(train.key(row) for row in range(len(train))) == KEYS
+    for row in range(len(train)):
+        image, label, depth, ids, parts = (field.numpy() for field in train[row])
+        given = load(train.key(row))
+        assert np.array_equal(image, given["image"].transpose(2, 0, 1))
+        assert np.array_equal(label, given["label"])
+        assert np.array_equal(depth, given.get("depth", np.full((24, 36), np.nan)), equal_nan=True)
+        assert np.array_equal(ids, given["ids"])
+        assert np.array_equal(parts, given["parts"].transpose(2, 0, 1))
+    assert run("verify", "--deep", tmp_path / "out").exit_code == 0
+    with pytest.raises(UsageError, match="'image' cannot be missing; a row may lack its label, depth only"):
+        build_pack(Rows(KEYS, load, without={"image": []}), tmp_path / "no", classes=4, fields=named[:1])
+    with pytest.raises(InputError, match="load\\(\\) returned 'depth', 'parts'"):
+        build_pack(Rows(KEYS, load), tmp_path / "no", classes=4, bands="all", fields=[named[1]])

@@ -411,7 +411,7 @@ def test_a_field_is_there_if_and_only_if_without_does_not_name_it(tmp_path: Path
 def test_without_names_labels_and_rows_that_are_there(tmp_path: Path) -> None:
     for name in ("image", "depth"):
         with pytest.raises(UsageError, match=f"without: '{name}' cannot be missing; a row may lack its label only"):
-            Rows(KEYS, scene_of, without={name: KEYS})
+            packed(tmp_path / name, Rows(KEYS, scene_of, without={name: KEYS}))
     for wrong in (KEYS, {"label": "abc"}):
         with pytest.raises(TypeError, match="without: expected a "):
             Rows(KEYS, scene_of, without=wrong)  # type: ignore[arg-type]
@@ -461,8 +461,9 @@ def test_cloudpickle_sends_the_code_of_functions(tmp_path: Path) -> None:
 
 def test_functions_that_cannot_be_opened_in_a_worker_end_the_build_with_words() -> None:
     rows = Rows(KEYS, scene_of, sizes=(HEIGHT, WIDTH))
-    missing = Rows.from_json({"functions": functions.to_text((scene_of, None, None)), "size": None, "scales": False})
+    facts = {"size": None, "scales": False, "fields": ("image", "label")}
+    missing = Rows.from_json({"functions": functions.to_text((scene_of, None, None)), **facts})
     assert missing.load(next(rows.rows())).bad is None
     broken = functions.to_text((scene_of, None, None)).replace("A", "B", 3)
     with pytest.raises(EngineError, match="load cannot be opened in a worker process"):
-        Rows.from_json({"functions": broken, "size": None, "scales": False}).load(next(rows.rows()))
+        Rows.from_json({"functions": broken, **facts}).load(next(rows.rows()))

@@ -25,6 +25,9 @@ class FurtherFiles:
     classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        """Check the template. Without one, rows are not files."""
+        if not self.template:
+            return
         captures = Template(self.template).captures
         others = [name for name in captures if name not in (SPLIT, KEY, CLASS)]
         if others:
@@ -72,6 +75,8 @@ def take_further(
 
     A file may belong to several fields: to a label and its instances, for example.
     """
+    if without := [each.name for each in wanted if not each.template]:
+        raise UsageError(f"--field {without[0]}: needs the template of its files, such as {without[0]}/{{key}}.png")
     found = [FoundFiles(each) for each in wanted]
     templates = [(files, Template(files.wanted.template)) for files in found]
     others = [Template(text) for text in kept]

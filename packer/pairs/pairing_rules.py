@@ -37,8 +37,6 @@ class PairingRules:
     def __post_init__(self) -> None:
         if self.has_label and bool(self.image) != bool(self.label):
             raise UsageError("--image and --label go together: give both templates")
-        if not self.has_label and not (self.image or self.pairs or self.lists):
-            raise UsageError("--field image: needs the template of its files, because no label shows the layout")
         if self.pairs and (self.image or self.lists):
             raise UsageError("--pairs already names the files: leave out --image, --label and --lists")
         if self.split and self.lists:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from packer.errors import InputError
+from packer.errors import InputError, UsageError
 from packer.pairs.candidates import Candidates
 from packer.pairs.files import RawFiles
 from packer.pairs.hints import unknown_layout_hints
@@ -58,7 +58,9 @@ def _lines(raw: Path, lists: SplitLists, messages: Candidates) -> list[ListLine]
 
 def _layout(raw: Path, files: RawFiles, rules: PairingRules) -> Layout:
     """Return the layout that the user described, or the only known one that fits."""
-    if rules.image and not rules.has_label:
+    if not rules.has_label:
+        if not rules.image:
+            raise UsageError("--field image: needs the template of its files, because no label shows the layout")
         image = Template(rules.image)
         return Layout("given by --image", image, without_files(image), exclusive=False)
     if rules.image and rules.label:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from packer.errors import InputError, UsageError, first_of
@@ -11,34 +12,43 @@ from packer.plan.check_labels import SAMPLE_SIZE
 from packer.plan.problems import problem_of
 from packer.plan.request import Request
 from packer.plan.sample import LabelSampler, spread_indices
+from packer.recipe.planned_field import planned
+from packer.recipe.row_ref import RowRef
 from packer.sources.open_source import FoundRows
 from packer.sources.rows import Rows
+from packer.workers.inspect import LabelCounts
 from readers.contract.tiles import Size
 
 
 def assume_size(request: Request, found: FoundRows, sampler: LabelSampler) -> FoundRows:
     """Return the rows with the size that they are scaled to, or with that of a sample, which all must then have.
 
-    The sample is one of all rows, so that the rows of an earlier build do not decide.
+    The sample is one of all rows, so that the rows of an earlier build do not decide. It also shows the types of fields
+    that are stored as they are.
     """
-    if not isinstance(found.source, Rows) or not found.source.is_without_size:
+    rows = found.source
+    if not isinstance(rows, Rows):
         return found
     for fit in (NATIVE, TILE):
-        if fit in (request.fit, request.size):
+        if rows.is_without_size and fit in (request.fit, request.size):
             raise UsageError(
                 f"--fit {fit}: needs the size of each image before it is loaded: Rows(keys, load, sizes=...)"
             )
-    scales = isinstance(request.size, tuple)
-    size = request.size if isinstance(request.size, tuple) else _common_size(found, sampler)
-    return replace(found, source=found.source.of_size(size, scales))
+    if rows.is_without_size and isinstance(request.size, tuple):
+        rows = rows.of_size(request.size, scales=True)
+    if rows.is_without_size or any(planned(field, request.max_pixels, None).needs_header for field in request.fields):
+        refs = [found.refs[index] for index in spread_indices(len(found.refs), SAMPLE_SIZE)]
+        sample = sampler.heads(refs)
+        rows = rows.like(refs, [counts.heads for counts in sample])
+        if rows.is_without_size:
+            rows = rows.of_size(_common_size(refs, sample), scales=False)
+    return replace(found, source=rows)
 
 
-def _common_size(found: FoundRows, sampler: LabelSampler) -> Size:
-    refs = [found.refs[index] for index in spread_indices(len(found.refs), SAMPLE_SIZE)]
-    sample = sampler.inspect(refs, SAMPLE_SIZE, images=True)
-    sizes = Counter(counts.size for counts in sample.values() if counts.size is not None)
+def _common_size(refs: Sequence[RowRef], sample: Sequence[LabelCounts]) -> Size:
+    sizes = Counter(counts.size for counts in sample if counts.size is not None)
     if not sizes:
-        problems = [problem_of(refs[index], str(counts.bad)) for index, counts in sample.items()]
+        problems = [problem_of(refs[index], str(counts.bad)) for index, counts in enumerate(sample)]
         raise InputError(f"all {len(refs)} rows of a sample are bad", problems)
     if len(sizes) > 1:
         raise InputError(

@@ -59,6 +59,11 @@ class LabelSampler:
         answers = inspect_pairs(requests, self.source, self.engine)
         return dict(zip(indices, answers, strict=True))
 
+    def heads(self, refs: Sequence[RowRef]) -> list[LabelCounts]:
+        """Load these rows, and return the headers of their fields, or why a row is bad."""
+        requests = [InspectRequest(ref, only_heads=True) for ref in refs]
+        return inspect_pairs(requests, self.source, self.engine)
+
     def _only_label(self, ref: RowRef) -> RowRef:
         parts = (part if number == self.label else "" for number, part in enumerate(ref.parts))
         return ref._replace(parts=tuple(parts))

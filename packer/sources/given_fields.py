@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import numpy as np
@@ -11,25 +12,27 @@ from packer.errors import BadPair
 from packer.recipe.source import Data
 from packer.sources.functions import plain
 
-FIELDS = IMAGE, LABEL = ("image", "label")
+IMAGE, LABEL = "image", "label"
+FIELDS = (IMAGE, LABEL)
+"""The fields of a row that has no others."""
 
 
-def take_fields(given: object, is_labelled: bool = True) -> tuple[Data, Data]:
-    """Return copies of both fields: the user may fill the same arrays with the next row. A missing label is empty."""
+def take_fields(given: object, wanted: Mapping[str, bool]) -> tuple[Data, ...]:
+    """Return copies of the wanted fields: the user may fill the same arrays with the next row. One that the row lacks,
+    as `wanted` says, is empty."""
+    names = plain(" and ".join(wanted))
     if not isinstance(given, Mapping):
-        raise BadPair(f"load() returned {_kind(given)}; expected a mapping with image and label")
-    if IMAGE not in given:
-        raise BadPair("load() returned no image")
-    if is_labelled and LABEL not in given:
-        raise BadPair('load() returned no label; name the rows that have none: Rows(..., without={"label": keys})')
-    others = [plain(repr(name)) for name in given if name not in FIELDS]
+        raise BadPair(f"load() returned {_kind(given)}; expected a mapping with {names}")
+    for name, is_present in wanted.items():
+        if is_present and name not in given:
+            hint = f"; name the rows that have none: Rows(..., without={{{json.dumps(name)}: keys}})"
+            raise BadPair(f"load() returned no {name}{'' if name == IMAGE else hint}")
+        if not is_present and given.get(name) is not None:
+            raise BadPair(f"load() returned a {name} of a row that has none, as without= says")
+    others = [plain(repr(name)) for name in given if name not in wanted]
     if others:
-        raise BadPair(f"load() returned {', '.join(sorted(others))}; the fields are image and label")
-    if is_labelled:
-        return _taken(IMAGE, given[IMAGE]), _taken(LABEL, given[LABEL])
-    if given.get(LABEL) is not None:
-        raise BadPair("load() returned a label of a row that has none, as without= says")
-    return _taken(IMAGE, given[IMAGE]), b""
+        raise BadPair(f"load() returned {', '.join(sorted(others))}; the fields are {names}")
+    return tuple(_taken(name, given[name]) if is_present else b"" for name, is_present in wanted.items())
 
 
 def _taken(name: str, value: object) -> Data:

@@ -22,7 +22,9 @@ from packer.sources.containers import container_of
 from packer.sources.folder import FolderSource, images_of, refs_of
 from packer.sources.nifti import NiftiSlices
 from packer.sources.npy_arrays import NpyArrays
+from packer.sources.rows import Rows
 from readers.contract.classes import ClassTable
+from readers.contract.fields import IMAGE, LABEL
 from readers.contract.manifest import ALL, NAME
 
 CountPixels = Callable[[Source, Sequence[RowRef]], Sequence[ClassPixels]]
@@ -82,7 +84,7 @@ class SourceOptions:
         if self.key is not None:
             raise UsageError(f"--key {self.key}: names the keys in a container; other rows have their own keys")
         if self.given is not None:
-            return self._given_rows(self.given, Wanted(out, max_pixels, self.pairing.keeps))
+            return self._given_rows(self._with_fields(self.given), Wanted(out, max_pixels, self.pairing.keeps))
         assert raw is not None, "without a source there is a folder"
         folder = FolderSource(raw, max_pixels=max_pixels)
 
@@ -96,6 +98,15 @@ class SourceOptions:
         rows = refs_of(pairing.pairs) if self.pairing.has_label else images_of(pairing.pairs)
         refs = RefTable.of(self._taken(rows))
         return FoundRows(source, refs, pairing.layout, pairing.missing, pairing.notes), refusal
+
+    def _with_fields(self, source: Source) -> Source:
+        """Return the source with the fields of the build, if these are others than image and label."""
+        if self.pairing.has_label and not self.pairing.further:
+            return source
+        if not isinstance(source, Rows):
+            raise UsageError(f"--field: rows of the kind {source.kind} have an image and a label only")
+        label = (LABEL,) if self.pairing.has_label else ()
+        return source.of_fields((IMAGE, *label, *(files.name for files in self.pairing.further)))
 
     def _taken(self, refs: Iterable[RowRef]) -> Iterator[RowRef]:
         """Return the rows of the splits to take, and refuse a split that has none."""
@@ -115,6 +126,7 @@ class SourceOptions:
         """Find the rows of a source. Samples without a field are an error, or left out."""
         listing = source.list_rows(wanted)
         plain = PairingRules() if listing.missing is None else PairingRules(missing=self.pairing.missing)
+        plain = replace(plain, has_label=self.pairing.has_label, further=self.pairing.further)
         for rule in fields(PairingRules):
             if getattr(self.pairing, rule.name) != getattr(plain, rule.name):
                 raise UsageError(f"--{rule.name.replace('_', '-')}: pairs the files of a folder; a source gives rows")

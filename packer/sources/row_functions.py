@@ -55,13 +55,12 @@ class RowFunctions:
     def has_sizes(self) -> bool:
         return self._called.sizes is not None
 
-    def load(self, ref: RowRef) -> tuple[Data, Data]:
+    def load(self, ref: RowRef, names: Sequence[str]) -> tuple[Data, ...]:
         """Return copies of the fields of a row."""
+        wanted = dict(zip(names, map(bool, ref.parts), strict=True))
         with naming(name_of(ref.split, ref.key)), ONE_AT_A_TIME:
             load = self._called.load
-            fields: tuple[Data, Data] = call(
-                "load", lambda key: take_fields(load(key), bool(ref.parts[1])), given_key(ref)
-            )
+            fields: tuple[Data, ...] = call("load", lambda key: take_fields(load(key), wanted), given_key(ref))
             return fields
 
     def version(self, ref: RowRef) -> object:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from packer.errors import InputError, Problem, UsageError
 from packer.recipe.row_ref import RowRef
 from packer.sources.functions import plain
-from packer.sources.given_fields import LABEL
 from readers.contract.manifest import ALL
 
 Key: TypeAlias = "str | tuple[str, str]"
@@ -36,23 +35,34 @@ def name_of(split: str, key: str) -> str:
     return key if split == ALL else f"{split}/{key}"
 
 
-def unlabelled_of(without: Without) -> frozenset[tuple[str, str]]:
-    """Return the splits and keys of the rows without a label. No other field may be missing."""
-    if not isinstance(without, Mapping):
-        if without is None:
-            return frozenset()
-        raise TypeError(f'without: expected a mapping such as {{"label": keys}}, found {without!r}')
-    for name in without:
-        if name != LABEL:
-            raise UsageError(f"without: {plain(repr(name))} cannot be missing; a row may lack its label only")
-    keys = without.get(LABEL, ())
-    if isinstance(keys, (str, bytes)):
-        raise TypeError(f"without: expected a list of keys, found {keys!r}")
-    return frozenset(map(split_and_key, keys))
+class Lacking:
+    """The rows that lack a field, as a user names them."""
 
+    def __init__(self, without: Without) -> None:
+        if without is not None and not isinstance(without, Mapping):
+            raise TypeError(f'without: expected a mapping such as {{"label": keys}}, found {without!r}')
+        for name, keys in (without or {}).items():
+            if isinstance(keys, (str, bytes)):
+                raise TypeError(f"without: expected a list of keys for {plain(repr(name))}, found {keys!r}")
+        self._rows = {name: frozenset(map(split_and_key, keys)) for name, keys in (without or {}).items()}
 
-def check_known(unlabelled: Iterable[tuple[str, str]]) -> None:
-    """Raise an error that names the rows without a label that are in no list of keys."""
-    names = tuple(name_of(split, key) for split, key in sorted(unlabelled))
-    if names:
-        raise InputError("without: names rows that are not there", [Problem("is not in keys", "", names, "key")])
+    def check_fields(self, names: Sequence[str]) -> None:
+        """Refuse a field that rows do not have, and the first field, which no row lacks."""
+        for name in self._rows:
+            if name not in names[1:]:
+                others = ", ".join(names[1:])
+                raise UsageError(f"without: {plain(repr(name))} cannot be missing; a row may lack its {others} only")
+
+    def check_rows(self, seen: Iterable[tuple[str, str]]) -> None:
+        """Raise an error that names the rows that are in no list of keys."""
+        rest = frozenset[tuple[str, str]]().union(*self._rows.values()).difference(seen)
+        names = tuple(name_of(split, key) for split, key in sorted(rest))
+        if names:
+            raise InputError("without: names rows that are not there", [Problem("is not in keys", "", names, "key")])
+
+    def names(self, row: tuple[str, str]) -> bool:
+        """Return whether a row lacks a field."""
+        return any(row in rows for rows in self._rows.values())
+
+    def lacks(self, row: tuple[str, str], name: str) -> bool:
+        return row in self._rows.get(name, ())

@@ -6,8 +6,10 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import compress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,9 +24,11 @@ from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Data, Heads, Listing, Loaded, Wanted
 from packer.sources.given_fields import FIELDS, LABEL, identity
 from packer.sources.row_functions import RowFunctions, size_of
-from packer.sources.row_keys import Key, Without, check_known, name_of, split_and_key, unlabelled_of
+from packer.sources.row_keys import Key, Lacking, Without, name_of, split_and_key
 from readers.contract.tiles import Size
 
+PLAIN = (Header(ARRAY, 0, 0, 8, 3), Header(ARRAY, 0, 0, 8, 1))
+"""The types of an image and a label whose headers no sample showed."""
 RULE = "rows 1"
 """The name of the rules by which arrays become rows, in recipes."""
 WIDTH = 2
@@ -41,11 +45,11 @@ class Rows:
     again; without it all rows are.
     `sizes` is the (height, width) of all images, or a function that returns it for each key. Native sizes and tiles
     need it. Without it all images must have the size of those in a sample, unless the build has a size to scale to.
-    `without={"label": keys}` names the rows that have no label, for which `load` returns none.
+    `without={"label": keys}` names the rows that lack a field, for which `load` does not return it.
+    Rows have the fields of the build: `build_pack(Rows(keys, load), "out", fields=[ValuesField("depth")], classes=3)`.
     """
 
     kind: ClassVar[str] = "rows"
-    templates: ClassVar[tuple[str, ...]] = ("", "")
 
     def __init__(
         self,
@@ -61,7 +65,9 @@ class Rows:
         self._functions = RowFunctions(load, version, sizes if callable(sizes) else None)
         self._size = None if sizes is None or callable(sizes) else size_of(sizes)
         self._scales = False
-        self._unlabelled = unlabelled_of(without)
+        self._lacking = Lacking(without)
+        self._fields: tuple[str, ...] = FIELDS
+        self._types: tuple[Header, ...] = PLAIN
 
     @property
     def is_without_size(self) -> bool:
@@ -74,18 +80,43 @@ class Rows:
         rows._size, rows._scales = size, scales
         return rows
 
+    def of_fields(self, names: Sequence[str]) -> Rows:
+        """Return these rows with the fields that `load` must return."""
+        rows = copy(self)
+        rows._fields, rows._types = tuple(names), (PLAIN[0],) * len(names)
+        return rows
+
+    def like(self, refs: Sequence[RowRef], heads: Sequence[Sequence[Header]]) -> Rows:
+        """Return these rows with fields of the types that a sample has: those of the first row with the field."""
+        types: dict[str, Header] = {}
+        for ref, found in zip(refs, heads, strict=True):
+            for name, header in zip(compress(self._fields, ref.parts), found, strict=False):
+                types.setdefault(name, header)
+        rows = copy(self)
+        rows._types = tuple(types.get(name, PLAIN[0]) for name in self._fields)
+        return rows
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        return ("",) * len(self._fields)
+
     @property
     def tools(self) -> tuple[str, ...]:
         return (RULE,) if self._scales else (RULE, "all of their size")
 
     def rows(self) -> Iterator[RowRef]:
-        waiting = set(self._unlabelled)
+        self._lacking.check_fields(self._fields)
+        seen = []
         for item in self._keys() if callable(self._keys) else self._keys:
             row = split, key = split_and_key(item)
-            waiting.discard(row)
             name = name_of(split, key)
-            yield RowRef(split, key, (f"{name}[image]", "" if row in self._unlabelled else f"{name}[label]"))
-        check_known(waiting)
+            if not self._lacking.names(row):
+                yield RowRef(split, key, tuple([f"{name}[{field}]" for field in self._fields]))
+                continue
+            seen.append(row)
+            lacks = self._lacking.lacks
+            yield RowRef(split, key, tuple(["" if lacks(row, field) else f"{name}[{field}]" for field in self._fields]))
+        self._lacking.check_rows(seen)
 
     def list_rows(self, wanted: Wanted) -> Listing:
         return Listing(self.rows(), type(self).__name__)
@@ -97,8 +128,8 @@ class Rows:
             except BadPair as bad:
                 yield str(bad)
             else:
-                heads = _heads(size or (0, 0))
-                yield heads if ref.parts[1] else heads[:1]
+                heads = _heads(self._types, size or (0, 0))
+                yield heads if all(ref.parts) else tuple(compress(heads, ref.parts))
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         """Return 128 bits of the version of each row; UNKNOWN without one."""
@@ -117,10 +148,10 @@ class Rows:
         return (None for _ in refs)
 
     def load(self, ref: RowRef) -> Loaded:
-        identities = ["", ""]
+        identities = [""] * len(ref.parts)
         try:
-            data, heads = list(self._functions.load(ref)), []
-            for number, (part, name) in enumerate(zip(ref.parts, FIELDS, strict=True)):
+            data, heads = list(self._functions.load(ref, self._fields)), []
+            for number, (part, name) in enumerate(zip(ref.parts, self._fields, strict=True)):
                 if not part:
                     data[number] = b""
                     continue
@@ -135,14 +166,14 @@ class Rows:
 
     def to_text(self) -> str:
         """Return the functions without the keys."""
-        return json.dumps(
-            {"kind": self.kind, "functions": self._functions.text, "size": self._size, "scales": self._scales}
-        )
+        facts = {"size": self._size, "scales": self._scales, "fields": self._fields}
+        return json.dumps({"kind": self.kind, "functions": self._functions.text, **facts})
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Rows:
         rows = cls.__new__(cls)
-        rows._keys, rows._functions, rows._unlabelled = (), RowFunctions.of_text(facts["functions"]), frozenset()
+        rows._keys, rows._functions, rows._lacking = (), RowFunctions.of_text(facts["functions"]), Lacking(None)
+        rows._fields, rows._types = tuple(facts["fields"]), PLAIN
         rows._size, rows._scales = facts["size"] and (facts["size"][0], facts["size"][1]), facts["scales"]
         return rows
 
@@ -151,13 +182,14 @@ class Rows:
         return self._functions.size(ref) if self._functions.has_sizes else self._size
 
     def _check_sizes(self, ref: RowRef, heads: Sequence[Header]) -> None:
-        """Refuse an image that has not the size of its label, or not the one that all images have."""
-        if len(heads) == len(FIELDS):
-            check_same_size(ref.parts[0], heads[0].size, ref.parts[1], heads[1].size)
+        """Refuse fields of different sizes, and a row that has not the size that all rows have."""
+        parts = [part for part in ref.parts if part]
+        for part, header in zip(parts, heads, strict=True):
+            check_same_size(parts[0], heads[0].size, part, header.size)
         size = None if self._scales else self._size_now(ref)
         if size is not None and heads[-1].size != size:
             found, expected = ("x".join(map(str, side)) for side in (heads[-1].size, size))
-            part = [part for part in ref.parts if part][-1]
+            part = parts[-1]
             raise BadPair(f"{part} is {found}, not {expected} as sizes or the sample say; give a size to scale to")
 
 
@@ -169,6 +201,6 @@ def _checked(data: Data, name: str) -> tuple[Data, Header]:
 
 
 @lru_cache(maxsize=1024)
-def _heads(size: Size) -> tuple[Header, Header]:
-    height, width = size
-    return Header(ARRAY, width, height, 8, 3), Header(ARRAY, width, height, 8, 1)
+def _heads(types: tuple[Header, ...], size: Size) -> tuple[Header, ...]:
+    """Return headers of these types for a row of this size."""
+    return tuple(replace(header, stored_width=size[1], stored_height=size[0], orientation=1) for header in types)

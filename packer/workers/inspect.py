@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from packer.decoding.bands import Bands, read_bands
 from packer.decoding.decode import LabelFile, decode_image, header_of, read_label
+from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
@@ -52,6 +54,8 @@ class InspectRequest:
     """The number of the label among the fields; 0 if there is none."""
     recipe: Recipe | None = None
     """Decode the fields behind image and label as this recipe says."""
+    only_heads: bool = False
+    """Return the headers of all fields, and decode nothing."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -62,6 +66,7 @@ class InspectRequest:
             "image_rules": None if self.image_rules is None else self.image_rules.to_json(),
             "label": self.label,
             "recipe": None if self.recipe is None else self.recipe.to_json(),
+            "only_heads": self.only_heads,
         }
 
     @classmethod
@@ -74,6 +79,7 @@ class InspectRequest:
             entry.maybe("image_rules", lambda key: ImageRules.from_json(entry.entry(key))),
             entry.whole("label"),
             entry.maybe("recipe", lambda key: Recipe.from_json(entry.entry(key))),
+            entry.truth("only_heads"),
         )
 
 
@@ -91,17 +97,22 @@ class LabelCounts:
     """The height and width of the label; of the image, if there is no label."""
     look: str | None = None
     bad: str | None = None
+    heads: tuple[Header, ...] = ()
+    """The headers of the fields that the row has."""
 
     def to_json(self) -> dict[str, Any]:
         counts = {name: sorted(getattr(self, name).items()) for name in ("values", "colours", "palette")}
-        return {**counts, "size": self.size, "look": self.look, "bad": self.bad}
+        heads = [astuple(header) for header in self.heads]
+        return {**counts, "size": self.size, "look": self.look, "bad": self.bad, "heads": heads}
 
     @classmethod
     def from_json(cls, entry: Entry) -> LabelCounts:
         values, colours, palette = (_pairs(entry.lists(name)) for name in ("values", "colours", "palette"))
         size = entry.maybe("size", entry.wholes)
         found = None if size is None else (size[0], size[1])
-        return cls(values, colours, palette, found, entry.maybe("look", entry.text), entry.maybe("bad", entry.text))
+        heads = tuple(Header(*facts) for facts in entry.lists("heads"))
+        look, bad = (entry.maybe(name, entry.text) for name in ("look", "bad"))
+        return cls(values, colours, palette, found, look, bad, heads)
 
 
 def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
@@ -111,6 +122,8 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
     loaded, counts = source.load(request.ref), LabelCounts()
     if loaded.bad is not None:
         return LabelCounts(bad=loaded.bad)
+    if request.only_heads:
+        return _heads(parts, loaded.data)
     image_data, label_data = loaded.data[0], loaded.data[request.label]
     if isinstance(label_data, PackedPixels):
         return _row_of_pixels(request, image_data.pixels, label_data.pixels)
@@ -131,6 +144,19 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
     except BadPair as bad:
         return replace(counts, bad=str(bad))
     return counts
+
+
+def _heads(parts: Sequence[str], fields: Sequence[Data]) -> LabelCounts:
+    """Return the headers of the fields that a row has."""
+    heads = []
+    try:
+        for part, data in zip(parts, fields, strict=True):
+            if part:
+                with naming(part):
+                    heads.append(header_of(data, sys.maxsize))
+    except BadPair as bad:
+        return LabelCounts(bad=str(bad))
+    return LabelCounts(size=heads[0].size, heads=tuple(heads))
 
 
 def _check_further(recipe: Recipe, parts: Sequence[str], data: Sequence[Any], first: int) -> None:
