@@ -83,7 +83,7 @@ def test_the_pack_of_this_test_is_hostile(folders: dict[str, Path]) -> None:
 
 def test_only_output_prints() -> None:
     for path in (REPO / "packer").rglob("*.py"):
-        if path.name != "output.py":
+        if path.name not in ("output.py", "library_process.py"):  # the second answers its parent, through a pipe
             assert not re.search(r"click\.s?echo|(?<!\w)print\(|sys\.std(out|err)\.write", path.read_text()), path
 
 
