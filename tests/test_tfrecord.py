@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from stored_scenes import example, message, png, record, scenes_of, varint, writ
 from packer.errors import BadPair
 from packer.sources.container import Names
 from packer.sources.crc32c import crc32c
-from packer.sources.tf_example import features_of
+from packer.sources.tf_example import features_of, first_values
 from packer.sources.tfrecord import TfRecordSource
 from readers.contract.manifest import Manifest
 
@@ -36,6 +37,11 @@ def slow_crc32c(data: bytes) -> int:
 
 def source_of(path: Path, *names: str | None) -> TfRecordSource:
     return TfRecordSource.at(path, Names(*names))
+
+
+def parse(data: bytes) -> None:
+    for feature in features_of(memoryview(data)).values():
+        first_values(feature)
 
 
 def written(path: Path, *features: Mapping[str, Any]) -> Path:
@@ -78,7 +84,7 @@ def test_a_feature_may_have_the_keys(tmp_path: Path) -> None:
     assert [ref.key for ref in source_of(path, None, None, "id").rows()] == ["1", "2", "4"]
     source = source_of(path, None, None, "other")
     assert not list(source.rows())
-    assert "has 0 values of --key other in the record at byte 12" in str(source.problems[0])
+    assert "has no value of --key other in the record at byte 12" in str(source.problems[0])
 
 
 def test_unclear_features_are_listed(tmp_path: Path) -> None:
@@ -95,8 +101,8 @@ def test_a_record_without_a_field_is_a_bad_row(tmp_path: Path) -> None:
     reasons = [source.load(ref).bad for ref in source.rows()]
     assert [reason and reason.partition("label: ")[2] for reason in reasons] == [
         None,
-        "has 0 values; expected the bytes of one picture file",
-        "has 1 values; expected the bytes of one picture file",
+        "has no value; expected the bytes of one picture file",
+        "has a number; expected the bytes of one picture file",
         None,
     ]
 
@@ -141,13 +147,67 @@ def test_any_changed_byte_is_found_by_a_checksum(tmp_path: Path) -> None:
 )
 def test_what_is_not_an_example_is_refused(data: bytes) -> None:
     with pytest.raises(BadPair, match="is not an Example"):
-        features_of(memoryview(data))
+        parse(data)
 
 
 def test_numbers_are_read_packed_and_apart() -> None:
     for numbers in (message(1, varint(300) + varint(7)), b"\x08" + varint(300) + b"\x08" + varint(7)):
         feature = message(1, b"n") + message(2, message(3, numbers))
-        assert features_of(memoryview(message(1, message(1, feature)))) == {"n": [300, 7]}
+        assert first_values(features_of(memoryview(message(1, message(1, feature))))["n"]) == [300, 7]
+
+
+def listed(*lists: bytes) -> bytes:
+    return message(1, message(1, b"n") + b"".join(message(2, values) for values in lists))
+
+
+ONE, TWO = message(1, message(1, b"one")), message(1, message(1, b"two"))
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (message(1, listed(ONE) + listed(TWO)), "it has the feature n twice"),
+        (message(1, listed(ONE)) + message(1, listed(TWO)), "it has the feature n twice"),
+        (message(1, listed(ONE, TWO)), "a feature with two names or two lists"),
+        (message(1, message(1, message(1, b"n") + message(1, b"m") + message(2, ONE))), "two names or two lists"),
+        (message(1, listed(ONE + TWO)), "a feature with two lists of values"),
+        (message(1, listed(ONE + message(3, b"\x08\7"))), "a feature with two lists of values"),
+    ],
+)
+def test_what_occurs_twice_in_an_example_is_refused(data: bytes, reason: str) -> None:
+    """Programs differ in which one they take, and a label may be the other."""
+    with pytest.raises(BadPair, match=reason):
+        parse(data)
+
+
+def test_numbers_below_zero_are_keys() -> None:
+    for number in (0, 5, -5, -(1 << 63), (1 << 63) - 1):
+        for numbers in (message(1, varint(number % (1 << 64))), b"\x08" + varint(number % (1 << 64))):
+            assert first_values(memoryview(message(3, numbers))) == [number]
+
+
+def test_the_values_of_a_feature_are_not_all_read() -> None:
+    """Those of a feature of many numbers took forty times its bytes."""
+    many = memoryview(message(3, message(1, b"\1" * (8 << 20))))
+    texts = memoryview(message(1, message(1, b"") * (1 << 20)))
+    tracemalloc.start()
+    assert first_values(many) == [1, 1]
+    assert first_values(texts) == [b"", b""]
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_features_and_records_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "a.tfrecord", {"image": IMAGE, "label": LABEL})
+    for name, value, words in (
+        ("tf_example.MOST_FEATURES", 1, "has more than 1 features"),
+        ("tfrecord.MOST_BYTES", 100, "bytes at byte 0; 100 are read at most"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"packer.sources.{name}", value)
+            source = source_of(path)
+            assert not list(source.rows())
+            assert words in str(source.problems[0])
 
 
 def test_the_command_packs_records(tmp_path: Path) -> None:

@@ -145,6 +145,70 @@ def test_a_damaged_tar_is_refused_with_its_reason(change: object, message: str) 
     assert message in str(bad.value)
 
 
+def header(kind: bytes, content: bytes, name: bytes = b"x", size: int | None = None) -> bytes:
+    """Return a header of a tar with its content."""
+    block = bytearray(512)
+    block[124:136] = b"%011o\0" % (len(content) if size is None else size)
+    block[156:157], block[257:263] = kind, b"ustar\0"
+    return changed(bytes(block), 0, name) + content.ljust(-(-len(content) // 512) * 512, b"\0")
+
+
+def pax(name: str, value: str) -> bytes:
+    record = f" {name}={value}\n"
+    length = next(size for size in range(len(record), len(record) + 9) if len(f"{size}{record}") == size)
+    return f"{length}{record}".encode()
+
+
+END, MEMBER = bytes(1024), header(b"0", b"image", b"a.png")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            header(b"1", b"", b"a.png", 512) + MEMBER,
+            "has a link or folder of 512 bytes, which programs read differently",
+        ),
+        (header(b"2", b"", b"a.png", 512) + MEMBER, "has a link or folder of 512 bytes"),
+        (header(b"5", b"", b"a", 512) + MEMBER, "has a link or folder of 512 bytes"),
+        (header(b"0", b"image", b"a/"), "has a link or folder of 5 bytes"),
+        (header(b"g", pax("path", "b.png")) + MEMBER, "has one path for all members"),
+        (header(b"g", pax("size", "5")) + MEMBER, "has one size for all members"),
+        (header(b"x", pax("size", "-5")) + MEMBER, "has the size b'-5'"),
+        (header(b"x", pax("size", "0x5")) + MEMBER, "has the size b'0x5'"),
+        (header(b"x", pax("size", "9" * 19)) + MEMBER, "has the size"),
+        (MEMBER + header(b"L", b"b.png\0"), "ends after the header of a member, without the member; it was cut off"),
+        (MEMBER + header(b"x", pax("path", "b.png")), "ends after the header of a member, without the member"),
+    ],
+)
+def test_tars_that_programs_read_differently_are_refused(data: bytes, message: str) -> None:
+    with pytest.raises(BadPair) as bad:
+        list(members(BytesIO(data + END), len(data + END)))
+    assert message in str(bad.value)
+
+
+def test_an_extended_size_is_that_of_the_next_file() -> None:
+    """Not that of a long name between them."""
+    data = header(b"x", pax("size", "5")) + header(b"L", b"long.png\0") + header(b"0", b"image", size=0) + END
+    found = list(members(BytesIO(data), len(data)))
+    assert [(member.name, member.size, data[member.start :][:5]) for member in found] == [("long.png", 5, b"image")]
+    ordinary = header(b"g", pax("comment", "a commit")) + header(b"x", pax("path", "")) + MEMBER + END
+    assert [member.name for member in members(BytesIO(ordinary), len(ordinary))] == ["a.png"]
+
+
+def test_many_suffixes_of_a_sample_are_not_all_listed(tmp_path: Path) -> None:
+    source = opened(written(tmp_path / "a.tar", *(f"a.{number}.png" for number in range(100))))
+    assert not list(source.rows())
+    assert "… and 88 more; name one: --image 0.png" in str(source.problems[0])
+
+
+def test_a_member_of_gigabytes_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = opened(written(tmp_path / "a.tar", "a.png", "a.seg.png"))
+    monkeypatch.setattr("packer.sources.byte_ranges.MOST_BYTES", len(IMAGE) - 1)
+    ref = next(iter(source.rows()))
+    assert f"has {len(IMAGE)} bytes; 0 GiB are read at most" in str(source.load(ref).bad)
+
+
 def test_an_extended_header_is_read_strictly() -> None:
     whole = tar_of({"ü.png": b"image"})
     record = b"15 path=\xc3\xbc.png\n"

@@ -12,11 +12,16 @@ from packer.errors import BadPair
 from packer.sources.archive import ArchiveSource
 from packer.sources.position import Position
 
+MOST_BYTES = 1 << 32
+"""The most bytes of a picture, which is read whole. A TIFF has no more."""
+
 
 class ByteRanges(ArchiveSource):
     """An archive from which a picture is read at its place, without what lies before it."""
 
     def read(self, position: Position) -> bytes:
+        if position.size > MOST_BYTES:
+            raise BadPair(f"has {position.size} bytes; {MOST_BYTES >> 30} GiB are read at most")
         with self.open(position.file) as file:
             file.seek(position.start)
             data = file.read(position.size)

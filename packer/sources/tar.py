@@ -50,32 +50,39 @@ def members(file: BinaryIO, size: int) -> Iterator[Member]:
         if not at:
             check_uncompressed(header)
         if header == bytes(BLOCK):
-            return _check_end(file)
+            return _check_end(file, long)
         if len(header) < BLOCK:
             raise BadPair(f"ends at byte {size} without the mark of its end; it was cut off")
         if not _checksum_fits(header):
             raise BadPair(f"is damaged: the header at byte {at} does not have its checksum")
         kind, content = header[156:157], at + BLOCK
-        length = int(long.get("size", "") or _number(header[124:136], at))
+        is_header = kind in (_LONG_NAME, _LONG_LINK, _EXTENDED, _GLOBAL)
+        length = _number(header[124:136], at) if is_header or "size" not in long else int(long["size"])
         if length > size - content:
             raise BadPair(f"ends at byte {size}, within a member of {length} bytes at byte {at}; it was cut off")
         at = content + -(-length // BLOCK) * BLOCK
-        if kind in (_LONG_NAME, _LONG_LINK, _EXTENDED, _GLOBAL):
+        if is_header:
             if length > _MOST_NAME:
                 raise BadPair(f"is damaged: a name of {length} bytes before byte {at}")
-            if kind in (_LONG_NAME, _EXTENDED):
-                long |= _long(kind, file.read(length), at)
+            given = _long(kind, file.read(length), at)
+            if given and kind == _GLOBAL:
+                raise BadPair(f"has one {' and '.join(given)} for all members before byte {at}; write it again")
+            long |= given
             continue
         name = long.get("path") or _name(header)
         long = {}
+        if length and (kind in _LINKS + _FOLDER or name.endswith("/")):
+            raise BadPair(f"has a link or folder of {length} bytes, which programs read differently: {name[:80]}")
         if kind in _LINKS or (kind in _FILES and not name.endswith("/")):
             yield Member(name, content, length, kind in _LINKS)
         elif kind not in _FILES + _FOLDER:
             raise BadPair(f"has a member of the type {kind.decode('ascii', 'replace')!r}: {name[:80]}")
 
 
-def _check_end(file: BinaryIO) -> None:
-    """Refuse anything but zeros after the end: a second tar there has rows that would be lost."""
+def _check_end(file: BinaryIO, long: dict[str, str]) -> None:
+    """Refuse a name without its member, and anything but zeros after the end: a second tar there has rows, too."""
+    if long:
+        raise BadPair("ends after the header of a member, without the member; it was cut off")
     while rest := file.read(1 << 20):
         if rest.count(0) != len(rest):
             raise BadPair("has more after the mark of its end; tars that were joined have to be separate files")
@@ -105,6 +112,8 @@ def _long(kind: bytes, content: bytes, at: int) -> dict[str, str]:
     """Return the path and the size that an extended header or a long name gives to the next member."""
     if kind == _LONG_NAME:
         return {"path": _text(content.partition(b"\0")[0])}
+    if kind == _LONG_LINK:
+        return {}
     given, start = dict[str, str](), 0
     while start < len(content):
         found = _RECORD.match(content, start)
@@ -114,10 +123,12 @@ def _long(kind: bytes, content: bytes, at: int) -> dict[str, str]:
         name, value = _text(found[2]), content[found.end() : end - 1]
         if name.startswith("GNU.sparse"):
             raise BadPair(f"has a sparse member before byte {at}; write it again without --sparse")
-        if name == "path" or (name == "size" and re.fullmatch(rb"\d{1,18}", value)):
+        if name == "size" and not re.fullmatch(rb"\d{0,18}", value):
+            raise BadPair(f"is damaged: the extended header before byte {at} has the size {value[:20]!r}")
+        if name in ("path", "size"):
             given[name] = _text(value)
         start = end
-    return given
+    return {name: value for name, value in given.items() if value}  # an empty one counts as none
 
 
 def _text(name: bytes) -> str:

@@ -3,50 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from packer.errors import BadPair
+from packer.sources.functions import plain
 
 BYTES, WHOLE = 1, 3
 """The kinds of lists of a feature that are read; those of floats are passed over."""
+MOST_FEATURES = 1 << 16
 _VARINT, _EIGHT, _MESSAGE, _FOUR = 0, 1, 2, 5
-Features = dict[str, "list[bytes] | list[int]"]
+_SIGN = 1 << 63
+Features = dict[str, memoryview]
+"""The lists of values by their names, not parsed yet."""
 
 
 def features_of(data: memoryview) -> Features:
-    """Return the lists of an Example by their names: {1: {1: {1: name, 2: {1 or 3: {1: values}}}}}."""
+    """Return the features of an Example by their names: {1: {1: {1: name, 2: feature}}}.
+
+    What occurs twice is refused, because programs differ in which one they take.
+    """
     found: Features = {}
     for features in _messages(data, 1):
         for entry in _messages(features, 1):
-            name, values = "", memoryview(b"")
-            for number, value in _fields(entry):
-                if number == 1 and isinstance(value, memoryview):
-                    name = bytes(value).decode("utf-8", "replace")
-                elif number == 2 and isinstance(value, memoryview):
-                    values = value
-            found[name] = _values(values)
+            name, feature = _name(_only(entry, 1)), _only(entry, 2)
+            if name in found:
+                raise BadPair(f"is not an Example: it has the feature {plain(name)} twice")
+            if len(found) >= MOST_FEATURES:
+                raise BadPair(f"has more than {MOST_FEATURES} features")
+            found[name] = feature
     return found
 
 
-def _values(feature: memoryview) -> list[bytes] | list[int]:
-    texts: list[bytes] = []
-    numbers: list[int] = []
-    for kind, values in _fields(feature):
-        if not isinstance(values, memoryview):
-            continue
-        for number, value in _fields(values) if kind in (BYTES, WHOLE) else ():
-            if kind == BYTES and number == 1 and isinstance(value, memoryview):
-                texts.append(bytes(value))
-            elif kind == WHOLE and number == 1:
-                numbers += [value] if isinstance(value, int) else _packed(value)
-    return texts or numbers
+def first_values(feature: memoryview) -> list[bytes | int]:
+    """Return the first two values of a feature, {1 or 3: {1: values}}: enough to know whether there is only one."""
+    lists = list(islice(_fields(feature), 2))
+    if len(lists) > 1:
+        raise BadPair("is not an Example: a feature with two lists of values")
+    return [value for kind, values in lists if isinstance(values, memoryview) for value in _two(kind, values)]
 
 
-def _packed(data: memoryview) -> list[int]:
-    numbers, at = [], 0
+def _two(kind: int, values: memoryview) -> list[bytes | int]:
+    found = _texts(values) if kind == BYTES else _numbers(values) if kind == WHOLE else iter(())
+    return list(islice(found, 2))
+
+
+def _texts(values: memoryview) -> Iterator[bytes]:
+    return map(bytes, _messages(values, 1))
+
+
+def _numbers(values: memoryview) -> Iterator[int]:
+    """Yield whole numbers, which are stored one by one or packed, modulo 2**64."""
+    for number, value in _fields(values):
+        if number == 1:
+            for each in [value] if isinstance(value, int) else _packed(value):
+                yield each - 2 * _SIGN if each >= _SIGN else each
+
+
+def _packed(data: memoryview) -> Iterator[int]:
+    at = 0
     while at < len(data):
         number, at = _varint(data, at)
-        numbers.append(number)
-    return numbers
+        yield number
+
+
+def _name(text: memoryview) -> str:
+    return bytes(text).decode("utf-8", "replace")
+
+
+def _only(entry: memoryview, wanted: int) -> memoryview:
+    """Return the field of an entry with this number, or nothing if it has none."""
+    found = list(islice(_messages(entry, wanted), 2))
+    if len(found) > 1:
+        raise BadPair("is not an Example: a feature with two names or two lists")
+    return found[0] if found else memoryview(b"")
 
 
 def _messages(data: memoryview, wanted: int) -> Iterator[memoryview]:

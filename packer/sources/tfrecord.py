@@ -14,10 +14,12 @@ from packer.sources.archive import ArchiveSource
 from packer.sources.crc32c import crc32c, masked
 from packer.sources.field_names import image_and_label
 from packer.sources.position import Position
-from packer.sources.tf_example import Features, features_of
+from packer.sources.tf_example import Features, features_of, first_values
 
 HEAD, TAIL = struct.Struct("<QI"), struct.Struct("<I")
 """In front of a record: its length and the checksum of the length; behind it: its own checksum."""
+MOST_BYTES = 1 << 31
+"""The most bytes of a record. Protocol Buffers allow no longer message."""
 
 
 class TfRecordSource(ArchiveSource):
@@ -45,9 +47,10 @@ class TfRecordSource(ArchiveSource):
         file, start, features = self._last
         if (file, start) != (position.file, position.start):
             features = self._features(position.file, position.start, position.size)
-        values = features.get(position.name, [])
+        values = first_values(features.get(position.name, memoryview(b"")))
         if len(values) != 1 or not isinstance(value := values[0], bytes):
-            raise BadPair(f"has {len(values)} values; expected the bytes of one picture file")
+            found = ("no value", "a number", "several values")[len(values)]
+            raise BadPair(f"has {found}; expected the bytes of one picture file")
         return value
 
     def _records(self, file: str) -> Iterator[tuple[int, int]]:
@@ -64,6 +67,8 @@ class TfRecordSource(ArchiveSource):
                     raise BadPair(f"is damaged: the length of the record at byte {at} does not have its checksum")
                 if at + HEAD.size + size + TAIL.size > whole:
                     raise BadPair(f"ends at byte {whole}, within a record of {size} bytes at byte {at}; it was cut off")
+                if size > MOST_BYTES:
+                    raise BadPair(f"has a record of {size} bytes at byte {at}; {MOST_BYTES} are read at most")
                 yield at + HEAD.size, size
                 at += HEAD.size + size + TAIL.size
             self.check_state(file, opened)
@@ -80,20 +85,21 @@ class TfRecordSource(ArchiveSource):
         return features
 
     def _fields(self, features: Features) -> tuple[str, str]:
-        pictures = [name for name, values in features.items() if len(values) == 1 and _is_picture(values[0])]
+        pictures = [name for name, feature in features.items() if _is_picture(first_values(feature))]
         return image_and_label(self.names, pictures, list(features), "feature")
 
     def _key(self, file: str, start: int, size: int, name: str) -> str:
         features = self._features(file, start, size)
-        values = features.get(name, [])
+        values = first_values(features.get(name, memoryview(b"")))
         if len(values) != 1:
-            raise BadPair(f"has {len(values)} values of --key {name} in the record at byte {start}")
+            found = "several values" if values else "no value"
+            raise BadPair(f"has {found} of --key {name} in the record at byte {start}")
         value = values[0]
         return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
 
 
-def _is_picture(value: bytes | int) -> bool:
+def _is_picture(values: list[bytes | int]) -> bool:
     try:
-        return isinstance(value, bytes) and kind_of(value[:16]) is not None
+        return len(values) == 1 and isinstance(values[0], bytes) and kind_of(values[0][:16]) is not None
     except BadPair:
         return False

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import ClassVar
 
-from packer.errors import BadPair, Problem
+from packer.errors import BadPair, Problem, first_of
 from packer.pairs.template import OTHER_PICTURES, PICTURES
 from packer.recipe.row_ref import RowRef
 from packer.sources.byte_ranges import ByteRanges
+from packer.sources.field_names import MOST_LISTED
 from packer.sources.position import Position
 from packer.sources.tar import Member, is_tar, members
 
@@ -81,7 +82,8 @@ class WebDatasetSource(ByteRanges):
                     )
         for name, suffixes in (("image", images), ("label", labels)):
             if len(suffixes) > 1:
-                raise BadPair(f"may have several {name}s, {', '.join(suffixes)}; name one: --{name} {suffixes[0]}")
+                listed = ", ".join(first_of(suffixes, MOST_LISTED))
+                raise BadPair(f"may have several {name}s, {listed}; name one: --{name} {suffixes[0]}")
         return next(iter(images), None), next(iter(labels), None)
 
 

@@ -37,7 +37,7 @@ from packer.sources.archive import ArchiveSource
 from packer.sources.container import Names
 from packer.sources.nifti import NiftiSlices
 from packer.sources.recordio_records import MAGIC, picture, records
-from packer.sources.tf_example import features_of
+from packer.sources.tf_example import features_of, first_values
 from packer.sources.webdataset import WebDatasetSource
 from readers.checksums import read_receipt
 from readers.contract.errors import ReadError
@@ -309,7 +309,9 @@ def _example() -> Target:
     image = b"\x0a\x0f\x0a\x05image\x12\x06\x0a\x04\x0a\x02ab"
     number = b"\x0a\x0d\x0a\x02id\x12\x07\x1a\x05\x0a\x03\xac\x02\x07"
     seeds = tuple(b"\x0a" + bytes([len(entries)]) + entries for entries in (image, image + number))
-    return Target("example", seeds, lambda data: features_of(memoryview(data)), (BadPair,))
+    return Target(
+        "example", seeds, lambda data: [*map(first_values, features_of(memoryview(data)).values())], (BadPair,)
+    )
 
 
 def _records() -> Target:
