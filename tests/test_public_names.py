@@ -107,7 +107,7 @@ __version__
 collate_lists(batch)
 open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None,
         form=None)
-stitch(parts)
+stitch(parts, fill=None)
 to_device(batches, device='cuda', *, dtype=None, normalize=None, channels_last=False, classes=None,
         label_dtype=None, augment=None, ahead=1, fields=('image', 'label'))
 watch(batches, *, report=None, writer=None, every=50, quiet=False)

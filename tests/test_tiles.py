@@ -80,6 +80,16 @@ def test_stitching_refuses_what_does_not_belong_together() -> None:
         stitch([])
 
 
+@pytest.mark.parametrize(("dtype", "fill"), [("u1", 255), ("i2", -1), ("f4", np.nan), ("u4", 0)])
+def test_pixels_of_missing_tiles_are_filled_on_request(dtype: str, fill: float) -> None:
+    tile = np.arange(12).reshape(3, 2, 2).astype(dtype)
+    picture = stitch([("a@1+1of2x4", tile)], fill)
+    wanted = np.full((3, 2, 4), fill).astype(dtype)
+    wanted[:, 1, 1:3] = tile[:, 0]
+    assert picture.tobytes() == wanted.tobytes()
+    assert picture.dtype == tile.dtype
+
+
 def test_a_packed_folder_is_stitched_back(storage: str, tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 3}, height=30, width=50)
     options = ("--size", "16x16", "--fit", "tile", "--overlap", 4, "--labels", "index", "--shard-size", "9KB")

@@ -59,10 +59,11 @@ def tile_starts(source: int, tile: int, overlap: int, shifted: bool) -> list[int
     return starts
 
 
-def stitch(parts: Iterable[tuple[str, NDArray[Any]]]) -> NDArray[Any]:
+def stitch(parts: Iterable[tuple[str, NDArray[Any]]], fill: float | None = None) -> NDArray[Any]:
     """Return the picture (…, H, W) made of (key, pixels) of all its tiles; where tiles overlap, the later one is used.
 
-    It also works for the output of a model on tiles, as long as height and width come last.
+    It also works for the output of a model on tiles, as long as height and width come last. `fill`: the number of
+    pixels that no tile covers, by default an error.
     """
     picture: NDArray[Any] | None = None
     first: Tile | None = None
@@ -73,6 +74,8 @@ def stitch(parts: Iterable[tuple[str, NDArray[Any]]]) -> NDArray[Any]:
             if not 0 < tile.size[0] * tile.size[1] <= MOST_PIXELS:
                 raise RequestError(f"{key!r}: names a picture of {tile.size[0]}x{tile.size[1]} pixels")
             picture = np.zeros((*pixels.shape[:-2], *tile.size), pixels.dtype)
+            if fill:
+                picture[...] = fill
             covered = np.zeros(tile.size, np.bool_)
         if (tile.picture, tile.size) != (first.picture, first.size):
             raise RequestError(f"{key!r} is a tile of another picture than {first.key!r}; stitch one picture at a time")
@@ -82,6 +85,7 @@ def stitch(parts: Iterable[tuple[str, NDArray[Any]]]) -> NDArray[Any]:
         covered[area] = True
     if picture is None or first is None:
         raise RequestError("there are no tiles to stitch")
-    if not covered.all():
-        raise RequestError(f"{first.picture!r}: tiles are missing, {np.count_nonzero(~covered)} pixels are not covered")
+    if fill is None and not covered.all():
+        missing = np.count_nonzero(~covered)
+        raise RequestError(f"{first.picture!r}: tiles are missing, {missing} pixels are not covered; fill= sets them")
     return picture
