@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 import pytest
 from conftest import HANG, run
-from drills.damaged_arrays import IMAGES, LABELS, REFUSED, drill
+from drills.damaged_arrays import IMAGES, KINDS, LABELS, REFUSED, drill
 
 from packer.errors import InputError
 from packer.sources import library_process
@@ -31,9 +31,10 @@ def cells(tmp_path: Path) -> Path:
     return tmp_path / "cells.h5"
 
 
-def test_damage_anywhere_has_words_of_ours(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_anywhere_has_words_of_ours(tmp_path: Path, kind: str, pytestconfig: pytest.Config) -> None:
     """The short form of drills.damaged_arrays."""
-    tally = drill(0, 5000 if pytestconfig.getoption("long") else 300, tmp_path)
+    tally = drill(kind, 0, 5000 if pytestconfig.getoption("long") else 300, tmp_path)
     assert tally.broken == []
     assert tally.counts[REFUSED] > 50
 

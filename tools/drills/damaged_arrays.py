@@ -1,29 +1,40 @@
-"""Damage HDF5 files anywhere, also their metadata, and plan and read their rows: every outcome must have words of ours.
+"""Damage files of arrays and tables anywhere, and plan and read their rows: every outcome must have words of ours.
 
-    tools/run drills.damaged_arrays [--count 10000] [--first 0]
+    tools/run drills.damaged_arrays [--kind hdf5] [--count 10000] [--first 0]
 
 libhdf5 may crash at a damaged file, or never end. Such a file is planned again as a build does it, with libhdf5 in a
-process of its own: that must refuse it, unless only a worker would meet the damage. Exits 1 if anything else happened.
+process of its own: that must refuse it, unless only a worker would meet the damage. pyarrow must not crash, because it
+runs in the process that plans. Exits 1 if anything else happened.
 """
 
 from __future__ import annotations
 
 import random
+import shutil
 import signal
 import struct
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import cv2
 import h5py
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from program import parser
 
 import packer.sources.library_process
 from drills.damaged_packs import BROKEN, Worker
 from drills.tally import Tally, finish
-from packer.errors import InputError
+from packer.decoding.decode import decode_image, read_label
+from packer.decoding.rules import ImageRules
+from packer.errors import BadPair, InputError
 from packer.sources.container import Names
 from packer.sources.hdf5_arrays import Hdf5Arrays
+from packer.sources.hugging_face import HuggingFaceSource
+from packer.sources.parquet import ParquetSource
 
 SECONDS = 3
 """The longest time of a case. Most take a millisecond."""
@@ -84,59 +95,128 @@ def changed(seed: bytes, dice: random.Random) -> bytes:
     return bytes(data[: dice.randrange(len(data))] if dice.random() < 0.02 else data)
 
 
-def outcome(path: Path, kind: type[Hdf5Arrays], names: Names) -> str:
+def tables(folder: Path) -> list[bytes]:
+    """Return files of Parquet with and without compression, of pictures and of lists of numbers."""
+    return [_parquet(folder, compression) for compression in ("snappy", "zstd", "none")]
+
+
+def _table() -> pa.Table:
+    pictures = (
+        [cv2.imencode(".png", pixels)[1].tobytes() for pixels in field] for field in (IMAGES[..., ::-1], LABELS)
+    )
+    images, labels = ([{"bytes": data, "path": "a.png"} for data in field] for field in pictures)
+    lists = pa.array([label.tolist() for label in LABELS], pa.list_(pa.list_(pa.uint8())))
+    return pa.table({"images": images, "labels": labels, "keys": list("abcdef"), "lists": lists})
+
+
+def _parquet(folder: Path, compression: str) -> bytes:
+    pq.write_table(_table(), folder / "seed", compression=compression, row_group_size=4)
+    return (folder / "seed").read_bytes()
+
+
+def saved(folder: Path) -> list[bytes]:
+    """Return a table as Hugging Face saves it."""
+    with pa.ipc.new_stream(folder / "seed", _table().schema) as stream:
+        stream.write_table(_table(), max_chunksize=4)
+    return [(folder / "seed").read_bytes()]
+
+
+class Kind(NamedTuple):
+    """A kind of source: its whole files, the class that opens them here, and what of them is named."""
+
+    seeds: Callable[[Path], list[bytes]]
+    opened: Any
+    names: tuple[Names, ...]
+
+
+PICTURES = Names("images", "labels", "keys")
+KINDS = {
+    "hdf5": Kind(seeds, InThisProcess, NAMES),
+    "parquet": Kind(tables, ParquetSource, (PICTURES, Names("images", "lists"))),
+    "hugging-face": Kind(saved, HuggingFaceSource, (PICTURES, Names("images", "lists"))),
+}
+
+
+def outcome(path: Path, kind: Any, names: Names, loads: bool) -> str:
     """Plan and load all rows of a file, and name what happened. Other errors than ours are raised."""
     try:
         source = kind.at(path, names)
         refs = list(source.rows())
-        loaded = [source.load(ref) for ref in refs] if kind is InThisProcess else []
+        bad = [heads for heads in source.heads(refs) if isinstance(heads, str)]
+        loaded = [source.load(ref) for ref in refs] if loads else []
     except InputError:
         return REFUSED
-    if any(row.bad for row in loaded):
+    if getattr(source, "problems", ()):
+        return REFUSED
+    if bad or any(row.bad for row in loaded):
         return BAD
-    same = len(loaded) == len(IMAGES) and all(
-        np.array_equal(field, whole[number])
-        for number, row in enumerate(loaded)
-        for field, whole in zip(row.data, (IMAGES, LABELS), strict=True)
-    )
+    try:
+        same = len(loaded) == len(IMAGES) and all(_is_same(row.data, number) for number, row in enumerate(loaded))
+    except BadPair:
+        return BAD
     return SAME if same else OTHER
+
+
+def _is_same(data: Sequence[Any], number: int) -> bool:
+    """Return whether a row has the pixels of the whole file."""
+    image = decode_image(data[0], ImageRules())
+    return np.array_equal(image, IMAGES[number]) and np.array_equal(read_label(data[1]).upright_numbers, LABELS[number])
 
 
 def judge(path: Path) -> str:
     """Return the outcome with the library in this process, which it may crash. The name of the file has its number."""
+    kind = KINDS[path.parent.name]
     signal.alarm(SECONDS)
     try:
-        return outcome(path, InThisProcess, NAMES[int(path.stem) % len(NAMES)])
+        return outcome(path, kind.opened, kind.names[int(path.stem) % len(kind.names)], loads=True)
     finally:
         signal.alarm(0)
 
 
-def drill(first: int, count: int, folder: Path) -> Tally:
+def drill(name: str, first: int, count: int, folder: Path) -> Tally:
     """Count the outcomes of some cases. The same number is always the same case."""
     packer.sources.library_process.CPU_SECONDS = SECONDS
-    tally, worker, whole = Tally(), Worker(judge), seeds(folder)
+    kind, folder = KINDS[name], folder / name
+    folder.mkdir()
+    tally, worker, whole = Tally(), Worker(judge), kind.seeds(folder)
     for number in range(first, first + count):
-        dice, path = random.Random(number), folder / f"{number}.h5"
-        path.write_bytes(changed(whole[number // len(NAMES) % len(whole)], dice))
+        path = _write(name, folder / str(number), changed(whole[number // 4 % len(whole)], random.Random(number)))
         worker.ask(path)
         answer = worker.answer()
-        if "the process ended" in answer:
-            try:
-                answer = f"{CRASHED}, {outcome(path, Hdf5Arrays, NAMES[number % len(NAMES)])}"
-                answer = CRASHED if answer.endswith(REFUSED) else f"{CRASHED} at rows"
-            except Exception as error:  # noqa: BLE001 - it is what the drill looks for
-                answer = f"{BROKEN}: {error!r} after a crash"
+        if "the process ended" in answer and kind.opened is InThisProcess:
+            answer = _planned(path, kind.names[number % len(kind.names)])
         tally.counts[BROKEN if answer.startswith(BROKEN) else answer] += 1
         tally.demand(not answer.startswith(BROKEN), f"case {number}: {answer}")
-        path.unlink()
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
     worker.close()
     return tally
 
 
+def _write(kind: str, path: Path, data: bytes) -> Path:
+    """Write a damaged file, or the folder of one."""
+    if kind == "hugging-face":
+        path.mkdir()
+        (path / "state.json").write_text('{"_data_files": [{"filename": "a.arrow"}]}')
+        (path / "a.arrow").write_bytes(data)
+        return path
+    path.write_bytes(data)
+    return path
+
+
+def _planned(path: Path, names: Names) -> str:
+    """Return the outcome of a file at which libhdf5 crashed, if it is planned as a build does it."""
+    try:
+        answer = outcome(path, Hdf5Arrays, names, loads=False)
+    except Exception as error:  # noqa: BLE001 - it is what the drill looks for
+        return f"{BROKEN}: {error!r} after a crash"
+    return CRASHED if answer == REFUSED else f"{CRASHED} at rows"
+
+
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--count", type=int, default=10_000, help="damaged files")
+    options.add_argument("--kind", choices=KINDS, action="append", help="only this kind; may be repeated")
+    options.add_argument("--count", type=int, default=10_000, help="damaged files of each kind")
     options.add_argument("--first", type=int, default=0, help="the number of the first one")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        finish({"hdf5": drill(chosen.first, chosen.count, Path(folder))})
+        finish({kind: drill(kind, chosen.first, chosen.count, Path(folder)) for kind in chosen.kind or KINDS})
