@@ -143,6 +143,28 @@ def test_tiles_are_stitched(storage: str, raw: tuple[Path, dict[str, Arrays]], t
             assert equal(np.asarray(whole), rows[key][name])
 
 
+def test_a_night_builds_what_a_fresh_build_has(tmp_path: Path) -> None:
+    """A file of one class comes, another one changes, and a third one goes: each touches the shard of its row."""
+    folder = tmp_path / "raw"
+    make_fields(folder)
+    pairs = ("--image", "images/{key}.png", "--label", "labels/{key}.png", "--classes", 4, *OPTIONS)
+    options = (*pairs, "--shard-size", "10KB", "--trust", "digest")
+    out = pack(folder, tmp_path / "out", *options)
+    before = {path.name for path in (out / "shards").glob("*.npy")}
+    write_png(folder / "parts" / "part8" / "row0.png", np.ones(SIZE, np.uint8))
+    write_png(folder / "parts" / "part2" / "row3.png", np.ones(SIZE, np.uint8))
+    (folder / "parts" / "part0" / "row6.png").unlink()
+    difference = run("diff", folder, out)
+    assert [line for line in difference.stdout.splitlines() if line.startswith("changed")] == [
+        f"changed   all/row{number}: parts" for number in (0, 3, 6)
+    ]
+    pack(folder, out, *options)
+    fresh = pack(folder, tmp_path / "fresh", *options)
+    wanted = {path.name: path.read_bytes() for path in (fresh / "shards").glob("*.npy")}
+    assert {name: (out / "shards" / name).read_bytes() for name in wanted} == wanted
+    assert len(wanted.keys() & before) == len(wanted) * 4 // 7
+
+
 def test_a_label_and_ids_from_the_same_files(raw: tuple[Path, dict[str, Arrays]], tmp_path: Path) -> None:
     instances = np.arange(1000, 1000 + 20 * 30, dtype=np.uint16).reshape(20, 30) + 1000 * np.eye(
         20, 30, dtype=np.uint16
