@@ -310,6 +310,18 @@ def test_labels_of_other_numbers_are_refused(tmp_path: Path) -> None:
     assert "scaled by 2" in str(source.load(next(iter(source.rows()))).bad)
 
 
+def test_numbers_that_no_type_holds_cause_no_warning(tmp_path: Path) -> None:
+    """A signalling NaN in a label, and values beyond float32, which are clipped."""
+    signalling = nifti(np.frombuffer(np.full(315, 0x7F800001, "<u4").tobytes(), "<f4").reshape(SHAPE))
+    files = {"images/a.nii": nifti(volume(1, "<f8") * 1e300, slope=1e30), "labels/a.nii": signalling}
+    source = NiftiSlices.at(write(tmp_path, files), Names())
+    assert "has the number nan" in str(source.load(next(iter(source.rows()))).bad)
+    write(tmp_path, {"labels/a.nii": nifti(volume(2, most=4))})
+    build_pack(NiftiSlices.at(tmp_path, Names()), tmp_path / "out", classes="4", image_range=(0, 400), labels="index")
+    for number, (image, _) in enumerate(open_dataset(tmp_path / "out")):
+        assert np.array_equal(image[0].numpy(), 255 * (volume(1)[..., number].T > 0))
+
+
 def test_wrong_folders_and_names_are_refused(raw: Path) -> None:
     with pytest.raises(UsageError, match="--key x: the keys of volumes are in their names"):
         NiftiSlices.at(raw, Names(key="x"))

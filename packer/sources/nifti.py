@@ -214,7 +214,8 @@ def _place(part: str) -> tuple[str, int]:
 def _class_numbers(values: NDArray[Any]) -> NDArray[Any]:
     """Return class numbers, which some programs store as floating-point numbers."""
     if values.dtype.kind == "f":
-        wrong = ~(np.abs(values) < 1 << 31) | (values != np.rint(values))
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            wrong = ~(np.abs(values) < 1 << 31) | (values != np.rint(values))
         if wrong.any():
             row, column = np.argwhere(wrong)[0].tolist()
             raise BadPair(f"has the number {values[row, column]} at ({row}, {column}); a label has whole numbers")

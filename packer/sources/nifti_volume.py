@@ -129,7 +129,8 @@ class Volume:
         """Return the values of numbers as they are stored."""
         if not self.is_scaled:
             return np.array(numbers, self.value_dtype, order="C")
-        return (numbers * np.float64(self.slope) + np.float64(self.intercept)).astype(np.float32, order="C")
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond float32 they are infinite, and clipped
+            return (numbers * np.float64(self.slope) + np.float64(self.intercept)).astype(np.float32, order="C")
 
 
 def _unpacked(file: BinaryIO, most: int) -> bytes:
