@@ -256,3 +256,46 @@ def test_rows_of_a_mapped_table_that_is_cut_are_bad(tmp_path: Path) -> None:
     answer = worker.answer()
     worker.close()
     assert answer == "True"
+
+
+def test_a_row_without_a_key_is_named(tmp_path: Path) -> None:
+    """Its key was None, as a text."""
+    columns = {"image": IMAGES, "label": LABELS, "id": [*"abc", None, *"efg"]}
+    source = parquet(tmp_path / "a.parquet", columns, None, None, "id")
+    list(source.rows())
+    assert [str(problem) for problem in source.problems] == ["a.parquet: has no --key id in row 3"]
+
+
+def test_columns_that_store_equal_values_once_are_read(tmp_path: Path) -> None:
+    """pandas writes categories, and Arrow dictionaries."""
+    pictures = {name: pa.array(values).dictionary_encode() for name, values in (("image", IMAGES), ("label", LABELS))}
+    keys = pa.array(list("abcdefg")).dictionary_encode()
+    source = parquet(tmp_path / "a.parquet", {**pictures, "id": keys}, None, None, "id")
+    assert [ref.key for ref in source.rows()] == list("abcdefg")
+    assert loaded(source) == list(zip(IMAGES, LABELS, strict=True))
+    holes = pa.array([*IMAGES[:3], None]).dictionary_encode()
+    source = parquet(tmp_path / "b.parquet", {"image": IMAGES[:4], "label": holes})
+    assert [source.load(ref).bad for ref in source.rows()] == [None] * 3 + ["b.parquet@3/label: is empty"]
+
+
+def test_a_struct_without_bytes_and_path_is_empty(tmp_path: Path) -> None:
+    struct = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    rows = pa.array([{"bytes": None, "path": None}, {"bytes": None, "path": "a.png"}], struct)
+    source = parquet(tmp_path / "a.parquet", {"image": IMAGES[:2], "label": rows})
+    reasons = [str(source.load(ref).bad) for ref in source.rows()]
+    assert reasons[0].endswith("label: is empty")
+    assert "has the path of a picture and not its bytes" in reasons[1]
+
+
+def test_a_table_that_claims_too_many_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = parquet(tmp_path / "a.parquet", {"image": IMAGES, "label": LABELS})
+    monkeypatch.setattr(ParquetSource, "count", lambda self, file: 1 << 50)
+    assert "bytes, and claims 1125899906842624 rows" in causes(source)[0]
+
+
+def test_fewer_keys_than_rows_are_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {"image": IMAGES, "label": LABELS, "id": list("abcdefg")}
+    source = parquet(tmp_path / "a.parquet", columns, None, None, "id")
+    monkeypatch.setattr(ParquetSource, "count", lambda self, file: 9)
+    list(source.rows())
+    assert "has 7 values of --key id in 9 rows" in str(source.problems[0])

@@ -6,6 +6,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import starmap
 from threading import RLock
 from typing import Any, ClassVar
 
@@ -25,6 +26,8 @@ from readers.contract.regular_files import NotRegularError
 BYTES = ("binary", "large_binary")
 WHOLE = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 NUMBERS = (*WHOLE, "halffloat", "float", "double", "bool")
+FEW_ROWS = 1 << 20
+"""More rows have at least a byte each. A header can claim any number, and the keys of all are kept in memory."""
 KEYS = (*WHOLE, "string", "large_string")
 """Types of Arrow, as it writes them."""
 
@@ -57,10 +60,14 @@ class TableSource(ArchiveSource):
 
     def samples(self, file: str) -> Iterator[RowRef]:
         with damaged():
-            schema, count = self.schema(file), self.count(file)
+            schema, count, row = self.schema(file), self.count(file), -1
+            if count > max(self.files[file][0], FEW_ROWS):
+                raise BadPair(f"has {self.files[file][0]} bytes, and claims {count} rows")
             image, label = columns_of(schema, self.names)
             for row, key in enumerate(self._keys(file, schema, count)):
                 yield from self.row(file, key, Position(file, row, 0, image), Position(file, row, 0, label))
+            if row + 1 != count:
+                raise BadPair(f"has {row + 1} values of --key {self.names.key} in {count} rows")
 
     def read(self, position: Position) -> Data:
         with self.lock, damaged():
@@ -92,10 +99,15 @@ class TableSource(ArchiveSource):
         if self.names.key is None:
             return (f"{stem}/{row:08}" for row in range(count))
         kind = schema.field(self.names.key).type if self.names.key in schema.names else None
-        if str(kind) not in KEYS:
+        if kind is None or str(_plain(kind)) not in KEYS:
             listed = ", ".join(first_of(schema.names, MOST_LISTED))
             raise BadPair(f"has no column --key {self.names.key} of texts or whole numbers; it has {listed}")
-        return map(str, self.column(file, self.names.key))
+        return starmap(self._key, enumerate(self.column(file, self.names.key)))
+
+    def _key(self, row: int, key: object) -> str:
+        if key is None:
+            raise BadPair(f"has no --key {self.names.key} in row {row}")
+        return str(key)
 
 
 @contextmanager
@@ -119,9 +131,15 @@ def columns_of(schema: Any, names: Names) -> tuple[str, str]:
 
 def _is_picture(kind: Any) -> bool:
     """Return whether values of a type may be pictures: bytes, a struct with bytes, or lists of lists of numbers."""
+    kind = _plain(kind)
     if str(kind).startswith("struct<"):
         return kind.get_field_index("bytes") >= 0 and str(kind.field("bytes").type) in BYTES
     return str(kind) in BYTES or (_is_list(kind) and _is_list(kind.value_type) and _is_numbers(kind.value_type))
+
+
+def _plain(kind: Any) -> Any:
+    """Return the type of the values, of which a dictionary stores equal ones once."""
+    return kind.value_type if str(kind).startswith("dictionary<") else kind
 
 
 def _is_numbers(kind: Any) -> bool:
@@ -134,9 +152,12 @@ def _is_list(kind: Any) -> bool:
 
 def _data(value: Any, is_label: bool) -> Data:
     """Return the bytes of a picture file, or the numbers of lists."""
+    if value.is_valid and str(value.type).startswith("dictionary<"):
+        value = value.value
     if str(value.type).startswith("struct<") and value.is_valid:
+        has_path = value.type.get_field_index("path") >= 0 and value["path"].is_valid
         value = value["bytes"]
-        if not value.is_valid:
+        if not value.is_valid and has_path:
             raise BadPair("has the path of a picture and not its bytes; save the data set with its pictures embedded")
     if not value.is_valid:
         raise BadPair("is empty")
