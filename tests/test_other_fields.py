@@ -174,12 +174,18 @@ def test_an_unknown_encoding_is_refused_when_its_field_is_asked_for(tmp_path: Pa
     assert same(open_dataset(tmp_path / "out", fields=("scan",))[0][0], arrays["scan"][0])
 
 
-def test_a_pack_of_other_fields_is_refused_as_a_source(tmp_path: Path) -> None:
-    written(tmp_path / "out", "npy")
-    done = run("build", "--from", tmp_path / "out", tmp_path / "other")
-    assert done.exit_code == 2
-    assert "there is no field 'image'" in done.stderr
-    written(tmp_path / "gray", "npy", (replace(FIELDS[0], name="image"), FIELDS[1]))
-    done = run("build", "--from", tmp_path / "gray", tmp_path / "other")
-    assert done.exit_code == 2
-    assert "only packs of images with red, green and blue" in done.stderr
+def test_a_pack_that_no_build_could_have_made_is_refused_as_a_source(tmp_path: Path) -> None:
+    """Its first field is not a picture, its label has no classes, or a field is encoded."""
+    fields = {
+        "first": (FIELDS[1], "its field label is of the kind classes, not picture"),
+        "label": (replace(FIELDS[2], name="label"), "its field label is of the kind ids, not classes"),
+        "coded": (replace(FIELDS[2], encoding="zstd"), "its field instance is encoded as zstd"),
+    }
+    for name, (field, words) in fields.items():
+        both = (field, FIELDS[0]) if name == "first" else (FIELDS[0], field)
+        written(tmp_path / name, "npy", [replace(each, encoding="raw") for each in both])
+        manifest = replace(Manifest.load(tmp_path / name), fields=both)
+        (tmp_path / name / MANIFEST).write_text(manifest.to_text())
+        done = run("build", "--from", tmp_path / name, tmp_path / "other")
+        assert done.exit_code == 2, done.stderr
+        assert words in done.stderr

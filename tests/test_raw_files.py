@@ -56,6 +56,7 @@ NOT_RAW = {
     "packer.sources.lmdb_pictures": "an environment, by open_raw",
     "packer.sources.nifti": "a volume, by open_raw",
     "packer.sources.pack": "a pack",
+    "packer.sources.pack_facts": "nothing; it hashes texts",
     "packer.sources.parquet": "a table, by open_raw; then Arrow reads it",
     "packer.sources.recordio": "a file of an archive, by open_raw",
     "packer.sources.tfrecord": "a file of an archive, by open_raw",

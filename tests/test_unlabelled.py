@@ -264,11 +264,11 @@ def test_verify_finds_rows_in_the_wrong_part(raw: tuple[RawFolder, set[Sample]],
     assert "split 'train': parts: are not those of its shards" in done.stdout
 
 
-def test_a_pack_with_missing_labels_is_refused_as_a_source(raw: tuple[RawFolder, set[Sample]], tmp_path: Path) -> None:
+def test_a_pack_with_missing_labels_is_converted(raw: tuple[RawFolder, set[Sample]], tmp_path: Path) -> None:
     out = pack(raw[0].path, tmp_path / "out", *KEEP)
-    done = run("build", "--quiet", "--from", out, tmp_path / "other")
-    assert done.exit_code == 2
-    assert "has rows without a label, which cannot be packed again so far; build it from RAW" in done.stderr
+    done = run("build", "--quiet", "--from", out, "--format", "arrow", "--only", "train", tmp_path / "other")
+    assert done.exit_code == 0, done.stderr
+    check(tmp_path / "other", *raw, "train")
 
 
 def test_the_parts_of_a_split_are_in_order() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from packer.config.config import Setting, Settings
 from packer.config.options import OPTIONS, Option
 from packer.errors import UsageError
-from packer.pixels.choices import IMAGE_DTYPES, NATIVE
+from packer.pixels.choices import IMAGE_DTYPES, LABEL_FORMS, NATIVE
 from packer.publish.target import holds_pack
-from readers.contract.fields import IMAGE, LABEL, classes_field, picture_field
+from readers.contract.fields import IMAGE, LABEL
 from readers.contract.manifest import Manifest
 
 DECIDED = (
@@ -22,6 +22,8 @@ DECIDED = (
     "unknown",
     "image-range",
     "alpha",
+    "bands",
+    "field",
     "decode",
 )
 """Options that say how files are read. The rows of a pack were read already."""
@@ -32,24 +34,14 @@ def settings_of(folder: Path) -> Settings:
     if not holds_pack(folder):
         return {}
     manifest = Manifest.load(folder)
-    image, label = manifest.field(IMAGE), manifest.field(LABEL)
-    dtypes = {dtype: name for name, dtype in IMAGE_DTYPES.items()}
-    usual = (
-        picture_field(IMAGE, image.dtype, image.size),
-        classes_field(LABEL, label.form, manifest.classes, label.size),
-    )
-    if label.optional:
-        raise UsageError(f"{folder}: has rows without a label, which cannot be packed again so far; build it from RAW")
-    if manifest.fields != usual or image.dtype not in dtypes:
-        raise UsageError(
-            f"{folder}: only packs of images with red, green and blue and labels of classes can be packed again so far"
-        )
-    settings: dict[str, Setting] = {
-        "format": manifest.storage,
-        "labels": label.form,
-        "image-dtype": dtypes[image.dtype],
-    }
-    return settings | {"size": NATIVE} if image.native else settings
+    fields = {field.name: field for field in manifest.fields}
+    names = {dtype: name for name, dtype in IMAGE_DTYPES.items()}
+    settings: dict[str, Setting] = {"format": manifest.storage}
+    if LABEL in fields and fields[LABEL].form in LABEL_FORMS:
+        settings["labels"] = fields[LABEL].form
+    if IMAGE in fields and fields[IMAGE].dtype in names:
+        settings["image-dtype"] = names[fields[IMAGE].dtype]
+    return settings | {"size": NATIVE} if manifest.fields[0].native else settings
 
 
 def check_decided(folder: Path, settings: Mapping[str, Setting]) -> None:

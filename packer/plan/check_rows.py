@@ -69,7 +69,8 @@ def check_rows(request: Request, stamps: Sequence[ShardStamps], engine: Engine, 
         )
         found = assume_size(request, found, LabelSampler(found.source, engine, request.max_pixels))
     refs, refusals = found.refs, Refusals(refusal)
-    label = next((number for number, field in enumerate(request.fields) if field.name == LABEL), 0)
+    names = [field.name for field in found.packed or request.fields]
+    label = names.index(LABEL) if LABEL in names else 0
     sampler = LabelSampler(found.source, engine, request.max_pixels, label)
     classes = refusals.attempt(lambda: found.classes or _classes(request, sampler, found)) if label else None
     fields = refusals.attempt(lambda: plan_fields(request, found, classes)) or ()
@@ -138,7 +139,7 @@ def _geometry(request: Request, found: FoundRows, sizes: NDArray[np.uint32], pro
 def _check_tiles(request: Request, found: FoundRows, sizes: NDArray[np.uint32], size: Size) -> None:
     """Refuse to resize or cut the tiles of a pack: their keys name their positions in the pictures."""
     changes = request.fit == TILE or bool((sizes[sizes[:, 0] > 0] != size).any())
-    if found.classes is not None and changes and any(picture_of(ref.key) != ref.key for ref in found.refs):
+    if found.packed and changes and any(picture_of(ref.key) != ref.key for ref in found.refs):
         raise UsageError(
             "the rows of this pack are tiles, whose keys name their positions in the pictures; "
             "they keep their size: leave out --size and --fit, or build from the files"

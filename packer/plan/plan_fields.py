@@ -7,6 +7,7 @@ from itertools import islice
 
 from packer.errors import BadPair
 from packer.pixels.field_options import ClassesField, FieldOptions, MultilabelField
+from packer.plan.packed_fields import packed_fields
 from packer.plan.request import Request
 from packer.plan.wanted_fields import table_of
 from packer.recipe.planned_field import PlannedField, planned
@@ -20,6 +21,8 @@ FIRST = 16
 
 def plan_fields(request: Request, found: FoundRows, table: ClassTable | None) -> tuple[PlannedField, ...]:
     """Return the fields of a build. `table` is that of the label. The first files decide what theirs are stored as."""
+    if found.packed:
+        return packed_fields(request, found.packed)
     fields = [planned(options, request.max_pixels, _table(options, table)) for options in request.fields]
     for number, field in enumerate(fields):
         if field.needs_header:

@@ -48,6 +48,8 @@ class PlannedField:
     """The type of the numbers in the files, if the field is stored as its files are."""
     bands: tuple[str, ...] | None = None
     """The names of the bands of a picture that is stored as it is in the files."""
+    packed: Field | None = None
+    """The field of a pack that the rows come from. Its rows are read by no rules, and have the form of the field."""
 
     @property
     def name(self) -> str:
@@ -56,6 +58,8 @@ class PlannedField:
     @property
     def needs_header(self) -> bool:
         """True if a header decides what is stored."""
+        if self.packed is not None:
+            return False
         if isinstance(self.read, ImageRules):
             return self.read.bands is not None
         return isinstance(self.read, (IdRules, ValueRules)) and self.dtype is None
@@ -75,6 +79,8 @@ class PlannedField:
 
     def check(self, header: Header) -> None:
         """Raise BadPair if a shard would certainly reject a file with this header."""
+        if self.packed is not None:
+            return
         if isinstance(self.read, LabelRules):
             check_label(header, self.read.lossy)
         elif isinstance(self.read, ImageRules) and self.read.bands is None:
@@ -102,6 +108,8 @@ class PlannedField:
 
     def _field(self, size: Size | None) -> Field:
         options, sides = self.options, size or (None, None)
+        if self.packed is not None:
+            return replace(self.packed, shape=(*self.packed.planes, *sides), optional=False)
         if isinstance(options, PictureField):
             return _picture(options, self.dtype, self.bands, size)
         if isinstance(options, ClassesField):

@@ -14,6 +14,7 @@ from packer.decoding.header import Header
 from packer.errors import Problem
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
+from readers.contract.fields import Field
 from readers.contract.receipt import CONTROL, MOST_NOTE
 
 Heads: TypeAlias = "tuple[Header, ...] | str"
@@ -27,8 +28,9 @@ UNKNOWN = -1
 class PackedPixels(NamedTuple):
     """A field of a row of a pack, which needs no decoding.
 
-    An image (H,W,3) of bytes or of float32 from 0 to 1; a label (H,W) of class indices, where ignored pixels have the
-    largest number of its type; ids or values (H,W); overlapping classes as planes or bits, as the pack has them.
+    A picture (H,W,B) of numbers as the pack has them, or of float32 if these are floats from 0 to 1; a label (H,W) of
+    class indices, where ignored pixels have the largest number of its type; ids or values (H,W); overlapping classes as
+    planes or bits, as the pack has them.
     """
 
     pixels: NDArray[Any]
@@ -83,6 +85,8 @@ class Listing:
     """The samples that lack a field, if any sample may lack one."""
     classes: ClassTable | None = None
     """The classes of a source that has labels of class indices."""
+    packed: tuple[Field, ...] = ()
+    """The fields of a source whose rows were packed before."""
     class_names: Callable[[], tuple[str, ...]] = tuple
     """Returns the names of the numbers in the labels, if the source has them."""
 

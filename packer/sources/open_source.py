@@ -24,7 +24,7 @@ from packer.sources.nifti import NiftiSlices
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.rows import Rows
 from readers.contract.classes import ClassTable
-from readers.contract.fields import IMAGE, LABEL
+from readers.contract.fields import IMAGE, LABEL, Field
 from readers.contract.manifest import ALL, NAME
 
 CountPixels = Callable[[Source, Sequence[RowRef]], Sequence[ClassPixels]]
@@ -44,6 +44,8 @@ class FoundRows:
     notes: tuple[str, ...] = ()
     classes: ClassTable | None = None
     """The classes of a source that has labels of class indices."""
+    packed: tuple[Field, ...] = ()
+    """The fields of a source whose rows were packed before."""
     class_names: tuple[str, ...] = ()
     """The names of the numbers in the labels, if the source has them and no table is given."""
 
@@ -135,7 +137,9 @@ class SourceOptions:
         if missing and self.pairing.missing == ERROR:
             lacking = f"{listing.folder}: {len(missing)} samples lack a field; --missing skip skips them"
             refusal = InputError(lacking, missing)
-        found = FoundRows(source, refs, listing.layout, missing, (), listing.classes, listing.class_names())
+        found = FoundRows(
+            source, refs, listing.layout, missing, (), listing.classes, listing.packed, listing.class_names()
+        )
         return found, refusal
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,46 +17,28 @@ from packer.decoding.header import Header
 from packer.errors import UsageError
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Heads, Listing, Loaded, PackedPixels, Wanted
+from packer.sources.pack_facts import HALF, ShardFacts
 from readers.checksums import read_receipt
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError
-from readers.contract.fields import IMAGE, LABEL
-from readers.contract.kinds import ONEHOT
+from readers.contract.fields import LABEL, RAW, Field
+from readers.contract.kinds import CLASSES, ONEHOT, PICTURE
 from readers.contract.onehot import collapse
 from readers.contract.receipt import Receipt
 from readers.pack import Pack
-
-HALF = (1 << 63) - 1
-"""A number of a state has 63 bits, so that it is not negative."""
-
-
-class _ShardFacts(NamedTuple):
-    """The facts of a shard that are kept of its receipt."""
-
-    digests: NDArray[np.uint8]
-    """For each row, and for image and label: 128 bits of the SHA-256 of the recipe, the key, the identity of what the
-    field was made of, its checksum and the note of the row."""
-    crc32: dict[str, NDArray[np.uint32]]
-    """For each field the checksum of each row."""
-    notes: dict[str, str]
-    """The notes of the rows that have one, by their key."""
-    files: tuple[str, ...]
-
-    def notes_of(self, key: str) -> tuple[str, ...]:
-        return (self.notes[key],) if key in self.notes else ()
 
 
 class PackSource:
     """The rows of one generation of a pack. A part of a row is the name of its shard, and its number there."""
 
     kind: ClassVar[str] = "pack"
-    templates: ClassVar[tuple[str, ...]] = ("", "")
     tools: ClassVar[tuple[str, ...]] = ("rows of a pack 1",)
 
     def __init__(self, pack: Pack) -> None:
         self._pack = pack
-        self._known: dict[int, _ShardFacts] = {}
-        self._image, self._label = pack.manifest.field(IMAGE), pack.manifest.field(LABEL)
+        self._known: dict[int, ShardFacts] = {}
+        self.fields = pack.manifest.fields
+        self.templates = tuple("" for _ in self.fields)
 
     @classmethod
     def at(cls, root: Path) -> PackSource:
@@ -69,16 +50,19 @@ class PackSource:
         return self._pack.root
 
     @property
-    def classes(self) -> ClassTable:
-        return self._pack.manifest.classes
+    def classes(self) -> ClassTable | None:
+        """The classes of the label, if the rows have one."""
+        return next((field.classes for field in self.fields if field.name == LABEL), None)
 
     def rows(self) -> Iterator[RowRef]:
         for split, shards, _ in self._pack.splits():
             for shard in shards:
                 stem = self._pack.stem(shard).name
-                for row, key in enumerate(self._receipt(shard).keys):
+                receipt = self._receipt(shard)
+                there = [field.name in receipt.fields for field in self.fields]
+                for row, key in enumerate(receipt.keys):
                     part = f"{stem}/{row}"
-                    yield RowRef(split.name, key, (part, part))
+                    yield RowRef(split.name, key, tuple(part if has else "" for has in there))
 
     def list_rows(self, wanted: Wanted) -> Listing:
         """Return the rows of the pack. They cannot be packed into the pack itself."""
@@ -88,7 +72,17 @@ class PackSource:
         if source in target.parents or target in source.parents:
             both = f"{wanted.out} and {self.root}, the pack that the rows come from"
             raise UsageError(f"{both}: one lies in the other; name another")
-        return Listing(self.rows(), "rows of a pack", classes=self.classes)
+        self._check_fields()
+        return Listing(self.rows(), "rows of a pack", classes=self.classes, packed=self.fields)
+
+    def _check_fields(self) -> None:
+        """Refuse fields that no build could have made."""
+        for number, field in enumerate(self.fields):
+            wanted = PICTURE if number == 0 else CLASSES if field.name == LABEL else field.kind
+            if field.kind != wanted:
+                raise UsageError(f"{self.root}: its field {field.name} is of the kind {field.kind}, not {wanted}")
+            if field.encoding != RAW:
+                raise UsageError(f"{self.root}: its field {field.name} is encoded as {field.encoding}")
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         return map(self._heads, refs)
@@ -98,14 +92,14 @@ class PackSource:
 
         `packer repair` writes files again, so a row that was damaged has another state then.
         """
-        states = np.empty((len(refs), 3), np.int64)
+        states = np.zeros((len(refs), len(self.fields) + 1), np.int64)
         times: dict[int, int] = {}
         for number, ref in enumerate(refs):
             shard, row = self._position(ref)
             if shard not in times:
                 times[shard] = self._time(shard)
-            first, second = self._facts(shard).digests[row, :, :8].copy().view("<u8")[:, 0].tolist()
-            states[number] = first & HALF, second & HALF, times[shard]
+            states[number, [index for index, part in enumerate(ref.parts) if part]] = self._facts(shard).state(row)
+            states[number, -1] = times[shard]
         return states
 
     def identities(self, refs: Sequence[RowRef]) -> Iterator[tuple[str, ...] | None]:
@@ -113,21 +107,24 @@ class PackSource:
 
     def load(self, ref: RowRef) -> Loaded:
         """Read a row and compare each field with its checksum."""
+        if not any(ref.parts):
+            return Loaded(tuple(b"" for _ in ref.parts), self.templates)
+        number, row = self._position(ref)
+        there = [field if part else None for field, part in zip(self.fields, ref.parts, strict=True)]
         try:
-            image, label = self._read(ref)
+            shard = self._pack.shard(number)  # into memory of its own, so that what is checked is what is packed
+            arrays = [None if field is None else shard.read(field, row) for field in there]
         except DamagedError as error:
-            return Loaded((), ("", ""), _bad(ref, str(error)))
-        shard, row = self._position(ref)
-        facts = self._facts(shard)
-        for name, numbers in ((IMAGE, image), (LABEL, label)):
-            if crc32(numbers.data) != facts.crc32[name][row]:
-                return Loaded((), ("", ""), _bad(ref, f"its {name} does not have its checksum"))
-        pixels = image.transpose(1, 2, 0)
-        if pixels.dtype != np.uint8:
-            pixels = pixels.astype(np.float32)
-        if self._label.form == ONEHOT:
-            label = collapse(label, self.classes.index_dtype)
-        return Loaded((PackedPixels(pixels), PackedPixels(label)), self._identity(ref), notes=facts.notes_of(ref.key))
+            return Loaded((), self.templates, _bad(ref, str(error)))
+        facts, data = self._facts(number), list[PackedPixels | bytes]()
+        for field, numbers in zip(there, arrays, strict=True):
+            if field is None or numbers is None:
+                data.append(b"")
+                continue
+            if crc32(numbers.data) != facts.crc32[field.name][row]:
+                return Loaded((), self.templates, _bad(ref, f"its {field.name} does not have its checksum"))
+            data.append(_pixels(field, numbers))
+        return Loaded(tuple(data), self._identity(ref), notes=facts.notes_of(ref.key))
 
     def to_text(self) -> str:
         manifest = self._pack.manifest
@@ -143,10 +140,10 @@ class PackSource:
 
     def _heads(self, ref: RowRef) -> Heads:
         try:
-            size = self._image.size or self._size(ref)
+            size = self.fields[0].size or self._size(ref)
         except DamagedError as error:
             return _bad(ref, str(error))
-        return Header("row", size[1], size[0], 8, 3), Header("row", size[1], size[0], 8, 1)
+        return (Header("row", size[1], size[0], 8, 1),) * sum(map(bool, ref.parts))
 
     def _size(self, ref: RowRef) -> tuple[int, int]:
         shard, row = self._position(ref)
@@ -154,17 +151,12 @@ class PackSource:
 
     def _identity(self, ref: RowRef) -> tuple[str, ...]:
         shard, row = self._position(ref)
-        return tuple(digest.tobytes().hex() for digest in self._facts(shard).digests[row])
-
-    def _read(self, ref: RowRef) -> list[NDArray[Any]]:
-        """Read the image and the label into memory of their own: what is checked is what is packed."""
-        number, row = self._position(ref)
-        shard = self._pack.shard(number)
-        return [shard.read(field, row) for field in (self._image, self._label)]
+        digests = iter(self._facts(shard).digests[row])
+        return tuple(next(digests).tobytes().hex() if part else "" for part in ref.parts)
 
     def _position(self, ref: RowRef) -> tuple[int, int]:
         """Return the number of a row's shard, and its number there."""
-        stem, _, row = ref.parts[-1].partition("/")
+        stem, _, row = next(filter(None, ref.parts)).partition("/")
         return self._numbers[stem], int(row)
 
     @cached_property
@@ -175,24 +167,10 @@ class PackSource:
         """Return the sum of the times of a shard's files, 0 for one that is missing."""
         return sum(map(_mtime, self._facts(shard).files)) & HALF
 
-    def _facts(self, shard: int) -> _ShardFacts:
+    def _facts(self, shard: int) -> ShardFacts:
         if shard not in self._known:
-            self._known[shard] = self._facts_of(self._receipt(shard), self._pack.stem(shard))
+            self._known[shard] = ShardFacts.of(self._receipt(shard), self._pack.stem(shard))
         return self._known[shard]
-
-    def _facts_of(self, receipt: Receipt, stem: Path) -> _ShardFacts:
-        inputs = {source.key: source for source in receipt.sources}
-        notes = dict(receipt.notes)
-        numbers = [receipt.fields.index(name) for name in (IMAGE, LABEL)]
-        texts = (
-            "\0".join((receipt.recipe, key, inputs[key].identities[number], f"{sums[number]:08x}", notes.get(key, "")))
-            for key, sums in zip(receipt.keys, receipt.row_checksums, strict=True)
-            for number in numbers
-        )
-        digests = b"".join(hashlib.sha256(text.encode()).digest()[:16] for text in texts)
-        files = tuple(f"{stem}{file.suffix}" for file in receipt.files)
-        sums = {name: np.array(column, np.uint32) for name, column in receipt.crc32.items()}
-        return _ShardFacts(np.frombuffer(digests, np.uint8).reshape(-1, len(numbers), 16), sums, notes, files)
 
     def _receipt(self, shard: int) -> Receipt:
         pack = self._pack
@@ -200,6 +178,17 @@ class PackSource:
         if receipt.rows != pack.table.rows(shard):
             raise DamagedError(f"{pack.stem(shard)}: its receipt has {receipt.rows} rows, the table another number")
         return receipt
+
+
+def _pixels(field: Field, numbers: NDArray[Any]) -> PackedPixels:
+    """Return a stored row as the kind of its field takes it."""
+    if field.kind == PICTURE:
+        pixels = numbers.transpose(1, 2, 0)
+        return PackedPixels(pixels.astype(np.float32) if field.range == (0, 1) else pixels)
+    if field.form == ONEHOT:
+        assert field.classes is not None, "the form is one of classes"
+        return PackedPixels(collapse(numbers, field.classes.index_dtype))
+    return PackedPixels(numbers)
 
 
 def _mtime(path: str) -> int:

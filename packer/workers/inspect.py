@@ -26,6 +26,7 @@ from packer.pixels.label_rules import AS_THE_TABLE_SAYS, LabelRules
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Data, PackedPixels, Source
+from packer.shards.kinds import FieldKind
 from packer.shards.kinds.by_field import kinds_of
 from readers.contract.classes import ClassTable
 from readers.contract.json_entry import Entry
@@ -124,9 +125,9 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
         return LabelCounts(bad=loaded.bad)
     if request.only_heads:
         return _heads(parts, loaded.data)
+    if any(isinstance(data, PackedPixels) for data in loaded.data):
+        return _row_of_pixels(request, loaded.data)
     image_data, label_data = loaded.data[0], loaded.data[request.label]
-    if isinstance(label_data, PackedPixels):
-        return _row_of_pixels(request, image_data.pixels, label_data.pixels)
     try:
         if label:
             with naming(label):
@@ -168,15 +169,25 @@ def _check_further(recipe: Recipe, parts: Sequence[str], data: Sequence[Any], fi
                 kinds[number].decode(data[number])
 
 
-def _row_of_pixels(request: InspectRequest, image: Any, index: NDArray[Any]) -> LabelCounts:
-    """Inspect a row whose label holds class indices."""
+def _row_of_pixels(request: InspectRequest, data: Sequence[Any]) -> LabelCounts:
+    """Inspect a row of a pack, in which each field that is there holds its pixels."""
+    image, label = data[0], data[request.label] if request.label else None
+    index = label.pixels if isinstance(label, PackedPixels) else None
     try:
-        if request.classes is not None:
-            with naming(f"{request.ref.split}/{request.ref.key}"):
+        with naming(f"{request.ref.split}/{request.ref.key}"):
+            if request.classes is not None and index is not None:
                 from_indices(index, len(request.classes))
+            for kind, pixels in zip(_kinds(request.recipe), data, strict=False):
+                if isinstance(pixels, PackedPixels):
+                    kind.decode(pixels)
     except BadPair as bad:
         return LabelCounts(bad=str(bad))
-    return LabelCounts(_counts(index), look=_look(image) if request.ref.parts[0] else None)
+    look = _look(image.pixels) if isinstance(image, PackedPixels) else None
+    return LabelCounts({} if index is None else _counts(index), look=look)
+
+
+def _kinds(recipe: Recipe | None) -> tuple[FieldKind, ...]:
+    return () if recipe is None else kinds_of(recipe, recipe.fields)
 
 
 def _label(label: LabelFile) -> LabelCounts:

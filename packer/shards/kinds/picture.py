@@ -38,6 +38,8 @@ class PictureKind:
     def decode(self, data: Given) -> Decoded:
         """Return the pixels of an image, which may be fewer than those of the picture."""
         if isinstance(data, PackedPixels):
+            if data.pixels.dtype.kind == "f" and not np.isfinite(data.pixels).all():
+                raise BadPair(f"has numbers in its {self._field.name} that are not finite")
             return Decoded(data.pixels, data.pixels.shape[:2])
         data = one_file(data)
         if self._bands is not None:
@@ -58,7 +60,7 @@ class PictureKind:
 
     def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:
         """Store the image in its planes. The hash is made of the numbers that it was decoded to."""
-        direct = decoded.pixels.dtype == out.dtype and (out.dtype == np.uint8 or self._field.range is None)
+        direct = decoded.pixels.dtype == out.dtype and (out.dtype == np.uint8 or self._field.range != (0, 1))
         planes = self._planes(decoded, origin, out if direct else None)
         if planes.dtype == np.uint8 and self._scaled is not None:
             self._scaled.take(planes, out=out, mode="clip")  # "raise" would copy twice

@@ -1,0 +1,46 @@
+"""Plan the fields of a build whose rows come from a pack: they stay as they are, but for the form that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from packer.errors import UsageError
+from packer.pixels.choices import NUMBERS
+from packer.pixels.field_options import BY_KIND, PictureField
+from packer.plan.request import Request
+from packer.recipe.planned_field import PlannedField, planned
+from readers.contract.fields import IMAGE, LABEL, RGB, Field, classes_field, picture_field
+from readers.contract.kinds import PICTURE
+
+_SCALED = ((0, 255), (0, 1))
+"""The ranges of pictures that --image-dtype converts into each other."""
+
+
+def packed_fields(request: Request, fields: Sequence[Field]) -> tuple[PlannedField, ...]:
+    """Return the fields of a pack as this build stores them. --labels and --image-dtype are for label and image."""
+    return tuple(_planned(_wanted(field, request), request.max_pixels) for field in fields)
+
+
+def _planned(field: Field, max_pixels: int) -> PlannedField:
+    options = BY_KIND[field.kind](field.name)
+    if isinstance(options, PictureField) and (field.bands != RGB or field.range not in _SCALED):
+        options = replace(options, bands="all")
+    return replace(planned(options, max_pixels, field.classes), classes=field.classes, packed=field)
+
+
+def _wanted(field: Field, request: Request) -> Field:
+    if field.name == LABEL:
+        assert field.classes is not None, "the source has checked its kind"
+        return classes_field(LABEL, request.labels, field.classes, None)
+    dtype = NUMBERS[request.image_dtype] if field.name == IMAGE and request.image_dtype else field.dtype
+    if field.kind != PICTURE or dtype == field.dtype:
+        return field
+    if field.range not in _SCALED or field.bands is None:
+        raise UsageError(
+            f"--image-dtype {request.image_dtype}: this pack has images of {np.dtype(field.dtype)} as they "
+            "were in the files; leave it out"
+        )
+    return picture_field(IMAGE, dtype, None, field.bands)

@@ -1,0 +1,50 @@
+"""The facts of a shard of a pack that its rows are known by: digests, checksums and notes."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readers.contract.receipt import Receipt
+
+HALF = (1 << 63) - 1
+"""A number of a state has 63 bits, so that it is not negative."""
+
+
+class ShardFacts(NamedTuple):
+    """The facts of a shard that are kept of its receipt."""
+
+    digests: NDArray[np.uint8]
+    """For each row, and for each field of the shard: 128 bits of the SHA-256 of the recipe, the key, the identity of
+    what the field was made of, its checksum and the note of the row."""
+    crc32: dict[str, NDArray[np.uint32]]
+    """For each field the checksum of each row."""
+    notes: dict[str, str]
+    """The notes of the rows that have one, by their key."""
+    files: tuple[str, ...]
+
+    def state(self, row: int) -> NDArray[np.int64]:
+        """Return 63 bits of the digest of each field of a row."""
+        return np.asarray(self.digests[row].view("<i8")[:, 0] & HALF, np.int64)
+
+    def notes_of(self, key: str) -> tuple[str, ...]:
+        return (self.notes[key],) if key in self.notes else ()
+
+    @classmethod
+    def of(cls, receipt: Receipt, stem: Path) -> ShardFacts:
+        """Take the facts out of the receipt of the shard whose files begin with `stem`."""
+        inputs = {source.key: source for source in receipt.sources}
+        notes = dict(receipt.notes)
+        texts = (
+            "\0".join((receipt.recipe, key, identity, f"{number:08x}", notes.get(key, "")))
+            for key, sums in zip(receipt.keys, receipt.row_checksums, strict=True)
+            for identity, number in zip(inputs[key].identities, sums, strict=True)
+        )
+        digests = b"".join(hashlib.sha256(text.encode()).digest()[:16] for text in texts)
+        files = tuple(f"{stem}{file.suffix}" for file in receipt.files)
+        sums = {name: np.array(numbers, np.uint32) for name, numbers in receipt.crc32.items()}
+        return cls(np.frombuffer(digests, np.uint8).reshape(-1, len(receipt.fields), 16), sums, notes, files)
