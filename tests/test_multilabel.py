@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from number_kinds import GEOMETRIES, SIZES, files_of, kind_of, rows_of, sampled
 from numpy.typing import NDArray
 
+from packer.decoding.decode import decode_image
+from packer.decoding.rules import ImageRules
 from packer.errors import BadPair
 from packer.pixels.multilabel_codec import MultilabelCodec
 from packer.pixels.number_rules import MultilabelRules
@@ -98,6 +100,18 @@ def test_rows_of_a_pack_in_either_form(
     planes = some_planes(classes, size)
     pixels = PackedPixels(pack_bits(planes) if given_form == BITS else planes)
     check_rows(planes, form, FILES, geometry, pixels)
+
+
+def test_many_classes_as_truth_values() -> None:
+    """Numbers may have 16 bands."""
+    planes = some_planes(80, (4, 30))
+    bands = np.moveaxis(planes, 0, -1)
+    for data in (bands.astype(bool), array_file(bands.astype(bool)), blocks_tiff(bands)):
+        assert np.array_equal(MultilabelCodec(ONE_FILE, table(80)).read(data), pack_bits(planes))
+    with pytest.raises(BadPair, match="with 1 to 16 bands"):
+        MultilabelCodec(ONE_FILE, table(80)).read(bands)
+    with pytest.raises(BadPair, match="has 80 channels; an image has 1 or 3"):
+        decode_image(bands.astype(bool), ImageRules())
 
 
 def masks(*inside: tuple[int, int, int]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

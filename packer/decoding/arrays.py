@@ -15,6 +15,8 @@ ARRAY = "array"
 SHAPES = "expected (H, W), or (H, W, B) with 1 to 16 bands"
 DTYPES = "expected whole numbers or floating-point numbers of 1 to 8 bytes"
 MOST_BANDS = 16
+MOST_MASKS = 1024
+"""The most bands of truth values: overlapping classes."""
 MOST_VALUE = 65535
 """The largest number of a label."""
 
@@ -31,7 +33,8 @@ def header_by(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Header
 
     One and three channels are gray and RGB.
     """
-    if len(shape) not in (2, 3) or not all(0 < bands <= MOST_BANDS for bands in shape[2:]):
+    most = MOST_MASKS if dtype.kind == "b" else MOST_BANDS
+    if len(shape) not in (2, 3) or not all(0 < bands <= most for bands in shape[2:]):
         first = " Bands come last: np.moveaxis(array, 0, -1)" if len(shape) == 3 and shape[0] <= MOST_BANDS else ""
         raise BadPair(f"has the shape {shape}; {SHAPES}.{first}".rstrip("."))
     if dtype.kind not in "buif" or dtype.itemsize not in (1, 2, 4, 8):
