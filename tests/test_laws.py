@@ -239,7 +239,7 @@ def test_a_missing_split_names_all_splits(packed: Path) -> None:
 
 
 def test_an_unknown_label_form_is_refused(packed: Path) -> None:
-    with pytest.raises(RequestError, match="neither"):
+    with pytest.raises(RequestError, match=r"delivered as .index. or .onehot."):
         open_dataset(packed, split="train", label="rgb")  # type: ignore[arg-type]
 
 

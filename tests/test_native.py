@@ -255,7 +255,7 @@ def test_a_bad_picture_does_not_change_the_good_ones(storage: str, tmp_path: Pat
 
 def test_info_shows_native_rows(native: Path) -> None:
     printed = run("info", native).stdout
-    assert "|u1 (3, H, W) picture bands" in printed
+    assert "image  picture  bands   |u1  (3, H, W)" in printed.replace("bands  |", "bands   |")
     assert "the size of each image" in printed
     assert json.loads(run("info", "--json", native).stdout)["fields"][0]["shape"] == [3, None, None]
 
