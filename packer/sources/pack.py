@@ -98,8 +98,8 @@ class PackSource:
             shard, row = self._position(ref)
             if shard not in times:
                 times[shard] = self._time(shard)
-            states[number, [index for index, part in enumerate(ref.parts) if part]] = self._facts(shard).state(row)
-            states[number, -1] = times[shard]
+            bits = iter(self._facts(shard).state(row))
+            states[number] = [*(next(bits) if part else 0 for part in ref.parts), times[shard]]
         return states
 
     def identities(self, refs: Sequence[RowRef]) -> Iterator[tuple[str, ...] | None]:

@@ -27,9 +27,9 @@ class ShardFacts(NamedTuple):
     """The notes of the rows that have one, by their key."""
     files: tuple[str, ...]
 
-    def state(self, row: int) -> NDArray[np.int64]:
+    def state(self, row: int) -> list[int]:
         """Return 63 bits of the digest of each field of a row."""
-        return np.asarray(self.digests[row].view("<i8")[:, 0] & HALF, np.int64)
+        return [number & HALF for number in self.digests[row].view("<u8")[:, 0].tolist()]
 
     def notes_of(self, key: str) -> tuple[str, ...]:
         return (self.notes[key],) if key in self.notes else ()
