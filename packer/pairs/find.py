@@ -98,6 +98,7 @@ def _add_further(found: Candidates, further: Sequence[FoundFiles], rules: Pairin
         return
     found.pairs = list(with_further(found.pairs, further))
     found.problems += (problem for files in further for problem in files.problems)
+    found.notes += filter(None, (files.note(found.pairs) for files in further))
     if rules.missing != KEEP:
         found.missing += lacking(found.pairs, further)
         found.pairs = [pair for pair in found.pairs if all(pair.further)]

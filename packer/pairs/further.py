@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import compress
 
 from packer.errors import Problem, UsageError, first_of
@@ -48,6 +49,19 @@ class FoundFiles:
     paths: dict[FileKey, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
+    def note(self, pairs: Iterable[Candidate]) -> str | None:
+        """Return how many files belong to no pair, and the first of them."""
+        used = {(pair.split if self._has_split else "", pair.key) for pair in pairs}
+        rest = [path for (split, key, _), path in self.paths.items() if (split, key) not in used]
+        if not rest:
+            return None
+        named = ", ".join(first_of(sorted(rest), MOST_NAMED))
+        return f"{len(rest)} files of {self.wanted.name} belong to no image: {named}"
+
+    @cached_property
+    def _has_split(self) -> bool:
+        return SPLIT in Template(self.wanted.template).captures
+
     def add(self, key: FileKey, path: str) -> None:
         if UNWRITABLE.search(path):
             self.problems.append(Problem(UNWRITABLE_NAME, "rename the file", (repr(path),)))
@@ -60,7 +74,7 @@ class FoundFiles:
 
     def of(self, split: str, key: str) -> tuple[str, ...]:
         """Return the path of a key, or one for each class, of which some may be empty; nothing if it has none."""
-        split = split if SPLIT in Template(self.wanted.template).captures else ""
+        split = split if self._has_split else ""
         if not self.wanted.classes:
             path = self.paths.get((split, key, ""))
             return () if path is None else (path,)

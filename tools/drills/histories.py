@@ -1,15 +1,17 @@
 """Change a raw folder for some days, with a build each night, and compare each pack with that of a fresh build.
 
-    tools/run drills.histories [--count 300] [--seed N] [--source pack]
+    tools/run drills.histories [--count 300] [--seed N] [--source fields]
 
 A day adds, changes, removes, renames and touches pairs, replaces files by pipes and devices, and edits the class table.
-Format and --trust are random, too. Bad pairs are skipped. Builds read the folder, or a pack of it that is built before
-each of them, or functions that read its files.
+Format and --trust are random, too. Bad pairs are skipped. Builds read the folder, also
+with depths and parts that rows may lack, or a pack of it that is built before each of them, or functions that read its
+files.
 Every byte of shards, receipts and table is compared, and the manifest except for its number and time.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import sys
@@ -20,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from program import parser
@@ -28,14 +31,19 @@ from scenes.tiny import CLASSES, HEIGHT, SHARDS, WIDTH, add_pair, make_tiny, tin
 
 from drills.commands import light_workers, must
 from drills.published import same
-from drills.sources import FOLDER, PACK, ROWS, SOURCES, rows_of
+from drills.sources import FIELDS, FOLDER, PACK, ROWS, SOURCES, rows_of
 from packer import build_pack
 from packer.config.build_options import BuildOptions
 from packer.config.options import MTIME, TRUSTS
 from readers.contract.manifest import STORAGES
 
 PAIRS = 9
-DEEDS = ("add", "change", "remove", "rename", "touch", "mask", "class", "pipe", "device")
+DEEDS = ("add", "change", "remove", "rename", "touch", "mask", "class", "pipe", "device", "field")
+PARTS = ("wheel", "door")
+MULTILABEL = {"name": "parts", "kind": "multilabel", "from": "parts/{split}/{class}/{key}.png", "classes": PARTS}
+DEPTH = "depth=values:depth/{split}/{key}.png"
+FURTHER = ("--missing", "keep", "--field", DEPTH, "--field", json.dumps(MULTILABEL))
+"""A row may lack its depth, and the file of each part."""
 Day: TypeAlias = Sequence[tuple[str, int]]
 """The changes of a day, each with the number of a pair."""
 
@@ -64,10 +72,15 @@ def differing_night(history: History, root: Path) -> int | None:
     """Run a history below `root`, and return the first night whose pack differs from that of a fresh build."""
     raw, out = root / "raw", root / "out"
     make_tiny(raw, {"train": PAIRS})
+    for number in range(2 * PAIRS if history.source == FIELDS else 0):
+        change_field(raw, number, number)
     build_night(history, root, out)
     for night, day in enumerate(history.days):
         for deed, which in day:
-            change(raw, deed, which, 100 * night + which)
+            if deed != "field":
+                change(raw, deed, which, 100 * night + which)
+            elif history.source == FIELDS:
+                change_field(raw, which, 100 * night + which)
         build_night(history, root, out, history.trust)
         build_night(history, root, root / f"fresh{night}")
         if not same(out, root / f"fresh{night}"):
@@ -89,7 +102,7 @@ def build_night(history: History, root: Path, out: Path, trust: str = MTIME) -> 
         must("build", *common, "--labels", "index", raw, pack)
         must("build", *options, "--from", pack, out)
     else:
-        must("build", *options, raw, out)
+        must("build", *options, *(FURTHER if history.source == FIELDS else ()), raw, out)
 
 
 def change(raw: Path, deed: str, which: int, number: int) -> None:
@@ -121,6 +134,19 @@ def change(raw: Path, deed: str, which: int, number: int) -> None:
                 path.unlink()
             else:
                 path.rename(path.with_name(f"renamed_{which:02}.png"))
+
+
+def change_field(raw: Path, which: int, number: int) -> None:
+    """Write another depth or another part of a pair, or remove it every third time."""
+    images = sorted((raw / "train/images").iterdir())
+    name = images[which // 2 % len(images)].name
+    depth, part = raw / "depth/train" / name, raw / "parts/train" / PARTS[which // 2 % len(PARTS)] / name
+    path = part if which % 2 else depth
+    if path.exists() and number % 3 == 0:
+        path.unlink()
+        return
+    most, dtype = (9000, np.uint16) if path == depth else (2, np.uint8)
+    write_picture(path, np.random.default_rng(number).integers(0, most, (HEIGHT, WIDTH), dtype))
 
 
 def spoil(path: Path, deed: str, images: Sequence[Path]) -> None:

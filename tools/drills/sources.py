@@ -1,4 +1,4 @@
-"""Give a drill what it builds from: a folder of pairs, a pack of that folder, or functions that read its files."""
+"""Give a drill what it builds from: a folder of pairs, also with further fields, a pack of it, or functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from packer.cli import main as packer
 from packer.pairs.find import find_pairs
 from readers.contract.manifest import ALL
 
-FOLDER, PACK, ROWS = SOURCES = ("folder", "pack", "rows")
+FOLDER, FIELDS, PACK, ROWS = SOURCES = ("folder", "fields", "pack", "rows")
 BUILD_ROWS, REPAIR_ROWS = "build-rows", "repair-rows"
 """Commands of `run_command`, because the packer has none for functions."""
 Item = Any
