@@ -14,10 +14,12 @@ from drills.band_files import blocks_tiff
 from numpy.typing import NDArray
 
 from packer import IdsField, InputError, MultilabelField, PictureField, Rows, UsageError, ValuesField, build_pack
+from packer.bench.cached_share import cached_share
 from packer.config.field_tables import format_field, parse_field
 from packer.pixels.field_options import FieldOptions
 from readers import open_dataset
 from readers.contract.manifest import STORAGES, Manifest
+from readers.pack import Pack
 
 Fields = dict[str, dict[str, NDArray[Any]]]
 KEYS = [f"a{number}" for number in range(6)]
@@ -142,6 +144,40 @@ def test_a_row_may_lack_a_further_field(raw: tuple[Path, Fields], tmp_path: Path
     summary = json.loads(run("build", "--json", *options, "--missing", "keep", folder, tmp_path / "kept").stdout)
     assert Manifest.load(tmp_path / "kept").table == Manifest.load(pack(folder, tmp_path / "fresh", *options)).table
     assert summary["rows"] == len(KEYS)
+
+
+def test_rows_that_lack_a_field_are_measured(raw: tuple[Path, Fields], tmp_path: Path) -> None:
+    (raw[0] / "depth" / "a2.png").unlink()
+    options = ("--classes", "4", "--field", "depth=values:depth/{key}.png", "--missing", "keep")
+    kept = Pack.open(pack(raw[0], tmp_path / "kept", *options))
+    share = cached_share(kept, range(len(KEYS)))
+    assert share is None or 0 <= share <= 1
+
+
+def test_a_field_without_any_file_is_named_with_its_template(raw: tuple[Path, Fields], tmp_path: Path) -> None:
+    options = ("--classes", "4", "--field", "depth=values:dpeth/{key}.png")
+    for missing in ("error", "skip"):
+        refused = run("build", *options, "--missing", missing, raw[0], tmp_path / "out")
+        assert refused.exit_code == 1
+        assert "no file fits dpeth/{key}.png of the field depth" in refused.stderr
+        assert "1 problems in the layout images/ + masks/; no image and label have all further fields" in refused.stderr
+        assert "describe how their names differ" not in refused.stderr
+    noted = run("build", *options, "--missing", "keep", raw[0], tmp_path / "out")
+    assert "no file fits dpeth/{key}.png of the field depth" in noted.stdout + noted.stderr
+
+
+def test_a_file_is_an_image_only_if_that_gives_it_the_key_of_its_field(
+    raw: tuple[Path, Fields], tmp_path: Path
+) -> None:
+    folder, fields = raw
+    for key in KEYS:
+        (folder / "images" / f"{key}.png").rename(folder / f"{key}.png")
+    options = ("--image", "{key}.png", "--label", "masks/{key}.png", "--classes", "4", "--field", WHEELS)
+    further = ("--field", DEPTH, "--field", "inst=ids:inst/{key}.png", "--field", "same=ids:masks/{key}.png")
+    train = open_dataset(pack(folder, tmp_path / "out", *options, *further), fields=("image", "inst", "same"))
+    assert len(train) == len(KEYS)
+    assert np.array_equal(train[0][1], fields["a0"]["inst"])
+    assert np.array_equal(train[0][2], fields["a0"]["masks"])
 
 
 def test_a_pack_may_have_no_label(raw: tuple[Path, Fields], tmp_path: Path) -> None:

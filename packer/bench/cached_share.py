@@ -17,7 +17,7 @@ def cached_share(pack: Pack, rows: range) -> float | None:
         number, index = pack.table.locate(first)
         shard = pack.shard(number)
         neighbours = range(index, min(index + NEIGHBOURS, shard.facts.rows))
-        for field in pack.fields:
+        for field in filter(lambda field: shard.has(field.name), pack.fields):
             resident = shard.resident(field, neighbours)
             if resident is None:
                 return None

@@ -59,6 +59,7 @@ def search_pairs(
     files = find_files(raw, leave_out)
     files.folders, further = take_further(files.folders, rules.further, list(filter(None, (rules.image, rules.label))))
     layout, found = search_files(raw, files, rules)
+    has_pairs = bool(found.pairs)
     _add_further(found, further, rules)
     if only:
         found.problems, found.missing = (
@@ -77,7 +78,7 @@ def search_pairs(
     if found.problems or not found.pairs or (found.missing and rules.missing == ERROR):
         count = len(found.problems) + len(found.missing)
         summary = f"{count} problems" if count else "there is no pair"
-        hint = _hint(files, found, layout, rules)
+        hint = _hint(files, found, layout, rules, has_pairs)
         refusal = InputError(f"{raw}: {summary} in the layout {name}{hint}", [*found.problems, *found.missing])
         if not found.pairs:
             raise refusal
@@ -99,9 +100,15 @@ def _add_further(found: Candidates, further: Sequence[FoundFiles], rules: Pairin
     found.pairs = list(with_further(found.pairs, further))
     found.problems += (problem for files in further for problem in files.problems)
     found.notes += filter(None, (files.note(found.pairs) for files in further))
-    if rules.missing != KEEP:
-        found.missing += lacking(found.pairs, further)
-        found.pairs = [pair for pair in found.pairs if all(pair.further)]
+    without = [
+        f"no file fits {each.wanted.template} of the field {each.wanted.name}" for each in further if not each.paths
+    ]
+    if rules.missing == KEEP:
+        found.notes += without
+        return
+    found.problems += map(Problem, without)
+    found.missing += lacking(found.pairs, further)
+    found.pairs = [pair for pair in found.pairs if all(pair.further)]
 
 
 def _check_target(raw: Path, out: Path, layout: Layout) -> None:
@@ -127,7 +134,10 @@ def _bad_splits(splits: set[str]) -> Iterator[str]:
         yield "some pairs have no split, though others do"
 
 
-def _hint(files: RawFiles, found: Candidates, layout: Layout | None, rules: PairingRules) -> str:
+def _hint(files: RawFiles, found: Candidates, layout: Layout | None, rules: PairingRules, has_pairs: bool) -> str:
+    """Return what to do next. `has_pairs`: there were pairs before their further fields were searched."""
+    if not found.pairs and has_pairs:
+        return "; no image and label have all further fields"
     if not found.pairs:
         return f"; {no_common_key_hint(files.paths)}" if layout else "; no line names an image and its label"
     if not found.missing or rules.missing != ERROR:

@@ -85,9 +85,10 @@ class FoundFiles:
 def take_further(
     folders: Folders, wanted: Sequence[FurtherFiles], kept: Sequence[str] = ()
 ) -> tuple[Folders, list[FoundFiles]]:
-    """Return the files that belong to no further field, or fit one of the templates `kept`, and those of each field.
+    """Return the files that belong to no further field, and those of each field.
 
-    A file may belong to several fields: to a label and its instances, for example.
+    A file may belong to several fields: to a label and its instances, for example. It is an image or a label, too, if
+    one of their templates, `kept`, gives it the same key. With `{key}.png`, depth/a1.png has the key depth/a1.
     """
     if without := [each.name for each in wanted if not each.template]:
         raise UsageError(f"--field {without[0]}: needs the template of its files, such as {without[0]}/{{key}}.png")
@@ -99,24 +100,26 @@ def take_further(
         here = [(files, template) for files, template in templates if _may_hold(template, folder)]
         rest[folder] = names
         if here:
-            is_left = [
-                not _belongs(folder + name, here) or any(template.match(folder + name) for template in others)
-                for name in names
-            ]
+            is_left = [_is_left(folder + name, _keys(folder + name, here), others) for name in names]
             rest[folder] = list(compress(names, is_left))
     return rest, found
 
 
-def _belongs(path: str, here: Sequence[tuple[FoundFiles, Template]]) -> bool:
-    """Return whether a file belongs to one of these fields, and note to which."""
-    is_taken = False
+def _keys(path: str, here: Sequence[tuple[FoundFiles, Template]]) -> set[str]:
+    """Return the keys of a file in the fields that it belongs to, and add it to these."""
+    keys = set()
     for files, template in here:
         match = template.match(path)
         if match is not None:
-            is_taken = True
             captures = match.groupdict()
+            keys.add(captures[KEY])
             files.add((captures.get(SPLIT, ""), captures[KEY], captures.get(CLASS, "")), path)
-    return is_taken
+    return keys
+
+
+def _is_left(path: str, keys: set[str], others: Sequence[Template]) -> bool:
+    """Return whether a file, with these keys in further fields, may be an image or a label."""
+    return not keys or any((match := template.match(path)) is not None and match[KEY] in keys for template in others)
 
 
 def _may_hold(template: Template, folder: str) -> bool:
@@ -132,8 +135,8 @@ def with_further(pairs: Iterable[Candidate], found: Sequence[FoundFiles]) -> Ite
 
 
 def lacking(pairs: Iterable[Candidate], found: Sequence[FoundFiles]) -> Iterator[Problem]:
-    """Yield a problem for each further field that a pair lacks."""
+    """Yield a problem for each further field that a pair lacks, if others have it."""
     for pair in pairs:
         for files, paths in zip(found, pair.further, strict=True):
-            if not paths:
+            if not paths and files.paths:
                 yield Problem(f"has no {files.wanted.name}", "", (pair.image,), "image", split=pair.split)

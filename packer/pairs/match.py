@@ -66,8 +66,8 @@ class Matches:
 
     def notes(self) -> list[str]:
         image, label = self.layout.image.text, self.layout.label.text
-        neither = f"neither {image} nor {label}" if label.isprintable() else f"not {image}"
-        return [f"{self.others} other pictures fit {neither}"] if self.others else []
+        fit = f"fit neither {image} nor {label}" if label.isprintable() else f"do not fit {image}"
+        return [f"{self.others} other pictures {fit}"] if self.others else []
 
     def add(self, side: Side, keys: Sequence[SplitKey], paths: Sequence[str]) -> None:
         """Add images or labels with their keys."""
