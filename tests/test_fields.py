@@ -189,6 +189,9 @@ def test_a_pack_may_have_no_label(raw: tuple[Path, Fields], tmp_path: Path) -> N
     assert np.array_equal(train[1][1], fields["a1"]["depth"])
     with pytest.raises(UsageError, match="needs the template of its files"):
         build_pack(folder, tmp_path / "without", fields=[PictureField()])
+    (folder / "masks").rename(folder / "others")
+    refused = run("build", "--field", "depth=values:depth/{key}.png", folder, tmp_path / "unknown")
+    assert "if there are no labels, name the images: --field 'image=picture:" in refused.stderr
 
 
 def test_two_files_of_a_key_or_of_an_unknown_class_are_problems(raw: tuple[Path, Fields], tmp_path: Path) -> None:

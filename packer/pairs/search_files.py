@@ -17,6 +17,7 @@ from packer.pairs.pairs_csv import PairsCsv
 from packer.pairs.split_lists import ListLine, SplitLists, given_lists, usual_lists, without_unions
 from packer.pairs.template import Template, without_files
 
+IMAGES_EXAMPLE = "--field 'image=picture:photos/{key}.jpg'"
 TEMPLATES_EXAMPLE = "--image 'photos/{split}/{key}.jpg' --label 'truth/{split}/{key}_mask.png'"
 
 
@@ -73,9 +74,10 @@ def _layout(raw: Path, files: RawFiles, rules: PairingRules) -> Layout:
             f"{raw}: fits several layouts; choose one with",
             [f"{layout.name}: --image '{layout.image.text}' --label '{layout.label.text}'" for layout in layouts],
         )
+    without = f"; if there are no labels, name the images: {IMAGES_EXAMPLE}" if rules.further else ""
     raise InputError(
         f"{raw}: fits no known layout (images/ + labels/, train/ + train_labels/, VOC, …); describe it with templates, "
-        f"such as {TEMPLATES_EXAMPLE}",
+        f"such as {TEMPLATES_EXAMPLE}{without}",
         unknown_layout_hints(files.paths),
     )
 
