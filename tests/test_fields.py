@@ -13,7 +13,17 @@ from conftest import pack, run, scene, write_png
 from drills.band_files import blocks_tiff
 from numpy.typing import NDArray
 
-from packer import IdsField, InputError, MultilabelField, PictureField, Rows, UsageError, ValuesField, build_pack
+from packer import (
+    ClassesField,
+    IdsField,
+    InputError,
+    MultilabelField,
+    PictureField,
+    Rows,
+    UsageError,
+    ValuesField,
+    build_pack,
+)
 from packer.bench.cached_share import cached_share
 from packer.config.field_tables import format_field, parse_field
 from packer.pixels.field_options import FieldOptions
@@ -178,6 +188,35 @@ def test_a_file_is_an_image_only_if_that_gives_it_the_key_of_its_field(
     assert len(train) == len(KEYS)
     assert np.array_equal(train[0][1], fields["a0"]["inst"])
     assert np.array_equal(train[0][2], fields["a0"]["masks"])
+
+
+def test_named_image_and_label_are_the_options_of_the_build(raw: tuple[Path, Fields], tmp_path: Path) -> None:
+    folder, _ = raw
+    templates = {"image": "tiles/{key}.tif", "label": "masks/{key}.png"}
+    general = build_pack(folder, tmp_path / "a", classes=4, labels="index", bands=[3, 1], **templates)  # type: ignore[arg-type]
+    image = PictureField(files=templates["image"], bands=(3, 1))
+    label = ClassesField(files=templates["label"], classes="4", form="index")
+    named = build_pack(folder, tmp_path / "b", fields=[image, label])
+    mixed = build_pack(
+        folder,
+        tmp_path / "c",
+        classes=4,
+        labels="index",
+        bands=[3, 1],
+        fields=[PictureField(files=templates["image"]), ClassesField(files=templates["label"])],
+    )
+    assert general.manifest.table == named.manifest.table == mixed.manifest.table
+    for option, other in (("bands", "all"), ("classes", 3)):
+        with pytest.raises(UsageError, match=r"has another \w+ than --\w+ (all|3); give one of them"):
+            build_pack(folder, tmp_path / "d", fields=[image, label], **{option: other})  # type: ignore[arg-type]
+
+
+def test_reasons_name_the_option_of_the_field(raw: tuple[Path, Fields], tmp_path: Path) -> None:
+    options = ("--classes", "4", "--field", "scan=picture:depth/{key}.png")
+    refused = run("build", *options, raw[0], tmp_path / "out")
+    assert "ive the field scan range = [LOW, HIGH], the numbers that become 0 and 1" in refused.stderr
+    drawn = run("build", "--split", "80/20", "--field", "d=ids:inst/{split}/{key}", raw[0], tmp_path / "out")
+    assert "but --split draws the splits from the keys" in drawn.stderr
 
 
 def test_a_pack_may_have_no_label(raw: tuple[Path, Fields], tmp_path: Path) -> None:

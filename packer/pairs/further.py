@@ -139,4 +139,6 @@ def lacking(pairs: Iterable[Candidate], found: Sequence[FoundFiles]) -> Iterator
     for pair in pairs:
         for files, paths in zip(found, pair.further, strict=True):
             if not paths and files.paths:
-                yield Problem(f"has no {files.wanted.name}", "", (pair.image,), "image", split=pair.split)
+                name = files.wanted.name
+                cause = f"has no {name} with the key {pair.key!r}"
+                yield Problem(cause, "", (pair.image,), "image", f"no {name}", split=pair.split)

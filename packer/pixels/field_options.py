@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from packer.decoding.rules import EXACT
+from packer.errors import BadPair
 from packer.pixels.label_rules import AUTO
 from packer.pixels.number_rules import INDEX, NEAREST
 from readers.contract import kinds
 from readers.contract.fields import IMAGE, LABEL
 from readers.contract.kinds import CLASSES, IDS, MULTILABEL, PICTURE, VALUES
 
+_FLAGS = {"--image-range LOW,HIGH": "range = [LOW, HIGH]", "--alpha drop": 'alpha = "drop"'}
 CLASS = "{class}"
 """In the template of a field of which each class has a file."""
 Classes: TypeAlias = "str | tuple[str, ...] | None"
@@ -80,6 +84,18 @@ class MultilabelField:
     classes: Classes = None
     form: str = kinds.PLANES
     kind: ClassVar[str] = MULTILABEL
+
+
+@contextmanager
+def naming_option(name: str) -> Iterator[None]:
+    """Name the options of a further picture where a reason names those of `image`."""
+    try:
+        yield
+    except BadPair as bad:
+        reason = str(bad)
+        for flag, option in _FLAGS.items() if name != IMAGE else ():
+            reason = reason.replace(flag, f"the field {name} {option}")
+        raise BadPair(reason) from None
 
 
 FieldOptions: TypeAlias = "PictureField | ClassesField | IdsField | ValuesField | MultilabelField"

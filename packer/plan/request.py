@@ -14,7 +14,7 @@ from packer.errors import InputError, UsageError
 from packer.pixels.choices import EXACT, MOST_PIXELS, BandChoice
 from packer.pixels.field_options import FieldOptions
 from packer.pixels.label_rules import AUTO
-from packer.plan.wanted_fields import further_files, has_label, take_templates, wanted_fields
+from packer.plan.wanted_fields import further_files, has_label, take_options, wanted_fields
 from packer.publish.target import holds_pack
 from packer.recipe.source import Source
 from packer.sources.containers import container_of
@@ -103,7 +103,7 @@ class Request:
             for name, option in BUILD.items()
             if name in settings
         }
-        take_templates(values)
+        take_options(values)
         named = values.get("named", ())
         values |= {"has_label": has_label(named), "further": further_files(named)}
         source = SourceOptions.take_from(values, given, path if given is None else None)

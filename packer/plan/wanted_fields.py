@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from packer.classes.load import load_class_table, named_classes
@@ -16,18 +17,43 @@ from readers.contract.kinds import CLASSES, PICTURE
 
 KINDS = {IMAGE: PICTURE, LABEL: CLASSES}
 """The kinds of the fields that a build has if none is named."""
+OPTIONS = {
+    IMAGE: {
+        "files": "image",
+        "bands": "bands",
+        "range": "image_range",
+        "alpha": "alpha",
+        "dtype": "image_dtype",
+        "decode": "decode",
+    },
+    LABEL: {
+        "files": "label",
+        "classes": "classes",
+        "form": "labels",
+        "codec": "label_codec",
+        "unknown": "unknown",
+        "threshold": "threshold",
+        "divisor": "divisor",
+    },
+}
+"""The option of a build that each option of the fields `image` and `label` sets."""
 
 
-def take_templates(values: MutableMapping[str, Any]) -> None:
-    """Set --image and --label, which pair the files, to the templates of the fields with these names."""
+def take_options(values: MutableMapping[str, Any]) -> None:
+    """Set the options of a build that the named fields `image` and `label` set. Both must not say different things."""
     for field in values.get("named", ()):
         if field.kind != KINDS.get(field.name, field.kind):
             kind = KINDS[field.name]
             raise UsageError(f"--field {field.name}: is always of the kind {kind}; give the field another name")
-        if field.name not in KINDS or not field.files:
-            continue
-        if values.setdefault(field.name, field.files) != field.files:
-            raise UsageError(f"--field {field.name}: has other files than --{field.name}; give one of them")
+        defaults = {each.name: each.default for each in fields(field)}
+        for name, option in OPTIONS.get(field.name, {}).items():
+            value, general = getattr(field, name), values.get(option)
+            if value == defaults[name] or str(value) == str(general):
+                continue
+            if general is not None and str(general) != str(defaults[name]):
+                flag = option.replace("_", "-")
+                raise UsageError(f"--field {field.name}: has another {name} than --{flag} {general}; give one of them")
+            values[option] = named_classes(value) if isinstance(value, tuple) and option == "classes" else value
 
 
 def has_label(named: Sequence[FieldOptions]) -> bool:
@@ -62,20 +88,20 @@ def classes_of(field: FieldOptions) -> tuple[str, ...]:
 
 
 def wanted_fields(values: Mapping[str, Any]) -> tuple[FieldOptions, ...]:
-    """Return the fields in their order. If `image` is among the named ones, these are all."""
+    """Return the fields in their order. If `image` is among the named ones, these are all.
+
+    Image and label are as the options of the build say, which `take_options` set.
+    """
     named: Sequence[FieldOptions] = values["named"]
-    fields = {field.name: field for field in named}
-    if len(fields) < len(named):
+    by_name = {field.name: field for field in named}
+    if len(by_name) < len(named):
         twice = next(name for name, count in Counter(field.name for field in named).items() if count > 1)
         raise UsageError(f"--field {twice}: is named twice")
-    first: list[FieldOptions] = [fields.pop(IMAGE)] if IMAGE in fields else [_image(values)]
-    if LABEL in fields:
-        first.append(fields.pop(LABEL))
-    elif has_label(named):
-        first.append(_label(values))
-    if len(first) + len(fields) > MOST_FIELDS:
-        raise UsageError(f"--field: {len(first) + len(fields)} fields; a pack has at most {MOST_FIELDS}")
-    return *first, *fields.values()
+    first = (_image(values), _label(values)) if has_label(named) else (_image(values),)
+    wanted = (*first, *(field for name, field in by_name.items() if name not in KINDS))
+    if len(wanted) > MOST_FIELDS:
+        raise UsageError(f"--field: {len(wanted)} fields; a pack has at most {MOST_FIELDS}")
+    return wanted
 
 
 def _image(values: Mapping[str, Any]) -> PictureField:

@@ -22,6 +22,7 @@ from packer.pixels.field_options import (
     MultilabelField,
     PictureField,
     ValuesField,
+    naming_option,
 )
 from packer.pixels.id_codec import IdCodec, id_dtype
 from packer.pixels.label_rules import LabelRules, resolve
@@ -84,9 +85,11 @@ class PlannedField:
         if isinstance(self.read, LabelRules):
             check_label(header, self.read.lossy)
         elif isinstance(self.read, ImageRules) and self.read.bands is None:
-            check_image(header, self.read)
+            with naming_option(self.name):
+                check_image(header, self.read)
         else:
-            self._check_numbers(header)
+            with naming_option(self.name):
+                self._check_numbers(header)
 
     def _check_numbers(self, header: Header) -> None:
         """Raise BadPair if a file with this header does not hold the numbers that are stored."""

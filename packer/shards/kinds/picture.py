@@ -13,6 +13,7 @@ from packer.decoding.decode import decode_image, header_of
 from packer.decoding.rules import FAST
 from packer.errors import BadPair
 from packer.pixels.exact_sums import byte_sums, exact_sums
+from packer.pixels.field_options import naming_option
 from packer.pixels.stored_picture import store_picture
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
@@ -41,7 +42,10 @@ class PictureKind:
             if data.pixels.dtype.kind == "f" and not np.isfinite(data.pixels).all():
                 raise BadPair(f"has numbers in its {self._field.name} that are not finite")
             return Decoded(data.pixels, data.pixels.shape[:2])
-        data = one_file(data)
+        with naming_option(self._field.name):
+            return self._decode(one_file(data))
+
+    def _decode(self, data: Data) -> Decoded:
         if self._bands is not None:
             return self._decode_bands(data, self._bands)
         if self._rules.decode == FAST:
