@@ -82,20 +82,22 @@ class FolderSource:
         identities = [""] * len(ref.parts)
         for number, part in enumerate(ref.parts):
             try:
-                files = [self._read(path) for path in part.split(SEPARATOR)]
+                paths = part.split(SEPARATOR)
+                files = [self._read(path, is_alone=len(paths) == 1) for path in paths]
             except BadPair as bad:
                 return Loaded(tuple(data), tuple(identities), str(bad))
             data.append(files[0] if len(files) == 1 else tuple(files))
-            identities[number] = _together([blake3(file).hexdigest() if file else "" for file in files])
+            digests = [blake3(file).hexdigest() if path else "" for path, file in zip(paths, files, strict=True)]
+            identities[number] = _together(digests)
         return Loaded(tuple(data), tuple(identities))
 
-    def _read(self, path: str) -> bytes:
-        """Return the bytes of a file; none for a file that a field lacks."""
+    def _read(self, path: str, is_alone: bool) -> bytes:
+        """Return the bytes of a file; none for a file that a field lacks, so no other of its files may be empty."""
         if not path:
             return b""
         with naming(path):
             data = read_raw(f"{self.raw}/{path}")
-            if not data:
+            if not data and not is_alone:
                 raise BadPair("is empty")
         return data
 
