@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
-from conftest import pack, run, scene, write_png
+from conftest import REPO, pack, run, scene, write_png
 from drills.band_files import blocks_tiff
 from numpy.typing import NDArray
 
@@ -268,6 +272,27 @@ def test_a_field_that_is_not_valid_is_refused(raw: tuple[Path, Fields], tmp_path
     assert refused.exit_code == 2
     assert words in refused.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_the_page_about_fields_runs(raw: tuple[Path, Fields], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, fields = raw
+    (tmp_path / "satellite").symlink_to(folder)
+    for key in KEYS:
+        for name, pixels in (("images", fields[key]["depth"]), ("masks", fields[key]["masks"])):
+            write_png(tmp_path / "scans" / name / f"{key}.png", pixels)
+    monkeypatch.chdir(tmp_path)
+    page = (REPO / "docs" / "guide" / "fields.md").read_text()
+    blocks = re.findall(r"^```(bash|toml|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    commands = "".join(code for kind, code in blocks if kind == "bash")
+    Path("packer.toml").write_text("".join(code for kind, code in blocks if kind == "toml"))
+    for command in [*commands.splitlines(), "packer build --config packer.toml raw/ packed_config"]:
+        result = run(*shlex.split(command, comments=True)[1:])
+        assert result.exit_code == 0, (command, result.stderr)
+    code = "\n".join(code for kind, code in blocks if kind == "python")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    kept = open_dataset("packed_rows", fields=("image", "depth", "labelled"))
+    assert len(kept) == 3
 
 
 def test_fields_are_read_back_from_their_texts() -> None:
