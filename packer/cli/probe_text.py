@@ -43,6 +43,7 @@ def probe_text(raw: Path, found: ProbeResult) -> Iterator[str]:
         + (f", and its templates find {preset.pairs} pairs" if preset.pairs else ", all in its colours")
         for preset in found.presets
     )
+    yield from (f"field     --field '{field.text}'  ({len(field.files)} files)" for field in found.further)
     yield from (f"odd       {line}" for line in _odd(found))
     yield from (f"decide    {doubt}" for doubt in found.doubts)
     yield "proposal  (all of it: --write packer.toml)"
@@ -115,6 +116,7 @@ def probe_json(found: ProbeResult) -> dict[str, Any]:
             "pairs": dict(Counter(pair.split for pair in pairing.pairs)),
             "missing": list(map(str, pairing.missing)),
             "notes": list(pairing.notes),
+            "fields": {field.text: len(field.files) for field in found.further},
         }
     if reading is not None:
         answer["reading"] = {"codec": reading.rules.codec, "why": list(reading.why)}

@@ -18,6 +18,7 @@ from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.suggest import Suggestion, suggest_templates
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, BINARY, INDEX, INSTANCE, LabelRules
 from packer.plan.sample import LabelSampler
+from packer.probe.further_fields import FurtherField, further_fields
 from packer.probe.guess_labels import LabelReading, read_by_table, read_without_table
 from packer.probe.label_pixels import known_share
 from packer.probe.match_presets import PresetMatch, matching_presets, presets_with_values
@@ -60,6 +61,8 @@ class ProbeResult:
     """The proposed configuration."""
     doubts: tuple[str, ...]
     """Questions that the user must decide."""
+    further: tuple[FurtherField, ...] = ()
+    """Files next to the pairs that could be further fields."""
 
 
 def probe_folder(raw: str | PathLike[str], **options: Unpack[ProbeOptions]) -> ProbeResult:
@@ -84,11 +87,15 @@ def _probe(request: ProbeRequest) -> ProbeResult:
         settings, doubts = _propose(rules, pairing, survey, reading, settings)
         trial = try_settings(request.raw, settings, survey.sample, engine, request.task_timeout)
     survey = replace(survey, bad=tuple(dict.fromkeys([*survey.bad, *trial.bad])))
-    questions = [*reading.questions, *rival_questions(files, request.pairing, pairing)]
+    further = further_fields(files, pairing, source)
+    fields = {path for field in further for path in field.files}
+    rest = [path for path in files if path not in fields]
+    questions = [*reading.questions, *rival_questions(rest, request.pairing, pairing)]
     doubts = [*questions, *_trial_doubts(trial, survey), *doubts]
     if questions:
         settings = {DECIDE: questions, **settings}
-    return ProbeResult(len(files), pairing, None, proposals, survey, reading, matches, settings, tuple(doubts))
+    found = (survey, reading, matches, settings, tuple(doubts), further)
+    return ProbeResult(len(files), pairing, None, proposals, *found)
 
 
 def _trial_doubts(trial: Trial, survey: Survey) -> Iterator[str]:
@@ -246,7 +253,9 @@ def _class_settings(reading: LabelReading) -> Settings:
 
 def _image_doubts(survey: Survey, settings: dict[str, Setting]) -> Iterator[str]:
     """Set image-range for 16-bit and float images, which a build would refuse without it, and report the guess."""
-    if survey.deepest == 0:
+    if survey.has_bands:
+        settings["bands"] = "all"
+    elif survey.deepest == 0:
         settings["image-range"] = "0,1"
         yield "float images: image-range sets the numbers that become 0 and 1; 0,1 is a guess"
     elif survey.deepest > 8:

@@ -65,6 +65,8 @@ class Survey:
     images: Counter[str]
     deepest: int
     """The most bits per channel of any image; 0 if any image is float."""
+    has_bands: bool
+    """True if an image has bands that are neither colours nor alpha."""
     labels: LabelSurvey
     bad: tuple[str, ...]
     copies: tuple[tuple[str, ...], ...]
@@ -104,6 +106,7 @@ def survey_pairs(source: FolderSource, sampler: LabelSampler, most: int, near: b
         sizes,
         Counter(str(image) for image, _ in headers),
         0 if 0 in depths else max(depths, default=8),
+        any(image.extra for image, _ in headers),
         labels,
         tuple(dict.fromkeys(bad)),
         tuple(_copies(pairs, source.raw)),

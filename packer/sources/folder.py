@@ -112,7 +112,7 @@ class FolderSource:
     def _heads(self, ref: RowRef) -> Heads:
         try:
             paths = [part.split(SEPARATOR) for part in ref.parts if part]
-            heads = [[self._header(path) for path in files if path] for files in paths]
+            heads = [[self.header(path) for path in files if path] for files in paths]
             for number, (files, found) in enumerate(zip(paths, heads, strict=True)):
                 for path, header in zip(filter(None, files), found, strict=True):
                     noun = "label" if number < 2 else "file"
@@ -121,7 +121,7 @@ class FolderSource:
             return str(bad)
         return tuple(found[0] for found in heads)
 
-    def _header(self, path: str) -> Header:
+    def header(self, path: str) -> Header:
         with naming(path), open_raw(self.raw / path) as file:
             return read_header(file, self.max_pixels)
 

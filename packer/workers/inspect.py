@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.band_choice import ALL
 from packer.decoding.bands import Bands, read_bands
 from packer.decoding.decode import LabelFile, decode_image, header_of, read_label
 from packer.decoding.header import Header
@@ -213,7 +214,8 @@ def colour_parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
 def _image(data: Data, rules: ImageRules | None, max_pixels: int) -> NDArray[Any]:
     if rules is None:
         header = header_of(data, max_pixels)
-        rules = ImageRules(WHOLE_RANGE if header.dtype != "|u1" else None, "drop", max_pixels)
+        whole = WHOLE_RANGE if header.dtype != "|u1" else None
+        rules = ImageRules(whole, "drop", max_pixels, bands=ALL if header.extra else None)
     return decode_image(data, rules) if rules.bands is None else read_bands(data, Bands(rules.bands), rules)
 
 

@@ -1,0 +1,94 @@
+"""Find files next to the pairs that have their keys: further fields, such as depth or instances."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from packer.errors import BadPair
+from packer.pairs.find import Pairing
+from packer.pairs.template import PICTURES, composed
+from packer.sources.folder import FolderSource
+from readers.contract.kinds import IDS, PICTURE, VALUES
+from readers.contract.manifest import ALL
+
+LEAST_SHARE = 0.5
+"""A field has a file for at least this share of the pairs."""
+MOST_FIELDS = 8
+KINDS = {
+    VALUES: ("depth", "disparity", "height", "elevation", "dem", "dsm", "ndsm", "dtm"),
+    IDS: ("instance", "instances", "inst", "ids", "objects", "panoptic"),
+    PICTURE: ("nir", "ir", "thermal", "infrared", "right"),
+}
+"""Names that say what a field is."""
+
+
+@dataclass(frozen=True)
+class FurtherField:
+    """A field that a build could take, as a text of --field, and its files."""
+
+    text: str
+    files: tuple[str, ...]
+
+
+def further_fields(files: Sequence[str], pairing: Pairing, source: FolderSource) -> tuple[FurtherField, ...]:
+    """Return the fields whose names or files say what they are. A template has the keys, and the splits if it must."""
+    used = {composed(path) for pair in pairing.pairs for path in (pair.image, pair.label)}
+    splits: dict[str, list[str]] = {}
+    for pair in pairing.pairs:
+        splits.setdefault(composed(pair.key), []).append(pair.split)
+    found: dict[str, dict[tuple[str, str], str]] = {}
+    for path in files:
+        if composed(path) in used or not path.lower().endswith(PICTURES):
+            continue
+        for template, key in _templates(path, splits):
+            found.setdefault(template, {}).setdefault(key, path)
+    fields = []
+    for template in sorted(found):
+        paths = tuple(found[template].values())
+        if len(paths) >= LEAST_SHARE * len(pairing.pairs) and (text := _described(template, paths[0], source)):
+            fields.append(FurtherField(text, paths))
+    return tuple(fields[:MOST_FIELDS])
+
+
+def _templates(path: str, splits: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the templates that give a file the key of a pair, also with an ending such as _depth; and split and key.
+
+    `splits` has the splits of each key.
+    """
+    stem, dot, suffix = path.rpartition(".")
+    for ending in ("", *re.findall(r"[_-][A-Za-z]+$", stem)):
+        start = stem.removesuffix(ending)
+        for cut in [0, *(slash.end() for slash in re.finditer("/", start))]:
+            key, folders = composed(start[cut:]), start[:cut].split("/")[:-1]
+            known = splits.get(key, ())
+            named = [split for split in known if split in folders and split != ALL]
+            if len(named or known) == 1:
+                split = (named or known)[0]
+                folder = "".join("{split}/" if name == split else f"{name}/" for name in folders)
+                yield f"{folder}{{key}}{ending}{dot}{suffix}", (split, key)
+
+
+def _described(template: str, path: str, source: FolderSource) -> str | None:
+    """Return the text of --field for these files; None if neither their names nor their types say what they are."""
+    try:
+        header = source.header(path)
+    except BadPair:
+        return None
+    is_plain = header.dtype == "|u1" and not header.extra
+    words = re.findall("[a-z][a-z0-9]*", re.sub(r"\{(split|key)\}|\.\w+$", " ", template.lower()))
+    for word in reversed(words):
+        for kind, names in KINDS.items():
+            if word in names:
+                return _text(word, kind, template, is_plain)
+    is_measured = header.channels == 1 and (header.is_float or header.depth > 8)
+    return _text(words[-1][:32], VALUES, template, is_plain) if is_measured and words else None
+
+
+def _text(name: str, kind: str, template: str, is_plain: bool) -> str:
+    """Return a text of --field. A picture that is not of 8 bits, or has many bands, is stored as it is."""
+    if kind == PICTURE and not is_plain:
+        return json.dumps({"name": name, "kind": kind, "from": template, "bands": "all"})
+    return f"{name}={kind}:{template}"
