@@ -93,12 +93,12 @@ def test_gray_is_one_plane_and_a_range_makes_numbers_from_0_to_1(raw: tuple[Path
 
 def test_a_picture_of_other_bands_is_bad_by_name(raw: tuple[Path, Fields], tmp_path: Path) -> None:
     folder, fields = raw
-    (folder / "tiles" / "a3.tif").write_bytes(blocks_tiff(fields["a3"]["tiles"][..., :5]))
+    (folder / "tiles" / "a0.tif").write_bytes(blocks_tiff(fields["a0"]["tiles"][..., :5]))
     (folder / "tiles" / "a4.tif").write_bytes(blocks_tiff(fields["a4"]["tiles"].astype(np.float32)))
     refused = run("build", *SATELLITE, "--bands", "all", folder, tmp_path / "out")
-    assert "tiles/a3.tif: has the bands band 1, band 2, band 3, band 4, band 5 in numbers of uint16" in refused.stderr
+    assert "tiles/a0.tif: has the bands band 1, band 2, band 3, band 4, band 5 in numbers of uint16" in refused.stderr
     assert "tiles/a4.tif" in refused.stderr
-    assert "while the first files have" in refused.stderr
+    assert "while most files have" in refused.stderr
     pack(folder, tmp_path / "out", *SATELLITE, "--bands", "all", "--on-bad", "skip")
     assert len(open_dataset(tmp_path / "out")) == len(KEYS) - 2
 

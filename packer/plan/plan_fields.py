@@ -1,32 +1,33 @@
-"""Plan the fields of a build: their class tables, and the form that the first files show."""
+"""Plan the fields of a build: their class tables, and the form that most files have."""
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from itertools import islice
 
 from packer.errors import BadPair
 from packer.pixels.field_options import ClassesField, FieldOptions, MultilabelField
+from packer.pixels.number_rules import IdRules
+from packer.plan.check_labels import SAMPLE_SIZE
 from packer.plan.packed_fields import packed_fields
 from packer.plan.request import Request
+from packer.plan.sample import spread_indices
 from packer.plan.wanted_fields import table_of
 from packer.recipe.planned_field import PlannedField, planned
 from packer.sources.open_source import FoundRows
 from readers.contract.classes import ClassTable
 from readers.contract.fields import LABEL
 
-FIRST = 16
-"""The rows whose headers may decide what is stored, until one is good."""
-
 
 def plan_fields(request: Request, found: FoundRows, table: ClassTable | None) -> tuple[PlannedField, ...]:
-    """Return the fields of a build. `table` is that of the label. The first files decide what theirs are stored as."""
+    """Return the fields of a build. `table` is that of the label. A sample decides what is stored."""
     if found.packed:
         return packed_fields(request, found.packed)
     fields = [planned(options, request.max_pixels, _table(options, table)) for options in request.fields]
     for number, field in enumerate(fields):
         if field.needs_header:
-            fields[number] = _as_in_first(found, number, field)
+            fields[number] = _as_in_most(found, number, field)
     return tuple(fields)
 
 
@@ -36,11 +37,19 @@ def _table(options: FieldOptions, table: ClassTable | None) -> ClassTable | None
     return table_of(options)
 
 
-def _as_in_first(found: FoundRows, number: int, field: PlannedField) -> PlannedField:
-    """Return a field in the form of the first of its files that can be packed."""
-    refs = list(islice((ref for ref in found.refs if ref.parts[number]), FIRST))
+def _as_in_most(found: FoundRows, number: int, field: PlannedField) -> PlannedField:
+    """Return a field in the form that most files of a sample have; of ids, in the largest type.
+
+    The sample is one of all rows, so that the rows of an earlier build do not decide, and no single odd file does.
+    """
+    every = found.refs
+    refs = [ref for ref in (every[index] for index in spread_indices(len(every), SAMPLE_SIZE)) if ref.parts[number]]
+    refs = refs or list(islice((ref for ref in every if ref.parts[number]), SAMPLE_SIZE))
+    forms = Counter[PlannedField]()
     for ref, heads in zip(refs, found.source.heads(refs), strict=True):
         if not isinstance(heads, str):
             with suppress(BadPair):
-                return field.as_in(heads[sum(map(bool, ref.parts[:number]))])
-    return field
+                forms[field.as_in(heads[sum(map(bool, ref.parts[:number]))])] += 1
+    if isinstance(field.read, IdRules):
+        return max(forms, key=lambda form: form.dtype or "", default=field)
+    return max(forms, key=forms.__getitem__, default=field)

@@ -103,7 +103,7 @@ class PlannedField:
             ValueCodec(self.read, dtype, value_fill(self.read, dtype)).check(header)
         is_chosen = isinstance(self.options, ValuesField) and self.options.dtype is not None
         if isinstance(self.read, (ImageRules, ValueRules)) and not is_chosen and (found := self.as_in(header)) != self:
-            raise BadPair(f"has {_form(found)}, while the first files have {_form(self)}; all must have the same")
+            raise BadPair(f"has {_form(found)}, while most files have {_form(self)}; all must have the same")
 
     def rule(self, size: Size | None, template: str) -> FieldRule:
         """Return the rule of the recipe, at this stored size."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -87,13 +88,13 @@ class Rows:
         return rows
 
     def like(self, refs: Sequence[RowRef], heads: Sequence[Sequence[Header]]) -> Rows:
-        """Return these rows with fields of the types that a sample has: those of the first row with the field."""
-        types: dict[str, Header] = {}
+        """Return these rows with fields of the types that most rows of a sample have."""
+        types = {name: Counter[Header]() for name in self._fields}
         for ref, found in zip(refs, heads, strict=True):
             for name, header in zip(compress(self._fields, ref.parts), found, strict=False):
-                types.setdefault(name, header)
+                types[name][replace(header, stored_width=0, stored_height=0, orientation=1)] += 1
         rows = copy(self)
-        rows._types = tuple(types.get(name, PLAIN[0]) for name in self._fields)
+        rows._types = tuple(max(found, key=found.__getitem__, default=PLAIN[0]) for found in types.values())
         return rows
 
     @property
