@@ -105,7 +105,7 @@ def test_an_error_of_the_disk_is_raised(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_one_buffer_is_filled_while_the_other_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk waits for the next bytes here, so with one buffer this would wait for ever."""
-    real, next_bytes = os.write, threading.Event()
+    real, next_bytes, before = os.write, threading.Event(), threading.active_count()
 
     def slow(descriptor: int, data: bytes) -> int:
         assert next_bytes.wait(HANG)
@@ -117,7 +117,7 @@ def test_one_buffer_is_filled_while_the_other_is_written(tmp_path: Path, monkeyp
         file.write(b"more")
         next_bytes.set()
     assert (tmp_path / "file").read_bytes() == bytes(BUFFER) + b"more"
-    assert threading.active_count() == 1
+    assert threading.active_count() <= before
 
 
 def test_an_error_elsewhere_ends_the_thread(tmp_path: Path) -> None:
@@ -125,6 +125,7 @@ def test_an_error_elsewhere_ends_the_thread(tmp_path: Path) -> None:
         yield bytes(3 * BUFFER)
         raise ZeroDivisionError
 
+    before = threading.active_count()
     with pytest.raises(ZeroDivisionError):
         write(tmp_path / "file", parts())
-    assert threading.active_count() == 1
+    assert threading.active_count() <= before
