@@ -161,7 +161,7 @@ def test_a_pass_that_ends_early_leaves_no_thread(dataset: SegDataset) -> None:
     until = time.monotonic() + HANG
     while threading.active_count() > before and time.monotonic() < until:
         time.sleep(0.01)
-    assert threading.active_count() <= before, "threads of earlier tests may still end meanwhile"
+    assert threading.active_count() <= before, "those of earlier tests may end, too"
 
 
 def test_an_error_of_the_augmentation_reaches_the_user(dataset: SegDataset) -> None:
