@@ -96,9 +96,8 @@ def test_a_picture_of_other_bands_is_bad_by_name(raw: tuple[Path, Fields], tmp_p
     (folder / "tiles" / "a0.tif").write_bytes(blocks_tiff(fields["a0"]["tiles"][..., :5]))
     (folder / "tiles" / "a4.tif").write_bytes(blocks_tiff(fields["a4"]["tiles"].astype(np.float32)))
     refused = run("build", *SATELLITE, "--bands", "all", folder, tmp_path / "out")
-    assert "tiles/a0.tif: has the bands band 1, band 2, band 3, band 4, band 5 in numbers of uint16" in refused.stderr
-    assert "tiles/a4.tif" in refused.stderr
-    assert "while most files have" in refused.stderr
+    assert "tiles/a0.tif: has 5 bands of uint16, while most files have 12 bands of uint16" in refused.stderr
+    assert "tiles/a4.tif: has 12 bands of float32, while most files have 12 bands of uint16" in refused.stderr
     pack(folder, tmp_path / "out", *SATELLITE, "--bands", "all", "--on-bad", "skip")
     assert len(open_dataset(tmp_path / "out")) == len(KEYS) - 2
 
@@ -147,6 +146,7 @@ def test_a_row_may_lack_a_further_field(raw: tuple[Path, Fields], tmp_path: Path
     refused = run("build", *options, folder, tmp_path / "out")
     assert refused.exit_code == 1
     assert "images/a2.png: has no depth" in refused.stderr
+    assert "--missing keep packs rows that lack a field" in refused.stderr
     plan = run("build", "--dry-run", "--missing", "skip", *options, folder, tmp_path / "out").stdout
     assert "1 files of depth belong to no image: depth/b2.png" in plan
     assert len(open_dataset(pack(folder, tmp_path / "skipped", *options, "--missing", "skip"))) == len(KEYS) - 1
@@ -219,6 +219,12 @@ def test_reasons_name_the_option_of_the_field(raw: tuple[Path, Fields], tmp_path
     options = ("--classes", "4", "--field", "scan=picture:depth/{key}.png")
     refused = run("build", *options, raw[0], tmp_path / "out")
     assert "ive the field scan range = [LOW, HIGH], the numbers that become 0 and 1" in refused.stderr
+    table = '{"name": "scan", "kind": "picture", "from": "depth/{key}.png", "bands": "all", "dtype": "float32"}'
+    scaled = run("build", "--classes", "4", "--field", table, raw[0], tmp_path / "out")
+    assert (
+        "--field scan: dtype float32: the files of scan hold uint16; leave it out, or give --field scan: range"
+        in scaled.stderr
+    )
     drawn = run("build", "--split", "80/20", "--field", "d=ids:inst/{split}/{key}", raw[0], tmp_path / "out")
     assert "but --split draws the splits from the keys" in drawn.stderr
 

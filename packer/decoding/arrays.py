@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from packer.decoding.header import Header, Pixels, Stored
 from packer.decoding.rules import MOST_PIXELS, check_size
 from packer.errors import BadPair
+from readers.contract.kinds import MOST_BANDS
 
 ARRAY = "array"
 SHAPES = "expected (H, W), or (H, W, B) with 1 to 16 bands"
 DTYPES = "expected whole numbers or floating-point numbers of 1 to 8 bytes"
-MOST_BANDS = 16
 MOST_MASKS = 1024
 """The most bands of truth values: overlapping classes."""
 MOST_VALUE = 65535

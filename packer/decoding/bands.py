@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from packer.decoding.arrays import MOST_BANDS
 from packer.decoding.band_choice import ALL, GRAY, RGB, BandChoice
 from packer.decoding.decode import header_of
 from packer.decoding.header import Header, Pixels, Stored
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
 from packer.decoding.rules import ImageRules
 from packer.errors import BadPair
+from readers.contract.kinds import MOST_BANDS
 
 DTYPES = ("|u1", "<u2", "<i2", "<f2", "<f4")
 """The types of numbers that a picture is stored in as it is."""

@@ -142,4 +142,5 @@ def _hint(files: RawFiles, found: Candidates, layout: Layout | None, rules: Pair
         return f"; {no_common_key_hint(files.paths)}" if layout else "; no line names an image and its label"
     if not found.missing or rules.missing != ERROR:
         return ""
-    return "; --missing skip leaves out files without a partner; --missing keep packs images without labels"
+    lacking = "rows that lack a field" if rules.further else "images without labels"
+    return f"; --missing skip leaves out files without a partner; --missing keep packs {lacking}"

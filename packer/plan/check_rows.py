@@ -34,7 +34,7 @@ from packer.shards.formats import writer
 from packer.shards.stamps import ShardStamps
 from packer.sources.open_source import FoundRows
 from packer.workers.engine import Engine
-from packer.workers.inspect import LabelCounts
+from packer.workers.inspect import LABEL_NUMBER, LabelCounts
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL
 from readers.contract.tiles import Size, picture_of
@@ -115,7 +115,7 @@ def _classes(request: Request, sampler: LabelSampler, found: FoundRows) -> Class
     if classes is None and request.label_codec == BINARY:
         classes = BINARY_CLASSES
     if classes is None:
-        raise no_classes(sampler, request.raw, [ref for ref in found.refs if ref.parts[-1]])
+        raise no_classes(sampler, request.raw, [ref for ref in found.refs if ref.parts[sampler.label]])
     return classes
 
 
@@ -184,7 +184,7 @@ def _check_palettes(
 ) -> None:
     rules = next((field.read for field in fields if field.name == LABEL), None)
     if isinstance(rules, LabelRules) and not request.palettes_differ:
-        labelled = {index: counts for index, counts in sample.items() if refs[index].parts[1]}
+        labelled = {index: counts for index, counts in sample.items() if refs[index].parts[LABEL_NUMBER]}
         check_palettes(refs, labelled, rules.codec, request.label_codec)
 
 

@@ -13,7 +13,7 @@ from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Source
 from packer.workers.engine import Engine
-from packer.workers.inspect import LABEL, InspectRequest, LabelCounts
+from packer.workers.inspect import LABEL_NUMBER, InspectRequest, LabelCounts
 from packer.workers.run import inspect_pairs
 from readers.contract.classes import ClassTable
 
@@ -25,7 +25,7 @@ class LabelSampler:
     source: Source
     engine: Engine
     max_pixels: int = MOST_PIXELS
-    label: int = LABEL
+    label: int = LABEL_NUMBER
     """The number of the label among the fields of a row; 0 if there is none."""
 
     def inspect(

@@ -9,7 +9,7 @@ from typing import Any
 
 from packer.classes.load import load_class_table, named_classes
 from packer.errors import UsageError
-from packer.pixels.field_options import CLASS, ClassesField, FieldOptions, MultilabelField, PictureField
+from packer.pixels.field_options import BY_KIND, CLASS, ClassesField, FieldOptions, MultilabelField
 from readers.contract.classes import ClassTable
 from readers.contract.field_entry import MOST_FIELDS
 from readers.contract.fields import IMAGE, LABEL
@@ -97,28 +97,15 @@ def wanted_fields(values: Mapping[str, Any]) -> tuple[FieldOptions, ...]:
     if len(by_name) < len(named):
         twice = next(name for name, count in Counter(field.name for field in named).items() if count > 1)
         raise UsageError(f"--field {twice}: is named twice")
-    first = (_image(values), _label(values)) if has_label(named) else (_image(values),)
-    wanted = (*first, *(field for name, field in by_name.items() if name not in KINDS))
+    first = (IMAGE, LABEL) if has_label(named) else (IMAGE,)
+    others = (field for name, field in by_name.items() if name not in KINDS)
+    wanted = (*(_general(name, values) for name in first), *others)
     if len(wanted) > MOST_FIELDS:
         raise UsageError(f"--field: {len(wanted)} fields; a pack has at most {MOST_FIELDS}")
     return wanted
 
 
-def _image(values: Mapping[str, Any]) -> PictureField:
-    return PictureField(
-        bands=values["bands"],
-        range=values["image_range"],
-        alpha=values["alpha"],
-        dtype=values["image_dtype"],
-        decode=values["decode"],
-    )
-
-
-def _label(values: Mapping[str, Any]) -> ClassesField:
-    return ClassesField(
-        form=values["labels"],
-        codec=values["label_codec"],
-        unknown=values["unknown"],
-        threshold=values["threshold"],
-        divisor=values["divisor"],
-    )
+def _general(name: str, values: Mapping[str, Any]) -> FieldOptions:
+    """Return the field `image` or `label` as the options of the build say. Its files and classes are elsewhere."""
+    options = {each: values[option] for each, option in OPTIONS[name].items() if each not in ("files", "classes")}
+    return BY_KIND[KINDS[name]](name, **options)

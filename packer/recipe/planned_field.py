@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -103,7 +103,8 @@ class PlannedField:
             ValueCodec(self.read, dtype, value_fill(self.read, dtype)).check(header)
         is_chosen = isinstance(self.options, ValuesField) and self.options.dtype is not None
         if isinstance(self.read, (ImageRules, ValueRules)) and not is_chosen and (found := self.as_in(header)) != self:
-            raise BadPair(f"has {_form(found)}, while most files have {_form(self)}; all must have the same")
+            mine, most = _forms(found, self)
+            raise BadPair(f"has {mine}, while most files have {most}; all must have the same")
 
     def rule(self, size: Size | None, template: str) -> FieldRule:
         """Return the rule of the recipe, at this stored size."""
@@ -129,21 +130,29 @@ class PlannedField:
         return Field(self.name, MULTILABEL, options.form, "|u1", shape, classes=self.classes)
 
 
-def _form(field: PlannedField) -> str:
-    """Describe the form of the files of a field."""
-    bands = f"the bands {', '.join(field.bands)}" if field.bands else ""
-    numbers = "" if field.dtype is None else f"numbers of {np.dtype(field.dtype)}"
-    return " in ".join(filter(None, (bands, numbers)))
+def _forms(*fields: PlannedField) -> Iterator[str]:
+    """Describe the form of the files of each field. Bands are named only if all have as many, and other ones."""
+    bands = {field.bands or () for field in fields}
+    are_named = len(bands) > 1 and len(set(map(len, bands))) == 1
+    for field in fields:
+        names = f" ({', '.join(field.bands)})" if field.bands and are_named else ""
+        count = f"{len(field.bands)} bands{names}" if field.bands else ""
+        yield " of ".join(filter(None, (count, field.dtype and str(np.dtype(field.dtype)))))
 
 
 def _picture(options: PictureField, dtype: str | None, bands: tuple[str, ...] | None, size: Size | None) -> Field:
     """Return the field of a picture: numbers as they are in the files, or scaled to 0..255 or 0..1."""
+    flags = {"dtype": "--image-dtype", "range": "--image-range"}
+    if options.name != IMAGE:
+        flags = {name: f"--field {options.name}: {name}" for name in flags}
     wanted = NUMBERS[options.dtype] if options.dtype else None
     if bands is None:
         return picture_field(options.name, wanted or "|u1", size)
     if options.range is not None:
         if wanted not in (None, *IMAGE_DTYPES.values()):
-            raise UsageError(f"--image-range: makes numbers from 0 to 1, which are stored as {', '.join(IMAGE_DTYPES)}")
+            raise UsageError(
+                f"{flags['range']}: makes numbers from 0 to 1, which are stored as {', '.join(IMAGE_DTYPES)}"
+            )
         return picture_field(options.name, wanted or "|u1", size, bands)
     assert dtype is not None, "a file without a range is stored as it is"
     if wanted in (None, dtype):
@@ -152,8 +161,8 @@ def _picture(options: PictureField, dtype: str | None, bands: tuple[str, ...] | 
     if dtype == "|u1" and wanted in FLOATS:
         return picture_field(options.name, str(wanted), size, bands)
     raise UsageError(
-        f"--image-dtype {options.dtype}: the files of {options.name} hold {np.dtype(dtype)}; leave it out, or give "
-        "--image-range LOW,HIGH, the numbers that become 0 and 1"
+        f"{flags['dtype']} {options.dtype}: the files of {options.name} hold {np.dtype(dtype)}; leave it out, or give "
+        f"{flags['range']} LOW,HIGH, the numbers that become 0 and 1"
     )
 
 

@@ -10,13 +10,14 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.arrays import ARRAY, MOST_BANDS, header_by
+from packer.decoding.arrays import ARRAY, header_by
 from packer.decoding.decode import check_label
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, check_size
 from packer.errors import BadPair
 from packer.sources.container import Names
+from readers.contract.kinds import MOST_BANDS
 from readers.contract.tiles import Size
 
 

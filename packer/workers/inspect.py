@@ -37,7 +37,7 @@ MOST_COUNTS = 4096
 """The commonest values and colours of a label that are kept. A label with more is a photograph, or blurred."""
 OPAQUE = np.uint32(0xFF << 24)
 """Flipped in the alpha, so an opaque colour has the same code in pictures with and without transparency."""
-LABEL = 1
+LABEL_NUMBER = 1
 """The number of the label among the fields of a row, if it has one."""
 WHOLE_RANGE = (0.0, 65535.0)
 
@@ -52,7 +52,7 @@ class InspectRequest:
     max_pixels: int = MOST_PIXELS
     image_rules: ImageRules | None = None
     """Decode the image by these rules, as a shard does. Without them everything that can be decoded is accepted."""
-    label: int = LABEL
+    label: int = LABEL_NUMBER
     """The number of the label among the fields; 0 if there is none."""
     recipe: Recipe | None = None
     """Decode the fields behind image and label as this recipe says."""
