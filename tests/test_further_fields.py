@@ -19,6 +19,8 @@ def test_a_probe_proposes_fields_that_can_be_pasted(tmp_path: Path) -> None:
         for number in range(count):
             key = f"street_{number:03d}"
             write_png(raw / f"{split}/depth/{key}.png", dice.integers(0, 9000, (24, 36), np.uint16))
+            write_png(raw / f"right/depth/{split}/{key}.png", dice.integers(0, 9000, (24, 36), np.uint16))
+            write_png(raw / f"{split}/label/{key}.png", dice.integers(0, 9000, (24, 36), np.uint16))
             write_png(raw / f"{split}/other/{key}.png", dice.integers(0, 9000, (24, 36), np.uint16))
             write_png(raw / f"{split}/things/{key}_instances.png", dice.integers(0, 90, (24, 36), np.uint8))
             path = raw / f"extra/nir/{split}/{key}.tif"
@@ -27,7 +29,8 @@ def test_a_probe_proposes_fields_that_can_be_pasted(tmp_path: Path) -> None:
     write_png(raw / "train/rare/street_000_depth.png", np.zeros((24, 36), np.uint8))
     facts = json.loads(run("probe", "--json", raw).stdout)
     assert facts["fields"] == {
-        "depth=values:{split}/depth/{key}.png": 6,
+        "depth=values:right/depth/{split}/{key}.png": 6,
+        "depth_2=values:{split}/depth/{key}.png": 6,
         "other=values:{split}/other/{key}.png": 6,
         "instances=ids:{split}/things/{key}_instances.png": 6,
         '{"name": "nir", "kind": "picture", "from": "extra/nir/{split}/{key}.tif", "bands": "all"}': 6,

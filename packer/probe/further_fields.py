@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from packer.errors import BadPair
 from packer.pairs.find import Pairing
 from packer.pairs.template import PICTURES, composed
 from packer.sources.folder import FolderSource
+from readers.contract.field_entry import NAME
+from readers.contract.fields import IMAGE, LABEL
 from readers.contract.kinds import IDS, PICTURE, VALUES
 from readers.contract.manifest import ALL
 
@@ -45,12 +47,14 @@ def further_fields(files: Sequence[str], pairing: Pairing, source: FolderSource)
             continue
         for template, key in _templates(path, splits):
             found.setdefault(template, {}).setdefault(key, path)
-    fields = []
+    fields: dict[str, FurtherField] = {}
     for template in sorted(found):
         paths = tuple(found[template].values())
-        if len(paths) >= LEAST_SHARE * len(pairing.pairs) and (text := _described(template, paths[0], source)):
-            fields.append(FurtherField(text, paths))
-    return tuple(fields[:MOST_FIELDS])
+        if len(paths) >= LEAST_SHARE * len(pairing.pairs):
+            name, text = _described(template, paths[0], source, set(fields))
+            if NAME.fullmatch(name) and name not in (IMAGE, LABEL):
+                fields[name] = FurtherField(text, paths)
+    return tuple(fields.values())[:MOST_FIELDS]
 
 
 def _templates(path: str, splits: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -71,20 +75,24 @@ def _templates(path: str, splits: Mapping[str, Sequence[str]]) -> Iterator[tuple
                 yield f"{folder}{{key}}{ending}{dot}{suffix}", (split, key)
 
 
-def _described(template: str, path: str, source: FolderSource) -> str | None:
-    """Return the text of --field for these files; None if neither their names nor their types say what they are."""
+def _described(template: str, path: str, source: FolderSource, taken: Set[str]) -> tuple[str, str]:
+    """Return a name and the text of --field for these files; no name if neither words nor types say what they are."""
     try:
         header = source.header(path)
     except BadPair:
-        return None
+        return "", ""
     is_plain = header.dtype == "|u1" and not header.extra
     words = re.findall("[a-z][a-z0-9]*", re.sub(r"\{(split|key)\}|\.\w+$", " ", template.lower()))
-    for word in reversed(words):
-        for kind, names in KINDS.items():
-            if word in names:
-                return _text(word, kind, template, is_plain)
     is_measured = header.channels == 1 and (header.is_float or header.depth > 8)
-    return _text(words[-1][:32], VALUES, template, is_plain) if is_measured and words else None
+    known = [(word, kind) for word in reversed(words) for kind, names in KINDS.items() if word in names]
+    if is_measured and words:
+        known.append((words[-1], VALUES))
+    if not known:
+        return "", ""
+    name, kind = known[0]
+    names = (name, "_".join(words), *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
+    name = next(each for each in names if each not in taken)
+    return name, _text(name, kind, template, is_plain)
 
 
 def _text(name: str, kind: str, template: str, is_plain: bool) -> str:
