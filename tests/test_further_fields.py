@@ -20,7 +20,6 @@ def test_a_probe_proposes_fields_that_can_be_pasted(tmp_path: Path) -> None:
             key = f"street_{number:03d}"
             write_png(raw / f"{split}/depth/{key}.png", dice.integers(0, 9000, (24, 36), np.uint16))
             write_png(raw / f"right/depth/{split}/{key}.png", dice.integers(0, 9000, (24, 36), np.uint16))
-            write_png(raw / f"{split}/label/{key}.png", dice.integers(0, 9000, (24, 36), np.uint16))
             write_png(raw / f"{split}/other/{key}.png", dice.integers(0, 9000, (24, 36), np.uint16))
             write_png(raw / f"{split}/things/{key}_instances.png", dice.integers(0, 90, (24, 36), np.uint8))
             path = raw / f"extra/nir/{split}/{key}.tif"
