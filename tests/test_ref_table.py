@@ -23,9 +23,9 @@ from packer.recipe.piece import Piece, PieceTable, keys_of, text_of
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Wanted
+from packer.shards.inspect import LabelCounts
 from packer.sources.open_source import SourceOptions
 from packer.workers.in_process import InProcess
-from packer.workers.inspect import LabelCounts
 
 NAMES = st.text("ab/é€\U0001f600 \ud800", max_size=5)
 REFS = st.lists(

@@ -15,11 +15,11 @@ from packer.errors import EngineError
 from packer.pixels.label_rules import LabelRules
 from packer.pixels.number_rules import IdRules, MultilabelRules, ValueRules
 from packer.pixels.resize import Geometry
+from packer.publish.recipe_changes import recipe_changes
 from packer.recipe.cut import cut
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
-from packer.recipe.recipe_changes import recipe_changes
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from readers.contract.classes import ClassTable, SegClass

@@ -25,11 +25,11 @@ from packer.errors import EngineError
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.recipe.row_ref import RowRef
+from packer.shards.inspect import InspectRequest
 from packer.sources.folder import FolderSource
 from packer.workers import process
 from packer.workers.fork_server import start_fork_server
 from packer.workers.heartbeat import Heartbeat, HeartbeatMonitor
-from packer.workers.inspect import InspectRequest
 from packer.workers.jobs import MOST_FAILURES, InspectJob, Job, ShardJob
 from packer.workers.process import Worker
 from packer.workers.run import build_shards, inspect_pairs, open_engine

@@ -15,7 +15,6 @@ from packer.packs.generations import receipt_paths
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
 from packer.plan.request import Input, Request, raw_or_source
-from packer.recipe.row_ref import RowRef
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
@@ -74,7 +73,7 @@ def difference(plan: Plan) -> Difference:
     receipts = list(_intact_receipts(out))
     name = picture_of if plan.had_tiles else str
     before = {(receipt.split, name(source.key)): receipt.fields for receipt in receipts for source in receipt.sources}
-    now = {(ref.split, ref.key): _fields_of(plan, ref) for ref in plan.found.refs}
+    now = {(ref.split, ref.key): _fields_of(plan, ref.parts) for ref in plan.found.refs}
     rebuilt = {(spec.split, piece.ref.key) for spec in plan.new_specs.values() for piece in spec.pieces}
     unchanged = {(ref.split, ref.key) for ref, same in zip(plan.found.refs, plan.unchanged, strict=True) if same}
     reused = {receipt.stem for receipt in plan.reused.values()}
@@ -118,14 +117,14 @@ def _changed_fields(
         if identity is not None:
             texts = zip(plan.recipe.fields, identity, strict=True)
             found[row] = tuple(field.name for field, text in texts if text != old.get(field.name, ""))
-        elif moved := set(old) ^ set(_fields_of(plan, ref)):  # only loading the row would show more
+        elif moved := set(old) ^ set(_fields_of(plan, ref.parts)):  # only loading the row would show more
             found[row] = tuple(sorted(moved))
     return found
 
 
-def _fields_of(plan: Plan, ref: RowRef) -> Names:
-    """Return the names of the fields that a row has."""
-    return tuple(compress((rule.name for rule in plan.recipe.rules), ref.parts))
+def _fields_of(plan: Plan, parts: Sequence[str]) -> Names:
+    """Return the names of the fields that a row with these parts has."""
+    return tuple(compress((rule.name for rule in plan.recipe.rules), parts))
 
 
 def _intact_receipts(out: Path) -> Iterator[Receipt]:

@@ -16,8 +16,8 @@ from packer.publish.generation import current_manifest, make_current
 from packer.publish.history import DEFAULT_KEEP, kept_numbers, read_history
 from packer.publish.lock import locked
 from packer.publish.pin import pin, unpin
+from packer.publish.recipe_changes import recipe_changes
 from packer.publish.target import STAMPS, is_ours, tidy
-from packer.recipe.recipe_changes import recipe_changes
 from packer.shards.build_shard import whole_shard
 from packer.shards.stamps import SUFFIX as STAMP
 from readers.contract.atomic import sync_folder

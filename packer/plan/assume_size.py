@@ -14,9 +14,9 @@ from packer.plan.request import Request
 from packer.plan.sample import LabelSampler, spread_indices
 from packer.recipe.planned_field import planned
 from packer.recipe.row_ref import RowRef
+from packer.shards.inspect import LabelCounts
 from packer.sources.open_source import FoundRows
 from packer.sources.rows import Rows
-from packer.workers.inspect import LabelCounts
 from readers.contract.tiles import Size
 
 

@@ -13,7 +13,7 @@ from packer.pixels.label_rules import BINARY, INDEX
 from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler
 from packer.recipe.row_ref import RowRef
-from packer.workers.inspect import LabelCounts, colour_parts
+from packer.shards.inspect import LabelCounts, colour_parts
 
 SAMPLE_SIZE = 16
 MOST_NAMED = 20

@@ -31,10 +31,10 @@ from packer.recipe.ref_table import CHUNK
 from packer.recipe.row_ref import RowRef
 from packer.runtime import Timer
 from packer.shards.formats import writer
+from packer.shards.inspect import LABEL_NUMBER, LabelCounts
 from packer.shards.stamps import ShardStamps
 from packer.sources.open_source import FoundRows
 from packer.workers.engine import Engine
-from packer.workers.inspect import LABEL_NUMBER, LabelCounts
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL
 from readers.contract.tiles import Size, picture_of

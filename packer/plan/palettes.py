@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from packer.workers.inspect import LabelCounts, colour_parts
+from packer.shards.inspect import LabelCounts, colour_parts
 
 
 class Palettes:

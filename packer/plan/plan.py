@@ -14,8 +14,8 @@ from packer.errors import PackError, Problem, TargetError, by_cause
 from packer.pixels.choices import NATIVE, TILE
 from packer.plan.problems import BEFORE, problem_of, too_many
 from packer.plan.request import Request
+from packer.publish.recipe_changes import recipe_changes
 from packer.recipe.recipe import Recipe
-from packer.recipe.recipe_changes import recipe_changes
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.sources.open_source import FoundRows

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from packer.pixels.choices import MOST_PIXELS
@@ -12,9 +13,9 @@ from packer.recipe.read_rules import ReadRules
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Source
+from packer.shards.inspect import LABEL_NUMBER, InspectRequest, LabelCounts
 from packer.workers.engine import Engine
-from packer.workers.inspect import LABEL_NUMBER, InspectRequest, LabelCounts
-from packer.workers.run import inspect_pairs
+from packer.workers.run import inspect_pairs, open_engine
 from readers.contract.classes import ClassTable
 
 
@@ -74,6 +75,13 @@ class LabelSampler:
             Counter[int](seen.colours) if seen.colours and not seen.values else _merged(seen.values, divisor)
             for seen in self.inspect(refs, len(refs)).values()
         ]
+
+
+@contextmanager
+def open_sampler(source: Source, workers: int, task_timeout: int) -> Iterator[LabelSampler]:
+    """Open worker processes that inspect labels of a source."""
+    with open_engine(workers, task_timeout) as engine:
+        yield LabelSampler(source, engine)
 
 
 def _merged(values: dict[int, int], divisor: int) -> Counter[int]:

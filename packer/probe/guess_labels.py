@@ -25,7 +25,7 @@ from packer.pixels.label_rules import (
 from packer.plan.palettes import colour_name
 from packer.probe.label_pixels import ade20k_class, instance_class, known_pixels, pixel_counts, shown_counts
 from packer.probe.survey import LabelSurvey
-from packer.workers.inspect import colour_parts
+from packer.shards.inspect import colour_parts
 from readers.contract.classes import ClassTable, SegClass
 
 SOFT_SHARE = 0.9

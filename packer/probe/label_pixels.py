@@ -12,7 +12,7 @@ from packer.pixels.class_lookup import UNKNOWN, Lookup
 from packer.pixels.label_rules import ADE20K, AUTO, BINARY, COLOUR, DIVISORS, INDEX, INSTANCE, LabelRules, resolve
 from packer.plan.palettes import colour_name
 from packer.probe.survey import LabelSurvey
-from packer.workers.inspect import colour_parts
+from packer.shards.inspect import colour_parts
 from readers.contract.classes import ClassTable
 
 MOST_SHOWN = 12

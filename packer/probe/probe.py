@@ -17,7 +17,7 @@ from packer.pairs.find import Pairing, find_pairs
 from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.suggest import Suggestion, suggest_templates
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, BINARY, INDEX, INSTANCE, LabelRules
-from packer.plan.sample import LabelSampler
+from packer.plan.sample import open_sampler
 from packer.probe.further_fields import FurtherField, further_fields
 from packer.probe.guess_labels import LabelReading, read_by_table, read_without_table
 from packer.probe.label_pixels import known_share
@@ -27,7 +27,6 @@ from packer.probe.rivals import rival_questions
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
 from packer.probe.trial import Trial, try_settings
 from packer.sources.folder import FolderSource
-from packer.workers.run import open_engine
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL
 
@@ -79,13 +78,13 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     pairing, rules, why_not = _pairing(request, proposals)
     if pairing is None:
         return ProbeResult(len(files), None, why_not, proposals, None, None, (), {}, ())
-    with open_engine(request.workers, request.task_timeout) as engine:
-        source = FolderSource(request.raw, pairing.pairs)
-        survey = survey_pairs(source, LabelSampler(source, engine), request.sample, request.near_duplicates)
+    source = FolderSource(request.raw, pairing.pairs)
+    with open_sampler(source, request.workers, request.task_timeout) as sampler:
+        survey = survey_pairs(source, sampler, request.sample, request.near_duplicates)
         matches = tuple(matching_presets(request.raw, survey.labels))
         reading, settings = _reading(request, files, survey.labels, matches)
         settings, doubts = _propose(rules, pairing, survey, reading, settings)
-        trial = try_settings(request.raw, settings, survey.sample, engine, request.task_timeout)
+        trial = try_settings(request.raw, settings, survey.sample, sampler, request.task_timeout)
     survey = replace(survey, bad=tuple(dict.fromkeys([*survey.bad, *trial.bad])))
     further = further_fields(files, pairing, source)
     fields = {path for field in further for path in field.files}

@@ -13,8 +13,8 @@ from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler, spread_indices
+from packer.shards.inspect import MOST_COUNTS, LabelCounts
 from packer.sources.folder import FolderSource, refs_of
-from packer.workers.inspect import MOST_COUNTS, LabelCounts
 from readers.contract.regular_files import digest_raw, open_raw
 from readers.contract.tiles import Size
 

@@ -15,7 +15,6 @@ from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.plan.sample import LabelSampler
 from packer.sources.folder import refs_of
-from packer.workers.engine import Engine
 
 MOST_PROBLEMS = 3
 """A refusal names at most this many problems. It is one line."""
@@ -32,16 +31,18 @@ class Trial:
     """True if no pair of the sample can be packed."""
 
 
-def try_settings(raw: Path, settings: Settings, sample: Sequence[Pair], engine: Engine, task_timeout: int) -> Trial:
+def try_settings(
+    raw: Path, settings: Settings, sample: Sequence[Pair], sampler: LabelSampler, task_timeout: int
+) -> Trial:
     """Make the plan of a build with these settings, so that its refusals are those of a build; decode the sample."""
     with TemporaryDirectory() as folder:
         target = {"raw": str(raw), "out": str(Path(folder) / "out"), "workers": "1", "task-timeout": str(task_timeout)}
         try:
-            plan = make_plan(Request.from_settings({**effective(settings), **target}), engine=engine)
+            plan = make_plan(Request.from_settings({**effective(settings), **target}), engine=sampler.engine)
         except PackError as error:
             return Trial(refusal=_one_line(error))
     recipe = plan.recipe
-    seen = LabelSampler(plan.found.source, engine, recipe.max_pixels).inspect(
+    seen = LabelSampler(plan.found.source, sampler.engine, recipe.max_pixels).inspect(
         list(refs_of(sample)), len(sample), recipe.classes, recipe.read_rules, images=True
     )
     bad = [counts.bad for counts in seen.values() if counts.bad is not None]

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from packer.errors import EngineError, TargetError
 from packer.recipe.shard_spec import ShardSpec
-from packer.workers.inspect import InspectRequest, LabelCounts
+from packer.shards.inspect import InspectRequest, LabelCounts
 from packer.workers.messages import InspectTask, ShardTask, read_counts, read_fingerprint
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import SHARDS

@@ -10,7 +10,7 @@ from typing import Any
 
 from packer.errors import EngineError, TargetError, UsageError
 from packer.recipe.shard_spec import ShardSpec
-from packer.workers.inspect import InspectRequest, LabelCounts
+from packer.shards.inspect import InspectRequest, LabelCounts
 from readers.contract.json_entry import Entry, Problem
 from readers.contract.receipt import FINGERPRINT, Receipt
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
+from packer.shards.inspect import InspectRequest, LabelCounts
 from packer.workers.engine import Engine
-from packer.workers.inspect import InspectRequest, LabelCounts
 from packer.workers.jobs import InspectJob, ShardJob
 from packer.workers.supervisor import Supervisor
 from readers.contract.receipt import Receipt

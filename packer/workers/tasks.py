@@ -10,9 +10,9 @@ import cv2
 
 from packer.recipe.source import Source
 from packer.shards.build_shard import PairMark, build_shard, decode_pieces
+from packer.shards.inspect import LabelCounts, inspect_pair
 from packer.shards.threads import Threads, one_thread
 from packer.sources.reopen import reopen
-from packer.workers.inspect import LabelCounts, inspect_pair
 from packer.workers.memory import ColumnMemory
 from packer.workers.messages import InspectTask, ShardTask, error_answer, inspect_answer, read_task, shard_answer
 
