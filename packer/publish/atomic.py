@@ -10,7 +10,7 @@ from pathlib import Path
 
 from packer.errors import TargetError
 from readers.contract import atomic
-from readers.contract.atomic import PARTIAL, sync_folder
+from readers.contract.atomic import PARTIAL
 
 
 @contextmanager
@@ -27,14 +27,6 @@ def write_atomic(path: Path, data: str | bytes) -> None:
     """Write a small file atomically. Raises TargetError."""
     with target_errors(path):
         atomic.write_atomic(path, data)
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder and its parents, and bring their names to the disk."""
-    if not folder.is_dir():
-        make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
-        sync_folder(folder.parent)
 
 
 def remove_partials(folder: Path, process: int) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from packer.errors import TargetError, first_of
-from packer.publish.atomic import make_folder, sweep, write_atomic
+from packer.publish.atomic import sweep, write_atomic
 from packer.publish.lock import NAME as LOCK
-from readers.contract.atomic import PARTIAL
+from readers.contract.atomic import PARTIAL, make_folder
 from readers.contract.manifest import FORMAT, GENERATIONS, MANIFEST, MARK, SHARDS, is_pack
 from readers.contract.regular_files import open_raw
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ PARTIAL = ".partial-"
 """The prefix of folders that hold unfinished files. The process id follows."""
 
 
-def write_atomic(path: Path, data: str | bytes) -> None:
+def write_atomic(path: Path, data: str | bytes | bytearray | memoryview) -> None:
     """Write a small file, and bring its bytes and its name to the disk."""
     with partial(path.parent) as new:
         new.write_bytes(data.encode() if isinstance(data, str) else data)
@@ -36,8 +36,10 @@ def partial(folder: Path) -> Iterator[Path]:
             raise
 
 
-def move_into_place(written: Path, path: Path) -> None:
-    """Bring a written file to the disk, then rename it. Call `sync_folder` afterwards, once for many files.
+def move_into_place(written: Path, path: Path, move: Callable[[Path, Path], object] = os.replace) -> None:
+    """Bring a written file to the disk, then rename it, or link it with `os.link`.
+
+    Call `sync_folder` afterwards, once for many files.
 
     The kernel drops the file from its cache: to keep it, it would drop others, such as raw files that are read next.
     """
@@ -45,7 +47,15 @@ def move_into_place(written: Path, path: Path) -> None:
         os.fsync(file.fileno())
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    written.replace(path)
+    move(written, path)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents, and bring their names to the disk."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -4,8 +4,10 @@ ReadError
 ├── NoPackError     there is no packed data set in that folder
 ├── VersionError    the pack has another version of the format, or an encoding, that this release cannot read
 ├── RequestError    the pack is fine, but the request does not fit it
-└── DamagedError    a file of the pack does not agree with the rest of the pack
-    └── ManifestError   the manifest itself; has a list of all problems
+├── DamagedError    a file of the pack does not agree with the rest of the pack
+│   └── ManifestError   the manifest itself; has a list of all problems
+└── StoreError      a folder or a bucket cannot be read or written
+    └── StoreBusyError  trying again later may help
 """
 
 from __future__ import annotations
@@ -41,3 +43,11 @@ class ManifestError(DamagedError):
     def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
         super().__init__(message)
         self.problems = tuple(problems)
+
+
+class StoreError(ReadError):
+    """A folder or a bucket refuses: it does not exist, the credentials are wrong, or it lacks a function."""
+
+
+class StoreBusyError(StoreError):
+    """A bucket does not answer, or asks to wait, also after several tries. Trying again later may help."""

@@ -1,0 +1,233 @@
+"""One suite for all stores: a folder, and each kind of bucket. A kind is a line in KINDS."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+from conftest import HANG
+
+from readers.contract import atomic
+from readers.contract.errors import DamagedError, RequestError, StoreError
+from readers.stores.folder_store import FolderStore
+from readers.stores.store import Store
+
+KINDS: dict[str, Callable[[pytest.FixtureRequest], Store]] = {
+    "folder": lambda request: FolderStore(request.getfixturevalue("tmp_path") / "store"),
+}
+"""Makes an empty store."""
+UNCONDITIONAL: set[str] = set()
+"""The kinds that have no `create` and `replace`."""
+THREADS = 8
+MISSING = "folder/missing"
+BAD_NAMES = ["", "/a", "a/", "a//b", "../a", "a/./b", "a/..", "a\0"]
+
+
+@pytest.fixture(params=sorted(KINDS))
+def store(request: pytest.FixtureRequest) -> Store:
+    return KINDS[request.param](request)
+
+
+@pytest.fixture(params=sorted(KINDS.keys() - UNCONDITIONAL))
+def conditional(request: pytest.FixtureRequest) -> Store:
+    return KINDS[request.param](request)
+
+
+def content(store: Store, name: str) -> bytes:
+    """Return the bytes of an object, which `fetch` and `read` must agree on."""
+    pieces: list[bytes] = []
+    store.fetch(name, lambda piece: pieces.append(bytes(piece)))
+    data, _ = store.read(name)
+    assert b"".join(pieces) == data
+    return data
+
+
+def names(store: Store, folder: str = "") -> list[str]:
+    return sorted(entry.name for entry in store.list(folder))
+
+
+@pytest.mark.parametrize("data", [b"", b"x", os.urandom((1 << 20) + 1)], ids=["empty", "one byte", "large"])
+def test_what_is_put_is_read(store: Store, data: bytes) -> None:
+    store.put("a/b.npy", b"other")
+    store.put("a/b.npy", data)
+    assert content(store, "a/b.npy") == data
+    store.put("a/b.npy", memoryview(bytearray(b"view")))
+    assert content(store, "a/b.npy") == b"view"
+
+
+def test_a_range_is_read_to_the_end_at_most(store: Store) -> None:
+    store.put("a", b"0123456789")
+    assert store.read("a", 2, 5)[0] == b"234"
+    assert store.read("a", 7)[0] == b"789"
+    assert store.read("a", 7, 100)[0] == b"789"
+    assert store.read("a", 0, 1 << 40)[0] == b"0123456789"
+
+
+def test_every_write_makes_another_version(store: Store) -> None:
+    versions = []
+    for data in (b"1", b"2", b"3"):
+        store.put("a", data)
+        versions.append(store.read("a")[1])
+        assert store.read("a")[1] == store.read("a", 0, 1)[1] == versions[-1]
+    assert len(set(versions)) == 3
+
+
+def test_a_listing_has_names_sizes_and_tags(store: Store) -> None:
+    assert names(store) == []
+    for number, name in enumerate(["a", "b/c", "b/d/e", "bc/f"]):
+        store.put(name, bytes(number))
+    assert names(store) == ["a", "b/c", "b/d/e", "bc/f"]
+    assert names(store, "b") == ["b/c", "b/d/e"]
+    assert names(store, "b/d") == ["b/d/e"]
+    assert names(store, "nothing") == []
+    for entry in store.list(""):
+        data, version = store.read(entry.name)
+        assert (entry.size, entry.tag) == (len(data), version.tag)
+        assert abs(entry.modified - time.time()) < 3600
+
+
+def test_deleted_objects_are_gone_and_missing_ones_do_not_matter(store: Store) -> None:
+    for name in ("a", "b/c", "b/d"):
+        store.put(name, b"x")
+    store.delete(["a", MISSING, "b/c"])
+    assert names(store) == ["b/d"]
+    store.delete([])
+    store.delete(["b/d"])
+    assert names(store) == []
+
+
+def test_a_missing_object_is_not_found(store: Store) -> None:
+    store.put("file", b"x")
+    for name in (MISSING, "file/below"):
+        with pytest.raises(FileNotFoundError):
+            store.read(name)
+        with pytest.raises(FileNotFoundError):
+            store.fetch(name, print)
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_names_that_mean_another_object_are_refused(store: Store, name: str) -> None:
+    for call in (
+        lambda: store.read(name),
+        lambda: store.fetch(name, print),
+        lambda: store.put(name, b""),
+        lambda: store.delete([name]),
+        lambda: store.create(name, b""),
+    ):
+        with pytest.raises(RequestError):
+            call()
+
+
+def test_readers_see_the_old_bytes_or_the_new_ones(store: Store) -> None:
+    both = [b"a" * 300_000, b"b" * 400_000]
+    store.put("file", both[0])
+    with ThreadPoolExecutor(2) as threads:
+        writes = [threads.submit(store.put, "file", both[number % 2]) for number in range(10)]
+        while not all(write.done() for write in writes):
+            assert store.read("file")[0] in both
+    assert all(write.result() is None for write in writes)
+
+
+def test_a_name_is_created_once(conditional: Store) -> None:
+    assert conditional.create("generations/000001.json", b"first")
+    assert not conditional.create("generations/000001.json", b"second")
+    assert content(conditional, "generations/000001.json") == b"first"
+    conditional.delete(["generations/000001.json"])
+    assert conditional.create("generations/000001.json", b"third")
+
+
+def test_only_what_was_read_is_replaced(conditional: Store) -> None:
+    conditional.put("manifest.json", b"1")
+    _, first = conditional.read("manifest.json")
+    assert conditional.replace("manifest.json", b"2", first)
+    assert not conditional.replace("manifest.json", b"3", first)
+    assert content(conditional, "manifest.json") == b"2"
+    assert not conditional.replace(MISSING, b"3", first)
+    assert names(conditional) == ["manifest.json"]
+
+
+def winner(write: Callable[[bytes], bool]) -> bytes:
+    """Let threads write at the same moment; return what the only one that won wrote."""
+    start = Barrier(THREADS)
+
+    def race(data: bytes) -> bool:
+        start.wait(HANG)
+        return write(data)
+
+    texts = [b"from %d" % number for number in range(THREADS)]
+    with ThreadPoolExecutor(THREADS) as threads:
+        (won,) = [text for text, written in zip(texts, threads.map(race, texts), strict=True) if written]
+    return won
+
+
+def test_of_racing_writes_one_wins(conditional: Store) -> None:
+    for number in range(5):
+        name = f"object-{number}"
+        created = winner(partial(conditional.create, name))
+        assert content(conditional, name) == created
+        old = conditional.read(name)[1]
+        replaced = winner(partial(conditional.replace, name, old=old))
+        assert content(conditional, name) == replaced
+
+
+def test_links_that_lead_out_of_a_folder_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    store = FolderStore(tmp_path / "store")
+    store.put("folder/file", b"x")
+    (tmp_path / "store" / "link").symlink_to(tmp_path / "secret")
+    (tmp_path / "store" / "out").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "store" / "pipe")
+    for name in ("link", "out/secret", "pipe", "folder"):
+        with pytest.raises(DamagedError):
+            store.read(name)
+    assert names(store, "out") == names(store, "folder/file") == []
+
+
+def test_unfinished_files_are_not_listed(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    with atomic.partial(tmp_path) as new:
+        new.write_bytes(b"half")
+        assert names(store) == []
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
+def test_a_file_system_without_hard_links_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*paths: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", refuse)
+    store = FolderStore(tmp_path)
+    assert store.create("a", b"1")
+    assert not store.create("a", b"2")
+    assert content(store, "a") == b"1"
+
+
+def test_a_file_system_without_locks_is_compared_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    store = FolderStore(tmp_path)
+    store.put("a", b"1")
+    _, first = store.read("a")
+    assert store.replace("a", b"2", first)
+    assert not store.replace("a", b"3", first)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match=r"store/a: cannot be read or written \(No space left on device\)"):
+        FolderStore(tmp_path / "store").put("a", b"1")
