@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from packer.config.config import Settings
 from packer.config.effective import effective, from_python
 from packer.config.last_build import keep_settings
-from packer.data_checks.find_mistakes import ClassCounts, HashedImage, find_mistakes
+from packer.data_checks.find_mistakes import ClassCounts, find_mistakes
 from packer.data_checks.findings import NEAR_LEAKAGE, VOID_CLASS, Findings
-from packer.data_checks.notes import Notes, notes_of
+from packer.data_checks.image_hashes import ImageHashes
 from packer.errors import PackError, TargetError
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
@@ -28,9 +30,10 @@ from packer.publish.target import check_target, is_ours, make_target, prepare_ta
 from packer.runtime import Timer, no_collecting
 from packer.workers.engine import Engine
 from packer.workers.run import build_shards, open_engine
-from readers.contract.manifest import Manifest
-from readers.contract.receipt import Receipt
-from readers.contract.statistics import Statistics, class_counts, total
+from readers.contract.manifest import SHARDS, Manifest
+from readers.contract.receipt import SUFFIX, Receipt
+from readers.contract.receipt_facts import HASH, AllReceipts, Notes
+from readers.contract.statistics import class_counts, total
 from readers.contract.tiles import picture_of
 
 if TYPE_CHECKING:
@@ -145,70 +148,77 @@ def build(plan: Plan, advance: Advance, engine: Engine) -> Summary:
         pairs=plan.pairs,
         pieces=plan.pieces,
         rows=rows,
-        reused=sum(receipt.rows for receipt in plan.reused.values()),
+        reused=plan.reused.rows,
         missing=tuple(map(str, plan.found.missing)),
         rejects=rejects,
-        notes=notes_of(receipts, picture_of if plan.cuts_tiles else str),
+        notes=receipts.notes,
         findings=findings,
         stages={**plan.seconds, **timer.seconds},
     )
 
 
-def _build_shards(plan: Plan, advance: Advance, engine: Engine) -> list[Receipt]:
-    """The receipts of all shards in order, reused and new."""
-    request = plan.request
-    receipts = dict(plan.reused)
-    advance(sum(len(receipt.sources) for receipt in receipts.values()))
+def _build_shards(plan: Plan, advance: Advance, engine: Engine) -> AllReceipts:
+    """The facts of the receipts of all shards, reused and new."""
+    request, receipts = plan.request, plan.reused.copy()
+    advance(receipts.pieces)
     numbers = list(plan.new_specs)
     specs = list(plan.new_specs.values())
     with closing(build_shards(specs, plan.found.source, request.out, engine)) as shards:
         for index, receipt in shards:
-            receipts[numbers[index]] = receipt
+            receipts.add(numbers[index], receipt)
             advance(len(receipt.sources))
     engine.close()
-    return [receipts[number] for number in range(len(plan.specs))]
+    return receipts
 
 
-def _judge(plan: Plan, receipts: Sequence[Receipt]) -> tuple[int, tuple[tuple[str, str, str], ...]]:
+def _judge(plan: Plan, receipts: AllReceipts) -> tuple[int, tuple[tuple[str, str, str], ...]]:
     """The number of rows, and the rejected pairs if the limits allow as many."""
-    rows = sum(receipt.rows for receipt in receipts)
-    rejected = sum(len(receipt.rejects) for receipt in receipts)
-    if rows + rejected != plan.pieces:
+    rows = receipts.rows
+    rejected = sum(len(facts.rejects) for facts in receipts.values())
+    if len(receipts) < len(plan.specs) or rows + rejected != plan.pieces:
         raise PackError(
             f"{plan.pieces} pairs or tiles went in, {rows} rows and {rejected} rejects came out: please report this"
         )
     rejects, limits = _bad_pairs(plan, receipts), plan.request.limits
     if not limits.allows(len(rejects), plan.pairs) or rows == 0:
-        refs = {(ref.split, ref.key): ref for ref in plan.found.refs}
+        bad = {(split, key) for split, key, _ in rejects}
+        refs = {row: ref for ref in plan.found.refs if (row := (ref.split, ref.key)) in bad}
         problems = [problem_of(refs[split, key], reason) for split, key, reason in rejects]
         raise reject_error(problems, limits, plan.pairs, "nothing was published")
     return rows, rejects
 
 
 @no_collecting()
-def _find(plan: Plan, receipts: Sequence[Receipt]) -> Findings:
+def _find(plan: Plan, receipts: AllReceipts) -> Findings:
     """Likely mistakes in the data, from the fingerprints and counts in the receipts."""
     request, classes = plan.request, plan.recipe.classes
-    shards: dict[str, list[Statistics]] = {}
-    for receipt in receipts:
-        shards.setdefault(receipt.split, []).append(receipt.statistics)
     labels = None
     if classes is not None:
-        counts = {split: class_counts(total(plan.recipe.fields, parts)) for split, parts in shards.items()}
+        fields, sums = plan.recipe.fields, receipts.statistics
+        counts = {split: class_counts(total(fields, [sums[split]])) for split in receipts.splits}
         before = plan.found.classes if plan.current is None else plan.current.classes
         known = before == classes and VOID_CLASS not in request.fail_on
         labels = ClassCounts(classes.names, counts, known) if any(each.count for each in counts.values()) else None
-    rows = [
-        HashedImage(receipt.split, key, look)
-        for receipt in receipts
-        for key, look in zip(receipt.keys if receipt.looks else (), receipt.looks, strict=True)
-    ]
     near = request.near_duplicates or NEAR_LEAKAGE in request.fail_on
-    return find_mistakes(rows, plan.sizes, labels, near, request.accept)
+    return find_mistakes(_image_hashes(request.out, receipts), plan.sizes, labels, near, request.accept)
 
 
-def _bad_pairs(plan: Plan, receipts: Sequence[Receipt]) -> tuple[tuple[str, str, str], ...]:
+def _image_hashes(out: Path, receipts: AllReceipts) -> ImageHashes:
+    """The hashes of all images. Keys are read from the receipts of those that are reported."""
+    shards = list(receipts.values())
+    ends = np.cumsum([0, *(len(facts.hashes) for facts in shards)])
+    flat = [facts.flat + start for facts, start in zip(shards, ends, strict=False)]
+    return ImageHashes(
+        hashes=np.concatenate([np.empty(0, HASH), *(facts.hashes for facts in shards)]),
+        flat=np.concatenate([np.empty(0, np.int64), *flat]),
+        starts=ends[:-1],
+        splits=[facts.split for facts in shards],
+        keys=lambda shard: Receipt.load(out / SHARDS / (shards[shard].stem + SUFFIX)).keys,
+    )
+
+
+def _bad_pairs(plan: Plan, receipts: AllReceipts) -> tuple[tuple[str, str, str], ...]:
     """Every rejected pair once, even if each of its tiles is a reject. Rows of a pack may be tiles themselves."""
     name = picture_of if plan.cuts_tiles else str
-    bad = {(receipt.split, name(reject.key)): reject.reason for receipt in receipts for reject in receipt.rejects}
+    bad = {(facts.split, name(reject.key)): reject.reason for facts in receipts.values() for reject in facts.rejects}
     return tuple((split, key, reason) for (split, key), reason in bad.items())

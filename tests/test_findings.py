@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packer import FindingsError, build_pack
-from packer.data_checks.find_mistakes import NEAR_BITS, ClassCounts, HashedImage, find_mistakes
+from packer.data_checks.find_mistakes import ClassCounts, find_mistakes
+from packer.data_checks.image_hashes import NEAR_BITS, HashedImage, ImageHashes
 from packer.pixels.image_hash import image_hash
 from readers.contract.statistics import ClassStatistics
 
@@ -97,7 +98,8 @@ def test_near_duplicates_differ_in_few_bits_by_brute_force(hashes: list[int], da
         for b in range(a + 1, len(images))
         if a % 2 != b % 2 and (hashes[a] ^ hashes[b]).bit_count() <= NEAR_BITS
     }
-    assert {finding.pairs for finding in find_mistakes(images, [], near=True).of("near-leakage")} == wanted
+    findings = find_mistakes(ImageHashes.of(images), [], near=True)
+    assert {finding.pairs for finding in findings.of("near-leakage")} == wanted
 
 
 def test_the_hash_marks_images_of_one_colour() -> None:
@@ -105,7 +107,7 @@ def test_the_hash_marks_images_of_one_colour() -> None:
     assert image_hash(255, flat) == "000000ffflat"
     flat[1, 4, 4] = 4
     assert len(image_hash(255, flat)) == 24
-    assert find_mistakes([], [], near=True).to_json() == []
+    assert find_mistakes(ImageHashes.of([]), [], near=True).to_json() == []
 
 
 @pytest.fixture
@@ -165,4 +167,4 @@ def test_a_class_called_void_is_pointed_out_once(tmp_path: Path) -> None:
     table.write_text(table.read_text().replace("car", "vehicle"))
     assert "Unlabeled, background" in built(raw, out)[1], "the classes have changed"
     two = ClassCounts(("background", "crack"), {"all": ClassStatistics((1, 1), (1, 1), (1, 1), 0)})
-    assert find_mistakes([], [], two).to_json() == [], "a background is needed next to a single class"
+    assert find_mistakes(ImageHashes.of([]), [], two).to_json() == [], "a background is needed next to a single class"

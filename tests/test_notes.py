@@ -14,7 +14,6 @@ from drills.published import same
 from scenes.tiny import age
 
 from packer import verify_pack
-from packer.data_checks.notes import MOST_NOTES, Notes, notes_of
 from packer.packs.generations import receipt_paths
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Loaded
@@ -22,6 +21,7 @@ from packer.sources.folder import FolderSource
 from packer.workers.in_process import InProcess
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import MOST_NOTE, Note, Receipt
+from readers.contract.receipt_facts import MOST_NOTES, AllReceipts, Notes
 
 TEXTS = {
     "train/street_003": ("2 polygons cover no pixel",),
@@ -143,5 +143,7 @@ def test_a_note_is_cut_and_the_first_ones_are_named(raw: RawFolder, tmp_path: Pa
     assert Loaded((), ()).note == ""
     notes = tuple(Note(f"{number:03}", "text") for number in range(MOST_NOTES + 7))
     receipt = Receipt("all", "", "npy", "", ("image",), (), (), notes, (), {"image": ()}, (), {})
-    found = notes_of([receipt, receipt], str)
-    assert found == Notes(2 * len(notes), tuple(("all", note.key, "text") for note in notes[:MOST_NOTES]))
+    receipts = AllReceipts()
+    for shard in range(2):
+        receipts.add(shard, receipt)
+    assert receipts.notes == Notes(2 * len(notes), tuple(("all", note.key, "text") for note in notes[:MOST_NOTES]))

@@ -11,13 +11,15 @@ from packer.plan.check_rows import CheckedRows, check_rows, count_sizes, size_te
 from packer.plan.plan import Plan
 from packer.plan.request import Request
 from packer.publish.free_space import free_space
-from packer.publish.generation import current_manifest
+from packer.publish.generation import current_manifest, known_digests
 from packer.recipe.cut import cut, parts_of
 from packer.recipe.shard_spec import ShardSpec
 from packer.runtime import Timer, no_collecting
 from packer.shards.stamps import load_stamps
 from packer.workers.engine import Engine
 from packer.workers.run import open_engine
+from readers.contract.receipt_facts import AllReceipts
+from readers.contract.tiles import picture_of
 
 
 @no_collecting()
@@ -40,8 +42,12 @@ def _plan(request: Request, distrusted: frozenset[str], engine: Engine) -> Plan:
     fingerprint = checked.recipe.fingerprint()
     with timer.step("compare"):
         specs = tuple(_specs(checked))
-        found = (checked.previous.receipt(spec, fingerprint, request.retry_bad) for spec in specs)
-        reused = {index: receipt for index, receipt in enumerate(found) if receipt is not None}
+        name = picture_of if checked.recipe.cuts_tiles else str
+        reused = AllReceipts(known_digests(request.out), name)
+        for index, spec in enumerate(specs):
+            receipt = checked.previous.receipt(spec, fingerprint, request.retry_bad)
+            if receipt is not None:
+                reused.add(index, receipt)
     return Plan(
         request=request,
         recipe=checked.recipe,

@@ -21,7 +21,7 @@ from packer.recipe.shard_spec import ShardSpec
 from packer.sources.open_source import FoundRows
 from readers.contract.kinds import INDEX, ONEHOT
 from readers.contract.manifest import Manifest
-from readers.contract.receipt import Receipt
+from readers.contract.receipt_facts import AllReceipts
 from readers.contract.tiles import Size
 
 SHARD_SLACK = 64 << 10
@@ -36,8 +36,8 @@ class Plan:
     recipe: Recipe
     found: FoundRows
     specs: tuple[ShardSpec, ...]
-    reused: Mapping[int, Receipt]
-    """The shards that exist already, by the index of their spec."""
+    reused: AllReceipts
+    """The facts of the shards that exist already, by the index of their spec."""
     unchanged: NDArray[np.bool_]
     """For each row: is it in a shard of this recipe, and did it not change?"""
     sizes: Counter[Size]
@@ -58,7 +58,7 @@ class Plan:
     @property
     def cuts_tiles(self) -> bool:
         """True if each row becomes several tiles, with keys of their own."""
-        return self.recipe.geometry.fit == TILE
+        return self.recipe.cuts_tiles
 
     @property
     def had_tiles(self) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from packer.data_checks.find_mistakes import HashedImage, find_mistakes
+from packer.data_checks.find_mistakes import find_mistakes
 from packer.data_checks.findings import Findings
+from packer.data_checks.image_hashes import HashedImage, ImageHashes
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.plan.palettes import Palettes
@@ -110,7 +111,7 @@ def survey_pairs(source: FolderSource, sampler: LabelSampler, most: int, near: b
         labels,
         tuple(dict.fromkeys(bad)),
         tuple(_copies(pairs, source.raw)),
-        find_mistakes(images, sizes, near=near),
+        find_mistakes(ImageHashes.of(images), sizes, near=near),
         tuple(sampled),
     )
 

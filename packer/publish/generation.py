@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -22,15 +22,15 @@ from readers.contract.files import plain_file, sha256
 from readers.contract.manifest import MANIFEST, Manifest, Split, generation_path
 from readers.contract.parts import Part
 from readers.contract.receipt import Receipt
+from readers.contract.receipt_facts import AllReceipts, ReceiptFacts
 from readers.contract.shard_table import RECORD, ShardTable, field_bits, table_header, table_path
 from readers.contract.statistics import total
 
 
-def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
+def commit(out: Path, recipe: Recipe, receipts: AllReceipts) -> Manifest:
     """Publish the shards of these receipts as the next generation. If the data did not change, keep the current one."""
     current = current_manifest(out)
-    names = [field.name for field in recipe.fields]
-    table = table_header(len(receipts)) + _records(receipts, names, _known_digests(out, current)).tobytes()
+    table = table_header(len(receipts)) + _records(receipts, [field.name for field in recipe.fields]).tobytes()
     digest = hashlib.sha256(table).hexdigest()
     manifest = Manifest(
         generation=_last_generation(out) + 1,
@@ -38,7 +38,7 @@ def commit(out: Path, recipe: Recipe, receipts: Sequence[Receipt]) -> Manifest:
         storage=recipe.storage,
         fields=tuple(_as_packed(field, receipts) for field in recipe.fields),
         splits=_splits(receipts, recipe.fields),
-        bytes=sum(receipt.bytes for receipt in receipts),
+        bytes=sum(facts.bytes for facts in receipts.values()),
         table=digest,
         recipe=recipe.to_json(),
     )
@@ -74,26 +74,20 @@ def _keep(out: Path, manifest: Manifest) -> None:
         write_atomic(kept, text)
 
 
-def _records(receipts: Sequence[Receipt], fields: Sequence[str], known: Mapping[str, str]) -> NDArray[Any]:
+def _records(receipts: AllReceipts, fields: Sequence[str]) -> NDArray[Any]:
     """Return the records of the shard table."""
-    records = np.zeros(len(receipts), RECORD)
-    records["end"] = np.cumsum([receipt.rows for receipt in receipts])
-    records["bytes"] = [receipt.bytes for receipt in receipts]
-    records["fields"] = [field_bits(fields, receipt.fields) for receipt in receipts]
-    records["fingerprint"] = [receipt.fingerprint.encode() for receipt in receipts]
-    records["receipt"] = [_digest(receipt, known).encode() for receipt in receipts]
+    records, shards = np.zeros(len(receipts), RECORD), list(receipts.values())
+    records["end"] = np.cumsum([facts.rows for facts in shards])
+    records["bytes"] = [facts.bytes for facts in shards]
+    records["fields"] = [field_bits(fields, facts.fields) for facts in shards]
+    records["fingerprint"] = [facts.fingerprint.encode() for facts in shards]
+    records["receipt"] = [facts.digest.encode() for facts in shards]
     return records
 
 
-def _digest(receipt: Receipt, known: Mapping[str, str]) -> str:
-    """Return the SHA-256 of a receipt's text. If the file has the known one, it is not encoded again."""
-    if receipt.digest and receipt.digest == known.get(receipt.fingerprint):
-        return receipt.digest
-    return hashlib.sha256(receipt.to_text().encode()).hexdigest()
-
-
-def _known_digests(out: Path, current: Manifest | None) -> dict[str, str]:
+def known_digests(out: Path) -> dict[str, str]:
     """Return the SHA-256 of the receipt of each shard of the current generation, by the shard's fingerprint."""
+    current = current_manifest(out)
     if current is None:
         return {}
     try:
@@ -109,35 +103,32 @@ def _write_table(out: Path, digest: str, table: bytes) -> None:
         write_atomic(path, table)
 
 
-def _splits(receipts: Sequence[Receipt], fields: Sequence[Field]) -> tuple[Split, ...]:
+def _splits(receipts: AllReceipts, fields: Sequence[Field]) -> tuple[Split, ...]:
     """Return the splits in the order of their shards."""
-    members: dict[str, list[Receipt]] = {}
-    for receipt in receipts:
-        members.setdefault(receipt.split, []).append(receipt)
     return tuple(
         Split(
             name=name,
-            rows=sum(shard.rows for shard in shards),
+            rows=sum(facts.rows for facts in shards),
             shards=len(shards),
-            rejects=sum(len(shard.rejects) for shard in shards),
+            rejects=sum(len(facts.rejects) for facts in shards),
             parts=parts_of(shards),
-            statistics=total(fields, (shard.statistics for shard in shards)),
+            statistics=total(fields, [receipts.statistics[name]]),
         )
-        for name, shards in members.items()
+        for name, shards in receipts.splits.items()
     )
 
 
-def _as_packed(field: Field, receipts: Sequence[Receipt]) -> Field:
+def _as_packed(field: Field, receipts: AllReceipts) -> Field:
     """Return a field of the recipe as it is in these shards: optional if some lack it."""
-    return replace(field, optional=any(field.name not in receipt.fields for receipt in receipts))
+    return replace(field, optional=any(field.name not in facts.fields for facts in receipts.values()))
 
 
-def parts_of(shards: Sequence[Receipt]) -> tuple[Part, ...]:
+def parts_of(shards: Sequence[Receipt | ReceiptFacts]) -> tuple[Part, ...]:
     """Return the parts of a split in the order of their shards."""
-    members: dict[tuple[str, ...], list[Receipt]] = {}
+    members: dict[tuple[str, ...], list[int]] = {}
     for shard in shards:
-        members.setdefault(shard.fields, []).append(shard)
-    return tuple(Part(fields, sum(shard.rows for shard in part), len(part)) for fields, part in members.items())
+        members.setdefault(shard.fields, []).append(shard.rows)
+    return tuple(Part(fields, sum(rows), len(rows)) for fields, rows in members.items())
 
 
 def current_manifest(out: Path) -> Manifest | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from packer.decoding.decode import decoder_identity
 from packer.decoding.rules import ImageRules
-from packer.pixels.choices import EDGES, FITS, INTERPOLATIONS, NATIVE
+from packer.pixels.choices import EDGES, FITS, INTERPOLATIONS, NATIVE, TILE
 from packer.pixels.label_rules import LabelRules
 from packer.pixels.number_rules import LINEAR, ValueRules
 from packer.pixels.resize import Geometry
@@ -66,6 +66,11 @@ class Recipe:
     def read_rules(self) -> ReadRules:
         """The rules for the headers of images and labels."""
         return ReadRules(self.image_rules, LabelRules() if self.label is None else self.label.label_rules)
+
+    @property
+    def cuts_tiles(self) -> bool:
+        """True if each row of the source becomes several tiles, with keys of their own."""
+        return self.geometry.fit == TILE
 
     @property
     def max_pixels(self) -> int:

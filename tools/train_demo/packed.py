@@ -18,7 +18,8 @@ from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from readers import SegDataset, open_dataset
 from readers.contract.classes import ClassTable
-from readers.contract.manifest import Manifest
+from readers.contract.manifest import SHARDS, Manifest
+from readers.contract.receipt import SUFFIX, Receipt
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,11 @@ def _packed_pieces(plan: Plan, split: str) -> list[Piece]:
         piece
         for number, spec in enumerate(plan.specs)
         if spec.split == split and number in plan.reused
-        for kept in [set(plan.reused[number].keys)]
+        for kept in [set(_receipt(plan, number).keys)]
         for piece in spec.pieces
         if piece.key in kept
     ]
+
+
+def _receipt(plan: Plan, number: int) -> Receipt:
+    return Receipt.load(plan.request.out / SHARDS / (plan.reused[number].stem + SUFFIX))

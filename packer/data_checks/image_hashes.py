@@ -1,0 +1,125 @@
+"""`ImageHashes`: the hashes of all images of a data set in one array, 12 bytes each. `find_same`, `find_near`: compare
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readers.contract.receipt import FLAT
+from readers.contract.receipt_facts import HASH
+
+NEAR_BITS = 3
+"""Two pictures are nearly the same if at most this many of the 64 bits of their difference hashes differ."""
+MOST_TOGETHER = 256
+"""Hashes that share 16 bits are compared pair by pair, except in larger groups: dark pictures have similar hashes."""
+
+
+class HashedImage(NamedTuple):
+    """An image and its `image_hash`."""
+
+    split: str
+    key: str
+    hash: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.split}/{self.key}"
+
+
+@dataclass(frozen=True)
+class ImageHashes:
+    """The hashes of images in order. The images of a shard follow each other."""
+
+    hashes: NDArray[Any]
+    """Of the dtype HASH, for each image."""
+    flat: NDArray[np.int64]
+    """The images of one colour."""
+    starts: NDArray[np.int64]
+    """The first image of each shard."""
+    splits: Sequence[str]
+    """The split of each shard."""
+    keys: Callable[[int], Sequence[str]]
+    """Returns the keys of the images of a shard."""
+
+    @classmethod
+    def of(cls, images: Sequence[HashedImage]) -> ImageHashes:
+        """Return the hashes of a few images, each in a shard of its own."""
+        flat = [index for index, image in enumerate(images) if image.hash.endswith(FLAT)]
+        digits = "".join(image.hash.replace(FLAT, "0" * 16) for image in images)
+        hashes, splits = np.frombuffer(bytes.fromhex(digits), HASH), [image.split for image in images]
+        return cls(hashes, np.array(flat, np.int64), np.arange(len(images)), splits, lambda index: [images[index].key])
+
+    @property
+    def textured(self) -> NDArray[np.int64]:
+        """The images that have more than one colour."""
+        return np.delete(np.arange(len(self.hashes)), self.flat)
+
+    def split(self, image: int) -> str:
+        return self.splits[self._shard(image)]
+
+    def names(self, images: Iterable[int]) -> dict[int, str]:
+        """Return `split/key` of these images. The keys of each shard are asked for once."""
+        names: dict[int, str] = {}
+        known, keys = -1, list[str]()
+        for image in sorted(set(images)):
+            shard = self._shard(image)
+            if shard != known:
+                known, keys = shard, list(self.keys(shard))
+            names[image] = f"{self.splits[shard]}/{keys[image - int(self.starts[shard])]}"
+        return names
+
+    def _shard(self, image: int) -> int:
+        return int(np.searchsorted(self.starts, image, "right")) - 1
+
+
+def find_same(images: ImageHashes) -> Iterator[list[int]]:
+    """Yield groups of images with equal hashes."""
+    textured = images.textured
+    again = _occurring_again(images.hashes["crc32"][textured].astype(np.uint32))
+    some = textured[again]
+    crc32, bits = (images.hashes[name][some].astype(f"u{size}") for name, size in (("crc32", 4), ("bits", 8)))
+    order = np.lexsort((bits, crc32))
+    differ = (np.diff(crc32[order]) != 0) | (np.diff(bits[order]) != 0)
+    starts = np.flatnonzero(np.append(True, differ))[: len(some)]
+    counts = np.diff(starts, append=len(some))
+    for start, count in zip(starts[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
+        yield some[order[start : start + count]].tolist()
+
+
+def _occurring_again(numbers: NDArray[np.uint32]) -> NDArray[np.intp]:
+    """Return the indices of the numbers that occur more than once, without a sorted index of all of them."""
+    ordered = np.sort(numbers)
+    several = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(several):
+        return np.empty(0, np.intp)
+    nearest = np.minimum(np.searchsorted(several, numbers), len(several) - 1)
+    return np.flatnonzero(several[nearest] == numbers)
+
+
+def find_near(images: ImageHashes) -> list[tuple[int, int]]:
+    """Return pairs across splits whose hashes differ in few bits. One of the four parts of 16 bits is then equal."""
+    textured = images.textured
+    hashes = images.hashes["bits"][textured].astype(np.uint64)
+    found: set[tuple[int, int]] = set()
+    for shift in (0, 16, 32, 48):
+        parts = ((hashes >> np.uint64(shift)) & np.uint64(0xFFFF)).astype(np.uint16)
+        order = np.argsort(parts, kind="stable")
+        ends = np.flatnonzero(parts[order][1:] != parts[order][:-1]) + 1
+        for group in np.split(order, ends):
+            if 1 < len(group) <= MOST_TOGETHER:
+                found |= _close(hashes, group)
+    pairs = [(int(textured[a]), int(textured[b])) for a, b in sorted(found)]
+    return [(a, b) for a, b in pairs if images.split(a) != images.split(b) and images.hashes[a] != images.hashes[b]]
+
+
+def _close(hashes: NDArray[np.uint64], group: NDArray[np.intp]) -> set[tuple[int, int]]:
+    """Return the index pairs of a group whose hashes differ in few bits."""
+    differing = hashes[group][:, None] ^ hashes[group][None]
+    bits = np.unpackbits(differing.view(np.uint8).reshape(len(group), len(group), 8), axis=2).sum(2)
+    rows, columns = np.nonzero(np.triu(bits <= NEAR_BITS, 1))
+    return {(int(min(group[a], group[b])), int(max(group[a], group[b]))) for a, b in zip(rows, columns, strict=True)}
