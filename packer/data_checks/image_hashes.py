@@ -36,7 +36,7 @@ class ImageHashes:
     """The hashes of images in order. The images of a shard follow each other."""
 
     hashes: NDArray[Any]
-    """Of the dtype HASH, for each image."""
+    """The hash of each image, of the dtype HASH."""
     flat: NDArray[np.int64]
     """The images of one colour."""
     starts: NDArray[np.int64]
