@@ -103,6 +103,15 @@ class PieceTable(Sequence[Piece]):
         start, stop = self._rows(self._pieces.start, self._pieces.stop)
         return self._sizes[start:stop]
 
+    @property
+    def lines(self) -> tuple[bytes, NDArray[np.uint32], int]:
+        """The lines of the rows of these pieces, the sizes of their pictures, and how many pieces of the first row are
+        in the table before this one."""
+        start, stop = self._rows(self._pieces.start, self._pieces.stop)
+        before = 0 if self._ends is None or start == self._first_row else int(self._ends[start - self._first_row - 1])
+        skipped = 0 if self._ends is None else self._pieces.start - before
+        return self._refs.lines(start, stop), self._sizes[start:stop], skipped
+
     def _rows(self, start: int, stop: int) -> tuple[int, int]:
         """Return the range of the rows that these pieces belong to."""
         if self._ends is not None and start < stop:

@@ -94,6 +94,10 @@ class RefTable(Sequence[RowRef]):
         begin = self._ends[start - 1] if start else 0
         return self._text[begin : self._ends[stop - 1] - 1].decode(*_ENCODING)
 
+    def lines(self, start: int, stop: int) -> bytes:
+        """Return the lines of a range with their ends, as bytes."""
+        return bytes(self._text[int(self._ends[start - 1]) if start else 0 : int(self._ends[stop - 1])])
+
     def presence(self, start: int, stop: int) -> NDArray[np.int64]:
         """Return for each row of a range which parts are not empty, as a binary number, the first as its highest digit.
 

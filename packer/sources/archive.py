@@ -24,7 +24,7 @@ from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Data, Heads, Listing, Loaded, Wanted
 from packer.sources.archive_files import files_at, holds_only, split_in
 from packer.sources.container import Names
-from packer.sources.file_states import MIN_FILE_AGE, FileState, state_of
+from packer.sources.file_states import MIN_FILE_AGE, FileState, state_here, state_of
 from packer.sources.folder import THREADS
 from packer.sources.given_fields import identity
 from packer.sources.position import Position, position_in
@@ -193,8 +193,9 @@ class ArchiveSource(ABC):
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Self:
-        files = {file: (state[0], state[1], state[2]) for file, state in facts["files"].items()}
-        return cls(Path(facts["root"]), files, Names(*facts["names"]), facts["max_pixels"])
+        root = Path(facts["root"])
+        files = {file: state_here(f"{root}/{file}", state) for file, state in facts["files"].items()}
+        return cls(root, files, Names(*facts["names"]), facts["max_pixels"])
 
     def _heads(self, ref: RowRef) -> Heads:
         heads = []

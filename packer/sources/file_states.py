@@ -18,6 +18,8 @@ MIN_FILE_AGE = 2_000_000_000
 one tick of the clock, with the same time."""
 UNREADABLE = (0, -1, -1)
 """The state of a file that cannot be read."""
+ANY = -2
+"""Replaces the ctime of a file that other machines have, too."""
 
 FileState = tuple[int, int, int]
 """Size, mtime and ctime in nanoseconds. The ctime reveals a file that was given another one's name and mtime."""
@@ -30,6 +32,18 @@ def state_of(path: str) -> FileState:
     except OSError:
         return UNREADABLE
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def elsewhere(state: Sequence[int]) -> FileState:
+    """Return the state of a file for other machines, whose copy has a ctime of its own."""
+    return state[0], state[1], ANY
+
+
+def state_here(path: str, state: Sequence[int]) -> FileState:
+    """Return the state that a file must have on this machine, if it has this one `elsewhere`."""
+    size, mtime, ctime = state
+    now = state_of(path) if ctime == ANY else UNREADABLE
+    return now if now[:2] == (size, mtime) else (size, mtime, ctime)
 
 
 def is_young(state: Sequence[int]) -> bool:
@@ -45,7 +59,8 @@ class OpenedFiles:
 
     def __init__(self, paths: Sequence[Path | str], states: Sequence[Sequence[int]] | None = None) -> None:
         self.paths = tuple(map(str, paths))
-        self.states = self._now() if states is None else tuple(tuple(state) for state in states)
+        given = self._now() if states is None else states
+        self.states = tuple(map(state_here, self.paths, given))
 
     def of_rows(self, count: int) -> NDArray[np.int64]:
         """Return the state of so many rows: that of the files, or unknown if a file is young or changed since then."""

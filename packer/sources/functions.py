@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 import pickle
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from threading import RLock
 from typing import Any
@@ -19,11 +21,15 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _MOST_WORDS = 200
 
 
-def to_text(functions: object) -> str:
+def to_text(functions: Sequence[Callable[[Any], Any] | None]) -> str:
     """Return functions as a text for a worker process, which imports the modules that they are in.
 
-    No worker has the main module of this program, nor functions within functions. Only cloudpickle sends their code.
+    Functions at the top level of a module are named, others are pickled. No worker has the main module of this program,
+    nor functions within functions. Only cloudpickle sends their code.
     """
+    names = [None if function is None else _name(function) for function in functions]
+    if "" not in names:
+        return json.dumps(names)
     try:
         data = pickle.dumps(functions)
         reason = "it is in __main__, which workers do not run" if b"__main__" in data else ""
@@ -32,6 +38,27 @@ def to_text(functions: object) -> str:
     if reason:
         data = _with_code(functions, reason)
     return base64.b64encode(data).decode()
+
+
+def _name(function: Callable[[Any], Any]) -> str:
+    """Return `module:function` of a function at the top level of a module, an empty text of any other."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    found = getattr(sys.modules.get(str(module)), str(name), None)
+    return f"{module}:{name}" if found is function and module != "__main__" else ""
+
+
+def is_named(text: str) -> bool:
+    """Return whether a text names functions: nothing of it is unpickled."""
+    return text.startswith("[")
+
+
+def _named(text: str) -> list[Callable[[Any], Any] | None]:
+    """Return the functions with these names."""
+    found: list[Callable[[Any], Any] | None] = []
+    for name in json.loads(text):
+        module, _, function = str(name).partition(":")
+        found.append(None if name is None else getattr(import_module(module), function))
+    return found
 
 
 def _with_code(functions: object, reason: str) -> bytes:
@@ -49,8 +76,10 @@ def _with_code(functions: object, reason: str) -> bytes:
 
 
 def from_text(text: str) -> Any:
-    """Return the functions, in a worker. The text came through a pipe from the process that started this one."""
+    """Return the functions, in a worker. A pickled text came through a pipe from the process that started this one."""
     try:
+        if is_named(text):
+            return _named(text)
         return pickle.loads(base64.b64decode(text))  # noqa: S301 - see above
     except Exception as error:
         raise EngineError(f"load cannot be opened in a worker process: {words_of(error)}") from error

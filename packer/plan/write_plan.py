@@ -1,0 +1,165 @@
+"""Write a plan as files: packer/recipe/plan_folder.py describes them. Each file is written in one pass."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from packer.config.config import Settings, to_toml
+from packer.config.effective import portable
+from packer.errors import TargetError
+from packer.plan.plan import Plan
+from packer.publish.atomic import make_folder, target_errors, write_atomic
+from packer.recipe.piece import PieceTable
+from packer.recipe.plan_facts import PlanFacts
+from packer.recipe.plan_folder import PLAN, RECORD, ROWS, SHARDS, SIZE, SIZES, PlanFolder, digest_of_shard, npy_header
+from packer.recipe.recipe import Recipe
+from packer.recipe.shard_spec import ShardSpec
+from packer.sources.portable import path_of
+from packer.sources.portable import portable as portable_text
+from readers.contract import VERSION
+from readers.contract.shard_table import field_bits
+
+MOST_BYTES = 256 << 20
+"""A file of rows gets no further shard from so many bytes on."""
+_ROWS = re.compile(r"rows-[0-9]{5,}\.txt")
+
+
+def write_plan(plan: Plan, folder: Path, settings: Settings) -> PlanFolder:
+    """Write a plan into a new or empty folder. Raise the error with which a build of it would stop before its work."""
+    if plan.refusal is not None:
+        raise plan.refusal
+    source = portable_text(plan.found.source.to_text())
+    given = settings.get("from", settings.get("raw"))
+    with target_errors(folder):
+        _make_folder(folder)
+        with PlanWriter(folder, plan.recipe, plan.pairs) as writer:
+            for number, spec in enumerate(plan.specs):
+                receipt = plan.reused.get(number)
+                writer.add(spec, "" if receipt is None else receipt.fingerprint)
+            writer.finish()
+        facts = PlanFacts(
+            package=VERSION,
+            recipe=plan.recipe,
+            source=source,
+            raw=path_of(source) if given is None else str(Path(str(given)).absolute()),
+            settings=to_toml(portable(settings)),
+            splits=plan.found.refs.splits,
+            shards=writer.shards,
+            pieces=writer.pieces,
+            rows_files=tuple(writer.rows_files),
+            records=writer.digest,
+            layout=plan.found.layout,
+            missing=tuple(map(str, plan.found.missing)),
+            sizes=plan.sizes,
+            own_classes=plan.found.classes is not None and plan.found.classes == plan.recipe.classes,
+        )
+    write_atomic(folder / PLAN, facts.to_text())
+    return PlanFolder.open(folder)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder of a plan, or take one in which a plan was begun."""
+    make_folder(folder)
+    names = sorted(path.name for path in folder.iterdir())
+    others = [name for name in names if name not in (SHARDS, SIZES) and not _ROWS.fullmatch(name)]
+    if others:
+        what = "holds a plan, which is never changed" if PLAN in others else f"holds {others[0]}"
+        raise TargetError(f"{folder}: {what}; name a new or an empty folder")
+    for name in names:
+        (folder / name).unlink()
+
+
+class PlanWriter:
+    """Writes the shards of a plan in their order. It holds none of them."""
+
+    def __init__(self, folder: Path, recipe: Recipe, rows: int) -> None:
+        self._folder, self._files = folder, ExitStack()
+        self._names = [rule.name for rule in recipe.rules]
+        self._records = self._file(SHARDS)
+        self._records.write(npy_header(RECORD, (0,)))
+        self._sizes = self._file(SIZES) if recipe.geometry.depends_on_source else None
+        if self._sizes is not None:
+            self._sizes.write(npy_header(SIZE, (rows, 2)))
+        self._lines: BinaryIO | None = None
+        self._splits: dict[str, int] = {}
+        self._sha256 = hashlib.sha256()
+        self._rows = self.shards = self.pieces = 0
+        self.rows_files: list[int] = []
+        """The bytes of each file of rows."""
+
+    def __enter__(self) -> PlanWriter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._files.close()
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all records."""
+        return self._sha256.hexdigest()
+
+    def add(self, spec: ShardSpec, fingerprint: str = "") -> None:
+        """Write the next shard, which exists already if it has a fingerprint."""
+        assert isinstance(spec.pieces, PieceTable), "a plan cuts tables of pieces"
+        lines, sizes, skipped = spec.pieces.lines
+        pairs = b"" if self._sizes is None else sizes.astype(SIZE).tobytes()
+        begin, rows = self._write_lines(lines), lines.count(b"\n")
+        facts = {
+            "fingerprint": fingerprint.encode(),
+            "digest": digest_of_shard(lines, pairs),
+            "begin": begin,
+            "bytes": len(lines),
+            "row": self._rows - (skipped > 0),
+            "weight": spec.weight,
+            "file": len(self.rows_files) - 1,
+            "rows": rows,
+            "skip": skipped,
+            "pieces": len(spec.pieces),
+            "split": self._splits.setdefault(spec.split, len(self._splits)),
+            "fields": field_bits(self._names, [field.name for field in spec.fields]),
+        }
+        record = np.array([tuple(facts[name] for name in RECORD.names or ())], RECORD).tobytes()
+        self._sha256.update(record)
+        self._records.write(record)
+        if self._sizes is not None:
+            self._sizes.write(pairs[2 * SIZE.itemsize * (skipped > 0) :])
+        self._rows += rows - (skipped > 0)
+        self.shards += 1
+        self.pieces += len(spec.pieces)
+
+    def finish(self) -> None:
+        """Bring all files to the disk."""
+        header = npy_header(RECORD, (self.shards,))
+        assert len(header) == len(npy_header(RECORD, (0,))), "numpy leaves space for any number"
+        self._records.seek(0)
+        self._records.write(header)
+        for file in (self._records, self._sizes, self._lines):
+            if file is not None:
+                _sync(file)
+
+    def _write_lines(self, lines: bytes) -> int:
+        """Write lines, perhaps to a new file, and return where they begin in it."""
+        if self._lines is None or self.rows_files[-1] >= MOST_BYTES:
+            if self._lines is not None:
+                _sync(self._lines)
+                self._lines.close()
+            self._lines = self._file(ROWS.format(len(self.rows_files)))
+            self.rows_files.append(0)
+        self._lines.write(lines)
+        self.rows_files[-1] += len(lines)
+        return self.rows_files[-1] - len(lines)
+
+    def _file(self, name: str) -> BinaryIO:
+        return self._files.enter_context((self._folder / name).open("wb"))
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,74 @@
+"""The text of a source for other machines: absolute paths, which may differ there, no ctimes, and nothing pickled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from packer.errors import InputError, UsageError
+from packer.sources.file_states import elsewhere
+from packer.sources.functions import is_named
+from packer.sources.rows import Rows
+
+PATHS = ("raw", "root", "path")
+"""The keys of which a source has one: the folder or the file that holds its rows."""
+
+
+def portable(text: str) -> str:
+    """Return the text of a source as a plan keeps it. Raise UsageError if functions can only be pickled."""
+    facts = json.loads(text)
+    for key in PATHS:
+        if key in facts:
+            facts[key] = str(Path(facts[key]).absolute())
+    if "files" in facts:
+        facts["files"] = {file: elsewhere(state) for file, state in facts["files"].items()}
+    if "states" in facts:
+        facts["states"] = [elsewhere(state) for state in facts["states"]]
+    if facts["kind"] == Rows.kind and not is_named(facts["functions"]):
+        raise UsageError(
+            "load, version and sizes of a plan must be functions at the top level of a module that other machines can "
+            "import: a plan names the module and the function, because nothing in it is unpickled"
+        )
+    return json.dumps(facts)
+
+
+def path_of(text: str) -> str:
+    """Return the folder or the file that holds the rows of a source; an empty text if it has none."""
+    facts = json.loads(text)
+    return next((str(facts[key]) for key in PATHS if key in facts), "")
+
+
+def moved(text: str, old: str, new: Path) -> str:
+    """Return the text of a source whose rows were planned at the path `old` and are at `new` on this machine."""
+    facts, path = json.loads(text), str(new.absolute())
+    if not old:
+        raise UsageError(f"--raw {new}: the rows of this plan come from functions, not from a path")
+    if not new.exists():
+        raise InputError(f"--raw {new}: does not exist")
+    found = path_of(text)
+    if found != old and not old.startswith(f"{found}/"):
+        raise UsageError(f"--raw {new}: the plan names {old}, but its source {found}")
+    if found != old:  # an archive: its source names the folder
+        if Path(old).name != new.name:
+            raise UsageError(f"--raw {new}: was planned as {old}, and must keep that name")
+        old, path = str(Path(old).parent), str(new.absolute().parent)
+    return json.dumps(_swapped(facts, old, path))
+
+
+def check_portable(text: str) -> None:
+    """Refuse the text of a source that would unpickle something."""
+    facts = json.loads(text)
+    if facts["kind"] == Rows.kind and not is_named(facts["functions"]):
+        raise UsageError("the plan has functions that are not named as module:function; nothing in a plan is unpickled")
+
+
+def _swapped(value: Any, old: str, new: str) -> Any:
+    """Return facts with the path `new` where `old` or a path below it was."""
+    if isinstance(value, str) and (value == old or value.startswith(f"{old}/")):
+        return new + value[len(old) :]
+    if isinstance(value, list):
+        return [_swapped(each, old, new) for each in value]
+    if isinstance(value, dict):
+        return {key: _swapped(each, old, new) for key, each in value.items()}
+    return value
