@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -464,6 +465,7 @@ def test_functions_that_cannot_be_opened_in_a_worker_end_the_build_with_words() 
     facts = {"size": None, "scales": False, "fields": ("image", "label")}
     missing = Rows.from_json({"functions": functions.to_text((scene_of, None, None)), **facts})
     assert missing.load(next(rows.rows())).bad is None
-    broken = functions.to_text((scene_of, None, None)).replace("A", "B", 3)
-    with pytest.raises(EngineError, match="load cannot be opened in a worker process"):
-        Rows.from_json({"functions": broken, **facts}).load(next(rows.rows()))
+    named, pickled = functions.to_text((scene_of, None, None)), functions.to_text((partial(scene_of), None, None))
+    for broken in (named.replace("scene_of", "no_scene"), pickled.replace("A", "B", 3)):
+        with pytest.raises(EngineError, match="load cannot be opened in a worker process"):
+            Rows.from_json({"functions": broken, **facts}).load(next(rows.rows()))
