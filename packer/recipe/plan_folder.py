@@ -77,7 +77,7 @@ def digest_of_shard(lines: bytes, sizes: bytes) -> bytes:
 
 
 class PlanFolder:
-    """An opened plan. `spec(n)` is the spec of shard n, as it was in memory when the build was planned."""
+    """An opened plan. `spec(n)` is the spec of shard n, the same as in memory when the build was planned."""
 
     def __init__(self, folder: Path, facts: PlanFacts, sha256: str) -> None:
         self.folder, self.facts, self.sha256 = folder, facts, sha256
@@ -168,7 +168,7 @@ class PlanFolder:
                     raise ValueError(f"{ref.key!r} has other fields than planned")
                 if self._paths_are_checked and (path := _unsafe(ref)) is not None:
                     raise ValueError(f"{path!r} is not a path below RAW")
-        except ValueError as error:  # also a line with more parts, and bytes that are no text
+        except ValueError as error:  # also a line with more parts, and bytes that cannot be decoded
             raise DamagedError(f"{where}: {error}") from error
 
     def _read(self, path: Path, start: int, count: int) -> bytes:
