@@ -15,7 +15,7 @@ from packer.config.config import Settings, to_toml
 from packer.config.effective import portable
 from packer.errors import TargetError
 from packer.plan.plan import Plan
-from packer.publish.atomic import make_folder, target_errors, write_atomic
+from packer.publish.atomic import target_errors, write_atomic
 from packer.recipe.piece import PieceTable
 from packer.recipe.plan_facts import PlanFacts
 from packer.recipe.plan_folder import PLAN, RECORD, ROWS, SHARDS, SIZE, SIZES, PlanFolder, digest_of_shard, npy_header
@@ -24,6 +24,7 @@ from packer.recipe.shard_spec import ShardSpec
 from packer.sources.portable import path_of
 from packer.sources.portable import portable as portable_text
 from readers.contract import VERSION
+from readers.contract.atomic import make_folder
 from readers.contract.shard_table import field_bits
 
 MOST_BYTES = 256 << 20
