@@ -5,30 +5,54 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from threading import Barrier
+from typing import TYPE_CHECKING
+from unittest import mock
+from uuid import uuid4
 
 import pytest
 from conftest import HANG
+from faulty_proxy import BUSY, CUT, DOUBLED, ERROR, LOST, SLOW, times
+from store_servers import credentials, new_url, proxy, server
 
 from readers.contract import atomic
-from readers.contract.errors import DamagedError, RequestError, StoreError
+from readers.contract.errors import DamagedError, RequestError, StoreBusyError, StoreError
 from readers.stores.folder_store import FolderStore
+from readers.stores.fsspec_store import FsspecStore
+from readers.stores.object_store import ObjectStore
+from readers.stores.open_store import open_store
 from readers.stores.store import Store
+
+if TYPE_CHECKING:
+    from obstore.store import BackoffConfig
 
 KINDS: dict[str, Callable[[pytest.FixtureRequest], Store]] = {
     "folder": lambda request: FolderStore(request.getfixturevalue("tmp_path") / "store"),
+    "moto": lambda request: bucket(proxy("moto", one_put_at_a_time=True).url),
+    "ministack": lambda request: bucket(server("ministack")),
+    "memory": lambda request: FsspecStore(f"memory://{uuid4().hex}"),
 }
-"""Makes an empty store."""
-UNCONDITIONAL: set[str] = set()
+"""Makes an empty store. moto checks a condition first and writes later, so its proxy hands it one PUT at a time."""
+UNCONDITIONAL = {"memory"}
 """The kinds that have no `create` and `replace`."""
 THREADS = 8
 MISSING = "folder/missing"
 BAD_NAMES = ["", "/a", "a/", "a//b", "../a", "a/./b", "a/..", "a\0"]
+
+
+def bucket(endpoint: str, tries: int = 2) -> ObjectStore:
+    """Return an empty folder of a bucket, whose client tries soon again."""
+    soon, later = timedelta(milliseconds=10), timedelta(milliseconds=50)
+    wait: BackoffConfig = {"init_backoff": soon, "max_backoff": later, "base": 2}
+    with mock.patch.dict(os.environ, credentials(endpoint)):
+        return ObjectStore(new_url(), {"max_retries": tries, "backoff": wait, "retry_timeout": timedelta(minutes=1)})
 
 
 @pytest.fixture(params=sorted(KINDS))
@@ -154,15 +178,18 @@ def test_only_what_was_read_is_replaced(conditional: Store) -> None:
     assert names(conditional) == ["manifest.json"]
 
 
-def winner(write: Callable[[bytes], bool]) -> bytes:
-    """Let threads write at the same moment; return what the only one that won wrote."""
+def winner(write: Callable[[bytes], bool], verb: str) -> bytes:
+    """Let threads write at the same moment; return what the only one that won wrote.
+
+    All bytes differ, also from those before: an ETag may be a digest, so that the same bytes make the same version.
+    """
     start = Barrier(THREADS)
 
     def race(data: bytes) -> bool:
         start.wait(HANG)
         return write(data)
 
-    texts = [b"from %d" % number for number in range(THREADS)]
+    texts = [f"{verb} by {number}".encode() for number in range(THREADS)]
     with ThreadPoolExecutor(THREADS) as threads:
         (won,) = [text for text, written in zip(texts, threads.map(race, texts), strict=True) if written]
     return won
@@ -171,10 +198,10 @@ def winner(write: Callable[[bytes], bool]) -> bytes:
 def test_of_racing_writes_one_wins(conditional: Store) -> None:
     for number in range(5):
         name = f"object-{number}"
-        created = winner(partial(conditional.create, name))
+        created = winner(partial(conditional.create, name), "created")
         assert content(conditional, name) == created
         old = conditional.read(name)[1]
-        replaced = winner(partial(conditional.replace, name, old=old))
+        replaced = winner(partial(conditional.replace, name, old=old), "replaced")
         assert content(conditional, name) == replaced
 
 
@@ -231,3 +258,50 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StoreError, match=r"store/a: cannot be read or written \(No space left on device\)"):
         FolderStore(tmp_path / "store").put("a", b"1")
+
+
+@pytest.mark.parametrize("fault", [ERROR, BUSY, LOST, SLOW, CUT, DOUBLED])
+def test_faults_of_a_network_do_not_show(fault: str) -> None:
+    faulty = proxy("ministack")
+    store, data = bucket(faulty.url), os.urandom(3 << 20)
+    with faulty.doing(times(1, fault, "PUT")):
+        store.put("a", data)
+        assert faulty.faults == 1
+    with faulty.doing(times(1, fault, "GET")):
+        assert content(store, "a") == data
+        assert faulty.faults == 1
+    with faulty.doing(times(1, fault, "GET")):
+        assert names(store) == ["a"]
+        assert [request.is_listing for request in faulty.requests].count(True) == len(faulty.requests)
+
+
+def test_an_answer_that_never_comes_is_an_error_that_may_be_tried_again() -> None:
+    faulty = proxy("ministack")
+    store = bucket(faulty.url)
+    with faulty.doing(times(100, BUSY)):
+        for call in (lambda: store.read("a"), lambda: store.put("a", b""), lambda: names(store)):
+            with pytest.raises(StoreBusyError, match=f"^{store.url}/"):
+                call()
+
+
+def test_a_url_opens_its_store(tmp_path: Path) -> None:
+    assert isinstance(open_store(str(tmp_path)), FolderStore)
+    assert open_store(f"file://{tmp_path}").url == str(tmp_path)
+    assert isinstance(open_store("gs://bucket/folder"), ObjectStore)
+    assert isinstance(open_store("memory://folder"), FsspecStore)
+    with pytest.raises(StoreError, match="Protocol not known"):
+        open_store("nothing://folder")
+
+
+@pytest.mark.parametrize("url", ["s3://user:secret@bucket/a", "s3://user@bucket/a", "s3://bucket/a?key=secret"])
+def test_a_url_with_a_key_in_it_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(RequestError, match=r"^s3://bucket/a: the URL has a user, a key or options") as refusal:
+        open_store(url)
+    assert "secret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("module", ["obstore", "fsspec"])
+def test_a_library_that_is_not_installed_is_named(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(StoreError, match=f"needs {module}; pip install"):
+        open_store({"obstore": "s3://bucket/a", "fsspec": "memory://a"}[module])

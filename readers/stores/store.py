@@ -77,7 +77,10 @@ class Store(Protocol):
         """
 
     def replace(self, name: str, data: bytes, old: Version) -> bool:
-        """Write an object if it is still the one that was read, and return whether it was written. See `create`."""
+        """Write an object if it is still the one that was read, and return whether it was written. See `create`.
+
+        The bytes must differ from those that were read: in some stores the same bytes have the same version.
+        """
 
 
 def check_name(name: str) -> str:

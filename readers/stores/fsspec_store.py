@@ -1,0 +1,116 @@
+"""Any other URL as a `Store`, by fsspec: what torch brings along. It has no conditional writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import Any
+
+from readers.contract.errors import StoreBusyError, StoreError
+from readers.contract.files import BUFFER
+from readers.stores.store import Data, Entry, Version, check_name
+
+_TAGS = ("ETag", "etag", "e_tag", "checksum", "mtime", "LastModified", "last_modified", "modified", "created")
+"""The words of file systems for the version of a file, the best first."""
+
+
+class FsspecStore:
+    """The objects below a URL of any scheme that fsspec knows, such as alluxiofs://… or sftp://….
+
+    A write that must not replace another one is refused: fsspec has no such call that all file systems keep.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            import fsspec
+        except ImportError:
+            raise StoreError(f"{url}: needs fsspec; pip install fsspec") from None
+        self.url = url.rstrip("/")
+        with self._errors(""):
+            self._files, self._root = fsspec.core.url_to_fs(self.url, use_listings_cache=False)
+        self._root = self._root.rstrip("/")
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{check_name(name)}"
+
+    def list(self, folder: str) -> Iterator[Entry]:
+        top = self._path(folder) if folder else self._root
+        with self._errors(folder):
+            for _, _, files in self._files.walk(top, detail=True):
+                for found in files.values():
+                    name = found["name"].lstrip("/").removeprefix(self._root.lstrip("/")).lstrip("/")
+                    yield Entry(name, found["size"], _tag(found), _modified(found))
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
+        path = self._path(name)
+        with self._errors(name):
+            found = self._files.info(path)
+            self._check_file(name, found)
+            end = found["size"] if stop is None else min(stop, found["size"])
+            data = self._files.cat_file(path, start, end) if end > start else b""
+            return bytes(data), Version(_tag(found))
+
+    def fetch(self, name: str, write: Callable[[memoryview], object]) -> None:
+        path = self._path(name)
+        with self._errors(name):
+            self._check_file(name, self._files.info(path))
+            file = self._files.open(path, "rb", block_size=BUFFER, cache_type="readahead")
+        with file:
+            while True:
+                with self._errors(name):
+                    piece = file.read(BUFFER)
+                if not piece:
+                    return
+                write(memoryview(piece))
+
+    def put(self, name: str, data: Data) -> None:
+        path = self._path(name)
+        with self._errors(name):
+            self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self._files.pipe_file(path, bytes(data))
+
+    def delete(self, names: Iterable[str]) -> None:
+        for path in list(map(self._path, names)):
+            with self._errors(path), suppress(FileNotFoundError):
+                self._files.rm_file(path)
+
+    def create(self, name: str, data: bytes) -> bool:
+        raise StoreError(f"{self.url}/{check_name(name)}: {self._scheme} has no conditional writes")
+
+    def replace(self, name: str, data: bytes, old: Version) -> bool:
+        return self.create(name, data)
+
+    @property
+    def _scheme(self) -> str:
+        return self.url.partition(":")[0]
+
+    def _check_file(self, name: str, found: dict[str, Any]) -> None:
+        if found["type"] != "file":
+            raise FileNotFoundError(name)
+
+    @contextmanager
+    def _errors(self, name: str) -> Iterator[None]:
+        """Turn the errors of a file system into a StoreError that names the object."""
+        try:
+            yield
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise FileNotFoundError(f"{self.url}/{name}: there is no such object") from error
+        except (ImportError, ValueError, PermissionError) as error:
+            raise StoreError(f"{self.url}/{name}: {error}") from error
+        except OSError as error:
+            raise StoreBusyError(f"{self.url}/{name}: {error}") from error
+
+
+def _tag(found: dict[str, Any]) -> str:
+    known = (_plain(found[key]) for key in _TAGS if found.get(key) is not None)
+    return f"{found['size']}-{next(known, '')}"
+
+
+def _modified(found: dict[str, Any]) -> float:
+    times = (_plain(found[key]) for key in _TAGS if isinstance(found.get(key), (datetime, int, float)))
+    return float(next(times, 0))
+
+
+def _plain(value: Any) -> Any:
+    return value.timestamp() if isinstance(value, datetime) else value

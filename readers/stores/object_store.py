@@ -1,0 +1,165 @@
+"""A bucket as a `Store`: S3, Google and Azure, by obstore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from readers.contract.errors import StoreBusyError, StoreError
+from readers.stores.store import Data, Entry, Version, check_name
+
+if TYPE_CHECKING:
+    from obstore.store import RetryConfig
+
+SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")
+"""The schemes of URLs that obstore opens."""
+LISTED = 1000
+"""Entries that are passed on together: what a request lists."""
+LIST_TRIES = 3
+"""The number of times that a part of a listing is asked for. It goes on after the last name: names are sorted."""
+PIECE = 1 << 20
+"""The least bytes that `fetch` passes on together."""
+ONE_PUT = 1 << 30
+"""Bytes up to which an object is one PUT: whole or not there. A larger one is an upload in parts."""
+PART = 1 << 26
+_NETWORK = {"connect_timeout": "10s", "read_timeout": "60s", "timeout": "1h", "allow_http": True}
+"""`timeout` would end a large object that arrives. An endpoint without TLS is used only if the environment names it."""
+
+
+class ObjectStore:
+    """The objects below a URL such as s3://bucket/folder. Credentials and endpoint come from the environment."""
+
+    def __init__(self, url: str, retries: RetryConfig | None = None) -> None:
+        try:
+            import obstore
+            from obstore import exceptions, store
+        except ImportError:
+            raise StoreError(f"{url}: needs obstore; pip install 'segpack[store]'") from None
+        self.url = url.rstrip("/")
+        self._obstore, self._exceptions = obstore, exceptions
+        self._lost = (exceptions.AlreadyExistsError, exceptions.PreconditionError, FileNotFoundError)
+        self._failed = (exceptions.BaseError, ValueError, OSError)
+        self._final = (
+            exceptions.PermissionDeniedError,
+            exceptions.UnauthenticatedError,
+            exceptions.InvalidPathError,
+            exceptions.NotSupportedError,
+            exceptions.UnknownConfigurationKeyError,
+            ValueError,
+        )
+        options: Any = _NETWORK
+        with self._errors(""):
+            self._store: Any = store.from_url(
+                self.url,
+                client_options=options,
+                retry_config=retries or {"max_retries": 10, "retry_timeout": timedelta(minutes=3)},
+            )
+
+    def list(self, folder: str) -> Iterator[Entry]:
+        prefix = check_name(folder) if folder else None
+        last, tries = None, LIST_TRIES
+        while True:
+            with self._errors(folder):
+                try:
+                    for entries in self._obstore.list(self._store, prefix, offset=last, chunk_size=LISTED):
+                        for entry in entries:
+                            modified = entry["last_modified"].timestamp()
+                            yield Entry(entry["path"], entry["size"], entry["e_tag"] or "", modified)
+                            last, tries = entry["path"], LIST_TRIES
+                    return
+                except self._exceptions.GenericError:  # such as a cut answer, which obstore does not ask for again
+                    tries -= 1
+                    if not tries:
+                        raise
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
+        check_name(name)
+        with self._errors(name):
+            if start == 0 and stop is None:
+                return self._read(name, {})
+            if stop is not None and stop <= start:
+                return b"", _version(self._obstore.head(self._store, name))
+            try:
+                return self._read(name, {"range": (start, stop) if stop is not None else {"offset": start}})
+            except self._failed:
+                found = self._obstore.head(self._store, name)
+                if found["size"] > start:
+                    raise
+                return b"", _version(found)  # no byte of an empty object can be asked for
+
+    def _read(self, name: str, options: Any) -> tuple[bytes, Version]:
+        result = self._obstore.get(self._store, name, options=options)
+        return result.bytes().to_bytes(), _version(result.meta)
+
+    def fetch(self, name: str, write: Callable[[memoryview], object]) -> None:
+        check_name(name)
+        with self._errors(name):
+            result = self._obstore.get(self._store, name)
+            size, pieces = result.meta["size"], iter(result.stream(PIECE))
+        while True:
+            with self._errors(name):
+                piece = next(pieces, None)
+            if piece is None:
+                break
+            size -= len(piece)
+            write(memoryview(piece))
+        if size:
+            raise StoreBusyError(f"{self.url}/{name}: {size} bytes of it did not arrive")
+
+    def put(self, name: str, data: Data) -> None:
+        check_name(name)
+        with self._errors(name):
+            is_large = memoryview(data).nbytes > ONE_PUT
+            self._obstore.put(self._store, name, data, use_multipart=is_large, chunk_size=PART)
+
+    def delete(self, names: Iterable[str]) -> None:
+        every = [check_name(name) for name in names]
+        with self._errors(every[0] if every else ""):
+            try:
+                if every:
+                    self._obstore.delete(self._store, every)
+            except FileNotFoundError:  # in some stores this ends the rest of the request
+                for name in every:
+                    self._delete(name)
+
+    def _delete(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            self._obstore.delete(self._store, name)
+
+    def create(self, name: str, data: bytes) -> bool:
+        return self._put_if(name, data, "create")
+
+    def replace(self, name: str, data: bytes, old: Version) -> bool:
+        known = {"e_tag": old.tag, "version": old.number}
+        return self._put_if(name, data, {key: value for key, value in known.items() if value})
+
+    def _put_if(self, name: str, data: bytes, mode: Any) -> bool:
+        check_name(name)
+        with self._errors(name):
+            try:
+                self._obstore.put(self._store, name, data, mode=mode, use_multipart=False)
+            except self._lost:
+                return False
+            return True
+
+    @contextmanager
+    def _errors(self, name: str) -> Iterator[None]:
+        """Turn the errors of obstore into a StoreError that names the object."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{self.url}/{name}: there is no such object") from error
+        except self._failed as error:
+            kind = StoreError if isinstance(error, self._final) else StoreBusyError
+            raise kind(f"{self.url}/{name}: {_reason(error)}") from error
+
+
+def _version(found: Any) -> Version:
+    return Version(found["e_tag"] or "", found["version"] or "")
+
+
+def _reason(error: BaseException) -> str:
+    """Return the first line of an error; obstore adds pages about its state to it."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]
