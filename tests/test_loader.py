@@ -490,8 +490,11 @@ def test_only_rows_that_are_not_in_memory_are_prefetched(
     shard.prefetch(fields, rows)
     wanted = []
     for field in fields:
-        base = shard._map(shard._columns[field.name].path).__array_interface__["data"][0]
-        spans = shard._spans(field, [row for row, there in zip(rows, states, strict=True) if not there])
+        column = shard._columns[field.name]
+        mapped = shard._map(column.path)
+        assert mapped is not None
+        base = mapped.__array_interface__["data"][0]
+        spans = shard._spans(column, [row for row, there in zip(rows, states, strict=True) if not there])
         wanted += [((base + start) & -4096, base + stop) for start, stop in spans]
     assert 2 <= len(wanted) < 2 * len(rows)
     assert asked == wanted

@@ -12,7 +12,7 @@ from conftest import run
 
 from readers import DamagedError, open_dataset
 from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS
-from readers.formats.column import map_file
+from readers.contract.mapped import map_file
 from readers.pack import Pack
 
 
@@ -140,4 +140,6 @@ def test_json_lists_the_damage(copy: Path) -> None:
 
 def test_an_empty_file_maps_to_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    assert len(map_file(tmp_path / "empty")) == 0
+    mapped = map_file(tmp_path / "empty")
+    assert mapped is not None
+    assert len(mapped) == 0

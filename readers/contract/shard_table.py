@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from readers.contract.errors import DamagedError
 from readers.contract.files import plain_file
 from readers.contract.manifest import GENERATIONS, Manifest
+from readers.contract.mapped import map_file
 
 RECORD = np.dtype(
     [
@@ -58,7 +59,8 @@ class ShardTable:
 
     @classmethod
     def open(cls, root: Path, manifest: Manifest) -> ShardTable:
-        """Map the table. Its size and number of rows must fit the manifest (`packer verify` checks every byte)."""
+        """Map the table, or read it where no map is possible. Its size and number of rows must fit the manifest
+        (`packer verify` checks every byte)."""
         path = table_path(root, manifest.table)
         header = table_header(manifest.shards)
         try:
@@ -66,8 +68,9 @@ class ShardTable:
                 fits = file.read(len(header)) == header
             if not fits or path.stat().st_size != len(header) + manifest.shards * RECORD.itemsize:
                 raise ValueError(f"it is not a table of {manifest.shards} shards")
-            mapped = np.memmap(path, RECORD, "r", len(header), (manifest.shards,))
-            records = mapped.view(np.ndarray)
+            mapped = map_file(path)
+            data = np.fromfile(path, np.uint8) if mapped is None else mapped
+            records = data[len(header) :].view(RECORD)
             if int(records["end"][-1]) != manifest.rows:
                 raise ValueError(f"it ends at row {records['end'][-1]}, the manifest at {manifest.rows}")
         except (OSError, ValueError) as error:

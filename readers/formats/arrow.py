@@ -21,7 +21,8 @@ from readers.formats.arrow_metadata import (
     numbers,
     read_batches,
 )
-from readers.formats.column import Column, ShardFacts, damage_at, map_file
+from readers.formats.column import Column, ShardFacts, damage_at
+from readers.formats.contents import Contents, contents
 from readers.formats.flat_columns import flat_column
 from readers.formats.row_sizes import SIZE_DTYPE, RowSizes
 from readers.formats.shard import Keys, Shard
@@ -38,8 +39,7 @@ def paths(stem: Path, facts: ShardFacts) -> list[Path]:
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """Open the shard whose file begins with `stem`."""
     (path,) = paths(stem, facts)
-    with damage_at(path, *_RAISED):
-        data = map_file(path)
+    with damage_at(path, *_RAISED), contents(path) as data:
         batches = _batches(path, data, facts)
         sizes = _sizes(path, data, facts, batches) if facts.native else RowSizes.fixed(facts)
         columns = {
@@ -49,9 +49,9 @@ def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     return Shard(path, facts, columns, sizes, keys=lambda: _keys(path, facts))
 
 
-def _batches(path: Path, data: NDArray[np.uint8], facts: ShardFacts) -> list[Batch]:
+def _batches(path: Path, data: Contents, facts: ShardFacts) -> list[Batch]:
     """Return the record batches, whose buffers all lie within the file and have the expected number of values."""
-    batches = read_batches(data.data, _columns(facts), facts.rows)
+    batches = read_batches(data, _columns(facts), facts.rows)
     rows = [batch.rows for batch in batches]
     if sum(rows) != facts.rows or not (any(field.flat for field in facts.fields) or _equal(rows)):
         raise DamagedError(f"{path}: expected {facts.rows} rows in equal batches, found {sum(rows)} in {len(rows)}")
@@ -83,15 +83,13 @@ def _column(path: Path, field: Field, batches: Sequence[Batch]) -> Column:
     return Column(path, np.dtype(field.dtype), field.shape, np.array(starts, np.int64), batches[0].rows)
 
 
-def _sizes(path: Path, data: NDArray[np.uint8], facts: ShardFacts, batches: Sequence[Batch]) -> RowSizes:
+def _sizes(path: Path, data: Contents, facts: ShardFacts, batches: Sequence[Batch]) -> RowSizes:
     """Return the sizes of native rows, in memory of their own."""
     parts = [_read(data, batch.columns[SIZE][0].start, 2 * batch.rows, SIZE_DTYPE) for batch in batches]
     return RowSizes.checked(path, np.concatenate(parts).reshape(-1, 2), facts)
 
 
-def _flat_column(
-    path: Path, data: NDArray[np.uint8], field: Field, batches: Sequence[Batch], sizes: RowSizes
-) -> Column:
+def _flat_column(path: Path, data: Contents, field: Field, batches: Sequence[Batch], sizes: RowSizes) -> Column:
     """Return the column of a flat field. The length of each list must follow from the row's size."""
     starts, lengths = [], []
     for batch in batches:
@@ -108,8 +106,7 @@ def _flat_column(
 def _keys(path: Path, facts: ShardFacts) -> Keys:
     """Read the keys: in Arrow they are strings of any length, which cannot be mapped as rows."""
     keys: list[bytes] = []
-    with damage_at(path, *_RAISED):
-        data = map_file(path)
+    with damage_at(path, *_RAISED), contents(path) as data:
         for batch in _batches(path, data, facts):
             offsets, texts = batch.columns[KEY]
             ends = _ends(data, offsets.start, batch.rows, "<i4", texts.length)
@@ -119,7 +116,7 @@ def _keys(path: Path, facts: ShardFacts) -> Keys:
     return keys
 
 
-def _ends(data: NDArray[np.uint8], start: int, rows: int, dtype: str, most: int) -> NDArray[np.int64]:
+def _ends(data: Contents, start: int, rows: int, dtype: str, most: int) -> NDArray[np.int64]:
     """Return where each list of a batch begins and, last, where the lists end: rising, from 0 to at most `most`."""
     ends = _read(data, start, rows + 1, dtype).astype(np.int64)
     if ends[0] < 0 or ends[-1] > most or (ends[1:] < ends[:-1]).any():
@@ -127,7 +124,7 @@ def _ends(data: NDArray[np.uint8], start: int, rows: int, dtype: str, most: int)
     return ends
 
 
-def _read(data: NDArray[np.uint8], start: int, count: int, dtype: str) -> NDArray[np.int64]:
+def _read(data: Contents, start: int, count: int, dtype: str) -> NDArray[np.int64]:
     """Return numbers of the file, in memory of their own."""
     stop = start + count * np.dtype(dtype).itemsize
     return np.frombuffer(data[start:stop].tobytes(), dtype)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from readers.formats.contents import Contents
 from readers.formats.flatbuffer import Table
 
 _MAGIC = b"ARROW1"
@@ -94,7 +95,7 @@ class Batch(NamedTuple):
     columns: dict[str, list[Buffer]]
 
 
-def read_batches(data: memoryview, columns: Sequence[ArrowColumn], most: int) -> list[Batch]:
+def read_batches(data: Contents, columns: Sequence[ArrowColumn], most: int) -> list[Batch]:
     """Return the record batches of a file that has exactly these columns, at most `most` of them.
 
     All buffers lie within the file and hold the values of their type. Anything else raises ValueError.

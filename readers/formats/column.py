@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import mmap
-import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +16,7 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.fields import Field
+from readers.formats.contents import contents
 
 _PLAIN = re.compile(r"[|<][iufS][1-9][0-9]{0,8}")
 
@@ -129,66 +127,28 @@ def load(column: Column, rows: int, dtype: str, shape: tuple[int, ...]) -> NDArr
             f"{column.path}: expected {rows} rows of {dtype} {shape}, "
             f"found rows of {column.row_dtype.str} {column.row_shape}"
         )
-    data = map_file(column.path)
-    column.check_bounds(rows, len(data))
-    indices = column.offsets(np.arange(rows))[:, None] + np.arange(column.row_bytes)
-    return np.asarray(data[indices].view(dtype).reshape(rows, *shape))
+    return np.frombuffer(_read_all(column, rows), dtype).reshape(rows, *shape)
 
 
 def load_texts(column: Column, rows: int) -> list[bytes]:
     """Return all rows of a column of byte strings."""
     if column.row_dtype.kind != "S" or column.row_shape or not column.holds(rows):
         raise DamagedError(f"{column.path}: expected {rows} keys as byte strings")
-    with damage_at(column.path):
-        data = map_file(column.path)
-    column.check_bounds(rows, len(data))  # before memory is allocated for them
-    texts: list[bytes] = []
-    for start in column.starts.tolist():
-        count = min(column.run_rows, rows - len(texts))
-        texts += data[start : start + count * column.row_bytes].view(column.row_dtype).tolist()
+    texts: list[bytes] = np.frombuffer(_read_all(column, rows), column.row_dtype).tolist()
     return texts
+
+
+def _read_all(column: Column, rows: int) -> bytes:
+    """Return all rows of a column that is not flat."""
+    size = column.row_bytes
+    with damage_at(column.path, ValueError, OverflowError), contents(column.path) as data:
+        column.check_bounds(rows, len(data))  # before memory is allocated for them
+        runs = zip(column.starts.tolist(), range(0, rows, column.run_rows), strict=True)
+        return b"".join(data[start : start + min(column.run_rows, rows - first) * size] for start, first in runs)
 
 
 class MissingError(DamagedError):
     """A file of the pack is missing. `Pack` knows why."""
-
-
-def map_file(path: Path) -> NDArray[np.uint8]:
-    """Map the bytes of a file read-only; the map exists as long as the array."""
-    with damage_at(path, ValueError, OverflowError):
-        return _mapped(path)
-
-
-def read_span(path: Path, start: int, stop: int) -> NDArray[np.uint8]:
-    """Read a part of a file into memory of its own."""
-    data = np.empty(stop - start, np.uint8)
-    with damage_at(path):
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            done = 0
-            while done < len(data):
-                count = os.preadv(file, [data[done:].data], start + done)
-                if count == 0:
-                    raise DamagedError(f"{path}: ends before byte {stop}; was it cut short?")
-                done += count
-        finally:
-            os.close(file)
-    return data
-
-
-def _mapped(path: Path) -> NDArray[np.uint8]:
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        size = os.fstat(file).st_size
-        if size == 0:
-            return np.empty(0, np.uint8)
-        if sys.version_info >= (3, 13):
-            mapped = mmap.mmap(file, size, access=mmap.ACCESS_READ, trackfd=False)
-        else:
-            mapped = mmap.mmap(file, size, access=mmap.ACCESS_READ)
-    finally:
-        os.close(file)
-    return np.frombuffer(mapped, np.uint8)
 
 
 @contextmanager

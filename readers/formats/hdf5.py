@@ -7,7 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from readers.contract.errors import DamagedError
-from readers.formats.column import Column, ShardFacts, damage_at, map_file, whole_column
+from readers.formats.column import Column, ShardFacts, damage_at, whole_column
+from readers.formats.contents import contents
 from readers.formats.flat_columns import rows_of, stored_names
 from readers.formats.hdf5_metadata import read_datasets
 from readers.formats.shard import Shard
@@ -23,8 +24,8 @@ def paths(stem: Path, facts: ShardFacts) -> list[Path]:
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """Open the shard whose file begins with `stem`."""
     (path,) = paths(stem, facts)
-    with damage_at(path, ValueError):
-        found = read_datasets(map_file(path).data, stored_names(facts, facts.fields))
+    with damage_at(path, ValueError), contents(path) as data:
+        found = read_datasets(data, stored_names(facts, facts.fields))
         stored = {name: whole_column(path, *dataset) for name, dataset in found.items()}
     _check_apart(path, stored.values())
     columns, sizes = rows_of(facts, stored)

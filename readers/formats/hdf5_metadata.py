@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from readers.formats.contents import Contents
 from readers.formats.hdf5_objects import UNDEFINED, Message, messages, root_group
 
 _DATASPACE, _LINK_INFO, _DATATYPE, _FILL, _LINK, _LAYOUT, _GROUP_INFO = 0x01, 0x02, 0x03, 0x05, 0x06, 0x08, 0x0A
@@ -40,13 +41,13 @@ class Dataset(NamedTuple):
     start: int
 
 
-def read_datasets(data: memoryview, names: Collection[str]) -> dict[str, Dataset]:
+def read_datasets(data: Contents, names: Collection[str]) -> dict[str, Dataset]:
     """Return the data sets of a file that has exactly these. Anything unexpected raises ValueError."""
     links = _links(data, {name.encode() for name in names})
     return {name: _dataset(data, name, links[name.encode()]) for name in names}
 
 
-def _links(data: memoryview, names: Collection[bytes]) -> dict[bytes, int]:
+def _links(data: Contents, names: Collection[bytes]) -> dict[bytes, int]:
     """Return the position of each data set by its name in the root group."""
     links: dict[bytes, int] = {}
     for message in messages(data, root_group(data)):
@@ -70,7 +71,7 @@ def _link(body: bytes) -> tuple[bytes, int]:
     return body[3:-8], int.from_bytes(body[-8:], "little")
 
 
-def _dataset(data: memoryview, name: str, start: int) -> Dataset:
+def _dataset(data: Contents, name: str, start: int) -> Dataset:
     found: dict[int, bytes] = {}
     for kind, body in messages(data, start):
         if kind in found or kind not in (_DATASPACE, _DATATYPE, _FILL, _LAYOUT):
@@ -102,7 +103,7 @@ def _dtype(name: str, body: bytes) -> np.dtype[Any]:
     return np.dtype(f"S{size}")
 
 
-def _start(data: memoryview, name: str, body: bytes, expected: int) -> int:
+def _start(data: Contents, name: str, body: bytes, expected: int) -> int:
     """Return where the numbers of a data set begin: in one piece, of the expected length, within the file."""
     if len(body) != _CONTIGUOUS.size or body[:2] != b"\x03\x01":
         raise ValueError(f"{name!r} does not have its numbers in one piece of this file")

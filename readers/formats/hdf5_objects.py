@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from readers.formats.contents import Contents
 from readers.formats.hdf5_checksum import lookup3
 
 _MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -34,7 +35,7 @@ class Message(NamedTuple):
     body: bytes
 
 
-def root_group(data: memoryview) -> int:
+def root_group(data: Contents) -> int:
     """Return the position of the object header of the root group. Anything unexpected raises ValueError."""
     magic, *kind, base, extension, end, root = _SUPERBLOCK.unpack(_cut(data, 0, _SUPERBLOCK.size))
     if magic != _MAGIC or kind != [_VERSION, _OFFSET_BYTES, _LENGTH_BYTES, _FLAGS]:
@@ -47,7 +48,7 @@ def root_group(data: memoryview) -> int:
     return int(root)
 
 
-def messages(data: memoryview, start: int) -> Iterator[Message]:
+def messages(data: Contents, start: int) -> Iterator[Message]:
     """Yield the messages of the object header at this position, which is one block."""
     signature, version, flags, size = _HEADER.unpack(_cut(data, start, _HEADER.size))
     if (signature, version, flags) != (b"OHDR", _OBJECT_VERSION, _WIDE):
@@ -69,7 +70,7 @@ def _split(block: bytes) -> Iterator[Message]:
         at += size
 
 
-def _checked(data: memoryview, start: int, length: int) -> bytes:
+def _checked(data: Contents, start: int, length: int) -> bytes:
     """Return some bytes after which their checksum follows."""
     if not 0 <= length <= _MOST_BYTES:
         raise ValueError(f"a block of {length} bytes of metadata is not possible")
@@ -80,7 +81,7 @@ def _checked(data: memoryview, start: int, length: int) -> bytes:
     return block[:length]
 
 
-def _cut(data: memoryview, start: int, length: int) -> bytes:
+def _cut(data: Contents, start: int, length: int) -> bytes:
     """Return some bytes of the file, all of which must exist."""
     if not 0 <= start <= len(data) - length:
         raise ValueError(f"its metadata at {start} ends beyond the file; was it cut short?")

@@ -22,7 +22,8 @@ from readers.contract.errors import DamagedError
 from readers.contract.field_entry import MOST_ROW_BYTES
 from readers.contract.fields import KEY, LENGTH, RAW, SIZE, Field
 from readers.contract.json_entry import Entry, Problem
-from readers.formats.column import Column, ShardFacts, damage_at, load, map_file, plain_dtype
+from readers.formats.column import Column, ShardFacts, damage_at, load, plain_dtype
+from readers.formats.contents import Contents, contents
 from readers.formats.flat_columns import flat_column
 from readers.formats.row_sizes import SIZE_DTYPE, SIZE_SHAPE, RowSizes
 from readers.formats.shard import Shard
@@ -57,8 +58,10 @@ def paths(stem: Path, facts: ShardFacts) -> list[Path]:
 def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """Open the shard whose file begins with `stem`."""
     (path,) = paths(stem, facts)
-    with damage_at(path, struct.error, LookupError, ValueError, RecursionError, OverflowError, TypeError):
-        data = map_file(path).data
+    with (
+        damage_at(path, struct.error, LookupError, ValueError, RecursionError, OverflowError, TypeError),
+        contents(path) as data,
+    ):
         *rows, (start, size) = _values(path, data, facts.rows)
         if size > MOST_LAYOUT_BYTES:
             raise DamagedError(f"{path}: a layout of {size} bytes is not possible")
@@ -71,7 +74,7 @@ def open_shard(stem: Path, facts: ShardFacts) -> Shard:
         return Shard(path, facts, _columns(path, facts, layout, starts, lengths), RowSizes.fixed(facts))
 
 
-def _values(path: Path, data: memoryview, rows: int) -> list[tuple[int, int]]:
+def _values(path: Path, data: Contents, rows: int) -> list[tuple[int, int]]:
     """Return offset and size of the value of each row and, last, of the layout. A wrong key ends the walk: a tree may
     have entries without end."""
     values: list[tuple[int, int]] = []

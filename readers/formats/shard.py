@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, Field
 from readers.contract.kernels import kernel
-from readers.formats.column import Column, MissingError, ShardFacts, damage_at, load_texts, map_file, read_span
+from readers.contract.mapped import map_file
+from readers.formats.column import Column, MissingError, ShardFacts, damage_at, load_texts
+from readers.formats.contents import read_spans
 from readers.formats.page_cache import absent, drop, prefetch, resident
 from readers.formats.row_sizes import RowSizes
 
@@ -24,7 +26,10 @@ Keys = Sequence[bytes]
 
 
 class Shard:
-    """The columns of one shard that are read. Files are mapped when first used; only `pixels` gives a view of a map."""
+    """The columns of one shard that are read. Files are mapped when first used; only `pixels` gives a view of a map.
+
+    Where the file system refuses maps, rows are read into memory of their own, and then taken as if it were the map.
+    """
 
     def __init__(
         self,
@@ -40,7 +45,7 @@ class Shard:
         self._sizes = sizes
         self._load_keys = keys
         self._keys: Keys | None = None
-        self._maps: dict[Path, NDArray[np.uint8]] = {}
+        self._maps: dict[Path, NDArray[np.uint8] | None] = {}
         self.explain: Callable[[MissingError], DamagedError] = lambda missing: missing
         """Returns the error to raise where a file of the shard has been deleted since it was opened."""
         for field in facts.read:
@@ -54,16 +59,20 @@ class Shard:
         return name in self._columns
 
     def located(self, name: str, rows: Sequence[int]) -> tuple[NDArray[np.uint8], list[int]]:
-        """Return the mapped file of a column, and where in it each of these rows begins."""
+        """Return memory with these rows of a column, its mapped file, and where in it each of them begins."""
         column = self._columns[name]
-        return self._map(column.path), column.starts_of(rows)
+        data = self._map(column.path)
+        if data is None:
+            return self._read(column, rows)
+        return data, column.starts_of(rows)
 
     def copy(self, name: str, rows: Sequence[int], flat: NDArray[np.uint8], targets: Sequence[int]) -> None:
         """Copy rows of a column as bytes: the n-th of `rows` into `flat[targets[n]]`, where targets ascend."""
         column = self._columns[name]
         size, begin, first = column.row_bytes, column.begin, targets[0]
         data, starts = self.located(name, rows)
-        if size < SMALL and begin is not None and targets[-1] - first == len(targets) - 1:
+        mapped = data is self._maps[column.path]
+        if mapped and size < SMALL and begin is not None and targets[-1] - first == len(targets) - 1:
             run = data[begin : begin + column.run_rows * size].reshape(column.run_rows, size)
             indices = np.asarray(rows, np.int64)
             np.take(run, indices, 0, out=flat[first : first + len(targets)], mode="clip")  # "raise" would copy twice
@@ -74,9 +83,11 @@ class Shard:
     def pixels(self, field: Field, row: int) -> NDArray[Any]:
         """Return a view of one row of a field in the map, native or not: copy from it, do not keep it."""
         column = self._columns[field.name]
-        shape = field.row_shape(*self.size(row))
-        ((start, stop),) = self._spans(field, [row])
-        return self._map(column.path)[start:stop].view(column.row_dtype).reshape(shape)
+        data = self._map(column.path)
+        if data is None:
+            return self.read(field, row)
+        ((start, stop),) = self._spans(column, [row])
+        return data[start:stop].view(column.row_dtype).reshape(field.row_shape(*self.size(row)))
 
     def row(self, field: Field, row: int) -> NDArray[Any]:
         """Return one row of a field, native or not, in memory of its own."""
@@ -84,41 +95,52 @@ class Shard:
 
     def read(self, field: Field, row: int) -> NDArray[Any]:
         """Return one row of a field as `row` does, but read it: a map of a file that was cut short ends the process."""
-        column, shape = self._columns[field.name], field.row_shape(*self.size(row))
-        ((start, stop),) = self._spans(field, [row])
+        column = self._columns[field.name]
+        data, _ = self._read(column, [row])
+        return data.view(column.row_dtype).reshape(field.row_shape(*self.size(row)))
+
+    def _read(self, column: Column, rows: Sequence[int]) -> tuple[NDArray[np.uint8], list[int]]:
+        """Return these rows of a column in memory of their own, and where in it each begins."""
         try:
-            data = read_span(column.path, start, stop)
+            with damage_at(column.path):
+                return read_spans(column.path, self._spans(column, rows))
         except MissingError as missing:
             raise self.explain(missing) from missing
-        return data.view(column.row_dtype).reshape(shape)
 
     def prefetch(self, fields: Sequence[Field], rows: Sequence[int]) -> None:
-        """Ask the kernel to read these rows from the disk. Only the first field is looked up in memory."""
+        """Ask the kernel to read these rows from the disk, if they are mapped. Only the first field is looked up in
+        memory."""
         there = [field for field in fields if self.has(field.name)]
         missing = self._absent(there[0], rows) if there else []
         for field in there if missing else ():
-            path = self._columns[field.name].path
-            prefetch(self._map(path), self._spans(field, [rows[number] for number in missing]))
+            column = self._columns[field.name]
+            data = self._map(column.path)
+            if data is not None:
+                prefetch(data, self._spans(column, [rows[number] for number in missing]))
 
     def _absent(self, field: Field, rows: Sequence[int]) -> list[int]:
         """Return the indices of the rows that are not in memory."""
         column = self._columns[field.name]
-        return absent(column.path, self._map(column.path), column.starts_of(rows))
+        data = self._map(column.path)
+        return [] if data is None else absent(column.path, data, column.starts_of(rows))
 
     def resident(self, field: Field, rows: Sequence[int]) -> tuple[int, int] | None:
         """Return how many pages of these rows are in memory, and how many there are; None if not reported."""
-        path = self._columns[field.name].path
-        return resident(path, self._map(path), self._spans(field, rows))
+        column = self._columns[field.name]
+        data = self._map(column.path)
+        return None if data is None else resident(column.path, data, self._spans(column, rows))
 
     def drop(self, fields: Sequence[Field], rows: Sequence[int]) -> None:
         """Remove these rows from the page cache: they are not needed again soon."""
         for field in filter(lambda field: self.has(field.name), fields):
-            path = self._columns[field.name].path
-            drop(path, self._map(path), self._spans(field, rows))
+            column = self._columns[field.name]
+            data = self._map(column.path)
+            if data is not None:
+                drop(column.path, data, self._spans(column, rows))
 
-    def _spans(self, field: Field, rows: Sequence[int]) -> list[tuple[int, int]]:
-        """Return where rows of a field begin and end in their file."""
-        column = self._columns[field.name]
+    @staticmethod
+    def _spans(column: Column, rows: Sequence[int]) -> list[tuple[int, int]]:
+        """Return where rows of a column begin and end in their file."""
         starts = column.starts_of(rows)
         if column.lengths is None:
             return [(start, start + column.row_bytes) for start in starts]
@@ -151,13 +173,16 @@ class Shard:
                 f"{column.row_dtype.str} {column.row_shape}"
             )
 
-    def _map(self, path: Path) -> NDArray[np.uint8]:
+    def _map(self, path: Path) -> NDArray[np.uint8] | None:
+        """Return the mapped file; None if its file system refuses maps."""
         if path not in self._maps:
             try:
-                data = map_file(path)
+                with damage_at(path, ValueError, OverflowError):
+                    data = map_file(path)
             except MissingError as missing:
                 raise self.explain(missing) from missing
-            self._check_bounds(path, len(data))
+            if data is not None:
+                self._check_bounds(path, len(data))
             self._maps[path] = data
         return self._maps[path]
 
