@@ -107,6 +107,7 @@ def test_every_format_has_both_sides() -> None:
             "__init__",
             "shard",
             "column",
+            "contents",
             "flat_columns",
             "row_sizes",
             "page_cache",
