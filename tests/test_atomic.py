@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import ended
 
 from packer.errors import TargetError
-from packer.publish.atomic import write_atomic
+from packer.publish.atomic import remove_partials, sweep, write_atomic
 from readers.contract import atomic
 
 
@@ -65,3 +69,47 @@ def test_a_signal_while_the_private_folder_is_made_or_deleted_leaves_nothing(
     with pytest.raises(KeyboardInterrupt):
         atomic.write_atomic(tmp_path / "a.json", "new")
     assert not list(tmp_path.glob(f"{atomic.PARTIAL}*"))
+
+
+NAMED = """
+import sys
+from pathlib import Path
+from readers.contract.atomic import partial_path
+partial_path(Path(sys.argv[1]), int(sys.argv[2]), "theirs").mkdir()
+"""
+
+
+def test_unfinished_files_are_swept_if_their_process_ended_here_or_if_they_are_old(tmp_path: Path) -> None:
+    private = {
+        name: path
+        for name, path in {
+            "of a process that ended": atomic.partial_path(tmp_path, ended(), "0"),
+            "of this process": atomic.partial_path(tmp_path, os.getpid(), "1"),
+            "of another machine": tmp_path / f"{atomic.PARTIAL}{'0' * 16}-{ended()}-2",
+            "of another version": tmp_path / f"{atomic.PARTIAL}{ended()}-3",
+            "old": tmp_path / f"{atomic.PARTIAL}{'0' * 16}-1-4",
+            "old, in work": tmp_path / f"{atomic.PARTIAL}{'0' * 16}-1-5",
+        }.items()
+        if path.mkdir() is None
+    }
+    (private["old, in work"] / "new").touch()
+    for name in ("old", "old, in work"):
+        os.utime(private[name], (0, 0))
+    sweep(tmp_path)
+    left = {name for name, path in private.items() if path.exists()}
+    assert left == {"of this process", "of another machine", "of another version", "old, in work"}
+
+
+@pytest.mark.parametrize("namespace", ["-u", "-p"])
+def test_containers_of_one_host_do_not_sweep_each_other(tmp_path: Path, namespace: str) -> None:
+    """Another host name, or the same one with ids of its own: an id says nothing there."""
+    rename = "hostname other && " if namespace == "-u" else ""
+    script = f'{rename}exec "$0" -c "$1" "$2" "$3"'
+    unshared = ["unshare", "-f", namespace, "sh", "-c", script, sys.executable, NAMED, str(tmp_path), str(ended())]
+    if shutil.which("unshare") is None or subprocess.run(["unshare", "-f", namespace, "true"], check=False).returncode:
+        pytest.skip("unshare is not allowed here")
+    subprocess.run(unshared, check=True)
+    (theirs,) = tmp_path.iterdir()
+    sweep(tmp_path)
+    remove_partials(tmp_path, int(theirs.name.split("-")[2]))
+    assert theirs.exists()

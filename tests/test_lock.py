@@ -13,10 +13,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import HANG, RawFolder, pack, run
+from conftest import HANG, RawFolder, ended, pack, run
 
 from packer.errors import BusyError, TargetError
 from packer.publish.lock import NAME, locked
+from readers.contract.atomic import partial_path
 
 HOLDER = """
 import sys, time
@@ -137,8 +138,9 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 def test_what_the_dead_left_is_swept_and_what_others_put_there_is_not(raw_folder: RawFolder, tmp_path: Path) -> None:
     out = pack(raw_folder.path, tmp_path / "out")
     for folder in (out, out / "shards", out / "generations", out / "stamps"):
-        (folder / ".partial-1-0123").mkdir()
-        (folder / ".partial-1-0123" / "new").write_text("half")
+        left = partial_path(folder, ended(), "0123")
+        left.mkdir()
+        (left / "new").write_text("half")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "kept").write_text("kept")
     (out / "shards" / ".partial-link").symlink_to(tmp_path / "elsewhere")

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import HANG, RawFolder, make_raw, run
+from conftest import HANG, RawFolder, ended, make_raw, run
 from drills.histories import change
 from drills.processes import start
 from drills.published import published
@@ -35,7 +35,7 @@ from packer.packs.staged_copies import copy_folder
 from packer.publish.free_space import free_space, in_memory
 from readers import DamagedError, SegDataset, open_dataset
 from readers import staged_copies as staged
-from readers.contract.atomic import move_into_place
+from readers.contract.atomic import move_into_place, partial_path
 from readers.contract.files import sha256
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
@@ -422,8 +422,9 @@ def test_a_signal_ends_it_soon_and_in_order(out: Path, disk: Path, number: signa
 def test_leftovers_are_deleted(out: Path, disk: Path) -> None:
     copy = Path(stage(out, disk)["path"])
     for folder in (copy, copy / "shards", copy.parent):
-        (folder / ".partial-1-0123").mkdir()
-        (folder / ".partial-1-0123" / "new").write_text("half")
+        left = partial_path(folder, ended(), "0123")
+        left.mkdir()
+        (left / "new").write_text("half")
     stage(out, disk)
     assert not list(disk.rglob(".partial-*"))
 

@@ -23,7 +23,7 @@ from packer.publish.atomic import sweep, write_atomic
 from packer.publish.generation import current_manifest
 from packer.publish.lock import locked
 from readers import staged_copies as staged
-from readers.contract.atomic import PARTIAL, sync_folder
+from readers.contract.atomic import partial_path, sync_folder
 from readers.contract.errors import VersionError
 from readers.contract.manifest import GENERATIONS, Manifest
 
@@ -159,7 +159,7 @@ def _drop(path: Path) -> None:
         if in_use:
             numbers = ", ".join(map(str, sorted(in_use)))
             raise BusyError(f"{path}: a data set is reading generation {numbers}; end that program first")
-        hidden = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
+        hidden = partial_path(path.parent, os.getpid(), path.name)
         path.rename(hidden)
         sync_folder(path.parent)
     shutil.rmtree(hidden)

@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from packer.errors import BusyError, TargetError
+from packer.publish.atomic import lives
 
 NAME = ".lock"
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
@@ -84,18 +85,8 @@ def _owner(file: int) -> str | None:
     """Describe the process that is named in the lock; None without a name, or if that process has ended."""
     try:
         owner = json.loads(os.pread(file, 4096, 0))
-        if owner["host"] != socket.gethostname() or _lives(int(owner["process"])):
+        if owner["host"] != socket.gethostname() or lives(int(owner["process"])):
             return f"process {owner['process']} on {owner['host']}, since {owner['since']}"
     except (OSError, ValueError, KeyError, TypeError):
         pass
     return None
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # the process of another user
-        return True
-    return True

@@ -82,6 +82,6 @@ def prepare_target(out: Path) -> None:
 
 
 def tidy(out: Path) -> None:
-    """Remove the unfinished files of commands that were killed. The lock must be held."""
+    """Remove the unfinished files of commands that were killed. Parts of the same pack may be built now."""
     for name in ("", SHARDS, GENERATIONS, STAMPS):
         sweep(out / name)

@@ -6,11 +6,31 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 
 PARTIAL = ".partial-"
-"""The prefix of folders that hold unfinished files. The process id follows."""
+"""The prefix of folders that hold unfinished files. The machine and the process id follow."""
+_NAMESPACE = ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid")
+
+
+@cache
+def machine() -> str:
+    """Return a text that two processes have in common if each can see by an id whether the other one lives.
+
+    It stands for the host, its boot and the namespace of the ids: two containers of one host have equal ids.
+    """
+    facts = [os.uname().nodename]
+    with suppress(OSError):  # only Linux has these
+        facts += [Path(_NAMESPACE[0]).read_text(), os.readlink(_NAMESPACE[1])]  # noqa: PTH115 - it is not a path
+    return blake2b("\0".join(facts).encode(), digest_size=8).hexdigest()
+
+
+def partial_path(folder: Path, process: int, name: str) -> Path:
+    """Return the path of a folder for the unfinished files of a process of this machine."""
+    return folder / f"{PARTIAL}{machine()}-{process}-{name}"
 
 
 def write_atomic(path: Path, data: str | bytes | bytearray | memoryview) -> None:
@@ -24,7 +44,7 @@ def write_atomic(path: Path, data: str | bytes | bytearray | memoryview) -> None
 @contextmanager
 def partial(folder: Path) -> Iterator[Path]:
     """Make a private folder in `folder`, yield a path in it to write to, and remove the private folder at the end."""
-    private = folder / f"{PARTIAL}{os.getpid()}-{secrets.token_hex(8)}"
+    private = partial_path(folder, os.getpid(), secrets.token_hex(8))
     try:
         private.mkdir()
         yield private / "new"
