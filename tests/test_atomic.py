@@ -81,17 +81,15 @@ partial_path(Path(sys.argv[1]), int(sys.argv[2]), "theirs").mkdir()
 
 def test_unfinished_files_are_swept_if_their_process_ended_here_or_if_they_are_old(tmp_path: Path) -> None:
     private = {
-        name: path
-        for name, path in {
-            "of a process that ended": atomic.partial_path(tmp_path, ended(), "0"),
-            "of this process": atomic.partial_path(tmp_path, os.getpid(), "1"),
-            "of another machine": tmp_path / f"{atomic.PARTIAL}{'0' * 16}-{ended()}-2",
-            "of another version": tmp_path / f"{atomic.PARTIAL}{ended()}-3",
-            "old": tmp_path / f"{atomic.PARTIAL}{'0' * 16}-1-4",
-            "old, in work": tmp_path / f"{atomic.PARTIAL}{'0' * 16}-1-5",
-        }.items()
-        if path.mkdir() is None
+        "of a process that ended": atomic.partial_path(tmp_path, ended(), "0"),
+        "of this process": atomic.partial_path(tmp_path, os.getpid(), "1"),
+        "of another machine": tmp_path / f"{atomic.PARTIAL}{'0' * 16}-{ended()}-2",
+        "of another version": tmp_path / f"{atomic.PARTIAL}{ended()}-3",
+        "old": tmp_path / f"{atomic.PARTIAL}{'0' * 16}-1-4",
+        "old, in work": tmp_path / f"{atomic.PARTIAL}{'0' * 16}-1-5",
     }
+    for path in private.values():
+        path.mkdir()
     (private["old, in work"] / "new").touch()
     for name in ("old", "old, in work"):
         os.utime(private[name], (0, 0))
