@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -15,10 +18,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from packer.decoding.header import Header
+from packer.errors import TargetError
 from packer.pixels.resize import Geometry
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
-from packer.recipe import ref_table
+from packer.recipe import long_text, ref_table
 from packer.recipe.piece import Piece, PieceTable, keys_of, text_of
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
@@ -35,11 +39,13 @@ REFS = st.lists(
 )
 
 
-@pytest.fixture(params=[1, 3, 1 << 14])
+@pytest.fixture(params=[(1, 0), (3, 30), (1 << 14, 1 << 20)])
 def chunk(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Rows that are objects at the same time. The text is in a file, at first in memory, or always in memory."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ref_table, "CHUNK", request.param)
-        yield request.param
+        patch.setattr(ref_table, "CHUNK", request.param[0])
+        patch.setattr(long_text, "IN_MEMORY", request.param[1])
+        yield request.param[0]
 
 
 @given(refs=REFS, data=st.data())
@@ -51,6 +57,8 @@ def test_a_table_is_the_sorted_list(refs: list[RowRef], data: st.DataObject) -> 
     assert [table[index] for index in range(len(table))] == rows
     assert [table[index - len(rows)] for index in range(len(table))] == rows
     assert list(table.between(start, stop)) == table[start:stop] == rows[start:stop]
+    lines = ["\0".join((ref.key, *ref.parts)) + "\n" for ref in rows[start:stop]]
+    assert table.lines(start, stop) == "".join(lines).encode("utf-8", "surrogatepass")
     assert list(table.keys(start, stop)) == [ref.key for ref in rows[start:stop]]
     assert table.text(start, stop) == text_of(list(map(Piece, rows[start:stop])))
     assert table.take(np.arange(0, len(rows), 2)) == rows[::2]
@@ -58,6 +66,31 @@ def test_a_table_is_the_sorted_list(refs: list[RowRef], data: st.DataObject) -> 
     assert list(table.splits) == sorted({ref.split for ref in refs})
     with pytest.raises(IndexError):
         table[len(rows)]
+
+
+def test_a_long_table_is_not_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_text, "IN_MEMORY", 1 << 16)
+    monkeypatch.setattr(ref_table, "CHUNK", 1 << 10)
+    rows = 30_000
+    tracemalloc.start()
+    try:
+        table = RefTable.of(RowRef("all", f"{7_919 * n % rows:060}", ("images/a.png", str(n))) for n in range(rows))
+        kept, highest = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (len(table), table[5].key) == (rows, f"{5:060}")
+    assert kept < 20 * rows, "the ends of the lines take 8 bytes each; the lines were in memory, too: 90 bytes each"
+    assert highest < 80 * rows
+
+
+def test_a_full_disk_for_the_list_of_rows_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(long_text, "IN_MEMORY", 10)
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda: Mock(write=full))
+    with pytest.raises(TargetError, match=r"cannot be written \(No space left on device\); set TMPDIR to"):
+        RefTable.of([RowRef("all", "a" * 20, ("b", "c"))])
 
 
 def listed(refs: Sequence[RowRef], sizes: Sequence[tuple[int, int]], geometry: Geometry) -> list[Piece]:

@@ -1,4 +1,5 @@
-"""`RefTable`: references to all rows as one text. As objects they would take five times as much memory."""
+"""`RefTable`: references to all rows as one text, which is on disk if it is long. As objects they would take five times
+as much memory."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.recipe.long_text import LongText
 from packer.recipe.row_ref import RowRef
 
 CHUNK = 1 << 14
@@ -28,9 +30,10 @@ class RefTable(Sequence[RowRef]):
     So neither a key nor a part may hold a zero or a line break.
     """
 
-    def __init__(self, text: bytes | bytearray, ends: NDArray[np.int64], splits: dict[str, int]) -> None:
-        """Take the lines, the end of each line, and the number of rows of each split in their order."""
-        self._text, self._ends = text, ends
+    def __init__(self, text: bytes | LongText, ends: NDArray[np.int64], splits: dict[str, int], begin: int = 0) -> None:
+        """Take a text in which the lines begin somewhere, the end of each line, and the number of rows of each split in
+        their order."""
+        self._text, self._ends, self._begin = text, ends, begin
         self.splits = splits
         """The number of rows of each split."""
         self._names = list(splits)
@@ -91,12 +94,14 @@ class RefTable(Sequence[RowRef]):
         """Return the lines of a range."""
         if start >= stop:
             return ""
-        begin = self._ends[start - 1] if start else 0
+        begin = self._ends[start - 1] if start else self._begin
         return self._text[begin : self._ends[stop - 1] - 1].decode(*_ENCODING)
 
     def lines(self, start: int, stop: int) -> bytes:
         """Return the lines of a range with their ends, as bytes."""
-        return bytes(self._text[int(self._ends[start - 1]) if start else 0 : int(self._ends[stop - 1])])
+        if start >= stop:
+            return b""
+        return bytes(self._text[int(self._ends[start - 1]) if start else self._begin : int(self._ends[stop - 1])])
 
     def presence(self, start: int, stop: int) -> NDArray[np.int64]:
         """Return for each row of a range which parts are not empty, as a binary number, the first as its highest digit.
@@ -130,7 +135,7 @@ class _Joined:
     """Sorted chunks of references, put one after the other into one text that grows: two copies would be the peak."""
 
     def __init__(self) -> None:
-        self._text = bytearray()
+        self._text = LongText()
         self._ends = [np.empty(0, np.int64)]
         self._splits: list[dict[str, int]] = []
         self._last: RowRef | None = None
@@ -144,7 +149,7 @@ class _Joined:
         text = "\n".join([*lines, ""])
         sizes = map(len, lines if text.isascii() else [line.encode(*_ENCODING) for line in lines])
         self._ends.append(np.cumsum(np.fromiter(sizes, np.int64, len(lines)) + 1) + len(self._text))
-        self._text += text.encode(*_ENCODING)
+        self._text.add(text.encode(*_ENCODING))
         self._splits.append(dict(Counter(map(itemgetter(0), chunk))))
 
     def table(self) -> RefTable:
@@ -158,6 +163,6 @@ class _Joined:
         """Return each chunk as a table."""
         begins = [0, *(int(ends[-1]) for ends in self._ends[1:])]
         return [
-            RefTable(self._text[begin : ends[-1]], ends - begin, splits)
+            RefTable(self._text, ends, splits, begin)
             for begin, ends, splits in zip(begins, self._ends[1:], self._splits, strict=False)
         ]
