@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,10 +131,24 @@ def pack(raw: Path, out: Path, *options: object) -> Path:
 def pack_from(source: Path | None, out: Path, *options: object) -> Path:
     """Pack the rows of a container in the same way."""
     given = () if source is None else ("--from", source)
-    with mock.patch.object(packer.workers.run, "ENGINE", InProcess):
+    with without_workers():
         result = run("build", "--quiet", *given, *options, out)
     assert result.exit_code == 0, result.stderr
     return out
+
+
+@contextmanager
+def without_workers() -> Iterator[None]:
+    """Build in this process. A worker process takes longer to start than to build a tiny pack."""
+    with mock.patch.object(packer.workers.run, "ENGINE", InProcess):
+        yield
+
+
+@pytest.fixture(scope="module")
+def in_process() -> Iterator[None]:
+    """For modules that build often and are not about worker processes. `test_in_process.py` shows equal packs."""
+    with without_workers():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,8 @@ from packer.sources.zarr_arrays import ZarrArrays
 from packer.sources.zarr_layout import layout_of
 from readers import open_dataset
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 RNG = np.random.default_rng(7)
 IMAGES = RNG.integers(0, 256, (6, 10, 14, 3), np.uint8)
 LABELS = RNG.integers(0, 3, (6, 10, 14), np.uint8)

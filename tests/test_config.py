@@ -16,6 +16,8 @@ from packer.config.options import OPTIONS
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.manifest import Manifest
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 
 def effective(*arguments: object) -> dict[str, object]:
     """Return the configuration that --print-config prints."""

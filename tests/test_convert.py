@@ -14,6 +14,8 @@ from packer import build_pack
 from readers import open_dataset
 from readers.contract.manifest import Manifest
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory: pytest.TempPathFactory) -> RawFolder:

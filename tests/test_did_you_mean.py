@@ -10,6 +10,8 @@ from conftest import NAMES, RawFolder, run
 
 from packer.config.options import OPTIONS, value_of
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 MEANT = {
     "--format lmbd": "lmdb",
     "--format h5": "hdf5",

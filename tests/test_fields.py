@@ -35,6 +35,8 @@ from readers import open_dataset
 from readers.contract.manifest import STORAGES, Manifest
 from readers.pack import Pack
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 Fields = dict[str, dict[str, NDArray[Any]]]
 KEYS = [f"a{number}" for number in range(6)]
 PARTS = ("wheel", "door")

@@ -20,6 +20,8 @@ from packer.data_checks.image_hashes import NEAR_BITS, HashedImage, ImageHashes
 from packer.pixels.image_hash import image_hash
 from readers.contract.statistics import ClassStatistics
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 
 def built(raw: RawFolder, out: Path, *options: str) -> tuple[list[dict[str, Any]], str]:
     result = run("build", "--json", "--quiet", *options, raw.path, out)

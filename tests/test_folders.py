@@ -10,6 +10,8 @@ from conftest import RawFolder, make_raw, pack, run
 
 from readers.contract.manifest import Manifest
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 
 @pytest.fixture
 def raw(tmp_path: Path) -> RawFolder:

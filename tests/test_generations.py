@@ -30,6 +30,8 @@ from readers import DamagedError, open_dataset
 from readers.contract.errors import NoPackError
 from readers.contract.manifest import STORAGES, Manifest
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 
 @pytest.fixture
 def three(tmp_path: Path) -> Path:

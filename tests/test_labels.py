@@ -23,6 +23,8 @@ from packer.pixels.label_rules import BINARY_CLASSES, LabelRules
 from readers import open_dataset
 from readers.contract.classes import ClassTable, SegClass
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 COLOURS = np.array([[70, 130, 180], [128, 64, 128], [0, 0, 142], [220, 20, 60]], np.uint8)
 
 

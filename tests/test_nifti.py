@@ -25,6 +25,8 @@ from packer.sources.nifti_volume import Volume
 from packer.sources.reopen import reopen
 from readers import open_dataset
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SHAPE = (9, 7, 5)
 """The sides of a volume in its own order: columns, rows, slices."""
 HEADER = 352

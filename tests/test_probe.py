@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from packer.plan.sample import spread_indices
 from readers import open_dataset
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 COLOURS = np.array([[0, 0, 0], [128, 64, 128], [70, 130, 180], [220, 20, 60]], np.uint8)
 TRUTH = np.arange(64, dtype=np.uint8).reshape(8, 8) % 4
 

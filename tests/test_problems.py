@@ -14,6 +14,8 @@ from packer.errors import InputError, Problem, RejectedError, by_cause
 from packer.plan.problems import problem_of
 from packer.recipe.row_ref import RowRef
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 MESSY = 60
 PAIR = RowRef("train", "a", ("images/a: 1.png", "labels/a: 1.png"))
 

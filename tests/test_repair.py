@@ -21,6 +21,8 @@ from packer.signals import StoppedError
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import STORAGES
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 
 @pytest.fixture
 def night(tmp_path: Path) -> RawFolder:

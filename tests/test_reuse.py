@@ -36,6 +36,8 @@ from packer.sources.file_states import FileState, state_of
 from packer.sources.folder import FolderSource, refs_of
 from readers.contract.receipt import Receipt
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 
 def built(raw: Path, out: Path, *options: object) -> dict[str, Any]:
     done = run("build", "--quiet", "--json", *SMALL, *options, raw, out)

@@ -16,6 +16,8 @@ from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.split_by_hash import Shares
 from packer.pairs.split_exact import draw_exact, exact_sizes
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 TENTHS = Shares.parse("80/10/10")
 
 

@@ -18,6 +18,8 @@ from readers.contract.errors import RequestError
 from readers.contract.receipt import Receipt
 from readers.contract.tiles import Tile, stitch, tile_starts
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SIDES = st.integers(1, 40)
 
 

@@ -25,6 +25,8 @@ from readers.contract.parts import Part
 from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.shard_table import table_path
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 KEEP = ("--missing", "keep")
 TEMPLATES = ("--image", "{split}/images/{key}.png", "--label", "{split}/masks/{key}.png")
 LACKING = [1, 2, 5, 11, 12, 13]
