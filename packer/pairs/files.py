@@ -4,31 +4,110 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from heapq import nsmallest
+from itertools import islice
 from pathlib import Path
 
-from packer.errors import InputError
+from packer.errors import InputError, first_of
+from packer.pairs.candidates import MOST_NAMED
 from packer.pairs.folder_names import Folders
+from packer.pairs.paths import is_picture
 from readers.contract.manifest import MANIFEST, MARK, SHARDS
 
 Identity = tuple[int, int]
+JOINED = 1 << 14
+"""Names that are objects at the same time while very many are matched."""
 BROKEN = (errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 """Errors of a link that leads nowhere. It is listed as a file, so only a pair that needs it is bad."""
+
+
+class FileNames:
+    """The names of the files in a folder, in any order. Names of many are joined to texts: a quarter of the memory."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self.last: list[str] = []
+        """Names that are not in a text yet."""
+        self._joined = 0
+
+    def __len__(self) -> int:
+        return self._joined + len(self.last)
+
+    def __iter__(self) -> Iterator[str]:
+        for text in self._texts:
+            yield from text.split("/")
+        yield from self.last
+
+    def join(self) -> None:
+        """Put the last names into a text."""
+        self._texts.append("/".join(self.last))
+        self._joined += len(self.last)
+        self.last = []
+
+    def take(self) -> Iterator[list[str]]:
+        """Yield all names, some together, and forget them."""
+        while self._texts:
+            yield self._texts.pop().split("/")
+        if self.last:
+            yield self.last
+        self.last = []
 
 
 class RawFiles:
     """The files below a raw folder, without hidden ones. The order does not depend on the disk."""
 
-    def __init__(self, folders: dict[str, list[str]], packs: Sequence[str] = ()) -> None:
-        self.folders: Folders = {folder: sorted(folders[folder]) for folder in sorted(folders)}
+    def __init__(self, found: dict[str, FileNames], packs: Sequence[str] = ()) -> None:
+        self._found = found
+        self.is_taken = False
+        """True if names are forgotten."""
+        self.count = sum(map(len, found.values()))
+        """The number of files."""
         self.packs = sorted(packs)
         """The folders of packed data sets, which are passed over."""
+
+    @cached_property
+    def folders(self) -> Folders:
+        """The names of all files."""
+        return {folder: sorted(self._found[folder]) for folder in sorted(self._found)}
 
     @cached_property
     def paths(self) -> list[str]:
         """All paths, sorted."""
         return sorted(folder + name for folder, names in self.folders.items() for name in names)
+
+    def names(self, folder: str) -> Iterable[str]:
+        """Return the names of the files in a folder, in any order."""
+        return self._found.get(folder, ())
+
+    @property
+    def notes(self) -> list[str]:
+        """A note on the packed data sets, if there are any."""
+        named = ", ".join(first_of(self.packs, MOST_NAMED))
+        return [f"passed over packed data sets: {named}"] if self.packs else []
+
+    def first(self, most: int) -> Folders:
+        """Return the first names of each folder, and the name of a picture if it has any."""
+        folders = {folder: self._found[folder] for folder in sorted(self._found)}
+        return {
+            folder: [*nsmallest(most, names), *islice(filter(is_picture, names), 1)]
+            for folder, names in folders.items()
+        }
+
+    def take(self) -> Iterator[Folders]:
+        """Yield the names of all files, in any order, at most JOINED together. They are forgotten."""
+        self.is_taken = True
+        folders: dict[str, list[str]] = {}
+        count = 0
+        for folder, found in self._found.items():
+            for names in found.take():
+                if count + len(names) > JOINED or folder in folders:
+                    yield folders
+                    folders, count = {}, 0
+                folders[folder] = names
+                count += len(names)
+        yield folders
 
 
 def list_files(raw: Path) -> list[str]:
@@ -59,7 +138,7 @@ class _Walk:
 
     def __init__(self, excluded: Identity | None) -> None:
         self._excluded = excluded
-        self.folders: dict[str, list[str]] = {}
+        self.folders: dict[str, FileNames] = {}
         self.packs: list[str] = []
 
     def into(self, folder: str, prefix: str, above: frozenset[Identity]) -> None:
@@ -72,7 +151,7 @@ class _Walk:
             names, folders = _scan(folder)
         except OSError as error:
             raise InputError(f"{folder}: the folder cannot be listed ({error.strerror})") from error
-        if names:
+        if len(names):
             self.folders[prefix] = names
         for name in folders:
             path = f"{folder}/{name}"
@@ -80,10 +159,10 @@ class _Walk:
                 self.into(path, f"{prefix}{name}/", above)
 
 
-def _scan(folder: str) -> tuple[list[str], list[str]]:
+def _scan(folder: str) -> tuple[FileNames, list[str]]:
     """Return the names of the files and of the folders in a folder, without hidden ones."""
-    names: list[str] = []
-    folders: list[str] = []
+    found, folders = FileNames(), list[str]()
+    names = found.last
     with os.scandir(folder) as scanned:
         for entry in scanned:
             if (name := entry.name)[0] != ".":
@@ -94,7 +173,10 @@ def _scan(folder: str) -> tuple[list[str], list[str]]:
                         raise InputError(f"{entry.path}: the link cannot be followed ({error.strerror})") from error
                     is_folder = False
                 (folders if is_folder else names).append(name)
-    return names, folders
+                if len(names) == JOINED:
+                    found.join()
+                    names = found.last
+    return found, folders
 
 
 def _identity(folder: str | Path) -> Identity:

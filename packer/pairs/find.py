@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from packer.errors import InputError, Problem, TargetError, first_of
-from packer.pairs.candidates import MOST_NAMED, Candidates
+from packer.errors import InputError, Problem, TargetError
+from packer.pairs.candidates import Candidates
 from packer.pairs.draw_splits import draw_splits
 from packer.pairs.files import RawFiles, find_files
 from packer.pairs.further import FoundFiles, lacking, take_further, with_further
 from packer.pairs.hints import no_common_key_hint
+from packer.pairs.join_files import Joined, NotPlainError, Row
 from packer.pairs.layouts import Layout
 from packer.pairs.pair import Pair
 from packer.pairs.pairing_rules import ERROR, KEEP, PairingRules
 from packer.pairs.search_files import search_files
 from packer.pairs.split_exact import CountPixels
 from readers.contract.manifest import ALL, NAME
+
+Table = TypeVar("Table")
 
 
 @dataclass(frozen=True)
@@ -49,14 +53,37 @@ def find_pairs(
     return pairing
 
 
+def sort_joined(
+    raw: Path, joined: Joined, leave_out: Path | None, sort: Callable[[Iterable[Row]], Table]
+) -> tuple[Pairing, Table] | None:
+    """Sort the pairs of very many files, which the pairing does not have; None if a problem needs words."""
+    layout = joined.layout
+    if leave_out:
+        _check_target(raw, leave_out, layout)
+    try:
+        table = sort((split or ALL, key, paths) for split, key, paths in joined.rows())
+    except NotPlainError:
+        return None
+    if any(_bad_splits(joined.splits)):
+        return None
+    label = layout.label.text if joined.has_label else ""
+    return Pairing(layout.name, (), layout.image.text, label, (), tuple(joined.notes)), table
+
+
 def search_pairs(
-    raw: Path, rules: PairingRules, leave_out: Path | None, count_pixels: CountPixels, only: Sequence[str] = ()
+    raw: Path,
+    rules: PairingRules,
+    leave_out: Path | None,
+    count_pixels: CountPixels,
+    only: Sequence[str] = (),
+    files: RawFiles | None = None,
 ) -> tuple[Pairing, InputError | None]:
-    """Find the pairs. If some are found in spite of problems, also return the error that `find_pairs` raises.
+    """Find the pairs, in `files` if these are listed. If some are found in spite of problems, also return the error
+    that `find_pairs` raises.
 
     Problems that are certainly in other splits than `only` do not count.
     """
-    files = find_files(raw, leave_out)
+    files = find_files(raw, leave_out) if files is None else files
     files.folders, further = take_further(files.folders, rules.further, list(filter(None, (rules.image, rules.label))))
     layout, found = search_files(raw, files, rules)
     has_pairs = bool(found.pairs)
@@ -68,8 +95,7 @@ def search_pairs(
         )
     if layout and leave_out:
         _check_target(raw, leave_out, layout)
-    if files.packs:
-        found.notes.append(f"passed over packed data sets: {', '.join(first_of(files.packs, MOST_NAMED))}")
+    found.notes += files.notes
     if rules.split:
         draw_splits(found, rules.split, rules.split_by, layout, count_pixels if rules.split_exact else None)
     found.problems += map(Problem, _bad_splits({pair.split for pair in found.pairs}))

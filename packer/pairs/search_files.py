@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from packer.errors import InputError, UsageError
+from packer.errors import InputError
 from packer.pairs.candidates import Candidates
 from packer.pairs.files import RawFiles
+from packer.pairs.given_layout import given_layout
 from packer.pairs.hints import unknown_layout_hints
 from packer.pairs.layouts import Layout, find_layouts
 from packer.pairs.list_lines import ListedPairs
@@ -15,7 +16,6 @@ from packer.pairs.name_suffixes import with_suffixes
 from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.pairs_csv import PairsCsv
 from packer.pairs.split_lists import ListLine, SplitLists, given_lists, usual_lists, without_unions
-from packer.pairs.template import Template, without_files
 
 IMAGES_EXAMPLE = "--field 'image=picture:photos/{key}.jpg'"
 TEMPLATES_EXAMPLE = "--image 'photos/{split}/{key}.jpg' --label 'truth/{split}/{key}_mask.png'"
@@ -59,13 +59,9 @@ def _lines(raw: Path, lists: SplitLists, messages: Candidates) -> list[ListLine]
 
 def _layout(raw: Path, files: RawFiles, rules: PairingRules) -> Layout:
     """Return the layout that the user described, or the only known one that fits."""
-    if not rules.has_label:
-        if not rules.image:
-            raise UsageError("--field image: needs the template of its files, because no label shows the layout")
-        image = Template(rules.image)
-        return Layout("given by --image", image, without_files(image), exclusive=False)
-    if rules.image and rules.label:
-        return Layout("given by --image and --label", Template(rules.image), Template(rules.label), exclusive=False)
+    given = given_layout(rules)
+    if given is not None:
+        return given
     layouts = [with_suffixes(layout, files.folders) for layout in find_layouts(files.folders)]
     if len(layouts) == 1:
         return layouts[0]

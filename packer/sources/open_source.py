@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import pairwise
+from itertools import pairwise, starmap
 from pathlib import Path
 from typing import Any
 
 from packer.errors import InputError, Problem, UsageError
 from packer.pairs.candidates import UNWRITABLE
-from packer.pairs.find import search_pairs
+from packer.pairs.files import RawFiles
+from packer.pairs.find import search_pairs, sort_joined
 from packer.pairs.further import FurtherFiles
+from packer.pairs.join_files import Joined, Row, join_files
 from packer.pairs.pairing_rules import ERROR, PairingRules
 from packer.pairs.split_exact import ClassPixels
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
+from packer.recipe.sorted_lines import SortedLines
 from packer.recipe.source import Listing, Source, Wanted
 from packer.sources.container import Names
 from packer.sources.containers import container_of
@@ -93,13 +96,24 @@ class SourceOptions:
         def count(labels: Sequence[str]) -> Sequence[ClassPixels]:
             return count_pixels(folder, [RowRef("", "", ("", label)) for label in labels])
 
-        pairing, refusal = search_pairs(raw, self.pairing, out, count, self.only)
+        files = join_files(raw, self.pairing, out, SortedLines)
+        many = sort_joined(raw, files, out, self._sorted) if isinstance(files, Joined) else None
+        refusal = None
+        if many is None:
+            known = files if isinstance(files, RawFiles) else None
+            pairing, refusal = search_pairs(raw, self.pairing, out, count, self.only, known)
+            refs = RefTable.of(
+                self._taken(refs_of(pairing.pairs) if self.pairing.has_label else images_of(pairing.pairs))
+            )
+        else:
+            pairing, refs = many
         label = (pairing.label_template,) if self.pairing.has_label else ()
         templates = (pairing.image_template, *label, *(each.template for each in self.pairing.further))
         source = replace(folder, templates=templates)  # without the pairs: the table has them
-        rows = refs_of(pairing.pairs) if self.pairing.has_label else images_of(pairing.pairs)
-        refs = RefTable.of(self._taken(rows))
         return FoundRows(source, refs, pairing.layout, pairing.missing, pairing.notes), refusal
+
+    def _sorted(self, rows: Iterable[Row]) -> RefTable:
+        return RefTable.of(self._taken(starmap(RowRef, rows)))
 
     def _with_fields(self, source: Source) -> Source:
         """Return the source with the fields of the build, if these are others than image and label."""

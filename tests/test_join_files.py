@@ -1,0 +1,130 @@
+"""Very many files give the pairs and the messages that few files give, and no object for each."""
+
+from __future__ import annotations
+
+import shutil
+import tracemalloc
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_find_pairs import touch
+from test_match_folders import TREES
+
+from packer.errors import PackError
+from packer.pairs import files, join_files
+from packer.pairs.files import FileNames, RawFiles
+from packer.pairs.join_files import Joined
+from packer.pairs.pairing_rules import PairingRules
+from packer.recipe import long_text, ref_table, sorted_lines
+from packer.recipe.ref_table import RefTable
+from packer.recipe.row_ref import RowRef
+from packer.recipe.sorted_lines import SortedLines
+from packer.sources.open_source import SourceOptions
+
+PLAIN = ["images/train/a", "images/val/b", "masks/train/a", "masks/val/b", "notes", "images/train/é", "masks/train/é"]
+RULES = [
+    PairingRules(),
+    PairingRules(missing="skip"),
+    PairingRules(missing="keep"),
+    PairingRules("images/{split}/{key}", "masks/{split}/{key}"),
+    PairingRules("images/{split}/{key}", "masks/*/{key}"),
+    PairingRules("{key}.png", "{key}_L.png"),
+    PairingRules("images/{key}", "train_labels/{key}", missing="keep"),
+    PairingRules("images/{key}", has_label=False),
+]
+
+
+@pytest.fixture
+def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any number of files is many, and few names are objects at the same time."""
+    for module, name, value in (
+        (join_files, "MANY_FILES", 0),
+        (files, "JOINED", 3),
+        (sorted_lines, "AT_ONCE", 4),
+        (sorted_lines, "SAMPLED", 2),
+        (long_text, "IN_MEMORY", 50),
+    ):
+        monkeypatch.setattr(module, name, value)
+
+
+def found(raw: Path, rules: PairingRules, only: tuple[str, ...]) -> object:
+    """Return everything that is found in a folder, or the error."""
+    try:
+        rows, refusal = SourceOptions(rules, only=only).find_rows(raw, raw / "images/out", 1 << 30, lambda *_: [])
+    except PackError as error:
+        return type(error), str(error)
+    return list(rows.refs), rows.layout, rows.missing, rows.notes, rows.source, str(refusal)
+
+
+@given(
+    st.one_of(TREES, st.permutations(PLAIN).map(lambda paths: [f"{path}.png" for path in paths])),
+    st.sampled_from(RULES),
+    st.sampled_from([(), (), (), ("train",)]),
+)
+@pytest.mark.usefixtures("few_at_once")
+def test_many_files_are_paired_as_few_are(
+    tmp_path_factory: pytest.TempPathFactory, paths: list[str], rules: PairingRules, only: tuple[str, ...]
+) -> None:
+    raw = tmp_path_factory.mktemp("raw")
+    touch(raw, *paths)
+    many = found(raw, rules, only)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(join_files, "MANY_FILES", 1 << 60)
+        assert many == found(raw, rules, only)
+    shutil.rmtree(raw)
+
+
+@pytest.mark.usefixtures("few_at_once")
+def test_pairs_without_a_problem_are_joined(tmp_path: Path) -> None:
+    """The test above would pass if all files were matched together."""
+    touch(tmp_path, *(f"{side}/{split}/{n}.png" for side in ("images", "masks") for split in "ab" for n in range(9)))
+    for rules in (RULES[3], PairingRules("images/{split}/{key}", has_label=False)):
+        joined = join_files.join_files(tmp_path, rules, None, SortedLines)
+        assert isinstance(joined, Joined)
+        rows = list(joined.rows())
+        assert (len(rows), rows == sorted(rows), joined.splits) == (18, True, {"a", "b"})
+
+
+@given(st.lists(st.lists(st.text("aé\ud800 ", max_size=4), min_size=1, max_size=9), max_size=9))
+@pytest.mark.usefixtures("few_at_once")
+def test_lines_are_sorted(parts: list[list[str]]) -> None:
+    lines = SortedLines()
+    for part in parts:
+        lines.add(part)
+    assert list(lines) == sorted(line for part in parts for line in part)
+
+
+def names_of(files_of_a_folder: Sequence[str]) -> FileNames:
+    names = FileNames()
+    for first in range(0, len(files_of_a_folder), 1000):
+        names.last.extend(files_of_a_folder[first : first + 1000])
+        names.join()
+    return names
+
+
+def test_pairing_many_files_takes_few_bytes_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = 40_000
+    for module, name, value in (
+        (join_files, "MANY_FILES", 0),
+        (files, "JOINED", 1 << 10),
+        (sorted_lines, "AT_ONCE", 1 << 10),
+        (long_text, "IN_MEMORY", 1 << 16),
+        (ref_table, "CHUNK", 1 << 10),
+    ):
+        monkeypatch.setattr(module, name, value)
+    stems = [f"street_{7_919 * number % pairs:012d}.png" for number in range(pairs)]
+    tracemalloc.start()
+    try:
+        raw = RawFiles({"images/train/": names_of(stems), "masks/train/": names_of(stems)})
+        monkeypatch.setattr(join_files, "find_files", lambda *_: raw)
+        joined = join_files.join_files(Path("raw"), PairingRules(), None, SortedLines)
+        assert isinstance(joined, Joined)
+        table = RefTable.of(RowRef(*row) for row in joined.rows())
+        highest = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (len(table), table.splits) == (pairs, {"train": pairs})
+    assert highest < 150 * pairs, "it was 840 bytes a pair"
