@@ -5,7 +5,7 @@ PackError                 exit code
 ├── UsageError            2   options are not valid, alone or together
 │   └── SettingsError     2   a configuration, class table or list of pairs is not; an InputError, too
 ├── TargetError           1   the place to pack to cannot be used
-├── BusyError            75   another process is changing the pack
+├── BusyError            75   another process is changing the pack, or a store does not answer
 ├── PinnedError           5   the pack is pinned to its current generation
 ├── EngineError           1   worker processes crash, or their answer is not valid
 ├── FindingsError         6   the data has likely mistakes of --fail-on
@@ -108,7 +108,7 @@ class TargetError(PackError):
 
 
 class BusyError(PackError):
-    """Another process is changing the pack; try again later (EX_TEMPFAIL)."""
+    """Another process is changing the pack, or a store does not answer; try again later (EX_TEMPFAIL)."""
 
     exit_code = 75
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
-from packer.publish.generation import parts_of, publish
+from packer.publish.generation import publish
+from packer.publish.next_manifest import parts_of
 from packer.shards.build_shard import content_fingerprint
 from packer.shards.formats import writer
 from packer.shards.kinds.by_field import check_row

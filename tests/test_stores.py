@@ -256,7 +256,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: p
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StoreError, match=r"store/a: cannot be read or written \(No space left on device\)"):
+    with pytest.raises(StoreError, match=r"store/a: cannot be written \(No space left on device\)"):
         FolderStore(tmp_path / "store").put("a", b"1")
 
 

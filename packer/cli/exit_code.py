@@ -6,9 +6,9 @@ import signal
 
 from packer.errors import PackError
 from packer.signals import StoppedError
-from readers.contract.errors import DamagedError, RequestError
+from readers.contract.errors import DamagedError, RequestError, StoreBusyError
 
-FAILED, USAGE, DAMAGED = 1, 2, 4
+FAILED, USAGE, DAMAGED, TRY_AGAIN = 1, 2, 4, 75
 
 
 def exit_code(error: BaseException) -> int:
@@ -19,4 +19,6 @@ def exit_code(error: BaseException) -> int:
         return 128 + (error.number if isinstance(error, StoppedError) else signal.SIGINT)
     if isinstance(error, RequestError):
         return USAGE
+    if isinstance(error, StoreBusyError):
+        return TRY_AGAIN
     return DAMAGED if isinstance(error, DamagedError) else FAILED

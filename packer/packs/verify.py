@@ -11,7 +11,7 @@ from pathlib import Path
 from packer.errors import first_of
 from packer.packs.verify_rows import WrongRow, damaged_rows, wrong_rows
 from packer.progress import Advance, Progress, no_progress
-from packer.publish.generation import parts_of
+from packer.publish.next_manifest import parts_of
 from packer.shards.build_shard import content_fingerprint
 from readers.checksums import damaged_files, read_receipt
 from readers.contract.errors import DamagedError, ReadError

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from packer.errors import TargetError
+from packer.errors import BusyError, TargetError
 from readers.contract import atomic
 from readers.contract.atomic import PARTIAL, machine, partial_path
+from readers.contract.errors import StoreBusyError, StoreError
 
 MAX_AGE = 86_400
 """Seconds after which unfinished files are removed, whoever writes them. A shard takes minutes."""
@@ -25,6 +26,17 @@ def target_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
         raise TargetError(f"{path}: cannot be written ({why})") from error
+
+
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """Turn the errors of a store into those of the packer."""
+    try:
+        yield
+    except StoreBusyError as error:
+        raise BusyError(str(error)) from error
+    except StoreError as error:
+        raise TargetError(str(error)) from error
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:

@@ -1,88 +1,126 @@
-"""Publish a generation: table first, manifest last, each by a rename. Until then the old generation is current."""
+"""Publish a generation in a folder or a bucket: table, claim, manifest. Until then the old generation is current.
+
+Who creates `generations/N.json` publishes generation N. The manifest must be the one that was read at the start, so of
+builds that race, one publishes and the others see it.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import datetime, timezone
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from packer.publish.atomic import write_atomic
+from packer.errors import BusyError
+from packer.publish.atomic import store_errors
+from packer.publish.claim import created, replaced
 from packer.publish.history import kept_numbers, read_history, record_change
+from packer.publish.next_manifest import next_manifest
 from packer.publish.pin import check_pin
 from packer.recipe.recipe import Recipe
-from readers.contract.errors import DamagedError, NoPackError, ReadError
-from readers.contract.fields import Field
-from readers.contract.files import plain_file, sha256
-from readers.contract.manifest import MANIFEST, Manifest, Split, generation_path
-from readers.contract.parts import Part
-from readers.contract.receipt import Receipt
-from readers.contract.receipt_facts import AllReceipts, ReceiptFacts
-from readers.contract.shard_table import RECORD, ShardTable, field_bits, table_header, table_path
-from readers.contract.statistics import total
+from readers.contract.errors import DamagedError, ReadError
+from readers.contract.manifest import MANIFEST, Manifest, generation_path
+from readers.contract.receipt_facts import AllReceipts
+from readers.contract.shard_table import ShardTable, table_path
+from readers.stores.folder_store import store_of
+from readers.stores.store import Store, Version
 
 
-def commit(out: Path, recipe: Recipe, receipts: AllReceipts) -> Manifest:
-    """Publish the shards of these receipts as the next generation. If the data did not change, keep the current one."""
-    current = current_manifest(out)
-    table = table_header(len(receipts)) + _records(receipts, [field.name for field in recipe.fields]).tobytes()
-    digest = hashlib.sha256(table).hexdigest()
-    manifest = Manifest(
-        generation=_last_generation(out) + 1,
-        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        storage=recipe.storage,
-        fields=tuple(_as_packed(field, receipts) for field in recipe.fields),
-        splits=_splits(receipts, recipe.fields),
-        bytes=sum(facts.bytes for facts in receipts.values()),
-        table=digest,
-        recipe=recipe.to_json(),
-    )
-    _write_table(out, digest, table)
+@dataclass(frozen=True)
+class Current:
+    """The manifest of a store, None if it is missing or damaged, and its version, None if it is missing."""
+
+    manifest: Manifest | None
+    version: Version | None
+
+
+@store_errors()
+def commit(out: Path | Store, recipe: Recipe, receipts: AllReceipts, before: Current | None = None) -> Manifest:
+    """Publish the shards of these receipts as the next generation. If the data did not change, keep the current one.
+
+    `before` is what was current when the build began, where no lock keeps it. Raises BusyError if another build has
+    published other data since then.
+    """
+    store = store_of(out)
+    before = before or read_current(store)
+    current = before.manifest
+    manifest, table = next_manifest(max(kept_numbers(store), default=0) + 1, recipe, receipts)
+    _write_table(store, manifest.table, table)
     if current is not None and current.same_data(manifest):
-        _keep(out, current)
+        _keep(store, current)
         return current
-    check_pin(out)
-    make_current(out, manifest)
+    check_pin(store)
+    try:
+        make_current(store, manifest, before)
+    except BusyError:
+        now = read_current(store).manifest
+        if now is None or not now.same_data(manifest):
+            raise
+        return now  # another coordinator built the same
     return manifest
 
 
-def make_current(out: Path, manifest: Manifest) -> None:
+def make_current(out: Path | Store, manifest: Manifest, before: Current | None = None) -> None:
     """Make a new or an older generation the current one, and record when the one before stopped being current."""
-    current = current_manifest(out)
-    publish(out, manifest, read_history(out).current if current is None else current.generation)
+    store = store_of(out)
+    before = before or read_current(store)
+    old = read_history(store).current if before.manifest is None else before.manifest.generation
+    publish(store, manifest, old, before)
 
 
-def publish(out: Path, manifest: Manifest, old: int | None = None) -> None:
-    """Make a generation the current one, whose shards and table are there, and record that `old` is not any more."""
-    text = manifest.to_text()
+@store_errors()
+def publish(out: Path | Store, manifest: Manifest, old: int | None = None, before: Current | None = None) -> None:
+    """Make a generation the current one, whose shards and table are there, and record that `old` is not any more.
+
+    The current manifest must still be the one that was read as `before`, else BusyError is raised: somebody else has
+    published.
+    """
+    store, text = store_of(out), manifest.to_text()
+    before = before or read_current(store)
     Manifest.from_text(text, "the new manifest")  # fail here rather than publish what readers refuse
-    _keep(out, manifest)
+    _claim(store, manifest.generation, text.encode())
     if old is not None and old != manifest.generation:
-        record_change(out, old, manifest.generation)
-    write_atomic(out / MANIFEST, text)
+        record_change(store, old, manifest.generation)
+    if not replaced(store, MANIFEST, text.encode(), before.version):
+        now = read_current(store).manifest
+        if now is not None and now.generation != manifest.generation:
+            record_change(store, manifest.generation, now.generation)
+        raise _lost(store)
 
 
-def _keep(out: Path, manifest: Manifest) -> None:
-    """Keep a copy of the manifest in `generations`. An equal file is not written again: a reader may have it open."""
-    text, kept = manifest.to_text(), generation_path(out, manifest.generation)
-    if not kept.is_file() or kept.read_bytes() != text.encode():
-        write_atomic(kept, text)
+def _claim(store: Store, number: int, text: bytes) -> None:
+    """Create the kept copy of a manifest: who creates it publishes this generation. A damaged one does not count."""
+    name = _kept_name(number)
+    if not created(store, name, text):
+        found, version = store.read(name)
+        if _parsed(found, name) is not None or not replaced(store, name, text, version):
+            raise _lost(store)
 
 
-def _records(receipts: AllReceipts, fields: Sequence[str]) -> NDArray[Any]:
-    """Return the records of the shard table."""
-    records, shards = np.zeros(len(receipts), RECORD), list(receipts.values())
-    records["end"] = np.cumsum([facts.rows for facts in shards])
-    records["bytes"] = [facts.bytes for facts in shards]
-    records["fields"] = [field_bits(fields, facts.fields) for facts in shards]
-    records["fingerprint"] = [facts.fingerprint.encode() for facts in shards]
-    records["receipt"] = [facts.digest.encode() for facts in shards]
-    return records
+def _lost(store: Store) -> BusyError:
+    return BusyError(f"{store.url}: another build has published, or is about to; try again to build on its generation")
+
+
+def _keep(store: Store, manifest: Manifest) -> None:
+    """Keep a copy of the current manifest. An equal file is not written again: a reader may have it open."""
+    _put_new(store, _kept_name(manifest.generation), manifest.to_text().encode())
+
+
+def _write_table(store: Store, digest: str, table: bytes) -> None:
+    _put_new(store, table_path(Path(), digest).as_posix(), table)
+
+
+def _put_new(store: Store, name: str, data: bytes) -> None:
+    """Write an object, unless it has these bytes already."""
+    try:
+        if store.read(name)[0] == data:
+            return
+    except (FileNotFoundError, DamagedError):
+        pass
+    store.put(name, data)
+
+
+def _kept_name(number: int) -> str:
+    return generation_path(Path(), number).as_posix()
 
 
 def known_digests(out: Path) -> dict[str, str]:
@@ -97,65 +135,45 @@ def known_digests(out: Path) -> dict[str, str]:
     return {table.fingerprint(shard): table.receipt(shard) for shard in range(len(table))}
 
 
-def _write_table(out: Path, digest: str, table: bytes) -> None:
-    path = table_path(out, digest)
-    if not path.is_file() or path.read_bytes() != table:
-        write_atomic(path, table)
-
-
-def _splits(receipts: AllReceipts, fields: Sequence[Field]) -> tuple[Split, ...]:
-    """Return the splits in the order of their shards."""
-    return tuple(
-        Split(
-            name=name,
-            rows=sum(facts.rows for facts in shards),
-            shards=len(shards),
-            rejects=sum(len(facts.rejects) for facts in shards),
-            parts=parts_of(shards),
-            statistics=total(fields, [receipts.statistics[name]]),
-        )
-        for name, shards in receipts.splits.items()
-    )
-
-
-def _as_packed(field: Field, receipts: AllReceipts) -> Field:
-    """Return a field of the recipe as it is in these shards: optional if some lack it."""
-    return replace(field, optional=any(field.name not in facts.fields for facts in receipts.values()))
-
-
-def parts_of(shards: Sequence[Receipt | ReceiptFacts]) -> tuple[Part, ...]:
-    """Return the parts of a split in the order of their shards."""
-    members: dict[tuple[str, ...], list[int]] = {}
-    for shard in shards:
-        members.setdefault(shard.fields, []).append(shard.rows)
-    return tuple(Part(fields, sum(rows), len(rows)) for fields, rows in members.items())
-
-
-def current_manifest(out: Path) -> Manifest | None:
+def current_manifest(out: Path | Store) -> Manifest | None:
     """Return the current manifest; None if it is missing or damaged, because a build makes a new one."""
+    return read_current(store_of(out)).manifest
+
+
+def read_current(store: Store) -> Current:
+    """Return the current manifest with its version."""
     try:
-        return Manifest.load(out)
-    except (NoPackError, DamagedError):
+        data, version = store.read(MANIFEST)
+    except FileNotFoundError:
+        return Current(None, None)
+    return Current(_parsed(data, f"{store.url}/{MANIFEST}"), version)
+
+
+def _parsed(data: bytes, name: str) -> Manifest | None:
+    """Return a manifest, None if it is damaged."""
+    try:
+        return Manifest.from_text(data.decode(), name)
+    except (UnicodeDecodeError, DamagedError):
         return None
 
 
-def _last_generation(out: Path) -> int:
-    """The highest number ever given here, so that no generation is written over."""
-    return max(kept_numbers(out), default=0)
-
-
-def restore_manifest(out: Path) -> Manifest | None:
+@store_errors()
+def restore_manifest(out: Path | Store) -> Manifest | None:
     """Put the current generation's own copy in the place of a damaged manifest; None if no copy is proven whole.
 
     A copy has a checksum of its own, and its table must have the SHA-256 that it names. The table has the SHA-256 of
     each receipt, and a receipt that of each file, so `packer verify` finds everything else.
     """
-    number = read_history(out).current or _last_generation(out)
+    store = store_of(out)
+    number = read_history(store).current or max(kept_numbers(store), default=0)
     try:
-        manifest = Manifest.load(out, number)
-        if manifest.generation != number or sha256(plain_file(out, table_path(out, manifest.table))) != manifest.table:
+        manifest = _parsed(store.read(_kept_name(number))[0], _kept_name(number))
+        if manifest is None or manifest.generation != number:
             return None
-    except (ReadError, OSError):
+        table, _ = store.read(table_path(Path(), manifest.table).as_posix())
+    except (ReadError, FileNotFoundError):
         return None
-    write_atomic(out / MANIFEST, manifest.to_text())
+    if hashlib.sha256(table).hexdigest() != manifest.table:
+        return None
+    store.put(MANIFEST, manifest.to_text().encode())
     return manifest

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from packer.publish.atomic import write_atomic
 from readers.contract.errors import DamagedError
-from readers.contract.files import plain_file
 from readers.contract.manifest import GENERATIONS
+from readers.stores.folder_store import store_of
+from readers.stores.store import Store
 
 DEFAULT_KEEP = 7
 """The generations that `packer gc` keeps by default."""
@@ -32,35 +32,36 @@ class History:
         return json.dumps({"current": self.current, "ended": ended}, indent=1) + "\n"
 
 
-def read_history(out: Path) -> History:
+def read_history(out: Path | Store) -> History:
     """Return the history of a pack, an empty one if none is kept.
 
     If the file is damaged, every generation may have been current until the file was last written.
     """
+    store = store_of(out)
     try:
-        path = plain_file(out, out / HISTORY)
-        with path.open("rb") as file:
-            return _parse(file.read(_MOST_BYTES))
+        return _parse(store.read(HISTORY, 0, _MOST_BYTES)[0])
     except FileNotFoundError:
         return History()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, DamagedError):
-        written = (out / HISTORY).lstat().st_mtime
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, DamagedError):
+        written = max((entry.modified for entry in store.list("") if entry.name == HISTORY), default=time.time())
         return History(None, dict.fromkeys(kept_numbers(out), written))
 
 
-def record_change(out: Path, old: int, new: int) -> None:
+def record_change(out: Path | Store, old: int, new: int) -> None:
     """Record that generation `old` stops being current and `new` is current. Call it before the manifest is swapped.
 
     If the process is killed before the swap, `old` has an end and is still current, which does no harm.
     """
     kept = kept_numbers(out)
     ended = {number: when for number, when in read_history(out).ended.items() if number in kept and number != new}
-    write_atomic(out / HISTORY, History(new, {**ended, old: time.time()}).to_text())
+    store_of(out).put(HISTORY, History(new, {**ended, old: time.time()}).to_text().encode())
 
 
-def kept_numbers(out: Path) -> set[int]:
+def kept_numbers(out: Path | Store) -> set[int]:
     """Return the numbers of the generations that have a manifest, whole or damaged."""
-    return {int(path.stem) for path in (out / GENERATIONS).glob("*.json") if path.stem.isdecimal()}
+    names = (entry.name.removeprefix(f"{GENERATIONS}/") for entry in store_of(out).list(GENERATIONS))
+    stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return {int(stem) for stem in stems if stem.isdecimal()}
 
 
 def _parse(data: bytes) -> History:

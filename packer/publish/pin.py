@@ -5,37 +5,46 @@ from __future__ import annotations
 from pathlib import Path
 
 from packer.errors import PinnedError
-from packer.publish.atomic import target_errors, write_atomic
-from readers.contract.atomic import sync_folder
+from packer.publish.atomic import store_errors
+from readers.contract.errors import DamagedError
+from readers.stores.folder_store import store_of
+from readers.stores.store import Store
 
 PIN = "pinned"
 _TEXT = "The current generation is pinned: packer build refuses to publish another one. Undo this with: packer unpin\n"
 
 
-def is_pinned(out: Path) -> bool:
+def is_pinned(out: Path | Store) -> bool:
     """Return whether the pack is pinned. The content of the file does not matter."""
-    return (out / PIN).exists() or (out / PIN).is_symlink()
+    try:
+        store_of(out).read(PIN)
+    except FileNotFoundError:
+        return False
+    except DamagedError:  # a link, or a folder
+        return True
+    return True
 
 
-def pin(out: Path) -> None:
+@store_errors()
+def pin(out: Path | Store) -> None:
     """Pin the current generation. The lock must be held."""
     if not is_pinned(out):
-        write_atomic(out / PIN, _TEXT)
+        store_of(out).put(PIN, _TEXT.encode())
 
 
-def unpin(out: Path) -> bool:
+@store_errors()
+def unpin(out: Path | Store) -> bool:
     """Remove the pin, and return whether there was one. The lock must be held."""
     there = is_pinned(out)
-    with target_errors(out / PIN):
-        (out / PIN).unlink(missing_ok=True)
-        sync_folder(out)
+    store_of(out).delete([PIN])
     return there
 
 
-def check_pin(out: Path) -> None:
+def check_pin(out: Path | Store) -> None:
     """Raise PinnedError if the pack is pinned."""
     if is_pinned(out):
+        url = store_of(out).url
         raise PinnedError(
-            f"{out}: is pinned to its current generation, so nothing was published; "
-            f"to let builds publish again: packer unpin {out}"
+            f"{url}: is pinned to its current generation, so nothing was published; "
+            f"to let builds publish again: packer unpin {url}"
         )

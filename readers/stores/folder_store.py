@@ -13,8 +13,9 @@ from stat import S_ISREG
 from readers.contract.atomic import PARTIAL, make_folder, move_into_place, partial, sync_folder, write_atomic
 from readers.contract.errors import StoreError
 from readers.contract.files import BUFFER, plain_file
-from readers.stores.store import Data, Entry, Version, check_name
+from readers.stores.store import Data, Entry, Store, Version, check_name
 
+READ, WRITTEN = "read", "written"
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF)
 
@@ -44,7 +45,11 @@ class FolderStore:
         folders = [(top, f"{folder}/" if folder else "")]
         while folders:
             path, prefix = folders.pop()
-            with self._errors(prefix), suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as entries:
+            with (
+                self._errors(prefix, READ),
+                suppress(FileNotFoundError, NotADirectoryError),
+                os.scandir(path) as entries,
+            ):
                 for entry in entries:
                     if entry.name.startswith(PARTIAL):
                         continue
@@ -58,19 +63,19 @@ class FolderStore:
                                 yield Entry(prefix + entry.name, status.st_size, tag, status.st_mtime)
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
-        with self._errors(name), plain_file(self.root, self.path(name)).open("rb") as file:
+        with self._errors(name, READ), plain_file(self.root, self.path(name)).open("rb") as file:
             status = os.fstat(file.fileno())
             file.seek(start)
             data = file.read(-1 if stop is None else max(0, min(stop, status.st_size) - start))
             return data, Version(_tag(status))
 
     def fetch(self, name: str, write: Callable[[memoryview], object]) -> None:
-        with self._errors(name):
+        with self._errors(name, READ):
             file = plain_file(self.root, self.path(name)).open("rb", buffering=0)
         buffer = memoryview(bytearray(BUFFER))
         with file:
             while True:
-                with self._errors(name):
+                with self._errors(name, READ):
                     count = file.readinto(buffer)
                 if not count:
                     return
@@ -83,9 +88,14 @@ class FolderStore:
             write_atomic(path, data)
 
     def delete(self, names: Iterable[str]) -> None:
+        folders = set()
         for name in names:
-            with self._errors(name):
-                self.path(name).unlink(missing_ok=True)
+            path = self.path(name)
+            with suppress(FileNotFoundError), self._errors(name):
+                path.unlink()
+                folders.add(path.parent)
+        for folder in folders:
+            sync_folder(folder)
 
     def create(self, name: str, data: bytes) -> bool:
         path = self.path(name)
@@ -130,7 +140,7 @@ class FolderStore:
             os.close(folder)
 
     @contextmanager
-    def _errors(self, name: str) -> Iterator[None]:
+    def _errors(self, name: str, verb: str = WRITTEN) -> Iterator[None]:
         """Turn errors of the operating system into a StoreError that names the object."""
         try:
             yield
@@ -138,7 +148,12 @@ class FolderStore:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.root / name)) from None
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else error
-            raise StoreError(f"{self.root / name}: cannot be read or written ({why})") from error
+            raise StoreError(f"{self.root / name}: cannot be {verb} ({why})") from error
+
+
+def store_of(out: Path | Store) -> Store:
+    """Return the store of a pack that is given as a folder or as a store."""
+    return FolderStore(out) if isinstance(out, Path) else out
 
 
 def _tag(status: os.stat_result) -> str:

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 enum action { COUNT, RECORD, KILL, TEAR, FAIL, FAIL_FROM, SHORT };
-enum kind { CREATE = 1, WRITE, TRUNCATE, RENAME, UNLINK, MKDIR, RMDIR, SYNC, SYNC_FOLDER };
+enum kind { CREATE = 1, WRITE, TRUNCATE, RENAME, UNLINK, MKDIR, RMDIR, SYNC, SYNC_FOLDER, LINK };
 enum verdict { GO, HALF, NO };
 
 struct shared {
@@ -265,6 +265,15 @@ int rename(const char *from, const char *to) { return renameat2(AT_FDCWD, from, 
 int renameat(int from_folder, const char *from, int to_folder, const char *to) {
     return renameat2(from_folder, from, to_folder, to, 0);
 }
+
+int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags) {
+    char whole[PATH_MAX], other[PATH_MAX];
+    if (!watched(from_folder, from, whole) | !watched(to_folder, to, other))
+        return syscall(SYS_linkat, from_folder, from, to_folder, to, flags);
+    NAMED(LINK, whole, other, 0, syscall(SYS_linkat, from_folder, from, to_folder, to, flags));
+}
+
+int link(const char *from, const char *to) { return linkat(AT_FDCWD, from, AT_FDCWD, to, 0); }
 
 int unlinkat(int folder, const char *path, int flags) {
     char whole[PATH_MAX];

@@ -24,18 +24,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from program import TOOLS
 from tables import line
 
-import packer.publish.atomic
 import packer.publish.generation
-import packer.publish.history
-import packer.publish.pin
 from drills.crash_cases import CrashCase, case_parser, chosen_cases, leftovers
 from drills.interpose import KILLED, Action, interposed, run
 from readers.contract.manifest import MANIFEST
+from readers.stores.folder_store import FolderStore
+from readers.stores.store import Version
 
 STARTED = f"import sys; sys.path.insert(0, {str(TOOLS)!r}); from drills.sources import announced; announced()"
 OLD, NEW, WRONG = "as before", "as after", "WRONG"
@@ -110,27 +110,49 @@ def _count(found: Counter[str], case: CrashCase, out: Path, code: int, when: str
 @contextmanager
 def sabotaged(how: str | None) -> Iterator[None]:
     """Remove a safeguard."""
-    real, real_table = packer.publish.atomic.write_atomic, packer.publish.generation._write_table
-    waiting = list[Callable[[], None]]()
-
-    def in_place(path: Path, data: str | bytes) -> None:
-        path.write_bytes(data.encode() if isinstance(data, str) else data)
-
-    def later(out: Path, digest: str, table: bytes) -> None:
-        waiting.append(partial(real_table, out, digest, table))
-
-    def then(path: Path, data: str | bytes) -> None:
-        real(path, data)
-        while path.name == MANIFEST and waiting:
-            waiting.pop()()
-
-    write_atomic = {"in-place": in_place, "manifest-first": then}.get(str(how), real)
-    with ExitStack() as patches:
-        for module in (packer.publish.generation, packer.publish.history, packer.publish.pin):
-            patches.enter_context(mock.patch.object(module, "write_atomic", write_atomic))
-        if how == "manifest-first":
-            patches.enter_context(mock.patch.object(packer.publish.generation, "_write_table", later))
+    if how == "in-place":
+        patches = {"create": _created_in_place, "replace": _replaced_in_place, "put": _put_in_place}
+    else:
+        patches = _table_after_manifest() if how else {}
+    with ExitStack() as stack:
+        for name, function in patches.items():
+            owner = packer.publish.generation if name == "_write_table" else FolderStore
+            stack.enter_context(mock.patch.object(owner, name, function))
         yield
+
+
+def _put_in_place(store: FolderStore, name: str, data: bytes) -> None:
+    store.path(name).write_bytes(data)
+
+
+def _created_in_place(store: FolderStore, name: str, data: bytes) -> bool:
+    return not store.path(name).exists() and _replaced_in_place(store, name, data)
+
+
+def _replaced_in_place(store: FolderStore, name: str, data: bytes, old: Version | None = None) -> bool:
+    _put_in_place(store, name, data)
+    return True
+
+
+def _table_after_manifest() -> dict[str, Callable[..., object]]:
+    """Return functions that write the table of shards only when the manifest is there."""
+    waiting: list[Callable[[], object]] = []
+
+    def later(*arguments: Any) -> None:
+        waiting.append(partial(real_table, *arguments))
+
+    def then(real: Callable[..., bool], store: FolderStore, name: str, *arguments: Any) -> bool:
+        done = real(store, name, *arguments)
+        while name == MANIFEST and waiting:
+            waiting.pop()()
+        return done
+
+    real_table = packer.publish.generation._write_table
+    wrapped: dict[str, Callable[..., object]] = {"_write_table": later}
+    for name in ("create", "replace"):
+        real = getattr(FolderStore, name)
+        wrapped[name] = lambda store, name, *rest, real=real: then(real, store, name, *rest)
+    return wrapped
 
 
 def main() -> None:

@@ -140,6 +140,8 @@ def replay(root: DiskFolder, changes: Sequence[Change]) -> None:
         elif change.kind == Kind.RENAME:
             folder.set(name, None)
             _folder(root, change.other[:-1]).set(change.other[-1], node)
+        elif change.kind == Kind.LINK:
+            _folder(root, change.other[:-1]).set(change.other[-1], node)
         elif change.kind == Kind.SYNC_FOLDER:
             _folder(root, change.path).sync()
         elif not isinstance(node, DiskFile):
