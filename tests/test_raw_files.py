@@ -47,8 +47,6 @@ NOT_RAW = {
     "packer.plan.write_plan": "files of a plan that it makes",
     "packer.publish.direct_file": "a file that it makes",
     "packer.publish.free_space": "the mounts of the machine",
-    "packer.publish.generation": "manifests in OUT",
-    "packer.publish.history": "the history in OUT",
     "packer.publish.lock": "the lock of OUT",
     "packer.recipe.plan_folder": "files of a plan, by open_raw; then numpy maps one",
     "packer.shards.formats.lmdb": "a file that it makes",

@@ -4,6 +4,7 @@ A build holds OUT/.lock with flock. The file names the owner's host, process and
 when its owner ends, so it is never stale. A second builder exits with 75 at once. The owner of the lock removes
 `.partial-*` folders of processes of this machine that have ended, and of all machines those that are a day old.
 
-Shards come first, then their table, then the manifest, each by a rename. Until the last rename the old generation is
-current. Published files never change.
+Shards come first, then their table. Creating `generations/N.json` claims number N. The manifest is swapped last, and
+only for the one that was read at the start: until then the old generation is current. Published files never change.
+`OUT` is a folder or a bucket, behind readers/stores. `claim` writes without believing what a store replies.
 """

@@ -59,6 +59,7 @@ def commit(out: Path | Store, recipe: Recipe, receipts: AllReceipts, before: Cur
     return manifest
 
 
+@store_errors()
 def make_current(out: Path | Store, manifest: Manifest, before: Current | None = None) -> None:
     """Make a new or an older generation the current one, and record when the one before stopped being current."""
     store = store_of(out)

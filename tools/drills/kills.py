@@ -110,10 +110,11 @@ def _count(found: Counter[str], case: CrashCase, out: Path, code: int, when: str
 @contextmanager
 def sabotaged(how: str | None) -> Iterator[None]:
     """Remove a safeguard."""
+    patches: dict[str, Callable[..., object]] = {}
     if how == "in-place":
         patches = {"create": _created_in_place, "replace": _replaced_in_place, "put": _put_in_place}
-    else:
-        patches = _table_after_manifest() if how else {}
+    elif how:
+        patches = _table_after_manifest()
     with ExitStack() as stack:
         for name, function in patches.items():
             owner = packer.publish.generation if name == "_write_table" else FolderStore
