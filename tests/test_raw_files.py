@@ -45,7 +45,7 @@ NOT_RAW = {
     "packer.packs.sha256sums": "a pack",
     "packer.packs.verify": "a pack",
     "packer.plan.write_plan": "files of a plan that it makes",
-    "packer.publish.atomic": "the mark of an unfinished file",
+    "packer.publish.atomic": "the state of a process",
     "packer.publish.direct_file": "a file that it makes",
     "packer.publish.free_space": "the mounts of the machine",
     "packer.publish.generation": "the table of OUT",

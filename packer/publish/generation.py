@@ -145,7 +145,7 @@ def read_current(store: Store) -> Current:
     """Return the current manifest with its version."""
     try:
         data, version = store.read(MANIFEST)
-    except FileNotFoundError:
+    except (FileNotFoundError, DamagedError):
         return Current(None, None)
     return Current(_parsed(data, f"{store.url}/{MANIFEST}"), version)
 

@@ -1,0 +1,138 @@
+"""Stores that ignore conditions are found by what they do; a lock object keeps builds apart in them."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+from conftest import HANG
+from drills.made_stores import IGNORED, LATE, FaultyStore, MemoryStore
+
+import packer.publish.claim
+from packer.errors import BusyError, TargetError
+from packer.publish import lock_object
+from packer.publish.lock_object import LOCK, LOCKS, exclusive
+from packer.publish.store_probe import fault_of_conditions
+from readers.contract.errors import StoreError
+from readers.stores.folder_store import FolderStore
+from readers.stores.fsspec_store import FsspecStore
+from readers.stores.store import Data, Store, Version
+
+
+class CreatesOnly(MemoryStore):
+    """A store that knows no version, and replaces whatever is there."""
+
+    def replace(self, name: str, data: bytes, old: Version) -> bool:
+        self.put(name, data)
+        return True
+
+
+class ReadOnly(MemoryStore):
+    def put(self, name: str, data: Data) -> None:
+        raise StoreError("memory://: 403, no permission to write")
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packer.publish.claim, "PAUSE", 0)
+
+
+def test_stores_that_keep_conditions_pass_and_stay_clean(tmp_path: Path) -> None:
+    memory, folder = MemoryStore(), FolderStore(tmp_path)
+    assert fault_of_conditions(memory) is fault_of_conditions(folder) is None
+    assert not memory.objects
+    assert not list(folder.list(""))
+    assert fault_of_conditions(FaultyStore(memory, random.Random(3), 0.02)) is None
+
+
+@pytest.mark.parametrize(
+    "store", [MemoryStore(IGNORED), MemoryStore(LATE), CreatesOnly(), FsspecStore("memory://probed")]
+)
+def test_stores_that_do_not_keep_conditions_are_refused(store: Store) -> None:
+    assert fault_of_conditions(store)
+    with pytest.raises(TargetError, match="--no-conditions lock"), exclusive(store):
+        pass
+    assert not list(store.list(""))
+
+
+def test_a_store_that_cannot_be_written_says_so() -> None:
+    with pytest.raises(StoreError, match="no permission"):
+        fault_of_conditions(ReadOnly())
+
+
+def test_a_locked_store_compares_by_reading() -> None:
+    store = MemoryStore(IGNORED)
+    with exclusive(store, LOCK) as locked:
+        assert [name.partition("/")[0] for name in store.objects] == [LOCKS]
+        assert locked.create("a", b"1")
+        assert not locked.create("a", b"2")
+        _, old = locked.read("a")
+        assert locked.replace("a", b"2", old)
+        assert not locked.replace("a", b"3", old)
+        assert not locked.replace("b", b"3", old)
+        with pytest.raises(BusyError, match="is being changed by process"), exclusive(store, LOCK):
+            pass
+        assert locked.replace("a", b"4", locked.read("a")[1]), "the loser left the lock alone"
+    assert list(store.objects) == ["a"]
+
+
+def test_of_builders_at_the_same_moment_at_most_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock_object, "fault_of_conditions", lambda store: "is made up")
+    store, start, inside = MemoryStore(IGNORED), Barrier(4), list[int]()
+
+    def build(number: int) -> bool:
+        start.wait(HANG)
+        try:
+            with exclusive(store, LOCK) as locked:
+                locked.create(f"object-{number}", b"")
+                inside.append(number)
+                assert inside == [number]
+                inside.remove(number)
+                return True
+        except BusyError:
+            return False
+
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(50):
+            list(threads.map(build, range(4)))
+    assert not list(store.list(LOCKS))
+    assert build_alone(store)
+
+
+def build_alone(store: Store) -> bool:
+    with exclusive(store, LOCK) as locked:
+        return locked.create("alone", b"")
+
+
+def test_a_lock_that_nobody_renews_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore(IGNORED)
+    store.put(f"{LOCKS}/killed", b"{}")
+    with pytest.raises(BusyError), exclusive(store, LOCK):
+        pass
+    data, tag, when = store.objects[f"{LOCKS}/killed"]
+    store.objects[f"{LOCKS}/killed"] = data, tag, when - 2 * lock_object.LIFETIME
+    assert build_alone(store)
+
+
+def test_a_lock_is_renewed_until_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock_object, "RENEWAL", 0.001)
+    store = MemoryStore(IGNORED)
+    with exclusive(store, LOCK) as locked:
+        (lock,) = [name for name in store.objects if name.startswith(LOCKS)]
+        first = store.objects[lock][2]
+        while store.objects[lock][2] == first:
+            pass
+        assert locked.create("a", b"")
+    assert list(store.objects) == ["a"]
+
+
+def test_a_lock_that_was_lost_publishes_nothing() -> None:
+    store = MemoryStore(IGNORED)
+    with exclusive(store, LOCK) as locked:
+        store.delete([entry.name for entry in store.list(LOCKS)])
+        with pytest.raises(BusyError, match="is gone"):
+            locked.create("a", b"")
+    assert not store.objects
