@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from readers.apart import NOTHING_OPEN, Apart, Opened
 from readers.contract.errors import RequestError
 from readers.permutation import Numbers, Permutation, Words, keys_of
 
@@ -22,14 +23,27 @@ class Window:
 
     Each row is as likely in one batch as in another, but neighbours meet more often than by chance: a batch is drawn
     from `block * blocks` rows, of `blocks` random positions in the data set.
+
+    `apart`: each rank gets windows of its own, and reads the shards of these alone; else all ranks share each window.
+    Then a batch of a rank is drawn from its window. Fewer windows than ranks are left at the end: all share them.
     """
 
     block: int = 64
     blocks: int = 32
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if min(self.block, self.blocks) < 1:
             raise RequestError(f"{self!r}: expected numbers from 1 on")
+
+    def __repr__(self) -> str:
+        """Return what states of orders are compared by: those that were saved before `apart` name two numbers."""
+        return f"Window(block={self.block}, blocks={self.blocks}{', apart=True' if self.apart else ''})"
+
+    @property
+    def size(self) -> int:
+        """The number of rows of a window."""
+        return self.block * self.blocks
 
 
 End = Literal["drop", "pad", "keep"]
@@ -66,6 +80,7 @@ class Epoch:
     rank: int
     world_size: int
     end: End
+    opened: Opened = NOTHING_OPEN
 
     @property
     def count(self) -> int:
@@ -106,19 +121,26 @@ class Epoch:
             yield BatchRows(rows, runs, (self.consumed(received),))
 
     def at(self, positions: Numbers) -> Numbers:
-        """Return the rows at these positions of the epoch's order, which is the same for all ranks."""
+        """Return the rows at these positions of the epoch's order, which is the same for all ranks. With windows apart
+        it depends on the number of ranks."""
         if self.shuffle is False or not len(positions):
             return positions
         if self.shuffle is True:
             return Permutation(self.rows, self._keys("rows"))(positions)
+        if self.shuffle.apart:
+            positions = self.dealing(self.shuffle).positions(positions)
         return self._of_blocks(self._within_windows(positions, self.shuffle), self.shuffle.block)
+
+    def dealing(self, window: Window) -> Apart:
+        """Return which rank gets which window."""
+        return Apart(self.rows, window.size, self.world_size, self.opened)
 
     def consumed(self, received: int) -> int:
         """Return how many rows all ranks have received when each has received `received`."""
         return min(self.rows, self.start + received * self.world_size)
 
     def _within_windows(self, positions: Numbers, window: Window) -> Numbers:
-        size = window.block * window.blocks
+        size = window.size
         out = np.empty_like(positions)
         numbers = positions // size
         for number in np.unique(numbers).tolist():

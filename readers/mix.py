@@ -53,6 +53,10 @@ class MixedOrder:
         pad: bool | None = None,
     ) -> None:
         self.mix = _checked(mix, mix_end)
+        if isinstance(shuffle, Window) and shuffle.apart:
+            raise RequestError(
+                f"mix= and shuffle={shuffle!r}: the rows of a batch come from two orders, so leave out apart="
+            )
         self.mix_end = mix_end
         self.batch_size = sum(self.mix.values())
         self._rows = {"labelled": dataset.labelled_rows, "unlabelled": dataset.unlabelled_rows}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sized
 from dataclasses import replace
 from typing import Any, Literal
 
+from readers.apart import NOTHING_OPEN, Opened
 from readers.contract.errors import RequestError
 from readers.epoch import CHUNK, End, Epoch, Window
 from readers.permutation import MOST_ROWS
@@ -18,9 +19,9 @@ class Order:
     """The order of `rows` rows (a number, or a data set), epoch by epoch; give it to a DataLoader as `sampler`.
 
     `shuffle`: True, False, "window", or a `Window`. All ranks follow one global order, which depends on seed and epoch
-    alone. Ranks get equal numbers of rows: the rest is left out with `drop_last`, or filled up with rows from the
-    epoch's beginning with `pad` (`padding` is their number), the default where rows are shuffled. With neither, as for
-    evaluation, each row comes once and ranks may differ by one.
+    alone, and with `Window(apart=True)` also on their number. Ranks get equal numbers of rows: the rest is left out
+    with `drop_last`, or filled up with rows from the epoch's beginning with `pad` (`padding` is their number), the
+    default where rows are shuffled. With neither, as for evaluation, each row comes once and ranks may differ by one.
 
     A pass received to its end is followed by the next epoch, or by the one that `set_epoch` sets. A pass that was left
     early starts again.
@@ -44,6 +45,7 @@ class Order:
         self.end: End = _end(drop_last, bool(self.shuffle) if pad is None else pad)
         self.epoch = 0
         self.consumed = self._start = 0
+        self._opened = NOTHING_OPEN
         self._resumed = self._epoch_set = False
         if not 0 <= self.rows <= MOST_ROWS:
             raise RequestError(f"an order of {self.rows} rows: expected 0 to 2**62")
@@ -67,22 +69,29 @@ class Order:
         """Set the next epoch. A resumed epoch goes on where it was."""
         if not (self._resumed and epoch == self.epoch):
             self.consumed = self._start = 0
+            self._opened = NOTHING_OPEN
             self._resumed = False
         self.epoch = operator.index(epoch)
         self._epoch_set = True
 
     def state_dict(self, consumed: int | None = None) -> dict[str, Any]:
-        """Return seed, epoch, and how many rows all ranks have received.
+        """Return seed, epoch, and how many rows all ranks have received. With windows apart, also the first window that
+        is open, and how many are.
 
         A DataLoader with workers asks for rows ahead of what it delivers: then pass how many were `consumed`.
         """
-        return {
+        received = self.consumed if consumed is None else min(consumed, self.rows)
+        state = {
             "rows": self.rows,
             "shuffle": repr(self.shuffle),
             "seed": self.seed,
             "epoch": self.epoch,
-            "consumed": self.consumed if consumed is None else min(consumed, self.rows),
+            "consumed": received,
         }
+        if self._apart is None:
+            return state
+        first, windows = self.coming().dealing(self._apart).open_after(received)
+        return {**state, "first_open": first, "open": windows}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the state was taken, also with another number of ranks."""
@@ -98,13 +107,15 @@ class Order:
             raise RequestError(
                 "the state is of another order: " + ("; ".join(wrong) or f"consumed {state['consumed']}")
             )
+        self._opened = NOTHING_OPEN if self._apart is None else self._open_in(state, self._apart)
         self.seed, self.epoch, self.consumed = state["seed"], state["epoch"], state["consumed"]
         self._start = self.consumed
         self._resumed, self._epoch_set = True, False
 
     def coming(self) -> Epoch:
         """Return the current pass, or else the one that would begin now."""
-        return Epoch(self.rows, self.seed, self.epoch, self.shuffle, self._start, self.rank, self.world_size, self.end)
+        ranks = self.rank, self.world_size
+        return Epoch(self.rows, self.seed, self.epoch, self.shuffle, self._start, *ranks, self.end, self._opened)
 
     def whole(self) -> Epoch:
         """Return the same pass from its first row on."""
@@ -112,11 +123,10 @@ class Order:
 
     def begin(self) -> Epoch:
         """Begin a pass; the caller delivers its rows and keeps `consumed` up to date."""
-        if not self._resumed:
-            self._start = 0
-        if self.rows and self.consumed >= self.rows and not self._epoch_set:
-            self.epoch += 1
-            self._start = 0
+        is_over = bool(self.rows) and self.consumed >= self.rows and not self._epoch_set
+        if is_over or not self._resumed:
+            self._start, self._opened = 0, NOTHING_OPEN
+        self.epoch += is_over
         self.consumed = self._start
         self._resumed = self._epoch_set = False
         return self.coming()
@@ -128,6 +138,20 @@ class Order:
     def finish(self) -> None:
         """Note that the pass has ended: the rows that were left out are over as well."""
         self.consumed = self.rows
+
+    @property
+    def _apart(self) -> Window | None:
+        return self.shuffle if isinstance(self.shuffle, Window) and self.shuffle.apart else None
+
+    def _open_in(self, state: Mapping[str, Any], window: Window) -> Opened:
+        """Return the windows that a state leaves open. They must hold the row that comes next."""
+        first, windows = opened = Opened(state["first_open"], state["open"])
+        begun, size = state["consumed"] - first * window.size, window.size
+        if windows > 1 and (first + windows) * size > self.rows:
+            windows = 0  # only whole windows have rounds
+        if first < 0 or not 0 <= begun < max(0, windows) * size:
+            raise RequestError(f"the state is of another order: {opened} after {state['consumed']} rows")
+        return opened if begun else Opened(first, 0)
 
     def _rows(self, epoch: Epoch) -> Iterator[int]:
         received = 0
