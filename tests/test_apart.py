@@ -124,7 +124,7 @@ def test_each_row_is_equally_likely_at_each_turn() -> None:
 
 
 def test_a_rank_reads_the_shards_of_its_windows_and_no_others() -> None:
-    """Of 1,000 shards each of 8 ranks reads an eighth, and those of the windows that are left at the end."""
+    """Each of 8 ranks reads an eighth of 1,000 shards, and those of the windows that are left at the end."""
     rows, shard, window = 128_000, 128, Window(128, 8)
     for apart, most in ((True, 1000 / 8 + 7 * 8), (False, 1000)):
         order = Order(rows, shuffle=Window(window.block, window.blocks, apart), rank=2, world_size=8)
