@@ -1,4 +1,4 @@
-"""The randomness of each shuffle, and the shards that a rank reads: computed from the orders, so it is the same everywhere.
+"""The randomness of each shuffle, and the shards that a rank reads: computed from the orders, alike on every machine.
 
     tools/run bench.orders [--rows 131072] [--shard 128] [--ranks 8] [--batch 32]
 
