@@ -11,12 +11,12 @@ PYTHON ?= python3
 VENV ?= .venv
 
 # Tests of words, options, processes and containers: no kernel takes part in what they check.
-WITHOUT_PIXELS = answers archive_guide atomic chart cli_bench completion config damaged_arrays diagnose diagnosis \
-	did_you_mean direct disk docs drills errors exit_codes find_pairs folders fork_server further_fields generations guards \
-	house interrupt language lmdb_source lock machine match_folders memory output page pairs_csv presets probe problems \
-	public_api public_names raw_files recipes recordio ref_table repair run scale sha256sums signals soak spec \
-	split_by_hash split_exact split_lists stderr suggest templates tfrecord tiff_tags torch_limits tuning usable_cores \
-	webdataset workers zarr_limits
+WITHOUT_PIXELS = answers archive_guide atomic chart cli_bench completion config crop damaged_arrays deep_check \
+	diagnose diagnosis did_you_mean direct disk docs drills errors exit_codes find_pairs folders fork_server \
+	further_fields generations guards hdf5 house interrupt language lmdb_source lock lzw machine match_folders memory \
+	order output page pairs_csv presets probe problems public_api public_names raw_files recipes recordio ref_table \
+	repair run scale sha256sums signals soak spec split_by_hash split_exact split_lists stderr suggest templates \
+	tfrecord tiff tiff_tags torch_limits tuning usable_cores webdataset workers zarr_limits
 
 .PHONY: demo test test-all recipes docs samples picture clean
 

@@ -17,7 +17,7 @@ def test_builds_at_once_take_turns_and_the_others_name_the_winner(tmp_path: Path
     assert tally.counts["built"] + tally.counts["refused"] == 8
 
 
-@pytest.mark.parametrize("storage", ["npy", "lmdb"])
+@pytest.mark.parametrize("storage", ["npy", pytest.param("lmdb", marks=pytest.mark.long)])
 def test_readers_see_one_version_while_others_are_published(storage: str, tmp_path: Path) -> None:
     tally = republish(tmp_path, storage, publishes=9, readers=1)
     assert tally.broken == []

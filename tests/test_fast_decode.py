@@ -24,6 +24,8 @@ from readers import open_dataset
 from readers.contract.json_entry import Entry
 from readers.contract.manifest import Manifest
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 RULES = ImageRules()
 SIDES = st.integers(64, 300) | st.integers(8, 40).map(lambda number: number * 8)
 

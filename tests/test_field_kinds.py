@@ -24,6 +24,8 @@ from readers.contract.bits import pack_bits
 from readers.contract.manifest import Manifest
 from readers.contract.tiles import Tile, stitch
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SIZE = 21, 30
 KEYS = [f"row{number}" for number in range(7)]
 PARTS = [f"part{number}" for number in range(9)]

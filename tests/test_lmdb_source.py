@@ -19,6 +19,8 @@ from packer.sources.container import Names
 from packer.sources.lmdb_pictures import LmdbPicturesSource
 from readers.contract.manifest import Manifest
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SCENES = scenes_of({f"k{number}": number for number in range(5)})
 IMAGE, LABEL = (png(pixels) for pixels in SCENES["k0"])
 

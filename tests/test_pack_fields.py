@@ -27,6 +27,8 @@ from readers.contract.kinds import PICTURE
 from readers.contract.manifest import STORAGES, Manifest
 from readers.contract.receipt import Receipt
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 Sums = dict[tuple[str, str], dict[str, int]]
 DEPTH = '{"name": "depth", "kind": "values", "from": "depth/{key}.png", "invalid": 0, "scale": 0.001}'
 MILLIMETRES = '{"name": "millimetres", "kind": "values", "from": "millimetres/{key}.png"}'

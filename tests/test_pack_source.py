@@ -31,6 +31,8 @@ from readers.contract.errors import DamagedError
 from readers.contract.manifest import STORAGES, Manifest
 from readers.contract.receipt import Receipt
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SMALL = 30_000
 ROWS = 23 + 9
 

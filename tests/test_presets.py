@@ -22,6 +22,8 @@ from packer.pairs.template import SPLIT, Template
 from readers import open_dataset
 from readers.contract.classes import ClassTable
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 CLASSES = {
     "ade20k": 150,
     "ade20k-full": 3688,

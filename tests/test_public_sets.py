@@ -10,7 +10,7 @@ import pytest
 from conftest import REPO, run
 from public_sets import SETS, Set, build, compare
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("in_process")]
 
 
 @pytest.mark.parametrize("entry", SETS, ids=lambda entry: entry.name)

@@ -22,6 +22,8 @@ from packer.sources.recordio_records import MAGIC, picture, records
 from readers import open_dataset
 from readers.contract.manifest import Manifest
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SCENES = scenes_of({f"k{number}": number for number in range(5)})
 PICTURES = [(png(image), png(label)) for image, label in SCENES.values()]
 IMAGE, LABEL = PICTURES[0]

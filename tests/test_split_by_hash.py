@@ -18,6 +18,8 @@ from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.split_by_hash import Shares
 from packer.recipe.cut import key_hashes
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 
 @pytest.mark.parametrize(
     ("text", "parts"),

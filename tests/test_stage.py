@@ -41,6 +41,8 @@ from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.contract.shard_table import ShardTable, table_path
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 PRIVATE = f"segpack-{os.geteuid()}"
 
 

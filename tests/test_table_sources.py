@@ -24,6 +24,8 @@ from packer.sources.parquet import MOST_KEPT, ROWS, ParquetSource
 from readers import open_dataset
 from readers.contract.manifest import Manifest
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SCENES = scenes_of({f"k{number}": number for number in range(7)})
 IMAGES, LABELS = ([png(row[side]) for row in SCENES.values()] for side in (0, 1))
 

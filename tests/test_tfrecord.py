@@ -21,6 +21,8 @@ from packer.sources.tf_example import features_of, first_values
 from packer.sources.tfrecord import TfRecordSource
 from readers.contract.manifest import Manifest
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SCENES = scenes_of({f"k{number}": number for number in range(5)})
 IMAGE, LABEL = (png(pixels) for pixels in SCENES["k0"])
 

@@ -19,6 +19,8 @@ from packer.sources.webdataset import WebDatasetSource
 from readers import open_dataset
 from readers.contract.manifest import Manifest
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SCENES = scenes_of({"a": 1, "b": 2, "c": 3})
 IMAGE, LABEL = (png(pixels) for pixels in SCENES["a"])
 
