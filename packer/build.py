@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -17,11 +18,16 @@ from packer.config.last_build import keep_settings
 from packer.data_checks.find_mistakes import ClassCounts, find_mistakes
 from packer.data_checks.findings import NEAR_LEAKAGE, VOID_CLASS, Findings
 from packer.data_checks.image_hashes import ImageHashes
+from packer.engines.build_task import build_task
+from packer.engines.connect import Connection, connect
+from packer.engines.submit import submit_all
+from packer.engines.task import Built, Task
 from packer.errors import PackError, TargetError
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
 from packer.plan.problems import problem_of, reject_error
 from packer.plan.request import Input, Request, is_from, raw_or_source
+from packer.plan.shared_plan import shared_plan
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.generation import commit
 from packer.publish.lock import locked
@@ -30,8 +36,9 @@ from packer.publish.target import check_target, is_ours, make_target, prepare_ta
 from packer.runtime import Timer, no_collecting
 from packer.workers.engine import Engine
 from packer.workers.run import build_shards, open_engine
+from readers.contract.errors import DamagedError
 from readers.contract.manifest import SHARDS, Manifest
-from readers.contract.receipt import SUFFIX, Receipt
+from readers.contract.receipt import SUFFIX, Receipt, shard_stem
 from readers.contract.receipt_facts import HASH, AllReceipts, Notes
 from readers.contract.statistics import class_counts, total
 from readers.contract.tiles import picture_of
@@ -40,6 +47,11 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from packer.config.build_options import BuildOptions
+
+Shards: TypeAlias = Generator[tuple[int, Receipt], None, None]
+"""The number and the receipt of each shard, as it is finished. Closing it stops the rest."""
+Rejected: TypeAlias = Callable[[str, str, str], object]
+"""Called with the key of a bad pair, the reason, and the host that found it."""
 
 
 @dataclass(frozen=True)
@@ -91,24 +103,38 @@ def build_from(
     progress: Progress = no_progress,
     planned: Callable[[Plan], object] = lambda plan: None,
     request: Request | None = None,
+    rejected: Rejected = lambda key, reason, host: None,
 ) -> Summary:
     """Build with these effective settings; `planned` hears of the plan before anything is decoded.
 
-    A `request` of these settings may have a source, which settings cannot name.
+    A `request` of these settings may have a source, which settings cannot name. With --engine, `rejected` hears of
+    the first bad pairs of each shard while others are built.
     """
     request = request or Request.from_settings(settings)
     check_target(request.out, request.raw)
-    with lock_if_there(request.out), open_engine(request.workers, request.task_timeout) as engine:
+    with ExitStack() as stack:
+        stack.enter_context(lock_if_there(request.out))
+        engine = stack.enter_context(open_engine(request.workers, request.task_timeout))
+        builder = partial(_built_here, engine=engine)
+        if request.engine is not None:
+            connection = stack.enter_context(connect(request.engine))
+            builder = partial(_built_there, settings=settings, connection=connection, rejected=rejected)
         check_pin(request.out)
         plan = make_plan(request, engine=engine)
         planned(plan)
-        return build_plan(plan, settings, progress, engine)
+        return build_plan(plan, settings, progress, engine, builder)
 
 
-def build_plan(plan: Plan, settings: Settings, progress: Progress, engine: Engine) -> Summary:
+def build_plan(
+    plan: Plan,
+    settings: Settings,
+    progress: Progress,
+    engine: Engine,
+    builder: Callable[[Plan], Shards] | None = None,
+) -> Summary:
     """Build a plan and keep its settings in the pack, for `packer diff` and `packer repair`."""
     with progress("packing", plan.pieces, "rows") as advance:
-        summary = build(plan, advance, engine)
+        summary = build(plan, advance, engine, builder)
     try:
         keep_settings(plan.request.out, settings)
     except (TargetError, OSError) as error:
@@ -121,7 +147,7 @@ def lock_if_there(out: Path) -> AbstractContextManager[None]:
     return locked(out) if is_ours(out) else nullcontext()
 
 
-def build(plan: Plan, advance: Advance, engine: Engine) -> Summary:
+def build(plan: Plan, advance: Advance, engine: Engine, builder: Callable[[Plan], Shards] | None = None) -> Summary:
     """Build every shard of the plan and publish them. Too many rejects are an error, and nothing is published.
 
     The engine is closed when the shards are built: its workers and their memory are not needed any more.
@@ -136,7 +162,8 @@ def build(plan: Plan, advance: Advance, engine: Engine) -> Summary:
         prepare_target(out)
         tidy(out)
         with timer.step("build"):
-            receipts = _build_shards(plan, advance, engine)
+            receipts = _build_shards(plan, advance, builder or partial(_built_here, engine=engine))
+            engine.close()
         rows, rejects = _judge(plan, receipts)
         with timer.step("look back"):
             findings = _find(plan, receipts)
@@ -157,18 +184,53 @@ def build(plan: Plan, advance: Advance, engine: Engine) -> Summary:
     )
 
 
-def _build_shards(plan: Plan, advance: Advance, engine: Engine) -> AllReceipts:
+def _build_shards(plan: Plan, advance: Advance, builder: Callable[[Plan], Shards]) -> AllReceipts:
     """The facts of the receipts of all shards, reused and new."""
-    request, receipts = plan.request, plan.reused.copy()
+    receipts = plan.reused.copy()
     advance(receipts.pieces)
-    numbers = list(plan.new_specs)
-    specs = list(plan.new_specs.values())
-    with closing(build_shards(specs, plan.found.source, request.out, engine)) as shards:
-        for index, receipt in shards:
-            receipts.add(numbers[index], receipt)
+    with closing(builder(plan)) as shards:
+        for number, receipt in shards:
+            receipts.add(number, receipt)
             advance(len(receipt.sources))
-    engine.close()
     return receipts
+
+
+def _built_here(plan: Plan, engine: Engine) -> Shards:
+    """Build the shards of a plan in worker processes of this machine."""
+    numbers, specs = list(plan.new_specs), list(plan.new_specs.values())
+    with closing(build_shards(specs, plan.found.source, plan.request.out, engine)) as shards:
+        for index, receipt in shards:
+            yield numbers[index], receipt
+
+
+def _built_there(plan: Plan, settings: Settings, connection: Connection, rejected: Rejected) -> Shards:
+    """Build the shards of a plan on a cluster, the largest first. Its workers read the plan below OUT."""
+    specs, out = plan.new_specs, plan.request.out.absolute()
+    if not specs:
+        return
+    with shared_plan(plan, settings) as shared:
+        tasks = (
+            Task(str(shared.folder), shared.sha256, number, str(out), None, plan.request.task_timeout)
+            for number in sorted(specs, key=lambda number: -specs[number].weight)
+        )
+        for task, built in submit_all(connection.engine, build_task, tasks, connection.slots):
+            for key, reason in built.rejects:
+                rejected(key, reason, built.host)
+            yield task.shard, _receipt(out, specs[task.shard].split, built)
+
+
+def _receipt(out: Path, split: str, built: Built) -> Receipt:
+    """Return the receipt of a shard that a worker of a cluster has built."""
+    path = out / SHARDS / (shard_stem(split, built.fingerprint) + SUFFIX)
+    try:
+        receipt = Receipt.load(path)
+    except DamagedError as error:
+        raise TargetError(
+            f"{error}, although {built.host} has just written it; all machines must see the same folder as {out}"
+        ) from error
+    if receipt.digest != built.receipt:
+        raise TargetError(f"{path}: is not the receipt that {built.host} has just written")
+    return receipt
 
 
 def _judge(plan: Plan, receipts: AllReceipts) -> tuple[int, tuple[tuple[str, str, str], ...]]:

@@ -8,6 +8,7 @@ PackError                 exit code
 ├── BusyError            75   another process is changing the pack, or a store does not answer
 ├── PinnedError           5   the pack is pinned to its current generation
 ├── EngineError           1   worker processes crash, or their answer is not valid
+│   └── UnavailableError 75   the machines of an engine failed too often
 ├── FindingsError         6   the data has likely mistakes of --fail-on
 ├── RejectedError         1   pairs are bad and --on-bad is fail
 └── TooManyRejectsError   3   more pairs are bad than --max-bad allows
@@ -121,6 +122,12 @@ class PinnedError(PackError):
 
 class EngineError(PackError):
     """Worker processes crash, or their answer is not valid."""
+
+
+class UnavailableError(EngineError):
+    """The machines of an engine failed too often; try again later (EX_TEMPFAIL)."""
+
+    exit_code = 75
 
 
 class RejectedError(InputError):

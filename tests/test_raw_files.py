@@ -65,6 +65,9 @@ NOT_RAW = {
     "packer.sources.tfrecord": "a file of an archive, by open_raw",
     "packer.sources.webdataset": "a file of an archive, by open_raw",
     "packer.sources.zarr_arrays": "an array, by TensorStore",
+    "packer.engines.station": "its stdout",
+    "packer.plan.shared_plan": "a plan below OUT",
+    "packer.workers.planned": "a plan, by open_raw",
     "packer.workers.worker": "stderr and /dev/null",
 }
 """Each module with a call that may open a file, and what this opens."""

@@ -59,6 +59,10 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
     quiet = bool(settings["quiet"])
     after: list[str] = []
 
+    def rejected(key: str, reason: str, host: str) -> None:
+        if not quiet:
+            _log_reject(key, reason, host)
+
     def planned(plan: Plan) -> None:
         if not quiet:
             _log_notes(plan_notes(plan))
@@ -66,7 +70,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
 
     with measured(None if metrics_file is None else Path(str(metrics_file))) as measure:
         with publishing(out):
-            summary = build_from(settings, shown(quiet), planned=planned)
+            summary = build_from(settings, shown(quiet), planned=planned, rejected=rejected)
             measure(summary)
         log_summary(summary)
         _log_notes(after)
@@ -83,6 +87,11 @@ def _show_plan(settings: Settings) -> None:
     check_target(request.out, request.raw)
     plan = make_plan(request)
     show(json.dumps(plan_json(plan), indent=1) if settings["json"] else plan_text(plan))
+
+
+def _log_reject(key: str, reason: str, host: str) -> None:
+    """Log a bad pair that a worker of a cluster has found, while the others still build."""
+    LOG.say("bad pair", f"bad pair  {key}: {reason}", row=key, reason=reason, host=host)
 
 
 def _log_notes(notes: list[str]) -> None:

@@ -54,6 +54,7 @@ class BuildOptions(TypedDict, total=False):
     fail_on: str | Sequence[str]
     accept: Sequence[str]
     workers: int
+    engine: str
     task_timeout: int
     trust: str
     retry_bad: bool

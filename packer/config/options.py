@@ -263,6 +263,11 @@ BAD_PAIRS = (
 RUNNING = (
     Option("workers", whole(1), "Number of cores to use. Default: all."),
     Option(
+        "engine",
+        text("URL"),
+        "Build the shards on a cluster: dask://HOST:PORT, ray://HOST:PORT or ray://auto. Default: on this machine.",
+    ),
+    Option(
         "task-timeout", whole(1, metavar="SECONDS"), "Reject a pair that takes longer than this.", str(TASK_TIMEOUT)
     ),
     Option(

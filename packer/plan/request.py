@@ -83,6 +83,7 @@ class Request:
     fail_on: tuple[str, ...] = ()
     accept: tuple[str, ...] = ()
     workers: int = 1
+    engine: str | None = None
     task_timeout: int = TASK_TIMEOUT
     trust: str = MTIME
     retry_bad: bool = False

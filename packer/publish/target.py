@@ -13,6 +13,8 @@ from readers.contract.regular_files import open_raw
 
 STAMPS = "stamps"
 """The folder with the states of the rows when they were read; see packer/shards/stamps.py."""
+PLANS = "plans"
+"""The folder with the plans that workers on other machines read while they build."""
 MARK_TEXT = "This folder belongs to segpack's packer: it adds, replaces and removes files here.\n"
 
 
@@ -83,5 +85,5 @@ def prepare_target(out: Path) -> None:
 
 def tidy(out: Path) -> None:
     """Remove the unfinished files of commands that were killed. Parts of the same pack may be built now."""
-    for name in ("", SHARDS, GENERATIONS, STAMPS):
+    for name in ("", SHARDS, GENERATIONS, STAMPS, PLANS):
         sweep(out / name)

@@ -1,0 +1,17 @@
+"""`Engine`: the interface of everything that runs a function on other machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Protocol
+
+
+class Engine(Protocol):
+    """A subset of `concurrent.futures.Executor`. Dask's `Client.get_executor()` has it without a wrapper."""
+
+    def submit(self, build: Callable[[str], str], task: str, /) -> Future[str]:
+        """Run `build(task)` somewhere, perhaps more than once."""
+
+    def shutdown(self, wait: bool = True) -> None:
+        """Take no more tasks. Without `wait`, drop those that have not finished."""

@@ -1,0 +1,118 @@
+"""A station: a process of ours next to a worker of an engine. It builds the shards that the worker passes to it.
+
+    python -m packer.engines.station
+
+Tasks come on stdin, one a line, and answers go to stdout. It has a pool of one worker process, which may crash. It has
+no threads of the engine, so it can have such children. It ends with its stdin, and its worker ends with it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO
+
+from packer.engines.task import MOST_REJECTS, Answer, Built, Refused, Task, answer_of, answer_text
+from packer.workers.engine import Engine as Pool
+from packer.workers.planned import PlannedShards
+from packer.workers.run import open_engine
+from readers.contract.receipt import Receipt
+
+LONGEST_END = 4.0
+"""Seconds to end in order."""
+HOST = socket.gethostname()
+
+
+class Station:
+    """Builds one shard after the other. It keeps the plan and the pool of the last one."""
+
+    def __init__(self) -> None:
+        self._planned: tuple[tuple[str, str | None], PlannedShards] | None = None
+        self._pools = ExitStack()
+        self._pool: tuple[int, Pool] | None = None
+
+    def close(self) -> None:
+        """End the worker."""
+        self._pools.close()
+
+    def answer(self, text: str) -> Answer:
+        """Build the shard that a task names."""
+        try:
+            task = Task.from_text(text)
+            planned = self._plan_of(task)
+            if planned.refusal is not None:
+                return Refused(f"{HOST} {planned.refusal}")
+            return _built(planned.build(task.shard, Path(task.out), self._pool_of(task.task_timeout)))
+        except Exception as error:  # noqa: BLE001 - the coordinator decides what to do
+            return answer_of(error, HOST)
+
+    def _plan_of(self, task: Task) -> PlannedShards:
+        key = task.sha256, task.raw
+        if self._planned is None or self._planned[0] != key:
+            raw = None if task.raw is None else Path(task.raw)
+            self._planned = key, PlannedShards.open(Path(task.plan), task.sha256, raw)
+        return self._planned[1]
+
+    def _pool_of(self, task_timeout: int) -> Pool:
+        if self._pool is None or self._pool[0] != task_timeout:
+            self._pools.close()
+            self._pool = task_timeout, self._pools.enter_context(open_engine(1, task_timeout))
+        return self._pool[1]
+
+
+def _built(receipt: Receipt) -> Built:
+    rejects = tuple((f"{receipt.split}/{reject.key}", reject.reason) for reject in receipt.rejects[:MOST_REJECTS])
+    return Built(receipt.fingerprint, receipt.digest, receipt.rows, len(receipt.rejects), rejects, receipt.bytes, HOST)
+
+
+def main() -> None:
+    """Answer tasks until stdin ends."""
+    answers = _take_stdout()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    tasks: SimpleQueue[str | None] = SimpleQueue()
+    threading.Thread(target=_read, args=(sys.stdin, tasks), daemon=True).start()
+    station = Station()
+    try:
+        for text in _until_none(tasks):
+            answers.write(f"{answer_text(station.answer(text))}\n")
+            answers.flush()
+    except (KeyboardInterrupt, BrokenPipeError):
+        pass
+    finally:
+        station.close()
+    os._exit(0)  # a flush of stdout would fail: nobody reads it any more
+
+
+def _read(lines: IO[str], tasks: SimpleQueue[str | None]) -> None:
+    """Read tasks. At the end of stdin, end the process in the middle of a shard, too."""
+    for line in lines:
+        tasks.put(line)
+    tasks.put(None)
+    _thread.interrupt_main()
+    time.sleep(LONGEST_END)
+    os._exit(1)
+
+
+def _until_none(tasks: SimpleQueue[str | None]) -> Iterator[str]:
+    while (text := tasks.get()) is not None:
+        yield text
+
+
+def _take_stdout() -> IO[str]:
+    """Return stdout for answers. Whatever else is printed goes to stderr."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return answers
+
+
+if __name__ == "__main__":
+    main()

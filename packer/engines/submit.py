@@ -1,0 +1,156 @@
+"""Submit tasks to an engine, and try again those that failed because of the engine or its machines."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, field
+from functools import partial
+from heapq import heappop, heappush
+from queue import Empty, SimpleQueue
+from typing import TypeVar
+
+from packer.engines.engine import Engine
+from packer.engines.task import Answer, Built, Failed, Refused, Task, read_answer
+from packer.errors import EngineError, UnavailableError
+
+T = TypeVar("T")
+AHEAD = 2
+"""Tasks in flight for each slot: one that runs, and one that is there when it ends."""
+RECOUNT = 5.0
+"""Seconds after which the slots are counted again, because clusters grow and shrink."""
+MOST_TRIES = 8
+LONGEST_PAUSE = 60.0
+
+
+class Clock:
+    """The time, and waiting for what has finished. Tests have one in which no time passes."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def next(self, finished: SimpleQueue[T], seconds: float) -> T | None:
+        """Return the next item, or None after so many seconds."""
+        try:
+            return finished.get(timeout=seconds)
+        except Empty:
+            return None
+
+
+def pause(tries: int) -> float:
+    """Return the seconds from a failure to the next try: up to 1, 2, 4 … 60, so that not all come at once."""
+    return min(LONGEST_PAUSE, 2.0 ** (tries - 1)) * random.uniform(0.5, 1.0)
+
+
+@dataclass(order=True)
+class _Trial:
+    """A task, when it is due, and how often it was tried."""
+
+    due: float
+    task: Task = field(compare=False)
+    tries: int = field(default=0, compare=False)
+
+
+def submit_all(
+    engine: Engine,
+    build: Callable[[str], str],
+    tasks: Iterable[Task],
+    slots: Callable[[], int],
+    clock: Clock | None = None,
+) -> Iterator[tuple[Task, Built]]:
+    """Yield each task with its answer, as it finishes. Raise the first error that trying again would not cure."""
+    flight = _Flight(engine, build, tasks, clock or Clock())
+    recount, most = 0.0, 0
+    while flight.goes_on:
+        now = flight.clock.now()
+        if not most or now >= recount:
+            recount, most = now + RECOUNT, AHEAD * max(1, slots())
+        flight.fill(most, now)
+        finished = flight.next(recount - now)
+        if finished is None:
+            continue
+        trial, answer = finished
+        if isinstance(answer, Built):
+            yield trial.task, answer
+        elif isinstance(answer, Failed):
+            flight.again(trial, answer.failed)
+        elif isinstance(answer, Refused):
+            raise EngineError(f"a worker refused the plan: {answer.refused}")
+        else:
+            raise answer.to_error()
+
+
+class _Flight:
+    """The tasks that are with the engine, those that wait for another try, and the rest."""
+
+    def __init__(self, engine: Engine, build: Callable[[str], str], tasks: Iterable[Task], clock: Clock) -> None:
+        self._engine, self._build, self.clock = engine, build, clock
+        self._rest: Iterator[Task] | None = iter(tasks)
+        self._waiting: list[_Trial] = []
+        self._finished: SimpleQueue[tuple[_Trial, Future[str] | Failed]] = SimpleQueue()
+        self._count = self._most = 0
+
+    @property
+    def goes_on(self) -> bool:
+        return bool(self._count or self._waiting or self._rest)
+
+    def fill(self, most: int, now: float) -> None:
+        """Submit tasks until `most` are in flight. Those whose pause is over come first."""
+        self._most = most
+        while self._count < most and (trial := self._due(now)) is not None:
+            trial.tries += 1
+            self._count += 1
+            try:
+                future = self._engine.submit(self._build, trial.task.to_text())
+            except Exception as error:  # noqa: BLE001 - engines raise what they like
+                self._finished.put((trial, Failed(_text_of(error))))
+            else:
+                future.add_done_callback(partial(self._put, trial))
+
+    def _put(self, trial: _Trial, done: Future[str]) -> None:
+        self._finished.put((trial, done))
+
+    def next(self, seconds: float) -> tuple[_Trial, Answer] | None:
+        """Wait for a task that has finished, at most so long, or until another may be tried again."""
+        if self._waiting and self._count < self._most:
+            seconds = min(seconds, self._waiting[0].due - self.clock.now())
+        found = self.clock.next(self._finished, max(0.0, seconds)) if self.goes_on else None
+        if found is None:
+            return None
+        self._count -= 1
+        trial, done = found
+        return trial, done if isinstance(done, Failed) else _answer(done)
+
+    def again(self, trial: _Trial, why: str) -> None:
+        """Have a task tried again after a pause."""
+        if trial.tries >= MOST_TRIES:
+            raise UnavailableError(f"shard {trial.task.shard} failed {trial.tries} times, at last: {why}")
+        trial.due = self.clock.now() + pause(trial.tries)
+        heappush(self._waiting, trial)
+
+    def _due(self, now: float) -> _Trial | None:
+        if self._waiting and self._waiting[0].due <= now:
+            return heappop(self._waiting)
+        task = None if self._rest is None else next(self._rest, None)
+        if task is None:
+            self._rest = None
+            return None
+        return _Trial(now, task)
+
+
+def _answer(future: Future[str]) -> Answer:
+    """Return the answer of a task. All that an engine raises is a failure of the engine."""
+    try:
+        return read_answer(future.result())
+    except CancelledError:
+        return Failed("the engine cancelled the task")
+    except ImportError as error:
+        return Refused(f"it cannot import what it needs ({error}); install the same segpack there")
+    except Exception as error:  # noqa: BLE001 - engines raise what they like
+        return Failed(_text_of(error))
+
+
+def _text_of(error: Exception) -> str:
+    return str(error) if isinstance(error, EngineError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,50 @@
+"""`PlannedShards`: shards of a plan folder, built on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from contextlib import closing
+from pathlib import Path
+
+from packer.errors import InputError
+from packer.recipe.plan_folder import PlanFolder
+from packer.shards.versions import version_refusal
+from packer.sources.portable import check_portable, moved, path_of
+from packer.sources.reopen import reopen
+from packer.workers.engine import Engine
+from packer.workers.jobs import ShardJob
+from readers.contract.receipt import Receipt
+
+
+class PlannedShards:
+    """A plan folder, and its source as this machine sees it."""
+
+    def __init__(self, plan: PlanFolder, source: str) -> None:
+        self.plan, self._source = plan, source
+        self.refusal = version_refusal(plan.facts.recipe, reopen(source), plan.facts.package)
+        """The reason why this machine would make other bytes, if it would."""
+
+    @classmethod
+    def open(cls, folder: Path, sha256: str | None = None, raw: Path | None = None) -> PlannedShards:
+        """Open a plan. Raise InputError if its raw files are not on this machine: every row would become a reject."""
+        plan = PlanFolder.open(folder, sha256)
+        text = plan.facts.source
+        check_portable(text)
+        if raw is not None:
+            text = moved(text, plan.facts.raw, raw)
+        path = Path(path_of(text) or "/")
+        if not path.exists() or (path.is_dir() and next(path.iterdir(), None) is None):
+            raise InputError(f"{path}: the raw files are not on this machine; mount them there, or give --raw")
+        return cls(plan, text)
+
+    def build(self, number: int, out: Path, engine: Engine) -> Receipt:
+        """Build a shard and its receipt below `out`."""
+        with closing(self.build_all([number], out, engine)) as answers:
+            ((_, receipt),) = answers
+        return receipt
+
+    def build_all(
+        self, numbers: Iterable[int], out: Path, engine: Engine
+    ) -> Generator[tuple[int, Receipt], None, None]:
+        """Build shards, and yield the number and the receipt of each. Closing it stops the rest."""
+        return engine.run((ShardJob(each, self.plan.spec(each), self._source, out) for each in numbers), engine.workers)

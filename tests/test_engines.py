@@ -1,0 +1,285 @@
+"""One suite for all engines: whatever happens, the pack is that of a local build, or nothing is published."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from multiprocessing import forkserver
+from pathlib import Path
+from typing import Any
+
+import engine_rows
+import pytest
+from conftest import HANG, REPO
+from engine_rows import AT, FAULTS, POISON, POISON_ON, WAIT, build_rows, connect_threads
+
+from packer.engines.build_task import build_task, end_stations
+from packer.engines.connect import Connection, connect
+from packer.engines.engine import Engine
+from packer.engines.station import Station as StationAnswers
+from packer.engines.task import Failed, Refused, Task, Wrong, read_answer
+from packer.errors import BusyError, EngineError, UnavailableError, UsageError
+from packer.packs.verify import verify_pack
+from packer.publish.target import PLANS
+from readers.contract.manifest import MANIFEST, Manifest
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """An engine under test. `workers` are its processes that run tasks; none if these are threads of this process."""
+
+    url: str
+    workers: Callable[[], set[int]]
+
+    @property
+    def connect(self) -> Callable[[str], AbstractContextManager[Connection]]:
+        return connect_threads if self.url.startswith("threads") else connect
+
+
+@pytest.fixture(scope="module")
+def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of the faults, and an environment in which workers find the modules of the tests."""
+    folder = tmp_path_factory.mktemp("faults")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FAULTS, str(folder))
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(REPO), str(REPO / "tests")]))
+        forkserver._forkserver._stop()  # type: ignore[attr-defined]  # that of other tests has another environment
+        yield folder
+
+
+@contextmanager
+def threads_cluster() -> Iterator[Cluster]:
+    try:
+        yield Cluster("threads://2", set)
+    finally:
+        end_stations()
+
+
+@contextmanager
+def dask_cluster() -> Iterator[Cluster]:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50, worker_dashboard_address=None
+    ) as cluster:
+        workers: Callable[[], set[int]] = lambda: {worker.pid for worker in cluster.workers.values()}  # noqa: E731
+        yield Cluster(cluster.scheduler_address.replace("tcp", "dask"), workers)
+
+
+@contextmanager
+def ray_cluster() -> Iterator[Cluster]:
+    pytest.importorskip("ray")
+    program = str(Path(sys.executable).with_name("ray"))
+    options = ["--head", "--num-cpus=2", "--port=0", "--disable-usage-stats", "--include-dashboard=false"]
+    quiet: dict[str, Any] = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run([program, "start", *options], **quiet)
+    try:
+        yield Cluster("ray://auto", set)
+    finally:
+        subprocess.run([program, "stop", "--force"], **quiet)
+
+
+CLUSTERS = {"threads": threads_cluster, "dask": dask_cluster, "ray": ray_cluster}
+
+
+@pytest.fixture(scope="module", params=["threads", "dask", pytest.param("ray", marks=pytest.mark.long)])
+def cluster(request: pytest.FixtureRequest, faults: Path) -> Iterator[Cluster]:
+    with CLUSTERS[request.param]() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def local(faults: Path, tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+    """The manifest of a local build."""
+    return build_rows(tmp_path_factory.mktemp("local") / "out").manifest
+
+
+@pytest.fixture(autouse=True)
+def no_faults(faults: Path) -> None:
+    for path in faults.iterdir():
+        path.unlink()
+
+
+def wait_for(found: Callable[[], object]) -> None:
+    end = time.monotonic() + HANG
+    while not found():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def lives(process: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def at(faults: Path) -> int:
+    """Wait for a worker process of a station to be in the middle of its shard, and return it."""
+    wait_for(lambda: list(faults.glob(f"{AT}*")))
+    return int(next(faults.glob(f"{AT}*")).name.removeprefix(AT))
+
+
+def check(out: Path, local: Manifest) -> None:
+    """The pack is that of a local build, every byte is whole, and nothing is left over."""
+    assert Manifest.load(out).same_data(local)
+    assert not verify_pack(out)
+    assert not (out / PLANS).exists()
+
+
+def test_the_pack_is_that_of_a_local_build(cluster: Cluster, local: Manifest, tmp_path: Path) -> None:
+    summary = build_rows(tmp_path / "out", cluster.url)
+    check(tmp_path / "out", local)
+    assert summary.rows == len(engine_rows.KEYS)
+    assert build_rows(tmp_path / "out", cluster.url).manifest.generation == 1
+
+
+def test_a_worker_is_killed_in_the_middle_of_a_shard(
+    cluster: Cluster, local: Manifest, faults: Path, tmp_path: Path
+) -> None:
+    killed: list[int] = []
+
+    def kill() -> None:
+        worker = at(faults)
+        station = parent(parent(worker))
+        os.kill(station if cluster.url.startswith("threads") else parent(station), signal.SIGKILL)
+        killed.extend([worker, station])
+        wait_for(lambda: not any(map(lives, killed)))
+        (faults / WAIT).unlink()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    build_rows(tmp_path / "out", cluster.url, (WAIT,))
+    killer.join()
+    assert len(killed) == 2
+    check(tmp_path / "out", local)
+
+
+@dataclass(frozen=True)
+class Unreliable:
+    """An engine that runs each task twice, and declares some dead that go on."""
+
+    engine: Engine
+    given_up: list[Future[str]]
+
+    def submit(self, build: Callable[[str], str], task: str, /) -> Future[str]:
+        first, second = self.engine.submit(build, task), self.engine.submit(build, task)
+        self.given_up.append(first)
+        if len(self.given_up) % 3:
+            return second
+        dead: Future[str] = Future()
+        dead.set_exception(RuntimeError("the worker does not answer"))
+        return dead
+
+    def shutdown(self, wait: bool = True) -> None:
+        raise AssertionError("who opened the engine closes it")
+
+
+def test_tasks_run_twice_and_end_after_they_were_given_up(
+    cluster: Cluster, local: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_up: list[Future[str]] = []
+
+    @contextmanager
+    def unreliable(url: str) -> Iterator[Connection]:
+        with cluster.connect(url) as connection:
+            yield Connection(Unreliable(connection.engine, given_up), connection.slots)
+            for future in given_up:  # they end after the build, which has published
+                assert not isinstance(read_answer(future.result(HANG)), (Refused, Wrong))
+
+    monkeypatch.setattr("packer.engines.submit.pause", lambda tries: 0.0)
+    build_rows(tmp_path / "out", cluster.url, connect=unreliable)
+    assert len(given_up) > Manifest.load(tmp_path / "out").splits[0].shards
+    check(tmp_path / "out", local)
+
+
+def test_a_poison_pair_kills_no_worker_of_the_engine(cluster: Cluster, tmp_path: Path) -> None:
+    here = build_rows(tmp_path / "here", None, (POISON_ON,))
+    before = cluster.workers()
+    there = build_rows(tmp_path / "out", cluster.url, (POISON_ON,))
+    assert [key for _, key, _ in there.rejects] == [POISON]
+    assert there.rejects == here.rejects
+    assert cluster.workers() == before
+    check(tmp_path / "out", here.manifest)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("packer.plan.write_plan.VERSION", "0.0.1", "the plan is of 0.0.1"),
+        ("packer.recipe.recipe.decoder_identity", lambda: "OpenCV 4.11", "the plan OpenCV 4.11"),
+    ],
+)
+def test_a_worker_of_another_version_is_refused(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object, words: str
+) -> None:
+    monkeypatch.setattr(name, value)
+    with pytest.raises(EngineError, match=words):
+        build_rows(tmp_path / "out", cluster.url)
+    assert not (tmp_path / "out" / MANIFEST).exists()
+    assert not (tmp_path / "out" / PLANS).exists()
+
+
+def test_a_coordinator_is_killed_and_another_goes_on(
+    cluster: Cluster, local: Manifest, faults: Path, tmp_path: Path
+) -> None:
+    """While the first one builds, a second one is refused."""
+    out = tmp_path / "out"
+    command = [sys.executable, str(REPO / "tests" / "engine_rows.py"), str(out), cluster.url, WAIT]
+    with subprocess.Popen(command) as first:
+        at(faults)
+        with pytest.raises(BusyError):
+            build_rows(out, cluster.url)
+        first.kill()
+    assert not (out / MANIFEST).exists()
+    (faults / WAIT).unlink()  # the shard of the first one goes on, if its worker still lives
+    build_rows(out, cluster.url)
+    check(out, local)
+
+
+def test_a_station_that_does_not_start_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("packer.engines.build_task.STATION", "packer.engines.no_station")
+    with pytest.raises(EngineError, match="the station ended"):
+        build_task(Task("/plans/1", "a" * 64, 0, "/out", None, 300).to_text())
+
+
+def test_a_plan_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
+    with closing(StationAnswers()) as station:
+        answer = station.answer(Task(str(tmp_path), "a" * 64, 0, str(tmp_path), None, 300).to_text())
+    assert isinstance(answer, Failed)
+
+
+def test_urls() -> None:
+    for url in ("dask", "dask://", "slurm://here", "ray:"):
+        with pytest.raises(UsageError, match="expected dask://HOST:PORT"):
+            connect(url)
+
+
+@pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed")
+def test_a_scheduler_that_does_not_answer() -> None:
+    import dask
+
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        pytest.raises(UnavailableError, match="no scheduler answers"),
+        connect("dask://127.0.0.1:9"),
+    ):
+        pass
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "packer.engines.ray_engine", raising=False)
+    with pytest.raises(UsageError, match=r"pip install 'segpack\[ray\]'"):
+        connect("ray://auto")

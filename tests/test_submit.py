@@ -1,0 +1,240 @@
+"""Submitting tasks: how many are in flight, what is tried again, and what ends a build. No time passes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
+from heapq import heappop, heappush
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+import pytest
+
+from packer.engines.submit import AHEAD, LONGEST_PAUSE, MOST_TRIES, Clock, pause, submit_all
+from packer.engines.task import Answer, Built, Failed, Refused, Task, Wrong, answer_of, answer_text, read_answer
+from packer.errors import EngineError, InputError, UnavailableError, UsageError
+
+T = TypeVar("T")
+BUILT = Built("0" * 32, "1" * 64, 3, 1, (("train/7", "is cut short"),), 1000, "n17")
+Outcome = Callable[[Task, int], "str | BaseException"]
+"""Returns the result of a task at its try of this number."""
+
+
+def tasks(count: int) -> Iterator[Task]:
+    return (Task("/plans/1", "a" * 64, number, "/out", None, 300) for number in range(count))
+
+
+class SimulatedEngine(Clock):
+    """An engine in which no time passes: it is the clock, too. A task takes `seconds` of a slot."""
+
+    def __init__(self, outcome: Outcome, slots: int = 4, seconds: Callable[[], float] = lambda: 1.0) -> None:
+        self.outcome, self.free, self.seconds = outcome, slots, seconds
+        self.time = 0.0
+        self.tries = Counter[int]()
+        self.most = self.in_flight = 0
+        self._ends: list[tuple[float, int, Future[str], Task]] = []
+        self._queue: list[tuple[Future[str], Task]] = []
+        self.slots = slots
+
+    def submit(self, build: Callable[[str], str], task: str, /) -> Future[str]:
+        future: Future[str] = Future()
+        self._queue.append((future, Task.from_text(task)))
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+        self._start()
+        return future
+
+    def shutdown(self, wait: bool = True) -> None:
+        raise AssertionError("who opened the engine closes it")
+
+    def now(self) -> float:
+        return self.time
+
+    def next(self, finished: SimpleQueue[T], seconds: float) -> T | None:
+        until = self.time + seconds
+        while finished.empty() and self._ends and self._ends[0][0] <= until:
+            self.time, _, future, task = heappop(self._ends)
+            self.free += 1
+            self.in_flight -= 1
+            self.tries[task.shard] += 1
+            found = self.outcome(task, self.tries[task.shard])
+            self._start()
+            future.set_exception(found) if isinstance(found, BaseException) else future.set_result(found)
+        if finished.empty():
+            self.time = until
+            return None
+        return finished.get()
+
+    def _start(self) -> None:
+        while self.free > 0 and self._queue:
+            self.free -= 1
+            future, task = self._queue.pop(0)
+            heappush(self._ends, (self.time + self.seconds(), task.shard, future, task))
+
+
+def never(task: str) -> str:
+    raise AssertionError("a simulated engine calls nothing")
+
+
+def submitted(engine: SimulatedEngine, count: int = 20) -> list[int]:
+    found = submit_all(engine, never, tasks(count), lambda: engine.slots, engine)
+    return sorted(task.shard for task, built in found if built == BUILT)
+
+
+def good(task: Task, tries: int) -> str:
+    return answer_text(BUILT)
+
+
+def test_twice_as_many_tasks_as_slots_are_in_flight() -> None:
+    engine = SimulatedEngine(good, slots=3)
+    assert submitted(engine) == list(range(20))
+    assert engine.most == AHEAD * 3
+
+
+def test_slots_are_counted_again() -> None:
+    engine = SimulatedEngine(good, slots=2)
+    for number, _ in enumerate(submit_all(engine, never, tasks(200), lambda: engine.slots, engine)):
+        if number == 10:
+            engine.slots, engine.free = 20, engine.free + 18
+    assert engine.most == AHEAD * 20
+
+
+def test_an_engine_without_workers_yet_gets_tasks() -> None:
+    engine = SimulatedEngine(good, slots=0)
+    found = submit_all(engine, never, tasks(5), lambda: engine.slots, engine)
+    engine.slots = engine.free = 1
+    assert len(list(found)) == 5
+
+
+FAILURES: dict[str, str | BaseException] = {
+    "an answer": answer_text(Failed("503 from the store")),
+    "an error of the engine": RuntimeError("the worker was killed"),
+    "a cancelled task": CancelledError(),
+    "no answer": "Traceback",
+    "a wrong answer": json.dumps({"built": {"fingerprint": "../../etc"}}),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_infrastructure_is_tried_again(failure: str) -> None:
+    def failing(task: Task, tries: int) -> str | BaseException:
+        return FAILURES[failure] if tries < 3 and task.shard % 2 else good(task, tries)
+
+    engine = SimulatedEngine(failing)
+    assert submitted(engine) == list(range(20))
+    assert engine.tries[1] == 3
+    assert engine.tries[0] == 1
+
+
+def test_what_fails_again_and_again_ends_the_build() -> None:
+    engine = SimulatedEngine(lambda task, tries: FAILURES["an answer"] if task.shard == 7 else good(task, tries))
+    with pytest.raises(UnavailableError, match="shard 7 failed 8 times, at last: 503 from the store") as error:
+        submitted(engine)
+    assert engine.tries[7] == MOST_TRIES
+    assert error.value.exit_code == 75
+    assert engine.time > (1 + 2 + 4 + 8 + 16 + 32 + LONGEST_PAUSE) / 2
+
+
+def test_a_task_that_waits_does_not_stop_the_others() -> None:
+    engine = SimulatedEngine(
+        lambda task, tries: FAILURES["an answer"] if task.shard == 0 and tries < 5 else good(task, tries)
+    )
+    found = [task.shard for task, _ in submit_all(engine, never, tasks(30), lambda: 4, engine)]
+    assert found[-1] == 0
+    assert sorted(found) == list(range(30))
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (Refused("n17 has OpenCV 4.11, the plan 4.12"), EngineError),
+        (Wrong("UsageError", "a function is not there"), UsageError),
+        (Wrong("InputError", "the raw folder cannot be used"), InputError),
+    ],
+)
+def test_data_and_versions_are_not_tried_again(answer: Answer, error: type[Exception]) -> None:
+    engine = SimulatedEngine(lambda task, tries: answer_text(answer) if task.shard == 5 else good(task, tries))
+    with pytest.raises(error):
+        submitted(engine)
+    assert engine.tries[5] == 1
+
+
+def test_a_worker_without_the_package_ends_the_build() -> None:
+    engine = SimulatedEngine(lambda task, tries: ModuleNotFoundError("No module named 'packer'"))
+    with pytest.raises(EngineError, match="install the same segpack there"):
+        submitted(engine)
+    assert max(engine.tries.values()) == 1
+
+
+def test_an_engine_that_takes_no_tasks_is_tried_again() -> None:
+    class Closed(SimulatedEngine):
+        refusals = 3
+
+        def submit(self, build: Callable[[str], str], task: str, /) -> Future[str]:
+            self.refusals -= 1
+            if self.refusals >= 0:
+                raise RuntimeError("cannot connect to the scheduler")
+            return super().submit(build, task)
+
+    assert submitted(Closed(good)) == list(range(20))
+
+
+def test_pauses_grow_and_differ() -> None:
+    assert [max(pause(tries) for _ in range(500)) <= 2.0 ** (tries - 1) for tries in range(1, 8)] == [True] * 7
+    assert all(LONGEST_PAUSE / 2 <= pause(20) <= LONGEST_PAUSE for _ in range(100))
+    assert len({pause(3) for _ in range(10)}) > 1
+
+
+def test_a_thousand_workers_of_which_a_twentieth_dies() -> None:
+    """Each task that is on a worker when it dies fails, and the worker does not come back."""
+    rng = random.Random(17)
+    deaths = 50
+
+    def dying(task: Task, tries: int) -> str | BaseException:
+        nonlocal deaths
+        if deaths and rng.random() < 0.05:
+            deaths -= 1
+            engine.free -= 1
+            engine.slots -= 1
+            return RuntimeError("the worker died")
+        return good(task, tries)
+
+    engine = SimulatedEngine(dying, slots=1000, seconds=lambda: rng.uniform(5, 15))
+    assert submitted(engine, 10_000) == list(range(10_000))
+    assert engine.slots == 950
+    assert sum(engine.tries.values()) == 10_050
+
+
+TASK = Task("/plans/1", "a" * 64, 7, "/out", "/raw", 300)
+
+
+def test_texts_come_back() -> None:
+    assert Task.from_text(TASK.to_text()) == TASK
+    for answer in (BUILT, Refused("why"), Failed("why"), Wrong("UsageError", "why")):
+        assert read_answer(answer_text(answer)) == answer
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"shard": -1}, {"shard": "7"}, {"sha256": "../.."}, {"plan": 3}, {"raw": 1}, {"task_timeout": 0}, {"more": 1}],
+)
+def test_tasks_are_checked(change: dict[str, Any]) -> None:
+    with pytest.raises(EngineError, match="a task is not valid"):
+        Task.from_text(json.dumps({**json.loads(TASK.to_text()), **change}))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", "[" * 100_000, '{"built": 3}', '{"error": "SystemExit", "about": ""}']
+)
+def test_answers_are_checked(text: str) -> None:
+    with pytest.raises(EngineError, match="an answer is not valid"):
+        read_answer(text)
+
+
+def test_only_what_is_wrong_everywhere_is_not_tried_again() -> None:
+    assert answer_of(UsageError("no such function"), "n17") == Wrong("UsageError", "no such function")
+    assert answer_of(OSError(5, "Input/output error"), "n17") == Failed("n17: OSError: [Errno 5] Input/output error")
+    assert answer_of(InputError("raw: is not there"), "n17") == Failed("n17: raw: is not there")
