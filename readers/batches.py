@@ -37,10 +37,10 @@ class ReadAhead:
 
 @dataclass(frozen=True)
 class Batches:
-    """The reading of batches of a split. `first` is the row of the pack that is the split's row 0."""
+    """The reading of batches of a split. `split` are its rows in the pack."""
 
     reader: RowReader
-    first: int
+    split: range
     size: int
     crop: CropAndFlip | None
     mean_std: MeanStd | None
@@ -60,9 +60,9 @@ class Batches:
 
     def in_pack(self, rows: Numbers) -> list[int]:
         """Return rows of the split as rows of the pack."""
-        in_pack: list[int] = (rows + self.first).tolist()
+        in_pack: list[int] = (rows + self.split.start).tolist()
         return in_pack
 
     def bytes(self) -> int:
         """Return about how many bytes of the disk a batch has: as if all rows were as large as the first."""
-        return self.size * self.reader.row_bytes(self.first)
+        return self.size * self.reader.row_bytes(self.split.start)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from readers.dataset import SegDataset, View
 from readers.delivered import Forms, LabelForm, forms_of
-from readers.location import Location, Verify
+from readers.location import CacheBytes, Location, Verify
 from readers.samples import Transform
 
 
@@ -54,6 +53,9 @@ def open_dataset(
     fields: Sequence[str] | None = None,
     labelled: bool | None = None,
     form: Forms | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    cache_bytes: CacheBytes | None = None,
+    generation: int | None = None,
 ) -> SegDataset:
     """Open the data set packed at `root`, in any format.
 
@@ -65,8 +67,11 @@ def open_dataset(
     ("image", "label"). Samples of other fields are tuples without names. `labelled`: True for only the rows that have a
     label, False for only those without; by default all, and every pixel of a label that is missing is ignored.
     `form={"parts": "planes"}`: the form of any field; classes are "onehot" or "index", multilabels "planes" or "bits".
+    `cache`: a folder of this machine that gets whole shards when they are needed, for a `root` such as
+    "s3://bucket/out" or a slow mount. `cache_bytes`: the most bytes that it may have, such as "200GB"; by default nine
+    tenths of what is free. `generation`: an earlier one that is kept, or the one that all ranks shall read.
     """
-    location = Location(Path(root).absolute(), verify, staged)
+    location = Location.of(root, verify, staged, cache, cache_bytes, generation)
     pack = location.open()
     dataset = object.__new__(DATASETS[pack.manifest.storage])  # its __init__ would open the pack once more
     dataset._open(location, pack, View(split, fields, forms_of(label, form), labelled), transform)

@@ -6,7 +6,6 @@ import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from torch.utils.data import Dataset
@@ -24,7 +23,7 @@ from readers.delivered import Forms, LabelForm, delivered, forms_of
 from readers.epoch import Window
 from readers.finish import MeanStd
 from readers.loader import Loader, Output
-from readers.location import Location, Verify
+from readers.location import CacheBytes, Location, Verify
 from readers.mix import Mix, MixedOrder, Side
 from readers.order import Order, Shuffle
 from readers.pack import Pack
@@ -53,8 +52,8 @@ class SegDataset(Dataset[Any]):
 
     `label` is "onehot" (C,H,W) or "index" (H,W), by default as stored; `form` is the form of any field. If there is a
     `transform`, a sample is what `transform(image, label)` returns. Rows that were packed with `--size native` have a
-    size of their own each. The attribute `root` is the folder that is read: OUT, or a copy of the same generation made
-    by `packer stage`.
+    size of their own each. The attribute `root` is the folder that is read: OUT, a copy of the same generation made by
+    `packer stage`, or the folder of the pack in the `cache`.
     """
 
     storage: ClassVar[str | None] = None
@@ -70,8 +69,11 @@ class SegDataset(Dataset[Any]):
         fields: Sequence[str] | None = None,
         labelled: bool | None = None,
         form: Forms | None = None,
+        cache: str | os.PathLike[str] | None = None,
+        cache_bytes: CacheBytes | None = None,
+        generation: int | None = None,
     ) -> None:
-        location = Location(Path(root).absolute(), verify, staged)
+        location = Location.of(root, verify, staged, cache, cache_bytes, generation)
         self._open(location, location.open(), View(split, fields, forms_of(label, form), labelled), transform)
 
     def _open(self, location: Location, pack: Pack, view: View, transform: Transform | None) -> None:
@@ -229,7 +231,7 @@ class SegDataset(Dataset[Any]):
         window = CropAndFlip.of(crop, flip)
         training = training_statistics(self.manifest)
         mean_std = None if training is None else mean_and_deviation(self.fields, training)
-        batches = Batches(reader, self._rows.start, batch_size, window, mean_std)
+        batches = Batches(reader, self._rows, batch_size, window, mean_std)
         return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory)
 
     def key(self, index: int) -> str:

@@ -20,12 +20,14 @@ from readers.contract.errors import ReadError, RequestError
 from readers.contract.fields import IMAGE, LABEL, Field
 from readers.device import DeviceBatches
 from readers.epoch import BatchRows, Epoch
+from readers.fetch_ahead import fetch_ahead
 from readers.finish import Augment, Finish, MeanStd
 from readers.mix import MixedOrder
 from readers.mixed_epoch import MixedEpoch
 from readers.order import Order
 from readers.permutation import keys_of
 from readers.statistics import picture_of
+from readers.stores.ahead import Ahead
 
 Output = Literal["torch", "numpy"]
 Batch = tuple[Any, ...]
@@ -145,6 +147,9 @@ class Loader:
         process = os.getpid()
         waiting: deque[tuple[BatchRows, Future[Batch]]] = deque()
         begun = False
+        fetching = fetch_ahead(
+            self._batches, epoch.batches(self.batch_size), self._ahead.workers, self.order.world_size
+        )
         # An executor's threads end with the interpreter, also when something still refers to this pass.
         pool = ThreadPoolExecutor(self._ahead.workers, "segpack-loader")
         prefetcher = ThreadPoolExecutor(
@@ -164,17 +169,21 @@ class Loader:
                     wait([batch])
                     begun = True
                 read_up_to(self._ahead.batches)
-                yield self._received(rows, batch)
+                yield self._received(rows, batch, fetching)
                 if os.getpid() != process:
                     raise ReadError("a pass through a loader cannot go on in a forked process: begin a new pass there")
             self.order.finish()
         finally:
+            if fetching is not None:
+                fetching.close()
             for executor in (pool, prefetcher):
                 executor.shutdown(wait=False, cancel_futures=True)
 
-    def _received(self, rows: BatchRows, future: Future[Batch]) -> Batch:
+    def _received(self, rows: BatchRows, future: Future[Batch], fetching: Ahead | None) -> Batch:
         """Return the batch, to which from here on only the user refers."""
         batch = future.result()
+        if fetching is not None:
+            fetching.received()
         self.order.receive(rows.consumed)
         return batch
 

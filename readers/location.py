@@ -2,42 +2,105 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from readers.contract.errors import DamagedError, RequestError
+from readers.contract.manifest import Manifest
 from readers.pack import Pack
-from readers.staged_copies import open_pack, reopen
+from readers.staged_copies import open_pack, reopen, staged_copy
+from readers.stores.open_store import is_url, open_store
 
 Verify = Literal["digest"]
+CacheBytes: TypeAlias = "int | str"
+"""A number of bytes, or a text such as "200GB" or "1.5TiB"."""
+UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+UNITS |= {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
 @dataclass(frozen=True)
 class Location:
     """The pack to open, and the options of opening it."""
 
-    root: Path
+    root: str
+    """A folder with its whole path, or a URL."""
     verify: Verify | None
     staged: bool
+    cache: Path | None = None
+    cache_bytes: int | None = None
+    generation: int | None = None
 
     def __post_init__(self) -> None:
         if self.verify not in (None, "digest"):
             raise RequestError(f'verify={self.verify!r} is neither None nor "digest"')
+        if self.cache is None and self.is_url:
+            raise RequestError(
+                f"{self.root}: shards of a store are read from a local folder; give cache=, such as "
+                'cache="/nvme/packs", and cache_bytes=, such as cache_bytes="200GB"'
+            )
+        if self.cache is None and self.cache_bytes is not None:
+            raise RequestError("cache_bytes= needs cache=, the folder with the cache")
+
+    @classmethod
+    def of(
+        cls,
+        root: str | os.PathLike[str],
+        verify: Verify | None,
+        staged: bool,
+        cache: str | os.PathLike[str] | None,
+        cache_bytes: CacheBytes | None,
+        generation: int | None,
+    ) -> Location:
+        """Return the location that the arguments of `open_dataset` name."""
+        name = os.fspath(root)
+        where = name if is_url(name) else str(Path(name).absolute())
+        folder = None if cache is None else Path(cache).absolute()
+        return cls(where, verify, staged, folder, None if cache_bytes is None else _bytes(cache_bytes), generation)
+
+    @property
+    def is_url(self) -> bool:
+        return is_url(self.root)
 
     @property
     def digests(self) -> bool:
         """True if files are compared with their checksums before they are opened."""
         return self.verify == "digest"
 
-    def open(self, generation: int | None = None) -> Pack:
+    def open(self) -> Pack:
         """Open the pack, or a staged copy of it."""
-        return open_pack(self.root, generation, self.digests, self.staged)
+        return self._opened(self.generation)
 
     def open_again(self, folder: Path, generation: int, identity: str) -> Pack:
         """Open a generation that was read from `folder` before: there if it is a copy that still exists."""
-        copy = reopen(folder, generation, identity, self.digests) if folder != self.root else None
-        pack = copy or self.open(generation)
+        copy = reopen(folder, generation, identity, self.digests) if str(folder) != self.root else None
+        pack = copy or self._opened(generation, identity)
         if pack.manifest.identity != identity:
             raise DamagedError(f"{self.root}: generation {generation} is not the one that was pickled")
         return pack
+
+    def _opened(self, generation: int | None, identity: str | None = None) -> Pack:
+        """Open a generation. With `identity` the manifest that the cache has may do."""
+        if self.cache is None:
+            return open_pack(Path(self.root), generation, self.digests, self.staged)
+        from readers.stores.cache import CachedPack, open_cache, read_manifest
+
+        cache, store = open_cache(self.cache, self.cache_bytes), open_store(self.root)
+        manifest = None if generation is None or identity is None else cache.manifest(store, generation, identity)
+        if manifest is None:
+            manifest = read_manifest(store, generation) if self.is_url else Manifest.load(Path(self.root), generation)
+        copy = staged_copy(manifest, self.digests) if self.staged else None
+        if copy is not None:
+            return copy
+        cached = CachedPack(cache, store, manifest)
+        return Pack(cached.root, manifest, self.digests, cached=cached)
+
+
+def _bytes(size: CacheBytes) -> int:
+    """Return the number of bytes that "200GB" or "1.5TiB" is."""
+    found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([KMGT]i?B|B)?", str(size).strip())
+    if found is None or float(found[1]) == 0:
+        raise RequestError(f'cache_bytes={size!r}: expected a number of bytes, or a text such as "200GB" or "1.5TiB"')
+    return int(float(found[1]) * UNITS.get(found[2] or "", 1))

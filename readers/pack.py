@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import weakref
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from readers.checksums import check_files, read_receipt
 from readers.contract.errors import DamagedError, RequestError, VersionError
 from readers.contract.fields import IMAGE, LABEL, RAW, Field
 from readers.contract.files import plain_file, sha256
@@ -23,10 +24,17 @@ from readers.delivered import LABELLED
 from readers.formats import opener, shard_paths
 from readers.formats.column import MissingError, ShardFacts, damage_at
 from readers.formats.shard import Shard
+from readers.stores.checksums import check_files, read_receipt
+
+if TYPE_CHECKING:
+    from readers.stores.cache import CachedPack
 
 MOST_OPEN_SHARDS = 4096 if sys.version_info >= (3, 13) else 128
 """Each open shard has a memory map or two. Before Python 3.13 each map also has a file descriptor, and processes are
 often limited to 1024 of these."""
+
+MOST_HELD_SHARDS = 128
+"""The same for shards of a cache: the lock of each has a file descriptor."""
 
 BOTH = (IMAGE, LABEL)
 """The fields of a sample by default, if a pack has them."""
@@ -35,9 +43,18 @@ BOTH = (IMAGE, LABEL)
 class Pack:
     """One generation of a packed data set. Opening reads one small file and maps another; shards open on first use."""
 
-    def __init__(self, root: Path, manifest: Manifest, digests: bool = False, read_lock: object = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        manifest: Manifest,
+        digests: bool = False,
+        read_lock: object = None,
+        cached: CachedPack | None = None,
+    ) -> None:
         self.root = root
         self._read_lock = read_lock  # held as long as this object: the files of a staged copy are not deleted
+        self.cached = cached  # if given, shards may be missing in `root`
+        self._name = root if cached is None else cached.url
         self.manifest = manifest
         self.table = ShardTable.open(root, manifest)
         self._split_ends = list(accumulate(split.shards for split in manifest.splits))
@@ -51,6 +68,10 @@ class Pack:
         self._shards: OrderedDict[int, Shard] = OrderedDict()
         self._lock = threading.Lock()
         self._process = os.getpid()
+        self._most_open = MOST_OPEN_SHARDS
+        if cached is not None:
+            self._most_open = MOST_HELD_SHARDS
+            cached.cache.add(self)
 
     @classmethod
     def open(cls, root: Path, generation: int | None = None, digests: bool = False) -> Pack:
@@ -76,7 +97,7 @@ class Pack:
         found = self.labelled(rows, labelled)
         if not found:
             what = "has a label" if labelled else "lacks a label"
-            raise RequestError(f"{self.root}: labelled={labelled}, but no row {what}")
+            raise RequestError(f"{self._name}: labelled={labelled}, but no row {what}")
         return found
 
     def labelled(self, rows: range, labelled: bool) -> range:
@@ -88,7 +109,7 @@ class Pack:
             if start < end and rows.start <= start and end <= rows.stop and (LABEL in part.fields) == labelled
         ]
         if any(before.stop != after.start for before, after in pairwise(found)):
-            raise RequestError(f"{self.root}: labelled={labelled}: these rows do not lie together; name one split")
+            raise RequestError(f"{self._name}: labelled={labelled}: these rows do not lie together; name one split")
         return range(found[0].start, found[-1].stop) if found else range(rows.start, rows.start)
 
     def _rows_of(self, split: str | None) -> range:
@@ -100,7 +121,7 @@ class Pack:
                 return rows
         names = ", ".join(repr(name) for name in (*(known.name for known, _, _ in splits), ALL))
         problem = f"there is no split {split!r}" if split else "has several splits, so name one"
-        raise RequestError(f"{self.root}: {problem}: split= one of {names}")
+        raise RequestError(f"{self._name}: {problem}: split= one of {names}")
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -118,11 +139,11 @@ class Pack:
         for name in stored:
             if name not in known:
                 there = ", ".join(map(repr, known))
-                raise RequestError(f"{self.root}: there is no field {name!r}: fields= some of {there}")
+                raise RequestError(f"{self._name}: there is no field {name!r}: fields= some of {there}")
         for name in stored:
             if (encoding := self.manifest.field(name).encoding) != RAW:
                 problem = f"the field {name!r} is stored as {encoding!r}, which this release cannot read"
-                raise VersionError(f"{self.root}: {problem}; update segpack")
+                raise VersionError(f"{self._name}: {problem}; update segpack")
         self._read = stored
         return tuple(LABELLED if name == LABELLED.name else self.manifest.field(name) for name in wanted)
 
@@ -145,16 +166,75 @@ class Pack:
 
     def shard(self, number: int) -> Shard:
         """Return a shard, opened when first needed. Beyond MOST_OPEN_SHARDS the least recently used is closed."""
+        if self.cached is not None:
+            return self._cached_shard(self.cached, number)
+        with self._own_lock():
+            return self._known(number) or self._add(number, self._open(number))
+
+    def _cached_shard(self, cached: CachedPack, number: int) -> Shard:
+        """Do the same with a shard that may have to be fetched, which other threads do not wait for."""
+        cached.cache.relieve()
+        with self._own_lock():
+            shard = self._known(number)
+        if shard is not None:
+            return shard
+        stem, digest = self.stem(number).name, self.table.receipt(number)
+        held = cached.hold(stem, digest)
+        try:
+            shard = self._open(number)
+        except DamagedError:
+            held.close()
+            if not cached.drop(stem, self._paths(number)):
+                raise
+            held = cached.hold(stem, digest)
+            shard = self._open(number)
+        weakref.finalize(shard, held.close)  # the files stay as long as the shard is open
+        with self._own_lock():
+            return self._known(number) or self._add(number, shard)
+
+    def fetch(self, number: int) -> None:
+        """Fetch a shard into the cache if it is not there; its last use is now. Raises CacheFullError."""
+        if self.cached is not None:
+            self.cached.fetch(self.stem(number).name, self.table.receipt(number)).close()
+
+    def is_near(self, number: int) -> bool:
+        """Return whether a shard can be opened without fetching it."""
+        return self.cached is None or number in self._shards or self.cached.has(self.stem(number).name)
+
+    def has_all(self, rows: range) -> bool:
+        """Return whether none of the shards with these rows has to be fetched."""
+        if self.cached is None:
+            return True
+        first, last = self.table.locate(rows.start)[0], self.table.locate(rows.stop - 1)[0]
+        there = self.cached.stems()
+        return len(there) > last - first and all(self.stem(shard).name in there for shard in range(first, last + 1))
+
+    def shards_of(self, rows: Sequence[int]) -> list[int]:
+        """Return the shards with these rows, each once, in the order of the rows."""
+        return list(dict.fromkeys(shard for shard, _ in self.table.locate_all(rows)))
+
+    def close_shards(self) -> None:
+        """Close all shards; those that are being read at this moment close afterwards."""
+        with self._own_lock():
+            closed, self._shards = self._shards, OrderedDict()
+        del closed
+
+    def _own_lock(self) -> threading.Lock:
         if self._process != os.getpid():  # a forked process shares the maps, but may inherit a lock that stays held
             self._lock, self._process = threading.Lock(), os.getpid()
-        with self._lock:
-            if number in self._shards:
-                self._shards.move_to_end(number)
-                return self._shards[number]
-            self._shards[number] = shard = self._open(number)
-            if len(self._shards) > MOST_OPEN_SHARDS:
-                self._shards.popitem(last=False)
-            return shard
+        return self._lock
+
+    def _known(self, number: int) -> Shard | None:
+        if number not in self._shards:
+            return None
+        self._shards.move_to_end(number)
+        return self._shards[number]
+
+    def _add(self, number: int, shard: Shard) -> Shard:
+        self._shards[number] = shard
+        if len(self._shards) > self._most_open:
+            self._shards.popitem(last=False)
+        return shard
 
     def _open(self, number: int) -> Shard:
         try:
@@ -168,8 +248,8 @@ class Pack:
 
     def _opened(self, number: int) -> Shard:
         stem = self.stem(number)
-        facts = ShardFacts(self.table.rows(number), self.fields_of(number), self._read)
-        paths = shard_paths(self.manifest.storage)(stem, facts)
+        facts = self._facts(number)
+        paths = self._paths(number)
         for path in paths:
             with damage_at(path):
                 plain_file(self.root, path)
@@ -177,6 +257,13 @@ class Pack:
             check_files(self.root, stem, read_receipt(self.root, stem, self.table.receipt(number)), paths)
             self._checked.add(number)
         return opener(self.manifest.storage)(stem, facts)
+
+    def _facts(self, number: int) -> ShardFacts:
+        return ShardFacts(self.table.rows(number), self.fields_of(number), self._read)
+
+    def _paths(self, number: int) -> list[Path]:
+        """Return the files of a shard that are read."""
+        return shard_paths(self.manifest.storage)(self.stem(number), self._facts(number))
 
 
 def _explained(root: Path, generation: int, missing: MissingError) -> DamagedError:

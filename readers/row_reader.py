@@ -35,7 +35,7 @@ class RowReader:
     """Reads fields of rows of a pack, in a fixed order and form. It has no state: threads may share it."""
 
     def __init__(self, pack: Pack, fields: Sequence[Delivered]) -> None:
-        self._pack = pack
+        self.pack = pack
         self.fields = tuple(fields)
         self._stored = tuple(field.stored for field in fields if field.is_stored)
         self._delivered = tuple(field.field for field in fields)
@@ -49,7 +49,7 @@ class RowReader:
     def as_stored(self, name: str) -> RowReader:
         """Return a reader of the same fields, this one as it is stored."""
         fields = [each.as_stored() if each.field.name == name else each for each in self.fields]
-        return RowReader(self._pack, fields)
+        return RowReader(self.pack, fields)
 
     def read(self, rows: Sequence[int], lease: Lease, windows: BatchWindows | None = None) -> Arrays:
         """Return the rows in this order, an array for each field. Native rows must all have the same size, or windows
@@ -68,7 +68,7 @@ class RowReader:
         """Return the height and width of each row."""
         if self._size is not None:
             return np.broadcast_to(np.array(self._size), (len(rows), 2))
-        located = ((self._pack.shard(shard), row) for shard, row in self._pack.table.locate_all(rows))
+        located = ((self.pack.shard(shard), row) for shard, row in self.pack.table.locate_all(rows))
         return np.array([shard.size(row) for shard, row in located], np.int64)
 
     def row_bytes(self, row: int) -> int:
@@ -78,8 +78,9 @@ class RowReader:
 
     def prefetch(self, rows: Iterable[int]) -> None:
         """Ask the kernel to read rows from the disk before they are needed, in the order in which they lie there."""
-        for shard, _, inside in self._groups(sorted(rows)):
-            shard.prefetch(self._stored, inside)
+        for number, (_, inside) in self._by_shard(sorted(rows)).items():
+            if self.pack.is_near(number):
+                self.pack.shard(number).prefetch(self._stored, inside)
 
     def drop(self, rows: Iterable[int]) -> None:
         """Take rows out of the page cache: they are not needed again soon."""
@@ -87,13 +88,18 @@ class RowReader:
             shard.drop(self._stored, inside)
 
     def _groups(self, rows: Sequence[int]) -> list[ShardRows]:
-        """Return the rows by shard."""
+        """Return the rows by shard, all of them open."""
+        numbered = self._by_shard(rows).items()
+        return [ShardRows(self.pack.shard(number), targets, inside) for number, (targets, inside) in numbered]
+
+    def _by_shard(self, rows: Sequence[int]) -> dict[int, tuple[list[int], list[int]]]:
+        """Return the indices of the rows in the batch and in the shard, by the number of the shard."""
         groups: dict[int, tuple[list[int], list[int]]] = {}
-        for target, (shard, row) in enumerate(self._pack.table.locate_all(rows)):
+        for target, (shard, row) in enumerate(self.pack.table.locate_all(rows)):
             targets, inside = groups.setdefault(shard, ([], []))
             targets.append(target)
             inside.append(row)
-        return [ShardRows(self._pack.shard(shard), targets, inside) for shard, (targets, inside) in groups.items()]
+        return groups
 
     def _common_size(self, rows: Sequence[int], windows: BatchWindows | None) -> tuple[int, int]:
         size = windows.size if windows and windows.size else self._size

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import stat
-import weakref
 from pathlib import Path
 
 from readers.contract.errors import ReadError
 from readers.contract.manifest import Manifest, generation_path
 from readers.pack import Pack
+from readers.stores.locks import ReadLock
+from readers.stores.private_folder import is_private, private_folder
 
 FOLDERS_VARIABLE = "SEGPACK_STAGED"
 """The environment variable with the folders to search, written like PATH. If it is empty, no folder is searched."""
@@ -22,7 +21,7 @@ MOST_REGISTRY_BYTES = 1 << 20
 def open_pack(root: Path, generation: int | None = None, digests: bool = False, staged: bool = True) -> Pack:
     """Open the pack at `root`, or with `staged` the first copy that has the same generation."""
     manifest = Manifest.load(root, generation)
-    copy = _staged(manifest, digests) if staged else None
+    copy = staged_copy(manifest, digests) if staged else None
     return copy or Pack(root, manifest, digests)
 
 
@@ -39,7 +38,7 @@ def reopen(copy: Path, generation: int, identity: str, digests: bool) -> Pack | 
 
 def find(manifest: Manifest) -> Path | None:
     """Return the copy that data sets of this generation read, if there is one."""
-    pack = _staged(manifest, False)
+    pack = staged_copy(manifest, False)
     return None if pack is None else pack.root
 
 
@@ -94,21 +93,8 @@ def copies(parent: Path) -> list[Path]:
     return [folder / name for name in sorted(names)]
 
 
-def private_folder(parent: Path) -> Path:
-    """Return the folder of this user's copies below a folder."""
-    return parent / f"segpack-{os.geteuid()}"
-
-
-def is_private(folder: Path) -> bool:
-    """Return whether a folder belongs to this user and is closed to all others: anyone can make folders in /dev/shm."""
-    try:
-        status = os.lstat(folder)
-    except OSError:
-        return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
-
-
-def _staged(manifest: Manifest, digests: bool) -> Pack | None:
+def staged_copy(manifest: Manifest, digests: bool) -> Pack | None:
+    """Open the first copy of this generation."""
     found = [copy for folder in folders() for copy in copies(folder)]
     text = manifest.to_text().encode() if found else b""
     opened = (_opened(copy, manifest, text, digests) for copy in found)
@@ -122,21 +108,3 @@ def _opened(copy: Path, manifest: Manifest, text: bytes, digests: bool) -> Pack 
         return Pack(copy, manifest, digests, lock) if lock.head(len(text) + 1) == text else None
     except (ReadError, OSError):
         return None
-
-
-class ReadLock:
-    """A shared lock on the manifest of a copy's generation: while it lasts, `packer stage` keeps all its files.
-
-    The kernel releases it with the last process that has it, also if that process is killed.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        weakref.finalize(self, os.close, self._file)
-        fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(self._file), os.lstat(path)):
-            raise FileNotFoundError(path)  # it was replaced before it was locked
-
-    def head(self, count: int) -> bytes:
-        """Return the first `count` bytes of the manifest."""
-        return os.pread(self._file, count, 0)

@@ -13,7 +13,7 @@ import readers
 
 SURFACE = """
 ArrowSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None, form=None)
+        labelled=None, form=None, cache=None, cache_bytes=None, generation=None)
 CenterCrop(size, pad=0)
     .pad
 DamagedError(ReadError)
@@ -23,9 +23,9 @@ DeviceBatches(batches, device, finish, ahead, seed)
     .source
     .state_dict()
 Hdf5SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None, form=None)
+        labelled=None, form=None, cache=None, cache_bytes=None, generation=None)
 LmdbSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None, form=None)
+        labelled=None, form=None, cache=None, cache_bytes=None, generation=None)
 Loader(batches, order, ahead, output, pin_memory)
     .load_state_dict(state)
     .padding
@@ -54,7 +54,7 @@ MixedOrder(dataset, mix, *, mix_end='labelled', shuffle=True, seed=0, rank=0, wo
     .world_size
 NoPackError(ReadError, FileNotFoundError)
 NpySegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None, form=None)
+        labelled=None, form=None, cache=None, cache_bytes=None, generation=None)
 Order(rows, *, shuffle=True, seed=0, rank=0, world_size=1, drop_last=False, pad=None)
     .begin()
     .coming()
@@ -72,7 +72,7 @@ Sample(image, label)
     .image
     .label
 SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None,
-        form=None)
+        form=None, cache=None, cache_bytes=None, generation=None)
     .class_weights(weighting='median')
     .classes
     .fields
@@ -106,7 +106,7 @@ Window(block=64, blocks=32)
 __version__
 collate_lists(batch)
 open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None,
-        form=None)
+        form=None, cache=None, cache_bytes=None, generation=None)
 stitch(parts, fill=None)
 to_device(batches, device='cuda', *, dtype=None, normalize=None, channels_last=False, classes=None,
         label_dtype=None, augment=None, ahead=1, fields=('image', 'label'))

@@ -40,6 +40,7 @@ from readers.contract.files import sha256
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.contract.shard_table import ShardTable, table_path
+from readers.stores.private_folder import is_private
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -389,14 +390,16 @@ def test_an_interrupted_stage_continues(out: Path, disk: Path) -> None:
 
 
 SLOWLY = """
-import contextlib, time
-import packer.packs.stage as staging
-reading = staging._reading
-@contextlib.contextmanager
-def slowly(*arguments):
-    with reading(*arguments) as read:
-        yield lambda memory: time.sleep(0.5) or read(memory[:1000])
-staging._reading = slowly
+import time
+from readers.stores.folder_store import FolderStore
+fetch = FolderStore.fetch
+def slowly(self, name, write):
+    def slow(piece):
+        for begin in range(0, len(piece), 1000):
+            time.sleep(0.5)
+            write(piece[begin : begin + 1000])
+    fetch(self, name, write if name.endswith(".json") else slow)
+FolderStore.fetch = slowly
 from packer.__main__ import main
 main()
 """
@@ -494,7 +497,7 @@ def test_a_copy_of_another_user_is_not_used(out: Path, disk: Path, monkeypatch: 
     copy = Path(stage(out, disk)["path"])
     copy.parent.rename(disk / "segpack-4242")
     monkeypatch.setattr(os, "geteuid", lambda: 4242)
-    assert not staged.is_private(disk / "segpack-4242")
+    assert not is_private(disk / "segpack-4242")
     assert open_dataset(out, "train").root == out
     assert "is not yours" in refused(1, out, disk)
 

@@ -5,20 +5,15 @@ The copy is a pack itself and is made in the same order: the files of a shard, i
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from blake3 import blake3
-
 from packer.errors import BusyError, TargetError, UsageError
 from packer.packs.generations import delete_garbage
-from packer.packs.staged_copies import check_target, copy_folder, generations_in_use, make_private_folder, note_source
+from packer.packs.staged_copies import check_target, copy_folder, generations_in_use, note_source, prepare_folder
 from packer.packs.verify import contradictions
 from packer.plan.plan import SHARD_SLACK
 from packer.progress import Advance, Progress, no_progress
@@ -28,17 +23,16 @@ from packer.publish.free_space import free_space, in_memory
 from packer.publish.generation import publish
 from packer.publish.lock import locked
 from packer.publish.target import make_target, prepare_target, tidy
-from readers.checksums import read_receipt
 from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.errors import DamagedError, ReadError
-from readers.contract.files import Hash, plain_file, sha256
-from readers.contract.manifest import Manifest, generation_path, is_pack
-from readers.contract.receipt import SUFFIX
-from readers.contract.shard_table import table_path
-from readers.formats.column import damage_at
+from readers.contract.files import sha256
+from readers.contract.manifest import SHARDS, Manifest, generation_path, is_pack
 from readers.machine import usable_cores
 from readers.pack import Pack
 from readers.staged_copies import MEMORY, find
+from readers.stores.checksums import read_receipt
+from readers.stores.fetch import Wanted, fetch_object, fetch_receipt, files_of_shard, wanted_table
+from readers.stores.folder_store import FolderStore
 
 
 @dataclass(frozen=True)
@@ -87,7 +81,7 @@ def _stage(pack: Pack, path: Path, folder: Path, workers: int, advance: Advance)
     if not path.exists():
         disk = folder if folder.is_dir() else folder.parent
         copying.check_free_space(range(len(pack.table)), disk)  # before anything is made
-    make_private_folder(folder)
+    prepare_folder(folder)
     make_target(path)
     with locked(path):
         prepare_target(path)
@@ -133,6 +127,7 @@ class _Copying:
 
     def __init__(self, pack: Pack, copy: Path, advance: Advance) -> None:
         self._pack, self._copy, self._advance = pack, copy, advance
+        self._store = FolderStore(pack.root)
         self._stopped = threading.Event()
 
     def missing(self, workers: int) -> list[int]:
@@ -167,10 +162,10 @@ class _Copying:
             raise DamagedError(
                 "\n".join([f"{self._pack.root}: damaged, so it is not staged; packer repair fixes it", *damage])
             )
-        digest = self._pack.manifest.table
-        source, target = (table_path(root, digest) for root in (self._pack.root, self._copy))
-        if not target.is_file() or sha256(target) != digest:
-            self._fetch(source, target, digest, hashlib.sha256())
+        wanted = wanted_table(self._pack.manifest)
+        target = self._copy / wanted.name
+        if not target.is_file() or sha256(target) != wanted.digest:
+            self._fetch(wanted)
             sync_folder(target.parent)
 
     def _is_copied(self, shard: int) -> bool:
@@ -196,47 +191,46 @@ class _Copying:
 
     def _put_shard(self, shard: int) -> None:
         stem, digest = self._pack.stem(shard), self._pack.table.receipt(shard)
-        receipt = read_receipt(self._pack.root, stem, digest)
-        wrong = list(contradictions(self._pack, shard, receipt))  # also checks its names, which become paths
+        data, receipt = fetch_receipt(self._store, stem.name, digest)
+        wrong = list(contradictions(self._pack, shard, receipt))
         if wrong:
             raise DamagedError("; ".join(wrong))
-        target = self._target_stem(shard)
-        for file in receipt.files:
-            source = stem.with_name(stem.name + file.suffix)
-            with damage_at(source):
-                size = plain_file(self._pack.root, source).stat().st_size
-            if size != file.bytes:
-                raise DamagedError(f"{source}: has {size} bytes; its receipt expects {file.bytes}")
-            self._fetch(source, target.with_name(source.name), file.blake3, blake3(), self._advance)
-        sync_folder(target.parent)
-        receipt_path = stem.with_name(stem.name + SUFFIX)
-        self._fetch(receipt_path, target.with_name(receipt_path.name), digest, hashlib.sha256())
-        sync_folder(target.parent)
+        *files, last = files_of_shard(data, receipt)
+        for wanted in files:
+            self._fetch(wanted, self._advance)
+        sync_folder(self._copy / SHARDS)
+        self._fetch(last)
+        sync_folder(self._copy / SHARDS)
 
-    def _fetch(
-        self, source: Path, target: Path, expected: str, hasher: Hash, advance: Advance = lambda done: None
-    ) -> None:
-        """Copy a file; DamagedError if what `hasher` makes of it is not expected."""
+    def _fetch(self, wanted: Wanted, advance: Advance = lambda done: None) -> None:
+        """Copy a file past the page cache. DamagedError if it is not the one that the pack expects."""
+        target = self._copy / wanted.name
         with target_errors(target), partial(target.parent) as path:
-            with _reading(self._pack.root, source) as read, DirectFile(path, hasher) as file:
-                while count := file.fill(read):
-                    if self._stopped.is_set():
-                        raise CancelledError
-                    advance(count)
-            if file.digest != expected:
-                raise DamagedError(f"{source}: its digest differs from the {expected} that the pack expects")
+            with DirectFile(path, _Unhashed()) as file:
+                fetch_object(self._store, wanted, _Sink(file, self._stopped, advance))
             move_into_place(path, target)
 
 
-@contextmanager
-def _reading(root: Path, path: Path) -> Iterator[Callable[[memoryview], int]]:
-    """Open a file of a pack; yield a function that reads its next bytes into a buffer."""
-    with damage_at(path):
-        file = plain_file(root, path).open("rb", buffering=0)
+class _Unhashed:
+    """Replaces the digest of a file that is hashed before it is written."""
 
-    def read(memory: memoryview) -> int:
-        with damage_at(path):
-            return file.readinto(memory) or 0
+    def update(self, data: object, /) -> None:
+        pass
 
-    with file:
-        yield read
+    def hexdigest(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True)
+class _Sink:
+    """Writes to a file, until copying is stopped."""
+
+    file: DirectFile
+    stopped: threading.Event
+    advance: Advance
+
+    def write(self, data: memoryview, /) -> None:
+        if self.stopped.is_set():
+            raise CancelledError
+        self.file.write(data)
+        self.advance(len(data))

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from readers import staged_copies as staged
 from readers.contract.atomic import partial_path, sync_folder
 from readers.contract.errors import VersionError
 from readers.contract.manifest import GENERATIONS, Manifest
+from readers.stores.private_folder import make_private_folder, private_folder, target_problem
 
 SOURCE = "source.json"
 """The file in a copy that names the folder of the pack."""
@@ -46,43 +46,20 @@ def copy_folder(out: Path, target: Path) -> Path:
     """Return the path of the copy of OUT in a target folder. It depends on the whole path of OUT, not only the name."""
     source = out.resolve()
     name = re.sub(r"[^A-Za-z0-9._-]", "_", source.name).lstrip(".")[:64] or "pack"
-    return staged.private_folder(target) / f"{name}-{hashlib.sha256(os.fsencode(source)).hexdigest()[:16]}"
+    return private_folder(target) / f"{name}-{hashlib.sha256(os.fsencode(source)).hexdigest()[:16]}"
 
 
 def check_target(target: Path) -> None:
-    """Refuse a target that is not a folder, or in which other users could replace our folder by theirs.
-
-    A target that does not exist is made later. The folder around it must exist: a local disk may not be mounted.
-    """
-    if not os.path.lexists(target) and target.parent.is_dir():
-        return
-    try:
-        mode = target.stat().st_mode
-    except OSError as error:
-        hint = "" if target.parent.is_dir() else f"; {target.parent} does not exist either: is the disk mounted?"
-        raise TargetError(f"{target}: cannot stage to it ({error.strerror}{hint})") from error
-    if not stat.S_ISDIR(mode):
-        raise TargetError(f"{target}: is not a folder")
-    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        raise TargetError(f"{target}: everybody may rename its files; name a folder that only you can write to")
+    """Refuse a target that is not a folder, or in which other users could replace our folder by theirs."""
+    if problem := target_problem(target):
+        raise TargetError(problem)
 
 
-def make_private_folder(target: Path) -> None:
+def prepare_folder(target: Path) -> None:
     """Make the folder for this user's copies, closed to all others, and add the target to the registry."""
-    folder = staged.private_folder(target)
-    try:
-        if not target.is_dir():
-            target.mkdir(0o755)
-            sync_folder(target.parent)
-        with suppress(FileExistsError):
-            folder.mkdir(0o700)
-            folder.chmod(0o700)  # whatever the umask
-            sync_folder(target)
-    except OSError as error:
-        raise TargetError(f"{folder}: cannot be made ({error.strerror})") from error
-    if not staged.is_private(folder):
-        raise TargetError(f"{folder}: is not yours, or is open to others; run chmod 700 {folder}")
-    sweep(folder)
+    if problem := make_private_folder(target):
+        raise TargetError(problem)
+    sweep(private_folder(target))
     with suppress(OSError, PackError):  # without a registry, SEGPACK_STAGED must name the target
         _register(target)
 

@@ -13,7 +13,6 @@ from packer.packs.verify_rows import WrongRow, damaged_rows, wrong_rows
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.next_manifest import parts_of
 from packer.shards.build_shard import content_fingerprint
-from readers.checksums import damaged_files, read_receipt
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.files import plain_file, sha256
 from readers.contract.json_entry import fingerprint
@@ -26,6 +25,7 @@ from readers.formats import shard_paths
 from readers.formats.column import ShardFacts
 from readers.machine import usable_cores
 from readers.pack import Pack
+from readers.stores.checksums import damaged_files, read_receipt
 
 MOST_ROWS_NAMED = 10
 

@@ -18,7 +18,6 @@ from packer.errors import UsageError
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Heads, Listing, Loaded, PackedPixels, Wanted
 from packer.sources.pack_facts import HALF, ShardFacts
-from readers.checksums import read_receipt
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError
 from readers.contract.fields import LABEL, RAW, Field
@@ -26,6 +25,7 @@ from readers.contract.kinds import CLASSES, ONEHOT, PICTURE
 from readers.contract.onehot import collapse
 from readers.contract.receipt import Receipt
 from readers.pack import Pack
+from readers.stores.checksums import read_receipt
 
 
 class PackSource:

@@ -39,7 +39,6 @@ from packer.sources.nifti import NiftiSlices
 from packer.sources.recordio_records import MAGIC, picture, records
 from packer.sources.tf_example import features_of, first_values
 from packer.sources.webdataset import WebDatasetSource
-from readers.checksums import read_receipt
 from readers.contract.errors import ReadError
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, STORAGES, Manifest
@@ -48,6 +47,7 @@ from readers.contract.shard_table import table_path
 from readers.formats import arrow, hdf5, lmdb, npy, shard_paths
 from readers.formats.column import ShardFacts
 from readers.pack import Pack
+from readers.stores.checksums import read_receipt
 
 MOST_SLICES = 20
 """The slices of a volume that are read."""

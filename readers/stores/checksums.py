@@ -19,15 +19,23 @@ MOST_RECEIPT_BYTES = 1 << 30
 def read_receipt(root: Path, stem: Path, digest: str) -> Receipt:
     """Read the receipt of a shard, and check that its SHA-256 is `digest`, the one in the shard table."""
     path = stem.with_name(stem.name + SUFFIX)
-    with damage_at(path, UnicodeDecodeError):
+    with damage_at(path):
         size = plain_file(root, path).stat().st_size
         if size > MOST_RECEIPT_BYTES:
             raise DamagedError(f"{path}: is over the limit of {MOST_RECEIPT_BYTES} bytes")
         with path.open("rb") as file:
             data = file.read(size)  # reading allocates the size that is passed, however short the file
-        if hashlib.sha256(data).hexdigest() != digest:
-            raise DamagedError(f"{path}: its SHA-256 is not the one in the shard table")
+    return parse_receipt(data, digest, path)
+
+
+def parse_receipt(data: bytes, digest: str, path: object) -> Receipt:
+    """Return the receipt that these bytes are, if `digest` is their SHA-256."""
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise DamagedError(f"{path}: its SHA-256 is not the one in the shard table")
+    try:
         return Receipt.from_text(data.decode(), path)
+    except UnicodeDecodeError as error:
+        raise DamagedError(f"{path}: cannot be opened ({error})") from error
 
 
 def damaged_files(root: Path, stem: Path, receipt: Receipt) -> Iterator[tuple[Path, str]]:

