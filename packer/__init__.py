@@ -11,16 +11,21 @@ from packer.errors import (
     FindingsError,
     InputError,
     PackError,
+    PartsError,
     PinnedError,
     RejectedError,
     SettingsError,
     TargetError,
     TooManyRejectsError,
     UsageError,
+    VersionsError,
 )
 
 if TYPE_CHECKING:
     from packer.build import build_pack
+    from packer.build.commit import commit_pack
+    from packer.build.plan_files import plan_pack
+    from packer.build.share import build_part
     from packer.packs.diff import diff_pack
     from packer.packs.repair import repair_pack
     from packer.packs.stage import stage_pack
@@ -42,6 +47,7 @@ __all__ = [
     "InputError",
     "MultilabelField",
     "PackError",
+    "PartsError",
     "PictureField",
     "PinnedError",
     "RejectedError",
@@ -51,10 +57,14 @@ __all__ = [
     "TooManyRejectsError",
     "UsageError",
     "ValuesField",
+    "VersionsError",
     "__version__",
     "build_pack",
+    "build_part",
+    "commit_pack",
     "diff_pack",
     "pack_stats",
+    "plan_pack",
     "probe_folder",
     "progress_bar",
     "repair_pack",
@@ -67,8 +77,11 @@ _MODULES = {
     **dict.fromkeys(("ClassesField", "IdsField", "MultilabelField", "PictureField", "ValuesField"), _FIELDS),
     "Rows": "packer.sources.rows",
     "build_pack": "packer.build",
+    "build_part": "packer.build.share",
+    "commit_pack": "packer.build.commit",
     "diff_pack": "packer.packs.diff",
     "pack_stats": "packer.packs.stats",
+    "plan_pack": "packer.build.plan_files",
     "probe_folder": "packer.probe.probe",
     "progress_bar": "packer.progress",
     "repair_pack": "packer.packs.repair",

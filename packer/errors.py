@@ -9,6 +9,8 @@ PackError                 exit code
 ├── PinnedError           5   the pack is pinned to its current generation
 ├── EngineError           1   worker processes crash, or their answer is not valid
 │   └── UnavailableError 75   the machines of an engine failed too often
+├── VersionsError         1   this machine has other versions than a plan, and would make other bytes
+├── PartsError            1   shards of a plan are missing, or were built twice with other results
 ├── FindingsError         6   the data has likely mistakes of --fail-on
 ├── RejectedError         1   pairs are bad and --on-bad is fail
 └── TooManyRejectsError   3   more pairs are bad than --max-bad allows
@@ -128,6 +130,14 @@ class UnavailableError(EngineError):
     """The machines of an engine failed too often; try again later (EX_TEMPFAIL)."""
 
     exit_code = 75
+
+
+class VersionsError(PackError):
+    """This machine has other versions than those of a plan, so it could make other bytes."""
+
+
+class PartsError(PackError):
+    """Shards of a plan are missing, or were built twice with other results."""
 
 
 class RejectedError(InputError):

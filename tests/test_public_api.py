@@ -38,8 +38,11 @@ from readers.contract.manifest import Manifest
 SIGNATURES = {
     "Rows": ["keys", "load", "version", "sizes", "without"],
     "build_pack": ["raw", "out", "progress", "options"],
+    "build_part": ["plan", "part", "out", "raw", "workers", "retry_bad", "progress"],
+    "commit_pack": ["plan", "out", "progress"],
     "diff_pack": ["out", "raw", "config"],
     "pack_stats": ["out"],
+    "plan_pack": ["raw", "plan", "reuse", "progress", "options"],
     "probe_folder": ["raw", "options"],
     "progress_bar": ["task", "total", "unit"],
     "repair_pack": ["out", "raw", "config", "workers", "progress", "found"],
@@ -60,12 +63,14 @@ ERRORS = {
     "FindingsError",
     "InputError",
     "PackError",
+    "PartsError",
     "PinnedError",
     "RejectedError",
     "SettingsError",
     "TargetError",
     "TooManyRejectsError",
     "UsageError",
+    "VersionsError",
 }
 
 

@@ -19,7 +19,7 @@ from packer.errors import PackError
 from packer.signals import StoppedError, ended_by_signals
 from readers.contract.errors import ReadError
 
-PUBLISHING = ("build", "repair", "rollback", "stage")
+PUBLISHING = ("build", "commit", "repair", "rollback", "stage")
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
 MOST_LINES = 20
 """A longer error repeats its first line at the end, because the top has scrolled away."""
@@ -28,6 +28,7 @@ MOST_LINES = 20
 COMMANDS = {
     "bench": ("bench", "Measure how fast a pack reads here, and recommend a loader."),
     "build": ("build", "Pack a raw folder."),
+    "commit": ("commit", "Publish the parts of a plan."),
     "completion": ("completion", "Print a script that completes commands in a shell."),
     "diagnose": ("diagnose", "Run a training script, and report what it waits for."),
     "diff": ("diff", "Show what a build would change."),
@@ -35,6 +36,7 @@ COMMANDS = {
     "help": ("help", "Show the help of a command."),
     "info": ("info", "Show the contents of a pack."),
     "log": ("generations", "List the generations."),
+    "plan": ("plan", "Write a plan, whose parts other machines build."),
     "presets": ("presets", "List the presets."),
     "probe": ("probe", "Inspect a raw folder and propose a configuration."),
     "repair": ("repair", "Build damaged shards again."),

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from packer.cli.configured import SETTINGS, ConfiguredCommand
+from packer.cli.configured import SETTINGS
 from packer.cli.loading import loading
 from packer.cli.log import LOG, publishing
 from packer.cli.output import show
+from packer.cli.part import BuildCommand, refuse_without_plan
 from packer.cli.progress import shown
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from packer.plan.plan import Plan
 
 
-@click.command("build", cls=ConfiguredCommand)
+@click.command("build", cls=BuildCommand)
+@click.option("--plan", metavar="PLAN", help="Build a part of this plan, which packer plan wrote, into OUT.")
+@click.option("--part", metavar="I/N", help="With --plan: the part to build, from 1/N to N/N.")
+@click.option("--raw", "raw_here", metavar="PATH", help="With --plan: where RAW is on this machine, if elsewhere.")
 @click.pass_context
 def build_command(ctx: click.Context, /, **options: Any) -> None:
     """Decode, resize and encode the pairs of RAW once, and pack them into OUT.
@@ -37,6 +41,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
       packer build --from out/ --size 256x256 --only val --format arrow small/
       packer build --from cells.h5 --image images --label labels --classes 2 out/
       packer build --dry-run raw/ out/
+      packer build --plan plan/ --part 3/16 out/
 
     \b
     Layouts that need no options (describe any other layout with --image and --label):
@@ -46,6 +51,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
 
     Options can also be set as environment variables: PACKER_WORKERS=8 is --workers 8.
     """
+    refuse_without_plan(options)
     with loading(workers=True):
         from packer.build import build_from
         from packer.cli.build_text import plan_notes, size_notes, summary_json, summary_text
@@ -65,7 +71,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
 
     def planned(plan: Plan) -> None:
         if not quiet:
-            _log_notes(plan_notes(plan))
+            log_notes(plan_notes(plan))
             after.extend(size_notes(plan))
 
     with measured(None if metrics_file is None else Path(str(metrics_file))) as measure:
@@ -73,7 +79,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
             summary = build_from(settings, shown(quiet), planned=planned, rejected=rejected)
             measure(summary)
         log_summary(summary)
-        _log_notes(after)
+        log_notes(after)
         show(json.dumps(summary_json(summary), indent=1) if settings["json"] else summary_text(summary, out))
 
 
@@ -94,7 +100,8 @@ def _log_reject(key: str, reason: str, host: str) -> None:
     LOG.say("bad pair", f"bad pair  {key}: {reason}", row=key, reason=reason, host=host)
 
 
-def _log_notes(notes: list[str]) -> None:
+def log_notes(notes: list[str]) -> None:
+    """Log advice."""
     for note in notes:
         LOG.say("note", note)
 

@@ -56,8 +56,17 @@ class ConfiguredCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options by group."""
+        """Write the options by group, after those of this command alone."""
         records = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
+        known = {_parameter(option.name) for group in GROUPS.values() for option in group}
+        own = [
+            records[param.name]
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option) and param.name not in (*known, _parameter(PRINT), "help")
+        ]
+        if own:
+            with formatter.section("Plans"):
+                formatter.write_dl([record for record in own if record])
         for title, group in GROUPS.items():
             names = [option.name for option in group] + [PRINT] * (group is CONFIGURATION)
             with formatter.section(title):

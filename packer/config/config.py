@@ -31,8 +31,13 @@ def read_config(path: Path, more: Iterable[Option] = ()) -> Settings:
 
     `more` are options that this file may hold besides those of a build.
     """
+    return parse_config(path, read_text(path), more)
+
+
+def parse_config(path: Path, text: str, more: Iterable[Option] = ()) -> Settings:
+    """Read the text of the configuration file at this path."""
     options = {**OPTIONS, **{option.name: option for option in more}}
-    document = parse_toml(path, read_text(path))
+    document = parse_toml(path, text)
     problems: list[str] = []
     settings: dict[str, Setting] = {}
     for name, value in document.items():

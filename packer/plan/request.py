@@ -105,14 +105,20 @@ class Request:
             if name in settings
         }
         take_options(values)
-        named = values.get("named", ())
-        values |= {"has_label": has_label(named), "further": further_files(named)}
+        fields = values.get("named", ())
+        values |= {"has_label": has_label(fields), "further": further_files(fields)}
         source = SourceOptions.take_from(values, given, path if given is None else None)
         limits = Limits(values.pop("on_bad", "fail") == "skip", values.pop("max_bad", None))
         values["divisor"] = int(values.get("divisor", cls.divisor))
         values.setdefault("workers", usable_cores())
-        raw = Path(str(settings.get("from", settings.get("raw")))) if source.given is None else None
-        return cls(raw, Path(str(settings["out"])), source=source, limits=limits, **values)
+        named = settings.get("from", settings.get("raw")) if source.given is None else None
+        return cls(
+            None if named is None else Path(str(named)),
+            Path(str(settings["out"])),
+            source=source,
+            limits=limits,
+            **values,
+        )
 
 
 def raw_or_source(given: Input) -> tuple[Path | None, Source | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
@@ -13,6 +14,7 @@ import numpy as np
 
 from packer.config.config import Settings, to_toml
 from packer.config.effective import portable
+from packer.config.options import BUILD
 from packer.errors import TargetError
 from packer.plan.plan import Plan
 from packer.publish.atomic import target_errors, write_atomic
@@ -29,28 +31,40 @@ from readers.contract.shard_table import field_bits
 
 MOST_BYTES = 256 << 20
 """A file of rows gets no further shard from so many bytes on."""
+KEPT = {"from", "raw", *BUILD} - {"workers", "engine"}
+"""The settings that a plan keeps: those of the machine that planned do not change its name."""
 _ROWS = re.compile(r"rows-[0-9]{5,}\.txt")
 
 
-def write_plan(plan: Plan, folder: Path, settings: Settings) -> PlanFolder:
-    """Write a plan into a new or empty folder. Raise the error with which a build of it would stop before its work."""
+def write_plan(
+    plan: Plan, folder: Path, settings: Settings, advance: Callable[[int], object] = lambda done: None
+) -> PlanFolder:
+    """Write a plan into a new or empty folder. Raise the error with which a build of it would stop before its work.
+
+    `advance` is called with the number of shards that were written.
+    """
     if plan.refusal is not None:
         raise plan.refusal
     source = portable_text(plan.found.source.to_text())
+    kept = {name: settings[name] for name in settings if name in KEPT}
     given = settings.get("from", settings.get("raw"))
     with target_errors(folder):
-        _make_folder(folder)
+        begun = check_folder(folder)
+        make_folder(folder)
+        for name in begun:
+            (folder / name).unlink()
         with PlanWriter(folder, plan.recipe, plan.pairs) as writer:
             for number, spec in enumerate(plan.specs):
                 receipt = plan.reused.get(number)
                 writer.add(spec, "" if receipt is None else receipt.fingerprint)
+                advance(1)
             writer.finish()
         facts = PlanFacts(
             package=VERSION,
             recipe=plan.recipe,
             source=source,
             raw=path_of(source) if given is None else str(Path(str(given)).absolute()),
-            settings=to_toml(portable(settings)),
+            settings=to_toml(portable(kept)),
             splits=plan.found.refs.splits,
             shards=writer.shards,
             pieces=writer.pieces,
@@ -65,16 +79,16 @@ def write_plan(plan: Plan, folder: Path, settings: Settings) -> PlanFolder:
     return PlanFolder.open(folder)
 
 
-def _make_folder(folder: Path) -> None:
-    """Make the folder of a plan, or take one in which a plan was begun."""
-    make_folder(folder)
-    names = sorted(path.name for path in folder.iterdir())
+def check_folder(folder: Path) -> list[str]:
+    """Refuse a folder that is not for a new plan. Return the names of files of a plan that was begun there."""
+    if folder.exists() and not folder.is_dir():
+        raise TargetError(f"{folder}: is a file; name a new or an empty folder")
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     others = [name for name in names if name not in (SHARDS, SIZES) and not _ROWS.fullmatch(name)]
     if others:
         what = "holds a plan, which is never changed" if PLAN in others else f"holds {others[0]}"
         raise TargetError(f"{folder}: {what}; name a new or an empty folder")
-    for name in names:
-        (folder / name).unlink()
+    return names
 
 
 class PlanWriter:

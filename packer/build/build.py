@@ -10,22 +10,19 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
+from packer.build.judge import find, judge
 from packer.config.config import Settings
 from packer.config.effective import effective, from_python
 from packer.config.last_build import keep_settings
-from packer.data_checks.find_mistakes import ClassCounts, find_mistakes
-from packer.data_checks.findings import NEAR_LEAKAGE, VOID_CLASS, Findings
-from packer.data_checks.image_hashes import ImageHashes
+from packer.data_checks.findings import Findings
 from packer.engines.build_task import build_task
 from packer.engines.connect import Connection, connect
 from packer.engines.submit import submit_all
 from packer.engines.task import Built, Task
-from packer.errors import PackError, TargetError
+from packer.errors import TargetError
+from packer.plan.expected import Expected
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
-from packer.plan.problems import problem_of, reject_error
 from packer.plan.request import Input, Request, is_from, raw_or_source
 from packer.plan.shared_plan import shared_plan
 from packer.progress import Advance, Progress, no_progress
@@ -33,15 +30,13 @@ from packer.publish.generation import commit
 from packer.publish.lock import locked
 from packer.publish.pin import check_pin
 from packer.publish.target import check_target, is_ours, make_target, prepare_target, tidy
-from packer.runtime import Timer, no_collecting
+from packer.runtime import Timer
 from packer.workers.engine import Engine
 from packer.workers.run import build_shards, open_engine
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import SHARDS, Manifest
 from readers.contract.receipt import SUFFIX, Receipt, shard_stem
-from readers.contract.receipt_facts import HASH, AllReceipts, Notes
-from readers.contract.statistics import class_counts, total
-from readers.contract.tiles import picture_of
+from readers.contract.receipt_facts import AllReceipts, Notes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -156,7 +151,7 @@ def build(plan: Plan, advance: Advance, engine: Engine, builder: Callable[[Plan]
     if plan.refusal is not None:
         raise plan.refusal
     plan.check_disk()
-    out = plan.request.out
+    out, expected = plan.request.out, Expected.of(plan)
     make_target(out)
     with locked(out):
         prepare_target(out)
@@ -164,9 +159,9 @@ def build(plan: Plan, advance: Advance, engine: Engine, builder: Callable[[Plan]
         with timer.step("build"):
             receipts = _build_shards(plan, advance, builder or partial(_built_here, engine=engine))
             engine.close()
-        rows, rejects = _judge(plan, receipts)
+        rows, rejects = judge(expected, receipts)
         with timer.step("look back"):
-            findings = _find(plan, receipts)
+            findings = find(expected, receipts)
             findings.check(plan.request.fail_on)
         with timer.step("publish"):
             manifest = commit(out, plan.recipe, receipts)
@@ -231,56 +226,3 @@ def _receipt(out: Path, split: str, built: Built) -> Receipt:
     if receipt.digest != built.receipt:
         raise TargetError(f"{path}: is not the receipt that {built.host} has just written")
     return receipt
-
-
-def _judge(plan: Plan, receipts: AllReceipts) -> tuple[int, tuple[tuple[str, str, str], ...]]:
-    """The number of rows, and the rejected pairs if the limits allow as many."""
-    rows = receipts.rows
-    rejected = sum(len(facts.rejects) for facts in receipts.values())
-    if len(receipts) < len(plan.specs) or rows + rejected != plan.pieces:
-        raise PackError(
-            f"{plan.pieces} pairs or tiles went in, {rows} rows and {rejected} rejects came out: please report this"
-        )
-    rejects, limits = _bad_pairs(plan, receipts), plan.request.limits
-    if not limits.allows(len(rejects), plan.pairs) or rows == 0:
-        bad = {(split, key) for split, key, _ in rejects}
-        refs = {row: ref for ref in plan.found.refs if (row := (ref.split, ref.key)) in bad}
-        problems = [problem_of(refs[split, key], reason) for split, key, reason in rejects]
-        raise reject_error(problems, limits, plan.pairs, "nothing was published")
-    return rows, rejects
-
-
-@no_collecting()
-def _find(plan: Plan, receipts: AllReceipts) -> Findings:
-    """Likely mistakes in the data, from the fingerprints and counts in the receipts."""
-    request, classes = plan.request, plan.recipe.classes
-    labels = None
-    if classes is not None:
-        fields, sums = plan.recipe.fields, receipts.statistics
-        counts = {split: class_counts(total(fields, [sums[split]])) for split in receipts.splits}
-        before = plan.found.classes if plan.current is None else plan.current.classes
-        known = before == classes and VOID_CLASS not in request.fail_on
-        labels = ClassCounts(classes.names, counts, known) if any(each.count for each in counts.values()) else None
-    near = request.near_duplicates or NEAR_LEAKAGE in request.fail_on
-    return find_mistakes(_image_hashes(request.out, receipts), plan.sizes, labels, near, request.accept)
-
-
-def _image_hashes(out: Path, receipts: AllReceipts) -> ImageHashes:
-    """The hashes of all images. Keys are read from the receipts of those that are reported."""
-    shards = list(receipts.values())
-    ends = np.cumsum([0, *(len(facts.hashes) for facts in shards)])
-    flat = [facts.flat + start for facts, start in zip(shards, ends, strict=False)]
-    return ImageHashes(
-        hashes=np.concatenate([np.empty(0, HASH), *(facts.hashes for facts in shards)]),
-        flat=np.concatenate([np.empty(0, np.int64), *flat]),
-        starts=ends[:-1],
-        splits=[facts.split for facts in shards],
-        keys=lambda shard: Receipt.load(out / SHARDS / (shards[shard].stem + SUFFIX)).keys,
-    )
-
-
-def _bad_pairs(plan: Plan, receipts: AllReceipts) -> tuple[tuple[str, str, str], ...]:
-    """Every rejected pair once, even if each of its tiles is a reject. Rows of a pack may be tiles themselves."""
-    name = picture_of if plan.cuts_tiles else str
-    bad = {(facts.split, name(reject.key)): reject.reason for facts in receipts.values() for reject in facts.rejects}
-    return tuple((split, key, reason) for (split, key), reason in bad.items())

@@ -1,0 +1,73 @@
+"""Judge the shards of a build before they are published: all rows are there, few are bad, the data has no mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from packer.data_checks.find_mistakes import ClassCounts, find_mistakes
+from packer.data_checks.findings import NEAR_LEAKAGE, VOID_CLASS, Findings
+from packer.data_checks.image_hashes import ImageHashes
+from packer.errors import PackError
+from packer.plan.expected import Expected
+from packer.plan.problems import problem_of, reject_error
+from packer.runtime import no_collecting
+from readers.contract.manifest import SHARDS
+from readers.contract.receipt import SUFFIX, Receipt
+from readers.contract.receipt_facts import HASH, AllReceipts
+from readers.contract.statistics import class_counts, total
+from readers.contract.tiles import picture_of
+
+
+def judge(expected: Expected, receipts: AllReceipts) -> tuple[int, tuple[tuple[str, str, str], ...]]:
+    """Return the number of rows, and the rejected pairs if the limits allow as many."""
+    rows = receipts.rows
+    rejected = sum(len(facts.rejects) for facts in receipts.values())
+    if len(receipts) < expected.shards or rows + rejected != expected.pieces:
+        raise PackError(
+            f"{expected.pieces} pairs or tiles went in, {rows} rows and {rejected} rejects came out: please report this"
+        )
+    rejects, limits = _bad_pairs(expected, receipts), expected.request.limits
+    if not limits.allows(len(rejects), expected.pairs) or rows == 0:
+        bad = {(split, key) for split, key, _ in rejects}
+        shards = [number for number, facts in receipts.items() if facts.rejects]
+        refs = {row: ref for ref in expected.refs(shards) if (row := (ref.split, ref.key)) in bad}
+        problems = [problem_of(refs[split, key], reason) for split, key, reason in rejects]
+        raise reject_error(problems, limits, expected.pairs, "nothing was published")
+    return rows, rejects
+
+
+@no_collecting()
+def find(expected: Expected, receipts: AllReceipts) -> Findings:
+    """Return likely mistakes in the data, from the fingerprints and counts in the receipts."""
+    request, classes = expected.request, expected.recipe.classes
+    labels = None
+    if classes is not None:
+        fields, sums = expected.recipe.fields, receipts.statistics
+        counts = {split: class_counts(total(fields, [sums[split]])) for split in receipts.splits}
+        known = expected.classes_before == classes and VOID_CLASS not in request.fail_on
+        labels = ClassCounts(classes.names, counts, known) if any(each.count for each in counts.values()) else None
+    near = request.near_duplicates or NEAR_LEAKAGE in request.fail_on
+    return find_mistakes(_image_hashes(request.out, receipts), expected.sizes, labels, near, request.accept)
+
+
+def _image_hashes(out: Path, receipts: AllReceipts) -> ImageHashes:
+    """The hashes of all images. Keys are read from the receipts of those that are reported."""
+    shards = list(receipts.values())
+    ends = np.cumsum([0, *(len(facts.hashes) for facts in shards)])
+    flat = [facts.flat + start for facts, start in zip(shards, ends, strict=False)]
+    return ImageHashes(
+        hashes=np.concatenate([np.empty(0, HASH), *(facts.hashes for facts in shards)]),
+        flat=np.concatenate([np.empty(0, np.int64), *flat]),
+        starts=ends[:-1],
+        splits=[facts.split for facts in shards],
+        keys=lambda shard: Receipt.load(out / SHARDS / (shards[shard].stem + SUFFIX)).keys,
+    )
+
+
+def _bad_pairs(expected: Expected, receipts: AllReceipts) -> tuple[tuple[str, str, str], ...]:
+    """Every rejected pair once, even if each of its tiles is a reject. Rows of a pack may be tiles themselves."""
+    name = picture_of if expected.cuts_tiles else str
+    bad = {(facts.split, name(reject.key)): reject.reason for facts in receipts.values() for reject in facts.rejects}
+    return tuple((split, key, reason) for (split, key), reason in bad.items())

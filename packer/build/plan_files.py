@@ -1,0 +1,62 @@
+"""Plan a build as files, which any machine can build."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packer.build.build import lock_if_there
+from packer.config.config import Settings
+from packer.config.effective import effective, from_python
+from packer.plan.make_plan import make_plan
+from packer.plan.plan import Plan
+from packer.plan.request import Input, Request, is_from, raw_or_source
+from packer.plan.write_plan import check_folder, write_plan
+from packer.progress import Progress, no_progress
+from packer.publish.target import check_target
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from packer.config.build_options import BuildOptions
+
+
+def plan_pack(
+    raw: Input,
+    plan: str | PathLike[str],
+    *,
+    reuse: str | PathLike[str] | None = None,
+    progress: Progress = no_progress,
+    **options: Unpack[BuildOptions],
+) -> str:
+    """Plan a build of `raw` and write the plan into the new folder `plan`, as `packer plan` does.
+
+    Return the SHA-256 of the plan. `raw` may be a source, whose functions are at the top level of a module that other
+    machines can import. Shards of the pack `reuse` that did not change are not built again.
+    """
+    folder, source = raw_or_source(raw)
+    name = "from" if folder is not None and is_from(folder) else "raw"
+    settings = effective(from_python({**options, name: folder, "out": fspath(plan)}))
+    request = Request.from_settings(settings, source)
+    _, sha256 = plan_from(settings, None if reuse is None else Path(reuse), request, progress)
+    return str(sha256)
+
+
+def plan_from(
+    settings: Settings, reuse: Path | None = None, request: Request | None = None, progress: Progress = no_progress
+) -> tuple[Plan, str | None]:
+    """Plan with these effective settings, whose OUT is the folder of the plan. With --dry-run nothing is written."""
+    folder = Path(str(settings["out"]))
+    request = request or Request.from_settings(settings)
+    check_folder(folder)
+    if reuse is not None:
+        check_target(reuse, request.raw)
+        request = replace(request, out=reuse)
+    with lock_if_there(request.out):
+        plan = make_plan(request)
+    if settings.get("dry-run"):
+        return plan, None
+    with progress("writing the plan", len(plan.specs), "shards") as advance:
+        return plan, write_plan(plan, folder, settings, advance).sha256

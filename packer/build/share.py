@@ -1,0 +1,161 @@
+"""Build a part of the shards of a plan: on any machine, in any order, any number of times. Nothing is published."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from packer.errors import UsageError, VersionsError
+from packer.plan.expected import PlannedFiles
+from packer.progress import Advance, Progress, no_progress
+from packer.publish.target import make_target, prepare_target
+from packer.publish.ticket import Ticket, Tickets
+from packer.runtime import Timer
+from packer.workers.engine import Engine
+from packer.workers.planned import PlannedShards
+from packer.workers.run import open_engine
+from readers.contract.receipt import Receipt
+from readers.machine import usable_cores
+
+AT_ONCE = 256
+"""Shards whose rows are in memory at the same time."""
+MOST_PARTS = 1_000_000
+_PART = re.compile(r"([0-9]{1,7})/([0-9]{1,7})")
+
+
+@dataclass(frozen=True)
+class Part:
+    """The shards `number` - 1, `number` - 1 + `count`, … of a plan."""
+
+    number: int
+    count: int
+
+    @classmethod
+    def from_text(cls, text: str) -> Part:
+        """Read a text such as 3/16. Raise ValueError if it is not valid."""
+        found = _PART.fullmatch(text)
+        if found is None or not 1 <= int(found[1]) <= int(found[2]) <= MOST_PARTS:
+            raise ValueError(f"expected a part such as 3/16, from 1/16 to 16/16, found {text!r}")
+        return cls(int(found[1]), int(found[2]))
+
+    @classmethod
+    def of(cls, shard: int, count: int) -> Part:
+        """Return the part that has this shard."""
+        return cls(shard % count + 1, count)
+
+    def shards(self, of: int) -> range:
+        """Return the numbers of its shards, of so many."""
+        return range(self.number - 1, of, self.count)
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+
+@dataclass(frozen=True)
+class PartSummary:
+    """The shards of a part that were built now, and those that were there."""
+
+    part: Part
+    shards: int
+    built: int
+    rows: int
+    """The rows of the shards that were built now."""
+    rejects: tuple[tuple[str, str, str], ...]
+    """Split, key and reason of each rejected pair in them. `packer commit` judges the rejects of all parts."""
+    bytes: int
+    seconds: float
+
+
+def build_part(
+    plan: str | PathLike[str],
+    part: str,
+    out: str | PathLike[str],
+    *,
+    raw: str | PathLike[str] | None = None,
+    workers: int | None = None,
+    retry_bad: bool = False,
+    progress: Progress = no_progress,
+) -> PartSummary:
+    """Build the shards of a part such as "3/16" of a plan into `out`, as `packer build --plan` does.
+
+    Shards with a ticket are there already. `raw` is the path of the raw files on this machine, if it is not that of the
+    plan. With `retry_bad`, shards with rejects are built again.
+    Raises VersionsError if this machine has other decoders than the one that planned.
+    """
+    try:
+        wanted = Part.from_text(part)
+    except ValueError as error:
+        raise UsageError(f"--part: {error}") from error
+    timer, out = Timer(), Path(out)
+    shards = PlannedShards.open(Path(plan), raw=None if raw is None else Path(raw))
+    if shards.refusal is not None:
+        raise VersionsError(f"this machine {shards.refusal}; another one could make other bytes")
+    files = PlannedFiles.open(Path(plan), out)
+    make_target(out)
+    prepare_target(out)
+    tickets = Tickets(out, files.folder.sha256)
+    tickets.note_parts(wanted.count)
+    numbers = wanted.shards(len(files.folder))
+    missing = list(_without(files, tickets, numbers, retry_bad))
+    weights, pieces = files.folder.records["weight"], files.folder.records["pieces"]
+    missing.sort(key=lambda number: -int(weights[number]))  # the largest first, so that the last ones end together
+    total = sum(int(pieces[number]) for number in missing)
+    built = _Built()
+    with timer.step("build"), progress(f"packing {wanted}", total, "rows") as advance:
+        with open_engine(workers or usable_cores(), files.expected.request.task_timeout) as engine:
+            for first in range(0, len(missing), AT_ONCE):
+                some = missing[first : first + AT_ONCE]
+                built.add_all(_build(shards, some, out, tickets, engine), advance)
+    return PartSummary(
+        wanted, len(numbers), len(missing), built.rows, tuple(built.rejects), built.bytes, sum(timer.seconds.values())
+    )
+
+
+class _Built:
+    """The numbers of the shards that were built."""
+
+    def __init__(self) -> None:
+        self.rows = self.bytes = 0
+        self.rejects: list[tuple[str, str, str]] = []
+
+    def add_all(self, receipts: Iterator[Receipt], advance: Advance) -> None:
+        for receipt in receipts:
+            self.rows += receipt.rows
+            self.bytes += receipt.bytes
+            self.rejects += [(receipt.split, reject.key, reject.reason) for reject in receipt.rejects]
+            advance(len(receipt.sources))
+
+
+def _build(shards: PlannedShards, numbers: list[int], out: Path, tickets: Tickets, engine: Engine) -> Iterator[Receipt]:
+    """Build shards, and write the ticket of each when it is on the disk."""
+    with closing(shards.build_all(numbers, out, engine)) as answers:
+        for number, receipt in answers:
+            tickets.write(Ticket(number, receipt.fingerprint, receipt.digest))
+            yield receipt
+
+
+def _without(files: PlannedFiles, tickets: Tickets, numbers: range, retry_bad: bool) -> Iterator[int]:
+    """Yield the shards that are not there. With `retry_bad`, forget those that have rejects."""
+    found, _ = tickets.read(len(files.folder))
+    for number in numbers:
+        mine = found.get(number, [])
+        receipt = receipt_of(files, number, mine)
+        if retry_bad and receipt is not None and receipt.rejects:
+            tickets.remove(mine)
+            receipt = None
+        if receipt is None:
+            yield number
+
+
+def receipt_of(files: PlannedFiles, number: int, tickets: Sequence[Ticket]) -> Receipt | None:
+    """Return the receipt of a shard that was built, or that existed when the build was planned; None without either."""
+    for ticket in tickets:
+        receipt = files.receipt(number, ticket.fingerprint)
+        if receipt is not None and receipt.digest == ticket.receipt:
+            return receipt
+    old = files.folder.fingerprint(number)
+    return None if old is None or tickets else files.receipt(number, old)

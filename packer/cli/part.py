@@ -1,0 +1,94 @@
+"""`packer build --plan`: a part of the shards of a plan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from packer.cli.configured import ConfiguredCommand
+from packer.cli.loading import loading
+from packer.cli.log import LOG
+from packer.cli.output import STDOUT, show
+from packer.cli.progress import shown
+from packer.cli.values import bytes_text
+from packer.config.options import LOG_FORMATS
+from packer.errors import UsageError
+
+if TYPE_CHECKING:
+    from packer.build.share import PartSummary
+
+PLAN = "--plan"
+
+
+class BuildCommand(ConfiguredCommand):
+    """With --plan it has no options of a build: those are in the plan."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if any(arg.partition("=")[0] == PLAN for arg in args):
+            return part_command.make_context(info_name, args, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command("build")
+@click.option(PLAN, type=click.Path(path_type=Path), required=True)
+@click.option("--part", required=True, metavar="I/N")
+@click.option("--raw", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--workers", type=click.IntRange(1), envvar="PACKER_WORKERS")
+@click.option("--retry-bad", is_flag=True)
+@click.option("--json", "as_json", is_flag=True)
+@click.option("--quiet", is_flag=True, envvar="PACKER_QUIET")
+@click.option("--log-format", type=click.Choice(LOG_FORMATS), default=LOG_FORMATS[0], envvar="PACKER_LOG_FORMAT")
+def part_command(
+    plan: Path,
+    part: str,
+    raw: Path | None,
+    out: Path,
+    workers: int | None,
+    retry_bad: bool,
+    as_json: bool,
+    quiet: bool,
+    log_format: str,
+) -> None:
+    """Build a part of a plan. The help of packer build has these options."""
+    with loading(workers=True):
+        from packer.build.share import build_part
+    LOG.form, STDOUT.json = log_format, as_json
+    summary = build_part(plan, part, out, raw=raw, workers=workers, retry_bad=retry_bad, progress=shown(quiet))
+    for split, key, reason in summary.rejects:
+        LOG.say("bad pair", f"bad pair  {split}/{key}: {reason}", split=split, key=key, reason=reason)
+    show(json.dumps(_json(summary), indent=1) if as_json else _text(summary, out))
+
+
+def refuse_without_plan(options: dict[str, Any]) -> None:
+    """Raise UsageError if options of a part were given for a whole build."""
+    for name in ("part", "raw_here"):
+        if options.get(name) is not None:
+            raise UsageError(f"--{name.partition('_')[0]}: belongs to --plan, the folder that packer plan wrote")
+
+
+def _json(summary: PartSummary) -> dict[str, Any]:
+    return {
+        "run": LOG.run,
+        "part": str(summary.part),
+        "shards": summary.shards,
+        "built_shards": summary.built,
+        "rows": summary.rows,
+        "rejects": [{"split": split, "key": key, "reason": reason} for split, key, reason in summary.rejects],
+        "bytes": summary.bytes,
+        "seconds": round(summary.seconds, 3),
+    }
+
+
+def _text(summary: PartSummary, out: Path) -> str:
+    there = summary.shards - summary.built
+    return (
+        f"{out}: part {summary.part}, {summary.built} shards built, {there} were there, {summary.rows} rows, "
+        f"{bytes_text(summary.bytes)}, {len(summary.rejects)} bad pairs, {summary.seconds:.1f} s "
+        f"({summary.rows / max(summary.seconds, 1e-9):.0f} rows/s)"
+    )

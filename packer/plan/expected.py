@@ -1,0 +1,104 @@
+"""`Expected`: what the shards of a build must be before it is published, as planned in memory or in files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from packer.config.config import Settings, parse_config
+from packer.errors import UsageError
+from packer.pixels.choices import TILE
+from packer.plan.plan import Plan
+from packer.plan.request import Request
+from packer.publish.generation import current_manifest
+from packer.recipe.plan_folder import PLAN, PlanFolder
+from packer.recipe.recipe import Recipe
+from packer.recipe.row_ref import RowRef
+from packer.recipe.shard_spec import ShardSpec
+from packer.shards.build_shard import whole_shard
+from readers.contract import VERSION
+from readers.contract.classes import ClassTable
+from readers.contract.errors import DamagedError
+from readers.contract.manifest import SHARDS
+from readers.contract.receipt import SUFFIX, Receipt, shard_stem
+from readers.contract.tiles import Size
+
+LATER = ("on-bad", "max-bad", "near-duplicates", "fail-on", "accept", "task-timeout")
+"""The options of a build that matter after it was planned."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The numbers of a plan, and the options that decide whether its shards may be published."""
+
+    request: Request
+    recipe: Recipe
+    shards: int
+    pairs: int
+    pieces: int
+    """The rows if none is rejected."""
+    sizes: Counter[Size]
+    classes_before: ClassTable | None
+    """The classes of the current generation; of a new pack those that the source has itself."""
+    refs: Callable[[Iterable[int]], Iterator[RowRef]]
+    """Yields the rows of these shards."""
+
+    @property
+    def cuts_tiles(self) -> bool:
+        """True if each row becomes several tiles, with keys of their own."""
+        return self.recipe.geometry.fit == TILE
+
+    @classmethod
+    def of(cls, plan: Plan) -> Expected:
+        """Return what a plan in memory expects."""
+        before = plan.current.classes if plan.current is not None else plan.found.classes
+        count, pieces = len(plan.specs), plan.pieces
+        refs = _refs_of(plan.specs.__getitem__)
+        return cls(plan.request, plan.recipe, count, plan.pairs, pieces, plan.sizes, before, refs)
+
+
+@dataclass(frozen=True)
+class PlannedFiles:
+    """A plan folder, the options that it was planned with, and what it expects of a pack."""
+
+    folder: PlanFolder
+    settings: Settings
+    expected: Expected
+
+    @classmethod
+    def open(cls, path: Path, out: Path) -> PlannedFiles:
+        """Open a plan whose shards were built into `out`. Raise UsageError if another version planned."""
+        folder = PlanFolder.open(path)
+        facts, current = folder.facts, current_manifest(out)
+        if facts.package != VERSION:
+            raise UsageError(f"{path}: was planned by segpack {facts.package}, this is {VERSION}")
+        settings = parse_config(path / PLAN, facts.settings)
+        later = {name: settings[name] for name in LATER if name in settings}
+        request = Request.from_settings({**later, "out": str(out)})
+        own = facts.recipe.classes if facts.own_classes else None
+        before = own if current is None else current.classes
+        sizes, refs = facts.sizes or Counter(), _refs_of(folder.spec)
+        expected = Expected(request, facts.recipe, len(folder), facts.rows, facts.pieces, sizes, before, refs)
+        return cls(folder, settings, expected)
+
+    def receipt(self, number: int, fingerprint: str) -> Receipt | None:
+        """Return the receipt of a shard of the plan if the pack has it, with all of its files."""
+        path = self.expected.request.out / SHARDS / (shard_stem(self.folder.split(number), fingerprint) + SUFFIX)
+        return whole_shard(path)
+
+    def check(self, number: int, receipt: Receipt) -> None:
+        """Raise DamagedError if a receipt is not of this shard of the plan."""
+        pieces = int(self.folder.records["pieces"][number])
+        if receipt.recipe != self._recipe or len(receipt.sources) != pieces:
+            raise DamagedError(f"{receipt.stem}: is not shard {number} of {self.folder.folder}")
+
+    @cached_property
+    def _recipe(self) -> str:
+        return self.expected.recipe.fingerprint()
+
+
+def _refs_of(spec: Callable[[int], ShardSpec]) -> Callable[[Iterable[int]], Iterator[RowRef]]:
+    return lambda shards: (piece.ref for number in shards for piece in spec(number).pieces)
