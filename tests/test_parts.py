@@ -173,7 +173,10 @@ def kill_in(module: str, function: str, calls: int, *arguments: object) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("function", ["sync_folder", "move_into_place", "write_stamps"])
+@pytest.mark.parametrize(
+    "function",
+    ["sync_folder", *(pytest.param(name, marks=pytest.mark.long) for name in ("move_into_place", "write_stamps"))],
+)
 def test_a_part_is_killed_in_the_middle_of_a_shard(plan: Path, whole: Path, tmp_path: Path, function: str) -> None:
     out = tmp_path / "out"
     kill_in("packer.shards.build_shard", function, 2, "build", "--quiet", "--plan", plan, "--part", "1/1", out)

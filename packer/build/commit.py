@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -106,9 +106,8 @@ def _read(files: PlannedFiles, out: Path, advance: Advance) -> tuple[AllReceipts
 
 def _check_equal(files: PlannedFiles, found: dict[int, list[Ticket]]) -> None:
     """Refuse shards of which two results are there: raw files changed in between, or a machine decodes otherwise."""
-    words = [
-        line for number, tickets in sorted(found.items()) if len(tickets) > 1 for line in _words(files, number, tickets)
-    ]
+    twice = [(number, tickets) for number, tickets in sorted(found.items()) if len(tickets) > 1]
+    words = [_words(files, number, tickets) for number, tickets in twice]
     if words:
         raise PartsError(
             "\n".join(
@@ -122,12 +121,11 @@ def _check_equal(files: PlannedFiles, found: dict[int, list[Ticket]]) -> None:
         )
 
 
-def _words(files: PlannedFiles, number: int, tickets: Sequence[Ticket]) -> Iterator[str]:
-    pieces = files.folder.spec(number).pieces
-    split = files.folder.split(number)
-    yield f"  shard {number}, {split}/{pieces[0].key} to {pieces[-1].key}: " + " and ".join(
-        ticket.name for ticket in tickets
-    )
+def _words(files: PlannedFiles, number: int, tickets: Sequence[Ticket]) -> str:
+    """Name a shard and its results."""
+    pieces, split = files.folder.spec(number).pieces, files.folder.split(number)
+    names = " and ".join(ticket.name for ticket in tickets)
+    return f"  shard {number}, {split}/{pieces[0].key} to {pieces[-1].key}: {names}"
 
 
 def _missing_words(files: PlannedFiles, missing: Sequence[int], parts: int) -> str:

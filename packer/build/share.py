@@ -105,11 +105,10 @@ def build_part(
     missing.sort(key=lambda number: -int(weights[number]))  # the largest first, so that the last ones end together
     total = sum(int(pieces[number]) for number in missing)
     built = _Built()
-    with timer.step("build"), progress(f"packing {wanted}", total, "rows") as advance:
-        with open_engine(workers or usable_cores(), files.expected.request.task_timeout) as engine:
-            for first in range(0, len(missing), AT_ONCE):
-                some = missing[first : first + AT_ONCE]
-                built.add_all(_build(shards, some, out, tickets, engine), advance)
+    pool = open_engine(workers or usable_cores(), files.expected.request.task_timeout)
+    with timer.step("build"), progress(f"packing {wanted}", total, "rows") as advance, pool as engine:
+        for first in range(0, len(missing), AT_ONCE):
+            built.add_all(_build(shards, missing[first : first + AT_ONCE], out, tickets, engine), advance)
     return PartSummary(
         wanted, len(numbers), len(missing), built.rows, tuple(built.rejects), built.bytes, sum(timer.seconds.values())
     )

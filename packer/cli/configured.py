@@ -62,7 +62,7 @@ class ConfiguredCommand(click.Command):
         own = [
             records[param.name]
             for param in self.get_params(ctx)
-            if isinstance(param, click.Option) and param.name not in (*known, _parameter(PRINT), "help")
+            if isinstance(param, click.Option) and param.name not in (*known, _parameter(PRINT)) and not _is_help(param)
         ]
         if own:
             with formatter.section("Plans"):
@@ -157,3 +157,7 @@ def _settings(given: dict[str, Any]) -> Settings:
         for name, value in given.items()
         if name in names and isinstance(value, _GIVEN)
     }
+
+
+def _is_help(param: click.Option) -> bool:
+    return "--help" in param.opts
