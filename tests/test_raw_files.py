@@ -34,6 +34,8 @@ READING = {"read_bytes", "read_text"}
 """Methods of a path."""
 NOT_RAW = {
     "packer.bench.loaders": "a pack",
+    "packer.build.commit": "a plan",
+    "packer.build.share": "a plan",
     "packer.cli.metrics": "the file of metrics",
     "packer.config.last_build": "the configuration in OUT",
     "packer.config.preset": "presets of this package",
@@ -44,6 +46,7 @@ NOT_RAW = {
     "packer.packs.stats": "a pack",
     "packer.packs.sha256sums": "a pack",
     "packer.packs.verify": "a pack",
+    "packer.plan.expected": "a plan",
     "packer.plan.write_plan": "files of a plan that it makes",
     "packer.publish.atomic": "the state of a process",
     "packer.publish.direct_file": "a file that it makes",
