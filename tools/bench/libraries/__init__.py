@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import torch
+if TYPE_CHECKING:
+    import torch  # takes a second, and the writers of packs and the decode loop do without
 
 BATCH, WORKERS = 16, 2
-Tensors = tuple[torch.Tensor, torch.Tensor]
+Tensors: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"
 """Images and labels of a batch: uint8, in either order of axes."""
 Passes = Callable[[], Iterable[Tensors]]
 Loaders = dict[str, Passes]
@@ -28,7 +29,9 @@ def forked(workers: int) -> dict[str, Any]:
 
 def shuffled(rows: int) -> Iterator[list[int]]:
     """Return the rows of each batch, for libraries that do not shuffle themselves."""
-    order = torch.randperm(rows).tolist()
+    from torch import randperm
+
+    order = randperm(rows).tolist()
     return (order[first : first + BATCH] for first in range(0, rows, BATCH))
 
 
