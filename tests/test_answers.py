@@ -90,10 +90,11 @@ def test_wrong_usage(arguments: tuple[str, ...], tmp_path: Path) -> None:
 
 def test_every_command_with_json_answers_for_a_folder_that_is_missing(tmp_path: Path) -> None:
     names = [name for name, command in main.commands.items() if any("--json" in param.opts for param in command.params)]
-    assert len(names) == 11
+    assert len(names) == 13
     for name in sorted(set(names) - {"diagnose"}):
-        folders = [tmp_path / "missing"] * (2 if name in ("build", "diff", "stage") else 1)
-        answer(run(name, "--json", *folders), 1)
+        folders = [tmp_path / "missing"] * (2 if name in ("build", "diff", "plan", "stage") else 1)
+        options = ("--plan", tmp_path / "missing") if name == "commit" else ()
+        answer(run(name, "--json", *options, *folders), 1)
 
 
 def test_json_of_a_configuration_counts(raw: RawFolder, tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
-from packer.build.build import Summary
 from packer.build.judge import find, judge
 from packer.build.share import Part, receipt_of
+from packer.build.whole import Summary
 from packer.config.last_build import keep_settings
 from packer.errors import PartsError, TargetError, first_of
 from packer.plan.expected import PlannedFiles

@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packer.build.build import lock_if_there
+from packer.build.whole import lock_if_there
 from packer.config.config import Settings
 from packer.config.effective import effective, from_python
 from packer.plan.make_plan import make_plan
