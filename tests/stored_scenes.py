@@ -7,7 +7,7 @@ import shutil
 import struct
 import tarfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from io import BytesIO
@@ -36,6 +36,7 @@ from packer.sources.hdf5_arrays import Hdf5Arrays
 from packer.sources.hugging_face import HuggingFaceSource
 from packer.sources.lmdb_pictures import LmdbPicturesSource
 from packer.sources.npy_arrays import NpyArrays
+from packer.sources.objects import ObjectsSource
 from packer.sources.pack import PackSource
 from packer.sources.parquet import ParquetSource
 from packer.sources.recordio import RecordIoSource
@@ -97,6 +98,12 @@ def write_folder(path: Path, scenes: Scenes) -> None:
 def open_folder(path: Path) -> FolderSource:
     pairing = find_pairs(path)
     return FolderSource(path, pairing.pairs, (pairing.image_template, pairing.label_template))
+
+
+def open_objects(path: Path) -> ObjectsSource:
+    source = ObjectsSource.at(f"file://{path}")
+    pairing = find_pairs(source.raw, files=source.files)
+    return replace(source, pairs=pairing.pairs, templates=(pairing.image_template, pairing.label_template))
 
 
 def cut_label(path: Path, key: str, scene: Scene) -> None:
@@ -401,6 +408,7 @@ def cut_block(path: Path, key: str, scene: Scene) -> None:
 
 KINDS = {
     "folder": Kind(write_folder, open_folder, cut_label),
+    "objects": Kind(write_folder, open_objects, cut_label),
     "pack": Kind(write_pack, PackSource.at, invert_image),
     "rows": Kind(write_saved, open_saved, cut_saved),
     "npy": Kind(write_npy, lambda path: NpyArrays.at(path, Names("images", "labels.npy", "keys")), spoil_npy),

@@ -17,6 +17,7 @@ from packer.config.effective import effective, from_environment, portable
 from packer.config.options import ARGUMENTS, CONFIGURATION, GROUPS, OPTIONS, Option, value_of
 from packer.errors import UsageError
 from packer.publish.target import holds_pack, raw_and_out
+from readers.stores.open_store import url_of
 
 SETTINGS = "packer.settings"
 """The key under which a context holds the effective settings."""
@@ -132,7 +133,7 @@ def _in_order(settings: Settings) -> Settings:
     raw, out = raw_and_out(Path(str(settings["raw"])), Path(str(settings["out"])))
     if holds_pack(raw):
         raise UsageError(f"{raw}: is a pack; to pack its rows again: packer build --from {raw} {out}")
-    return {**settings, "raw": str(raw), "out": str(out)}
+    return {**settings, "raw": url_of(raw) or str(raw), "out": str(out)}
 
 
 def _arguments(given: Settings) -> Settings:

@@ -17,7 +17,7 @@ from packer.publish.atomic import write_atomic
 
 
 @click.command("probe")
-@click.argument("raw", type=click.Path(path_type=Path))
+@click.argument("raw", type=click.Path())
 @build_option("image")
 @build_option("label")
 @build_option("lists")
@@ -36,7 +36,7 @@ from packer.publish.atomic import write_atomic
 @build_option("task-timeout")
 @click.option("--write", type=OutputFile(), help="Write the proposal to this TOML file.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-def probe_command(raw: Path, as_json: bool, write: Path | None, **options: Any) -> None:
+def probe_command(raw: str, as_json: bool, write: Path | None, **options: Any) -> None:
     """Inspect RAW: layout, pairs, file types, sizes, what the labels hold, what is unusual, and how to pack it.
 
     \b

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from packer.config.config import to_toml
@@ -24,7 +23,7 @@ def probe_toml(found: ProbeResult) -> str:
     return "\n".join(comments) + "\n" + to_toml(found.settings)
 
 
-def probe_text(raw: Path, found: ProbeResult) -> Iterator[str]:
+def probe_text(raw: str, found: ProbeResult) -> Iterator[str]:
     """The result as lines of text."""
     yield f"folder    {raw}: {found.files} files"
     if found.pairing is not None:

@@ -15,6 +15,7 @@ from packer.config.field_tables import format_field, parse_field, to_table
 from packer.config.options import OPTIONS, Option, value_of
 from packer.errors import InputError, SettingsError
 from readers.contract.classes import ClassTable, SegClass
+from readers.stores.open_store import url_of
 
 Setting = str | bool | list[str] | ClassTable
 """The value of an option as a configuration file holds it."""
@@ -133,6 +134,8 @@ def _setting(value: object, option: Option) -> Setting:
 def _from_folder(path: Path, setting: Setting, option: Option) -> Setting:
     """A relative path, made absolute from the folder of the configuration."""
     if not option.kind.is_path or not isinstance(setting, str) or (option.name == "classes" and is_values(setting)):
+        return setting
+    if url_of(setting) is not None:
         return setting
     return str(path.absolute().parent / setting)
 

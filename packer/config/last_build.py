@@ -11,6 +11,7 @@ from packer.errors import InputError, SettingsError, UsageError
 from packer.publish.atomic import write_atomic
 from packer.publish.target import holds_pack
 from readers.contract.manifest import Manifest, is_pack
+from readers.stores.open_store import url_of
 
 NAME = "packer.toml"
 HEAD = "# The settings of the last build, for packer diff and packer repair. They are not part of the pack.\n"
@@ -52,7 +53,7 @@ def _last_path(out: Path, raw: Setting | None) -> Path:
             f"{out}: does not say what it was built from; name the folder: packer repair {out} RAW; "
             "or give repair_pack the source in Python"
         )
-    if not Path(str(raw)).exists() and not set("*?[{").intersection(str(raw)):
+    if url_of(raw) is None and not Path(str(raw)).exists() and not set("*?[{").intersection(str(raw)):
         raise InputError(
             f"{raw}: does not exist, and {out} was built from it; if it was moved, name it where it is now: "
             f"packer repair {out} RAW"

@@ -14,6 +14,7 @@ from packer.errors import UsageError, did_you_mean
 from packer.pairs.split_by_hash import Shares
 from packer.pixels.choices import NATIVE, band_choice, bands_text
 from readers.contract.classes import ClassTable
+from readers.stores.open_store import url_of
 
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -186,7 +187,14 @@ BYTES = Kind("BYTES", parse_bytes)
 LIMIT = Kind("N|N%", parse_limit, format_limit)
 SHARES = Kind("PERCENTS", parse_shares, format_shares)
 CLASSES = Kind("FILE|N|A-B|A,B", parse_classes, is_path=True)
-PATH = Kind("PATH", Path, os.fspath, is_path=True)
+
+
+def path_text(path: str | os.PathLike[str]) -> str:
+    """Return a path as text; of a URL, with the slash that a `Path` of it has lost."""
+    return url_of(path) or os.fspath(path)
+
+
+PATH = Kind("PATH", Path, path_text, is_path=True)
 FILE = Kind("FILE", Path, os.fspath, is_path=True)
 FINDING_KINDS = Kind("KIND,KIND", parse_kinds, format_kinds)
 ACCEPTED = Kind("KIND:NAME", parse_accept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nsmallest
 from itertools import islice
@@ -26,9 +26,9 @@ BROKEN = (errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 class FileNames:
     """The names of the files in a folder, in any order. Names of many are joined to texts: a quarter of the memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Iterable[str] = ()) -> None:
         self._texts: list[str] = []
-        self.last: list[str] = []
+        self.last = list(names)
         """Names that are not in a text yet."""
         self._joined = 0
 
@@ -66,6 +66,11 @@ class RawFiles:
         """The number of files."""
         self.packs = sorted(packs)
         """The folders of packed data sets, which are passed over."""
+
+    @classmethod
+    def of(cls, folders: Mapping[str, Iterable[str]], packs: Sequence[str] = ()) -> RawFiles:
+        """Return these files, whose names are given for each folder."""
+        return cls({folder: FileNames(names) for folder, names in folders.items()}, packs)
 
     @cached_property
     def folders(self) -> Folders:

@@ -42,12 +42,13 @@ def find_pairs(
     rules: PairingRules | None = None,
     leave_out: Path | None = None,
     count_pixels: CountPixels = lambda labels: [{}] * len(labels),
+    files: RawFiles | None = None,
 ) -> Pairing:
     """Find the pairs below `raw` by the rules, or by the one known layout that fits. Skip the folder `leave_out`.
 
-    `count_pixels` is called if the splits are to have every class in its share.
+    `count_pixels` is called if the splits are to have every class in its share. `files` are those below it, if known.
     """
-    pairing, refusal = search_pairs(raw, rules or PairingRules(), leave_out, count_pixels)
+    pairing, refusal = search_pairs(raw, rules or PairingRules(), leave_out, count_pixels, (), files)
     if refusal is not None:
         raise refusal
     return pairing

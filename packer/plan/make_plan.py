@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 from packer.errors import UsageError
 from packer.pixels.choices import FAST, MOST_PIXELS, NATIVE, TILE
@@ -29,10 +30,12 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), engine
     An engine that is given stays open. Without one, a new engine decodes the sample.
     """
     _check_options(request)
-    if engine is not None:
+    with ExitStack() as stack:
+        if engine is None:
+            engine = stack.enter_context(open_engine(request.workers, request.task_timeout))
+        if request.source.objects is not None:
+            stack.enter_context(request.source.objects.named())
         return _plan(request, distrusted, engine)
-    with open_engine(request.workers, request.task_timeout) as new_engine:
-        return _plan(request, distrusted, new_engine)
 
 
 def _plan(request: Request, distrusted: frozenset[str], engine: Engine) -> Plan:

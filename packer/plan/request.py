@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -18,11 +18,13 @@ from packer.plan.wanted_fields import further_files, has_label, take_options, wa
 from packer.publish.target import holds_pack
 from packer.recipe.source import Source
 from packer.sources.containers import container_of
+from packer.sources.objects import ObjectsSource
 from packer.sources.open_source import SourceOptions
 from packer.sources.pack import PackSource
 from readers.contract.classes import ClassTable
 from readers.contract.tiles import Size
 from readers.machine import usable_cores
+from readers.stores.open_store import url_of
 
 MIB = 1 << 20
 RENAMED = {"format": "storage", "shard-size": "shard_bytes", "field": "named"}
@@ -112,13 +114,12 @@ class Request:
         values["divisor"] = int(values.get("divisor", cls.divisor))
         values.setdefault("workers", usable_cores())
         named = settings.get("from", settings.get("raw")) if source.given is None else None
-        return cls(
-            None if named is None else Path(str(named)),
-            Path(str(settings["out"])),
-            source=source,
-            limits=limits,
-            **values,
-        )
+        raw = None if named is None else Path(str(named))
+        if (url := url_of(named)) is not None:
+            objects = ObjectsSource.at(url)
+            raw, source = objects.raw, replace(source, objects=objects)
+            values |= {"classes": objects.copy_of(values["classes"])} if "classes" in values else {}
+        return cls(raw, Path(str(settings["out"])), source=source, limits=limits, **values)
 
 
 def raw_or_source(given: Input) -> tuple[Path | None, Source | None]:

@@ -28,6 +28,7 @@ from packer.sources.portable import portable as portable_text
 from readers.contract import VERSION
 from readers.contract.atomic import make_folder
 from readers.contract.shard_table import field_bits
+from readers.stores.open_store import url_of
 
 MOST_BYTES = 256 << 20
 """A file of rows gets no further shard from so many bytes on."""
@@ -63,7 +64,7 @@ def write_plan(
             package=VERSION,
             recipe=plan.recipe,
             source=source,
-            raw=path_of(source) if given is None else str(Path(str(given)).absolute()),
+            raw=path_of(source) if given is None else url_of(given) or str(Path(str(given)).absolute()),
             settings=to_toml(portable(kept)),
             splits=plan.found.refs.splits,
             shards=writer.shards,

@@ -9,6 +9,7 @@ from pathlib import Path
 from packer.config.config import Settings
 from packer.config.preset import preset_classes, presets
 from packer.errors import PackError
+from packer.pairs.files import RawFiles
 from packer.pairs.find import find_pairs
 from packer.pairs.pairing_rules import PairingRules
 from packer.pixels.label_rules import AUTO, INDEX, LabelRules
@@ -39,7 +40,7 @@ class PresetMatch:
         return self.share == 1 and (self.pairs > 0 or self.same_colours)
 
 
-def matching_presets(raw: Path, labels: LabelSurvey) -> Iterator[PresetMatch]:
+def matching_presets(raw: Path, labels: LabelSurvey, listed: RawFiles | None = None) -> Iterator[PresetMatch]:
     """Yield the presets with pairs or colours of this folder, and with values of its labels."""
     for preset in presets():
         settings = preset.settings()
@@ -48,7 +49,7 @@ def matching_presets(raw: Path, labels: LabelSurvey) -> Iterator[PresetMatch]:
             continue
         match = PresetMatch(
             preset.name,
-            _pairs_by(raw, settings),
+            _pairs_by(raw, settings, listed),
             known_share(labels, classes, rules),
             _same_colours(labels, classes),
             rules,
@@ -71,7 +72,7 @@ def presets_with_values(labels: LabelSurvey) -> list[str]:
     return [name for _, name in sorted(found)]
 
 
-def _pairs_by(raw: Path, settings: Settings) -> int:
+def _pairs_by(raw: Path, settings: Settings, listed: RawFiles | None) -> int:
     """Count the pairs that the templates of a preset find. Without templates it would fit any folder, so return 0."""
     image, label, lists = (
         value if isinstance(value := settings.get(name), str) else None for name in ("image", "label", "lists")
@@ -79,7 +80,8 @@ def _pairs_by(raw: Path, settings: Settings) -> int:
     if image is None:
         return 0
     try:
-        return len(find_pairs(raw, PairingRules(image, label, lists, missing="skip")).pairs)
+        rules = PairingRules(image, label, lists, missing="skip")
+        return len(find_pairs(raw, rules, files=listed).pairs)
     except PackError:
         return 0
 

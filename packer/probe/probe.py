@@ -27,8 +27,10 @@ from packer.probe.rivals import rival_questions
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
 from packer.probe.trial import Trial, try_settings
 from packer.sources.folder import FolderSource
+from packer.sources.objects import ObjectsSource
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL
+from readers.stores.open_store import url_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -69,22 +71,27 @@ def probe_folder(raw: str | PathLike[str], **options: Unpack[ProbeOptions]) -> P
 
     The options are those of `packer probe`.
     """
-    return _probe(ProbeRequest.from_options(Path(raw), options))
+    if (url := url_of(raw)) is None:
+        return _probe(ProbeRequest.from_options(Path(raw), options))
+    objects = ObjectsSource.at(url)
+    with objects.named():
+        return _probe(replace(ProbeRequest.from_options(objects.raw, options), objects=objects))
 
 
 def _probe(request: ProbeRequest) -> ProbeResult:
-    files = list_files(request.raw)
+    listed = request.objects.files if request.objects else None
+    files = list_files(request.raw) if listed is None else listed.paths
     proposals = tuple(suggest_templates(files))
     pairing, rules, why_not = _pairing(request, proposals)
     if pairing is None:
         return ProbeResult(len(files), None, why_not, proposals, None, None, (), {}, ())
-    source = FolderSource(request.raw, pairing.pairs)
+    source = replace(request.objects or FolderSource(request.raw), pairs=pairing.pairs)
     with open_sampler(source, request.workers, request.task_timeout) as sampler:
         survey = survey_pairs(source, sampler, request.sample, request.near_duplicates)
-        matches = tuple(matching_presets(request.raw, survey.labels))
+        matches = tuple(matching_presets(request.raw, survey.labels, listed))
         reading, settings = _reading(request, files, survey.labels, matches)
         settings, doubts = _propose(rules, pairing, survey, reading, settings)
-        trial = try_settings(request.raw, settings, survey.sample, sampler, request.task_timeout)
+        trial = try_settings(request.location, settings, survey.sample, sampler, request.task_timeout)
     survey = replace(survey, bad=tuple(dict.fromkeys([*survey.bad, *trial.bad])))
     further = further_fields(files, pairing, source)
     fields = {path for field in further for path in field.files}
@@ -111,17 +118,18 @@ def _trial_doubts(trial: Trial, survey: Survey) -> Iterator[str]:
 def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pairing | None, PairingRules, str | None]:
     """Find the pairs by a layout or by the options, else by suggested templates; return the rules that found them."""
     rules = replace(request.pairing, missing="skip")
+    listed = request.objects.files if request.objects else None
     try:
-        return find_pairs(request.raw, rules), rules, None
+        return find_pairs(request.raw, rules, files=listed), rules, None
     except SettingsError:
         raise
     except InputError as error:
-        why_not = str(error)
+        why_not = str(error).replace(str(request.raw), request.location)
     if request.pairing == PairingRules():
         for suggestion in proposals:
             rules = PairingRules(suggestion.image, suggestion.label, missing="skip")
             try:
-                return replace(find_pairs(request.raw, rules), layout=GUESSED), rules, None
+                return replace(find_pairs(request.raw, rules, files=listed), layout=GUESSED), rules, None
             except InputError:
                 continue
     return None, rules, why_not
@@ -145,7 +153,7 @@ def _reading(
             passed_over.append(f"{path} cannot be read as a class table ({table})")
         elif share == 1:
             reading = read_by_table(labels, table, path)
-            return reading, {**_rule_settings(reading.rules), "classes": str((raw / path).absolute())}
+            return reading, {**_rule_settings(reading.rules), "classes": request.path_of(path)}
         elif share > 0:
             passed_over.append(f"the class table {path} knows only {100 * share:.2f} % of the label pixels")
     reading = _by_preset(labels, exact[0]) if exact else _with_candidates(labels, read_without_table(labels))

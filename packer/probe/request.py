@@ -12,6 +12,7 @@ from packer.classes.documents import unknown_key
 from packer.config.effective import from_python
 from packer.config.options import OPTIONS, TASK_TIMEOUT, value_of
 from packer.pairs.pairing_rules import PairingRules
+from packer.sources.objects import ObjectsSource
 from readers.contract.classes import ClassTable
 from readers.machine import usable_cores
 
@@ -43,6 +44,17 @@ class ProbeRequest:
     near_duplicates: bool = False
     workers: int = 1
     task_timeout: int = TASK_TIMEOUT
+    objects: ObjectsSource | None = None
+    """The objects below a URL. Then `raw` has copies of the texts among them."""
+
+    @property
+    def location(self) -> str:
+        """The folder, or the URL."""
+        return self.objects.url if self.objects else str(self.raw)
+
+    def path_of(self, name: str) -> str:
+        """Return the path of a file in the folder, or its URL."""
+        return f"{self.objects.url}/{name}" if self.objects else str((self.raw / name).absolute())
 
     @classmethod
     def from_options(cls, raw: Path, options: ProbeOptions) -> ProbeRequest:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from packer.data_checks.find_mistakes import find_mistakes
 from packer.data_checks.findings import Findings
@@ -16,7 +15,6 @@ from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler, spread_indices
 from packer.shards.inspect import MOST_COUNTS, LabelCounts
 from packer.sources.folder import FolderSource, refs_of
-from readers.contract.regular_files import digest_raw, open_raw
 from readers.contract.tiles import Size
 
 MOST_RARE = 32
@@ -110,7 +108,7 @@ def survey_pairs(source: FolderSource, sampler: LabelSampler, most: int, near: b
         any(image.extra for image, _ in headers),
         labels,
         tuple(dict.fromkeys(bad)),
-        tuple(_copies(pairs, source.raw)),
+        tuple(_copies(pairs, source)),
         find_mistakes(ImageHashes.of(images), sizes, near=near),
         tuple(sampled),
     )
@@ -127,17 +125,16 @@ def _sample(kinds: Sequence[tuple[str, ...] | None], most: int) -> list[int]:
     return sorted({*chosen, *sorted(firsts)[:MOST_RARE]})
 
 
-def _copies(pairs: Sequence[Pair], raw: Path) -> Iterator[tuple[str, ...]]:
+def _copies(pairs: Sequence[Pair], source: FolderSource) -> Iterator[tuple[str, ...]]:
     """Find equal files. Only files of equal length are read, so this is cheap if there are no copies."""
-    for same_length in _groups(pairs, lambda pair: _length(raw / pair.image)):
-        for group in _groups(same_length, lambda pair: digest_raw(raw / pair.image)):
+    for same_length in _groups(pairs, lambda pair: _length(source, pair.image)):
+        for group in _groups(same_length, lambda pair: source.digest_of(pair.image)):
             yield tuple(f"{pair.split}/{pair.key}" for pair in group)
 
 
-def _length(path: Path) -> int:
+def _length(source: FolderSource, path: str) -> int:
     """Return the length of a regular file. Pipes and empty files are refused: they are bad pairs, not copies."""
-    with open_raw(path) as file:
-        length = file.seek(0, 2)
+    length = source.size_of(path)
     if length == 0:
         raise BadPair("is empty")
     return length

@@ -32,11 +32,11 @@ class Trial:
 
 
 def try_settings(
-    raw: Path, settings: Settings, sample: Sequence[Pair], sampler: LabelSampler, task_timeout: int
+    raw: str, settings: Settings, sample: Sequence[Pair], sampler: LabelSampler, task_timeout: int
 ) -> Trial:
     """Make the plan of a build with these settings, so that its refusals are those of a build; decode the sample."""
     with TemporaryDirectory() as folder:
-        target = {"raw": str(raw), "out": str(Path(folder) / "out"), "workers": "1", "task-timeout": str(task_timeout)}
+        target = {"raw": raw, "out": str(Path(folder) / "out"), "workers": "1", "task-timeout": str(task_timeout)}
         try:
             plan = make_plan(Request.from_settings({**effective(settings), **target}), engine=sampler.engine)
         except PackError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,14 @@ class Listing:
     """The fields of a source whose rows were packed before."""
     class_names: Callable[[], tuple[str, ...]] = tuple
     """Returns the names of the numbers in the labels, if the source has them."""
+
+
+@runtime_checkable
+class ReadsAhead(Protocol):
+    """A source far away, which can read rows before they are loaded."""
+
+    def expect(self, refs: Sequence[RowRef]) -> None:
+        """Begin to read these rows, which are loaded next, in this order."""
 
 
 class Source(Protocol):

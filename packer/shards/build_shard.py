@@ -17,7 +17,7 @@ from packer.publish.atomic import write_atomic
 from packer.recipe.field_rule import judged
 from packer.recipe.piece import text_of
 from packer.recipe.shard_spec import ShardSpec
-from packer.recipe.source import Source
+from packer.recipe.source import ReadsAhead, Source
 from packer.shards.columns import Columns, Memory, fresh
 from packer.shards.formats import Arrays, writer
 from packer.shards.row_table import RowTable
@@ -87,6 +87,8 @@ def decode_pieces(
     table = RowTable(spec.pieces, no_rows(spec.fields), source.states([]).shape[1])
     maker = RowMaker(spec.recipe, spec.fields, source)
     starts = _pictures(spec, indices)
+    if isinstance(source, ReadsAhead):
+        source.expect([spec.pieces[indices[start]].ref for start in starts[:-1]])
 
     def fill(picture: int) -> None:
         group = indices[starts[picture] : starts[picture + 1]]

@@ -125,6 +125,15 @@ class FolderSource:
         with naming(path), open_raw(self.raw / path) as file:
             return read_header(file, self.max_pixels)
 
+    def size_of(self, path: str) -> int:
+        """Return the number of bytes of a regular file."""
+        with open_raw(self.raw / path) as file:
+            return file.seek(0, 2)
+
+    def digest_of(self, path: str) -> str:
+        """Return a text that equal files share."""
+        return digest_raw(self.raw / path)
+
     def _states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         raw, trusted = str(self.raw), time.time_ns() - MIN_FILE_AGE
         parts = [part for ref in refs for part in ref.parts]

@@ -25,6 +25,7 @@ from packer.sources.containers import container_of
 from packer.sources.folder import FolderSource, images_of, refs_of
 from packer.sources.nifti import NiftiSlices
 from packer.sources.npy_arrays import NpyArrays
+from packer.sources.objects import ObjectsSource
 from packer.sources.rows import Rows
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL, Field
@@ -63,6 +64,8 @@ class SourceOptions:
     """The splits to take; none means all."""
     key: str | None = None
     """A name that nothing but a container has."""
+    objects: ObjectsSource | None = None
+    """The objects below a URL, if RAW is one."""
 
     @classmethod
     def take_from(cls, values: dict[str, Any], given: Source | None = None, path: Path | None = None) -> SourceOptions:
@@ -91,12 +94,12 @@ class SourceOptions:
         if self.given is not None:
             return self._given_rows(self._with_fields(self.given), Wanted(out, max_pixels, self.pairing.keeps))
         assert raw is not None, "without a source there is a folder"
-        folder = FolderSource(raw, max_pixels=max_pixels)
+        folder = replace(self.objects or FolderSource(raw), max_pixels=max_pixels)
 
         def count(labels: Sequence[str]) -> Sequence[ClassPixels]:
             return count_pixels(folder, [RowRef("", "", ("", label)) for label in labels])
 
-        files = join_files(raw, self.pairing, out, SortedLines)
+        files = self.objects.files if self.objects else join_files(raw, self.pairing, out, SortedLines)
         many = sort_joined(raw, files, out, self._sorted) if isinstance(files, Joined) else None
         refusal = None
         if many is None:

@@ -10,9 +10,12 @@ from packer.errors import InputError, UsageError
 from packer.sources.file_states import elsewhere
 from packer.sources.functions import is_named
 from packer.sources.rows import Rows
+from readers.stores.open_store import url_of
 
 PATHS = ("raw", "root", "path")
 """The keys of which a source has one: the folder or the file that holds its rows."""
+URL = "url"
+"""The key of a source in a store, which is the same for all machines."""
 
 
 def portable(text: str) -> str:
@@ -36,12 +39,14 @@ def portable(text: str) -> str:
 def path_of(text: str) -> str:
     """Return the folder or the file that holds the rows of a source; an empty text if it has none."""
     facts = json.loads(text)
-    return next((str(facts[key]) for key in PATHS if key in facts), "")
+    return next((str(facts[key]) for key in (URL, *PATHS) if key in facts), "")
 
 
 def moved(text: str, old: str, new: Path) -> str:
     """Return the text of a source whose rows were planned at the path `old` and are at `new` on this machine."""
     facts, path = json.loads(text), str(new.absolute())
+    if URL in facts:
+        return json.dumps({**facts, URL: url_of(new) or f"file://{path}"})
     if not old:
         raise UsageError(f"--raw {new}: the rows of this plan come from functions, not from a path")
     if not new.exists():

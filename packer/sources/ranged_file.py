@@ -1,0 +1,44 @@
+"""`RangedFile`: an object of a store as a file, of which only the blocks that are asked for are read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any, BinaryIO, cast
+
+BLOCK = 1 << 16
+"""Most headers lie in the first block. A smaller object is read whole."""
+
+
+class RangedFile(io.RawIOBase):
+    """Reads an object of `size` bytes by ranges: `read(start, stop)`."""
+
+    def __init__(self, size: int, read: Callable[[int, int], bytes]) -> None:
+        self._size, self._read_range, self._at = size, read, 0
+        self._blocks: dict[int, bytes] = {}
+
+    def buffered(self) -> BinaryIO:
+        """Return a file that reads ahead in blocks."""
+        return cast("BinaryIO", io.BufferedReader(self, BLOCK))
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        if self._at >= self._size:
+            return 0
+        number = self._at // BLOCK
+        start = number * BLOCK
+        if number not in self._blocks:
+            self._blocks[number] = self._read_range(start, min(start + BLOCK, self._size))
+        data = self._blocks[number][self._at - start :][: len(buffer)]
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
