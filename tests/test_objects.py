@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from unittest import mock
 
@@ -89,6 +90,20 @@ def test_a_first_build_reads_each_file_once_and_its_head_before(
     listings = [request for request in network.requests if request.is_listing]
     assert len(listings) == 1
     assert len(network.requests) <= 1 + 1 + 2 * files + 64, "head, rows, and a sample of 64 labels"
+
+
+def test_the_rows_of_a_shard_are_read_ahead_in_their_order(bucket: str, raw_folder: RawFolder, tmp_path: Path) -> None:
+    expect, expected = ReadAhead.expect, list[list[str]]()
+
+    def watching(self: ReadAhead, names: Iterable[str]) -> None:
+        expected.append(list(names))
+        expect(self, expected[-1])
+
+    with mock.patch.object(ReadAhead, "expect", watching):
+        out = pack(Path(bucket), tmp_path / "out", *SHARDS)
+    assert len(expected) == Manifest.load(out).shards
+    assert len(set(chain(*expected))) == len(list(chain(*expected))) == 2 * len(raw_folder.images)
+    assert all(names[0::2] == sorted(names[0::2]) for names in expected)
 
 
 def test_a_changed_object_is_packed_again(tmp_path: Path) -> None:
