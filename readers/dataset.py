@@ -35,6 +35,9 @@ from readers.windows import Size
 BLOCK_BYTES = 8 << 20
 """With `shuffle="window"`, about this many bytes are read from one region of the disk."""
 
+SHARDS_OF_A_WINDOW = 8
+"""With `shuffle="window"` and a cache, rows are drawn from about so many shards."""
+
 
 @dataclass(frozen=True)
 class View:
@@ -220,7 +223,7 @@ class SegDataset(Dataset[Any]):
             )
         reader = self._reader_of({} if labels is None else {LABEL: labels})
         if shuffle == "window" and len(self):
-            shuffle = Window(max(1, BLOCK_BYTES // reader.row_bytes(self._rows[0])))
+            shuffle = self._window(reader, mix is None)
         options: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "rank": rank, "world_size": world_size}
         options |= {"drop_last": drop_last, "pad": pad}
         order = Order(len(self), **options) if mix is None else MixedOrder(self, mix, mix_end=mix_end, **options)
@@ -233,6 +236,13 @@ class SegDataset(Dataset[Any]):
         mean_std = None if training is None else mean_and_deviation(self.fields, training)
         batches = Batches(reader, self._rows, batch_size, window, mean_std)
         return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory)
+
+    def _window(self, reader: RowReader, alone: bool) -> Window:
+        """Return the window of `shuffle="window"`: regions of the disk, or whole shards where these are fetched."""
+        if self._pack.cached is None or not alone:
+            return Window(max(1, BLOCK_BYTES // reader.row_bytes(self._rows[0])))
+        manifest = self._pack.manifest
+        return Window(-(-manifest.rows // manifest.shards), SHARDS_OF_A_WINDOW, apart=True)
 
     def key(self, index: int) -> str:
         """Return the key of a sample: its name in the raw folder."""

@@ -6,14 +6,17 @@ import json
 import subprocess
 import sys
 import zlib
+from collections import Counter
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import HANG, REPO, make_raw, pack
+from store_servers import credentials, new_url, proxy
 
-from readers import open_dataset
+from readers import Window, open_dataset
+from readers.stores.open_store import open_store
 
 RANKS, ROWS, BATCH = 4, 96, 4
 WINDOW = 6, 4
@@ -52,6 +55,37 @@ def check(root: Path, ranks: list[dict[str, Any]]) -> None:
     assert all(rank["weights"] == ranks[0]["weights"] for rank in ranks), "gloo added the gradients of all"
 
 
+@pytest.mark.long
 def test_four_ranks_receive_each_row_once(many_shards: Path, tmp_path: Path) -> None:
     ranks = train(str(many_shards), tmp_path)
     check(many_shards, ranks)
+
+
+def test_four_ranks_of_a_machine_fetch_each_shard_once(
+    many_shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All ranks share one cache of a pack in a bucket; the proxy sees what they ask for in both epochs."""
+    bucket, url = proxy("moto"), new_url()
+    for name, value in credentials(bucket.url).items():
+        monkeypatch.setenv(name, value)
+    for path in filter(Path.is_file, many_shards.rglob("*")):
+        open_store(url).put(path.relative_to(many_shards).as_posix(), path.read_bytes())
+    before = len(bucket.requests)
+    ranks = train(url, tmp_path, cache=str(tmp_path / "cache"))
+    check(many_shards, ranks)
+    asked = Counter(Path(request.name).name for request in bucket.requests[before:])
+    shards = {path.name: 1 for path in (many_shards / "shards").iterdir() if read_by_ranks(path)}
+    assert len(shards) > 3 * RANKS
+    assert {name: count for name, count in asked.items() if name in shards} == shards
+    assert not any(request.is_listing for request in bucket.requests[before:])
+
+
+def test_a_window_of_a_cached_pack_is_eight_shards_apart(many_shards: Path, tmp_path: Path) -> None:
+    local, cached = open_dataset(many_shards), open_dataset(many_shards, cache=tmp_path)
+    shards = local.manifest.shards
+    assert cached.loader(4, shuffle="window").order.shuffle == Window(-(-ROWS // shards), 8, apart=True)
+    assert "apart" not in repr(local.loader(4, shuffle="window").order.shuffle)
+
+
+def read_by_ranks(path: Path) -> bool:
+    return ".image." in path.name or ".label." in path.name

@@ -44,5 +44,6 @@ def map_file(path: Path) -> NDArray[np.uint8] | None:
 def _warn(path: Path, refused: str, error: OSError) -> None:
     if refused not in WARNED:
         WARNED.add(refused)
-        text = f"{path}: its file system {refused} ({error.strerror}); packer stage makes a copy on a local disk"
+        advice = "open_dataset(…, cache=FOLDER) and packer stage copy to a local disk"
+        text = f"{path}: its file system {refused} ({error.strerror}); {advice}"
         warnings.warn(text, RuntimeWarning, stacklevel=3)
