@@ -68,7 +68,7 @@ def threads_cluster() -> Iterator[Cluster]:
 def dask_cluster() -> Iterator[Cluster]:
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50, worker_dashboard_address=None
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50, worker_dashboard_address=None
     ) as cluster:
         workers: Callable[[], set[int]] = lambda: {worker.pid for worker in cluster.workers.values()}  # noqa: E731
         yield Cluster(cluster.scheduler_address.replace("tcp", "dask"), workers)
@@ -246,6 +246,12 @@ def test_a_coordinator_is_killed_and_another_goes_on(
     (faults / WAIT).unlink()  # the shard of the first one goes on, if its worker still lives
     build_rows(out, cluster.url)
     check(out, local)
+
+
+def test_signals_are_handled_inside_like_outside(cluster: Cluster) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with cluster.connect(cluster.url):
+        assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_station_that_does_not_start_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -36,10 +38,13 @@ def _remote(build: Callable[[str], str]) -> Any:
 @contextmanager
 def connect_ray(address: str) -> Iterator[Connection]:
     """Connect to a cluster."""
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address if address == "auto" else f"ray://{address}", log_to_driver=False, logging_level="error")
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise UnavailableError(f"ray://{address}: no cluster answers ({error})") from error
+    if threading.current_thread() is threading.main_thread():  # Ray has set a handler of its own
+        signal.signal(signal.SIGTERM, handler)
     engine = RayEngine()
     try:
         yield Connection(engine, lambda: int(ray.cluster_resources().get("CPU", 0)))

@@ -76,7 +76,7 @@ def main() -> None:
 def dask(workers: int = 2, processes: bool = True) -> Iterator[tuple[Any, str]]:
     """A Dask cluster of this machine, and its URL."""
     os.environ["PYTHONPATH"] = os.pathsep.join([str(REPO), str(REPO / "tools")])
-    options = {"dashboard_address": None, "silence_logs": 50, "protocol": "tcp", "processes": processes}
+    options = {"dashboard_address": ":0", "silence_logs": 50, "protocol": "tcp", "processes": processes}
     with LocalCluster(n_workers=workers, threads_per_worker=1, **options) as cluster:
         yield cluster, cluster.scheduler_address.replace("tcp", "dask")
 
