@@ -36,7 +36,7 @@ class Station:
     """Builds one shard after the other. It keeps the plan and the pool of the last one."""
 
     def __init__(self) -> None:
-        self._planned: tuple[tuple[str, str | None], PlannedShards] | None = None
+        self._planned: tuple[tuple[str, str, str | None], PlannedShards] | None = None
         self._pools = ExitStack()
         self._pool: tuple[int, Pool] | None = None
 
@@ -56,7 +56,7 @@ class Station:
             return answer_of(error, HOST)
 
     def _plan_of(self, task: Task) -> PlannedShards:
-        key = task.sha256, task.raw
+        key = task.plan, task.sha256, task.raw
         if self._planned is None or self._planned[0] != key:
             raw = None if task.raw is None else Path(task.raw)
             self._planned = key, PlannedShards.open(Path(task.plan), task.sha256, raw)
