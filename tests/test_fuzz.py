@@ -26,7 +26,7 @@ TARGETS = (
     *("png", "jpeg", "tiff", "bmp", "webp", "array"),
     *("ids", "values", "multilabel"),
     *("stamps", "classes", "config"),
-    *("webdataset", "example", "recordio", "volume"),
+    *("webdataset", "example", "recordio", "volume", "plans"),
 )
 
 

@@ -235,9 +235,12 @@ def test_records_that_lead_elsewhere_are_refused(
         ({"source": "[]"}, "expected the text of a source"),
         ({"surprise": 1}, "is not known"),
         ({"recipe": {}}, "is missing"),
+        ({"overlap": 8}, "less than the size of a tile"),
     ],
 )
 def test_a_plan_that_was_made_up_is_refused(folder: Path, facts: dict[str, Any], words: str) -> None:
+    if "overlap" in facts:
+        facts = {"recipe": {**json.loads((folder / PLAN).read_text())["recipe"], **facts}}
     change(folder, **facts)
     with pytest.raises(DamagedError, match=words):
         PlanFolder.open(folder)

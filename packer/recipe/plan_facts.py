@@ -95,6 +95,8 @@ class PlanFacts:
         recipe = Recipe.from_json(entry.entry("recipe"))
         if not recipe.rules or (recipe.geometry.size is None) != (recipe.geometry.fit == "native"):
             entry.problem("recipe", "expected fields, and a size unless the fit is native")
+        if recipe.geometry.overlap >= min(recipe.geometry.size or (1,)):
+            entry.problem("recipe.overlap", "expected less than the size of a tile")
         facts = cls(
             package=entry.text("package"),
             recipe=recipe,

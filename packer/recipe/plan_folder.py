@@ -58,7 +58,7 @@ RECORD = np.dtype(
 SIZE = np.dtype("<u4")
 MOST_PIECES = 2 * ROWS_OF_A_SHARD
 """No shard is cut with more."""
-MOST_TILES = 1 << 24
+MOST_TILES = 1 << 20
 """The most tiles of a picture that a plan is believed to have."""
 _UNSAFE = re.compile(r"(?:^|/)\.\.?(?:/|$)|^/|[\0\n]")
 
@@ -156,7 +156,8 @@ class PlanFolder:
         if geometry.fit != TILE or geometry.size is None:
             return True
         steps = np.maximum(1, np.array(geometry.size, np.float64) - geometry.overlap)
-        return bool(((sizes / steps + 1).prod(1) <= MOST_TILES).all())
+        tiles = (sizes / steps + 1).prod(1)  # only the first and the last row may have tiles in other shards
+        return bool((tiles <= MOST_TILES).all() and tiles[1:-1].sum() <= 4 * MOST_PIECES)
 
     def _check_rows(self, refs: RefTable, fields: int, where: str) -> None:
         """Refuse rows that no source would list."""

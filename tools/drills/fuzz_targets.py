@@ -21,6 +21,7 @@ import packer.config
 from drills.damaged_packs import make_pack
 from drills.fuzz_numbers import numbers
 from drills.fuzz_pictures import pictures
+from drills.fuzz_plans import plans
 from drills.fuzz_target import Target
 from drills.hdf5_structure import fit_checksums
 from drills.manifests import read_changed
@@ -87,6 +88,7 @@ def make_targets(folder: Path) -> dict[str, Target]:
         _config(folder, first),
         _tar(folder),
         _example(),
+        plans(folder / "npy" / "raw", folder / "plan"),
         _records(),
     ]
     return {target.name: target for target in targets}
