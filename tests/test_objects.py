@@ -18,7 +18,7 @@ from faulty_proxy import BUSY, ERROR, times
 from store_servers import credentials, new_url, proxy
 
 import packer.workers.run
-from packer.errors import EngineError
+from packer.errors import BusyError
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.plan.write_plan import write_plan
@@ -30,6 +30,7 @@ from packer.sources.ranged_file import BLOCK, RangedFile
 from packer.sources.read_ahead import ReadAhead
 from packer.sources.reopen import reopen
 from packer.workers.in_process import InProcess
+from packer.workers.messages import error_answer, read_fingerprint
 from readers.contract.manifest import Manifest
 from readers.stores.object_store import ObjectStore
 from readers.stores.open_store import open_store, url_of
@@ -182,8 +183,10 @@ def test_a_store_that_does_not_answer_ends_the_build_and_rejects_no_row(bucket: 
     assert source.load(gone).bad == "gone.png: is not in the store any more"
     store = ObjectStore(bucket, {"max_retries": 1})
     silent = proxy("ministack").doing(times(9, BUSY))
-    with mock.patch.object(ObjectsSource, "store", store), silent, pytest.raises(EngineError, match=bucket):
+    with mock.patch.object(ObjectsSource, "store", store), silent, pytest.raises(BusyError, match=bucket) as busy:
         ObjectsSource(Path(), url=bucket).load(gone)
+    with pytest.raises(BusyError, match=bucket):  # what the process that plans hears of a worker
+        read_fingerprint(error_answer(busy.value))
 
 
 def test_folder_markers_hidden_objects_and_packs_are_passed_over(raw_folder: RawFolder, tmp_path: Path) -> None:

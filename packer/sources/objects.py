@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.raw_file import SEPARATOR, naming
-from packer.errors import BadPair, EngineError, InputError
+from packer.errors import BadPair, BusyError, EngineError, InputError
 from packer.pairs.files import RawFiles
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN
@@ -30,7 +30,7 @@ from packer.sources.file_states import UNREADABLE, FileState
 from packer.sources.folder import NO_FILE, THREADS, FolderSource
 from packer.sources.ranged_file import RangedFile
 from packer.sources.read_ahead import Object, ReadAhead
-from readers.contract.errors import RequestError, StoreError
+from readers.contract.errors import RequestError, StoreBusyError, StoreError
 from readers.contract.manifest import MANIFEST, MARK, SHARDS
 from readers.stores.open_store import open_store, url_of
 from readers.stores.store import Store
@@ -141,6 +141,8 @@ class ObjectsSource(FolderSource):
             raise BadPair(MISSING) from error
         except RequestError:
             raise
+        except StoreBusyError as error:
+            raise BusyError(str(error)) from error
         except StoreError as error:
             raise EngineError(str(error)) from error
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from packer.errors import EngineError, TargetError, UsageError
+from packer.errors import BusyError, EngineError, TargetError, UsageError
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.inspect import InspectRequest, LabelCounts
 from readers.contract.json_entry import Entry, Problem
@@ -103,4 +103,4 @@ def _answer(text: str) -> dict[str, Any]:
     return answer
 
 
-_KINDS: tuple[type[Exception], ...] = (TargetError, EngineError, UsageError, MemoryError, OSError)
+_KINDS: tuple[type[Exception], ...] = (TargetError, BusyError, EngineError, UsageError, MemoryError, OSError)
