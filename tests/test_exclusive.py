@@ -14,7 +14,7 @@ from drills.made_stores import IGNORED, LATE, FaultyStore, MemoryStore
 import packer.publish.claim
 from packer.errors import BusyError, TargetError
 from packer.publish import lock_object
-from packer.publish.lock_object import LOCK, LOCKS, exclusive
+from packer.publish.lock_object import LOCKS, exclusive
 from packer.publish.store_probe import fault_of_conditions
 from readers.contract.errors import StoreError
 from readers.stores.folder_store import FolderStore
@@ -65,7 +65,7 @@ def test_a_store_that_cannot_be_written_says_so() -> None:
 
 def test_a_locked_store_compares_by_reading() -> None:
     store = MemoryStore(IGNORED)
-    with exclusive(store, LOCK) as locked:
+    with exclusive(store, True) as locked:
         assert [name.partition("/")[0] for name in store.objects] == [LOCKS]
         assert locked.create("a", b"1")
         assert not locked.create("a", b"2")
@@ -73,7 +73,7 @@ def test_a_locked_store_compares_by_reading() -> None:
         assert locked.replace("a", b"2", old)
         assert not locked.replace("a", b"3", old)
         assert not locked.replace("b", b"3", old)
-        with pytest.raises(BusyError, match="is being changed by process"), exclusive(store, LOCK):
+        with pytest.raises(BusyError, match="is being changed by process"), exclusive(store, True):
             pass
         assert locked.replace("a", b"4", locked.read("a")[1]), "the loser left the lock alone"
     assert list(store.objects) == ["a"]
@@ -86,7 +86,7 @@ def test_of_builders_at_the_same_moment_at_most_one_goes_on(monkeypatch: pytest.
     def build(number: int) -> bool:
         start.wait(HANG)
         try:
-            with exclusive(store, LOCK) as locked:
+            with exclusive(store, True) as locked:
                 locked.create(f"object-{number}", b"")
                 inside.append(number)
                 assert inside == [number]
@@ -103,14 +103,14 @@ def test_of_builders_at_the_same_moment_at_most_one_goes_on(monkeypatch: pytest.
 
 
 def build_alone(store: Store) -> bool:
-    with exclusive(store, LOCK) as locked:
+    with exclusive(store, True) as locked:
         return locked.create("alone", b"")
 
 
 def test_a_lock_that_nobody_renews_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore(IGNORED)
     store.put(f"{LOCKS}/killed", b"{}")
-    with pytest.raises(BusyError), exclusive(store, LOCK):
+    with pytest.raises(BusyError), exclusive(store, True):
         pass
     data, tag, when = store.objects[f"{LOCKS}/killed"]
     store.objects[f"{LOCKS}/killed"] = data, tag, when - 2 * lock_object.LIFETIME
@@ -120,7 +120,7 @@ def test_a_lock_that_nobody_renews_does_not_count(monkeypatch: pytest.MonkeyPatc
 def test_a_lock_is_renewed_until_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_object, "RENEWAL", 0.001)
     store = MemoryStore(IGNORED)
-    with exclusive(store, LOCK) as locked:
+    with exclusive(store, True) as locked:
         (lock,) = [name for name in store.objects if name.startswith(LOCKS)]
         first = store.objects[lock][2]
         while store.objects[lock][2] == first:
@@ -131,7 +131,7 @@ def test_a_lock_is_renewed_until_its_end(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_lock_that_was_lost_publishes_nothing() -> None:
     store = MemoryStore(IGNORED)
-    with exclusive(store, LOCK) as locked:
+    with exclusive(store, True) as locked:
         store.delete([entry.name for entry in store.list(LOCKS)])
         with pytest.raises(BusyError, match="is gone"):
             locked.create("a", b"")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
@@ -13,19 +13,22 @@ from typing import TYPE_CHECKING, TypeAlias
 from packer.build.judge import find, judge
 from packer.config.config import Settings
 from packer.config.effective import effective, from_python
+from packer.config.last_build import NAME as LAST_BUILD
 from packer.config.last_build import keep_settings
+from packer.config.options import LOCK
 from packer.data_checks.findings import Findings
 from packer.engines.build_task import build_task
 from packer.engines.connect import Connection, connect
 from packer.engines.submit import submit_all
 from packer.engines.task import Built, Task
-from packer.errors import TargetError
+from packer.errors import TargetError, UsageError
 from packer.plan.expected import Expected
 from packer.plan.make_plan import make_plan
-from packer.plan.plan import Plan
+from packer.plan.plan import SHARD_SLACK, Plan
 from packer.plan.request import Input, Request, is_from, raw_or_source
 from packer.plan.shared_plan import shared_plan
 from packer.progress import Advance, Progress, no_progress
+from packer.publish.bucket import Bucket, open_bucket
 from packer.publish.generation import commit
 from packer.publish.lock import locked
 from packer.publish.pin import check_pin
@@ -33,10 +36,11 @@ from packer.publish.target import check_target, is_ours, make_target, prepare_ta
 from packer.runtime import Timer
 from packer.workers.engine import Engine
 from packer.workers.run import build_shards, open_engine
-from readers.contract.errors import DamagedError
+from readers.contract.errors import DamagedError, StoreError
 from readers.contract.manifest import SHARDS, Manifest
 from readers.contract.receipt import SUFFIX, Receipt, shard_stem
 from readers.contract.receipt_facts import AllReceipts, Notes
+from readers.stores.open_store import url_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -106,8 +110,11 @@ def build_from(
     the first bad pairs of each shard while others are built.
     """
     request = request or Request.from_settings(settings)
-    check_target(request.out, request.raw)
     with ExitStack() as stack:
+        bucket = stack.enter_context(bucket_of(str(settings["out"]), request))
+        if bucket is not None:
+            request = replace(request, out=bucket.folder)
+        check_target(request.out, request.raw)
         stack.enter_context(lock_if_there(request.out))
         engine = stack.enter_context(open_engine(request.workers, request.task_timeout))
         builder = partial(_built_here, engine=engine)
@@ -117,7 +124,17 @@ def build_from(
         check_pin(request.out)
         plan = make_plan(request, engine=engine)
         planned(plan)
-        return build_plan(plan, settings, progress, engine, builder)
+        return build_plan(plan, settings, progress, engine, builder, bucket)
+
+
+def bucket_of(out: str, request: Request) -> AbstractContextManager[Bucket | None]:
+    """Open the bucket that OUT names; None if it is a folder."""
+    url = url_of(out)
+    if url is None:
+        return nullcontext()
+    if request.engine is not None:
+        raise UsageError(f"--engine: its machines write to a folder that all of them see, and {url} is a URL")
+    return open_bucket(url, request.scratch, request.workers, request.no_conditions == LOCK)
 
 
 def build_plan(
@@ -126,13 +143,16 @@ def build_plan(
     progress: Progress,
     engine: Engine,
     builder: Callable[[Plan], Shards] | None = None,
+    bucket: Bucket | None = None,
 ) -> Summary:
     """Build a plan and keep its settings in the pack, for `packer diff` and `packer repair`."""
     with progress("packing", plan.pieces, "rows") as advance:
-        summary = build(plan, advance, engine, builder)
+        summary = build(plan, advance, engine, builder, bucket)
     try:
         keep_settings(plan.request.out, settings)
-    except (TargetError, OSError) as error:
+        if bucket is not None:
+            bucket.put(LAST_BUILD)
+    except (TargetError, StoreError, OSError) as error:
         raise TargetError(f"{error}; generation {summary.manifest.generation} was published") from error
     return summary
 
@@ -142,7 +162,13 @@ def lock_if_there(out: Path) -> AbstractContextManager[None]:
     return locked(out) if is_ours(out) else nullcontext()
 
 
-def build(plan: Plan, advance: Advance, engine: Engine, builder: Callable[[Plan], Shards] | None = None) -> Summary:
+def build(
+    plan: Plan,
+    advance: Advance,
+    engine: Engine,
+    builder: Callable[[Plan], Shards] | None = None,
+    bucket: Bucket | None = None,
+) -> Summary:
     """Build every shard of the plan and publish them. Too many rejects are an error, and nothing is published.
 
     The engine is closed when the shards are built: its workers and their memory are not needed any more.
@@ -150,21 +176,25 @@ def build(plan: Plan, advance: Advance, engine: Engine, builder: Callable[[Plan]
     timer = Timer()
     if plan.refusal is not None:
         raise plan.refusal
-    plan.check_disk()
+    if bucket is None:
+        plan.check_disk()
+    else:
+        bucket.check_scratch(plan.largest_bytes + SHARD_SLACK)
     out, expected = plan.request.out, Expected.of(plan)
     make_target(out)
     with locked(out):
         prepare_target(out)
         tidy(out)
         with timer.step("build"):
-            receipts = _build_shards(plan, advance, builder or partial(_built_here, engine=engine))
+            receipts = _build_shards(plan, advance, builder or partial(_built_here, engine=engine), bucket)
             engine.close()
         rows, rejects = judge(expected, receipts)
         with timer.step("look back"):
             findings = find(expected, receipts)
             findings.check(plan.request.fail_on)
         with timer.step("publish"):
-            manifest = commit(out, plan.recipe, receipts)
+            target = (out, None) if bucket is None else (bucket.store, bucket.before)
+            manifest = commit(target[0], plan.recipe, receipts, target[1])
     return Summary(
         manifest=manifest,
         pairs=plan.pairs,
@@ -179,7 +209,9 @@ def build(plan: Plan, advance: Advance, engine: Engine, builder: Callable[[Plan]
     )
 
 
-def _build_shards(plan: Plan, advance: Advance, builder: Callable[[Plan], Shards]) -> AllReceipts:
+def _build_shards(
+    plan: Plan, advance: Advance, builder: Callable[[Plan], Shards], bucket: Bucket | None
+) -> AllReceipts:
     """The facts of the receipts of all shards, reused and new."""
     receipts = plan.reused.copy()
     advance(receipts.pieces)
@@ -187,6 +219,10 @@ def _build_shards(plan: Plan, advance: Advance, builder: Callable[[Plan], Shards
         for number, receipt in shards:
             receipts.add(number, receipt)
             advance(len(receipt.sources))
+            if bucket is not None:
+                bucket.send(receipt)
+    if bucket is not None:
+        bucket.finish()
     return receipts
 
 

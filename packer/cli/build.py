@@ -56,9 +56,11 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
         from packer.build import build_from
         from packer.cli.build_text import plan_notes, size_notes, summary_json, summary_text
         from packer.cli.metrics import measured
+        from readers.stores.open_store import open_store, url_of
     settings: Settings = ctx.meta[SETTINGS]
     LOG.form, metrics_file = str(settings["log-format"]), settings.get("metrics-file")
-    out = Path(str(settings["out"]))
+    out = str(settings["out"])
+    url = url_of(out)
     if settings["dry-run"]:
         _show_plan(settings)
         return
@@ -75,7 +77,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
             after.extend(size_notes(plan))
 
     with measured(None if metrics_file is None else Path(str(metrics_file))) as measure:
-        with publishing(out):
+        with publishing(Path(out) if url is None else open_store(url)):
             summary = build_from(settings, shown(quiet), planned=planned, rejected=rejected)
             measure(summary)
         log_summary(summary)
@@ -86,9 +88,13 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
 def _show_plan(settings: Settings) -> None:
     with loading():
         from packer.cli.build_text import plan_json, plan_text
+        from packer.errors import UsageError
         from packer.plan.make_plan import make_plan
         from packer.plan.request import Request
         from packer.publish.target import check_target
+        from readers.stores.open_store import is_url
+    if is_url(settings["out"]):
+        raise UsageError("--dry-run: shows the plan of a folder; name one that need not exist instead of a URL")
     request = Request.from_settings(settings)
     check_target(request.out, request.raw)
     plan = make_plan(request)

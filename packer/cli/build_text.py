@@ -133,7 +133,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
     }
 
 
-def summary_text(summary: Summary, out: Path) -> str:
+def summary_text(summary: Summary, out: Path | str) -> str:
     manifest = summary.manifest
     missing = f", {len(summary.missing)} without partner" if summary.missing else ""
     notes = f", {summary.notes.rows} with a note" if summary.notes.rows else ""

@@ -128,7 +128,7 @@ def _attributes(option: Option) -> dict[str, Any]:
 
 def _in_order(settings: Settings) -> Settings:
     """The settings with RAW and OUT as they are meant."""
-    if "raw" not in settings or "out" not in settings:
+    if "raw" not in settings or "out" not in settings or url_of(settings["out"]) is not None:
         return settings
     raw, out = raw_and_out(Path(str(settings["raw"])), Path(str(settings["out"])))
     if holds_pack(raw):

@@ -10,9 +10,11 @@ from typing import Any
 
 import click
 
+from packer.cli.loading import loading
 from packer.cli.output import join_lines, show
 from packer.cli.text_table import text_table
-from packer.cli.values import bytes_text, shape_text
+from packer.cli.values import PackType, bytes_text, shape_text
+from readers.contract.errors import NoPackError
 from readers.contract.fields import RAW, Field
 from readers.contract.kinds import CLASSES, PICTURE, VALUES
 from readers.contract.manifest import Manifest, Split
@@ -20,18 +22,29 @@ from readers.contract.statistics import ClassStatistics, FieldStatistics
 
 
 @click.command("info")
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=PackType())
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
-def info_command(out: Path, as_json: bool) -> None:
+def info_command(out: Path | str, as_json: bool) -> None:
     """Show the format, fields, classes, splits, counts, bytes and recipe of OUT. Reads only the manifest.
 
     \b
     Example:
       packer info out/
       packer info --json out/ | jq .splits
+      packer info s3://bucket/out
     """
-    manifest = Manifest.load(out)
+    manifest = Manifest.load(out) if isinstance(out, Path) else _remote(out)
     show(json.dumps(manifest.to_json(), indent=1, ensure_ascii=False) if as_json else _text(manifest))
+
+
+def _remote(url: str) -> Manifest:
+    with loading():
+        from packer.publish.generation import current_manifest
+        from readers.stores.open_store import open_store
+    manifest = current_manifest(open_store(url))
+    if manifest is None:
+        raise NoPackError(f"{url}: no packed data set here: its manifest is missing or damaged")
+    return manifest
 
 
 def _text(manifest: Manifest) -> str:

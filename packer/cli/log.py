@@ -9,9 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from packer.cli.loading import loading
 from packer.cli.output import show
+
+if TYPE_CHECKING:
+    from readers.stores.store import Store
 
 TEXT, JSON = "text", "json"
 
@@ -40,7 +44,7 @@ LOG = Log()
 
 
 @contextmanager
-def publishing(out: Path) -> Iterator[None]:
+def publishing(out: Path | Store) -> Iterator[None]:
     """Set `LOG.published` while the body publishes a generation of `out`.
 
     It is True after a normal end. If an error or a signal ends the body, the current manifest decides: the signal may

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from packer.config.values import meant_size, parse_size
+from readers.stores.open_store import url_of
 
 EVERY = 1 << 40
 """More pairs than anybody has."""
@@ -83,6 +84,15 @@ class TimeType(click.ParamType[Any]):
             meant = f"; did you mean {text}h?" if re.fullmatch(r"\d{1,9}", text) else ""
             self.fail(f"{value!r}: expected a time such as 90s, 30m, 24h or 7d{meant}", param, ctx)
         return float(int(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]) if found else 0.0
+
+
+class PackType(click.ParamType[Any]):
+    """A folder, or a URL as it is: a path would lose one of its slashes."""
+
+    name = "PATH"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return url_of(value) or Path(str(value))
 
 
 class CountType(click.ParamType[Any]):

@@ -58,3 +58,5 @@ class BuildOptions(TypedDict, total=False):
     task_timeout: int
     trust: str
     retry_bad: bool
+    scratch: str | PathLike[str]
+    no_conditions: str

@@ -260,6 +260,7 @@ BAD_PAIRS = (
     ),
 )
 
+REFUSE, LOCK = "refuse", "lock"
 RUNNING = (
     Option("workers", whole(1), "Number of cores to use. Default: all."),
     Option(
@@ -277,6 +278,13 @@ RUNNING = (
         MTIME,
     ),
     Option("retry-bad", FLAG, "Build shards with bad pairs again, even if no raw file changed."),
+    Option("scratch", PATH, "With a URL as OUT: the folder for shards on their way. Default: TMPDIR."),
+    Option(
+        "no-conditions",
+        choice((REFUSE, LOCK)),
+        "With a URL as OUT: what to do if the store does not keep conditional writes.",
+        REFUSE,
+    ),
 )
 
 OUTPUT = (

@@ -149,6 +149,11 @@ class Plan:
         return self.bytes * pieces // max(1, self.pieces) + len(self.new_specs) * SHARD_SLACK
 
     @property
+    def largest_bytes(self) -> int:
+        """The bytes of the largest shard to build."""
+        return max((int(self.recipe.row_bytes(spec.pieces).sum()) for spec in self.new_specs.values()), default=0)
+
+    @property
     def recipe_changes(self) -> tuple[tuple[str, object, object], ...]:
         """Changed options that decide the bytes: key, before, now. Nothing if there is no pack yet."""
         return () if self.current is None else tuple(recipe_changes(self.current.recipe, self.recipe.to_json()))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from packer.config.config import Settings
-from packer.config.options import BUILD, MTIME, TASK_TIMEOUT, value_of
+from packer.config.options import BUILD, MTIME, REFUSE, TASK_TIMEOUT, value_of
 from packer.errors import InputError, UsageError
 from packer.pixels.choices import EXACT, MOST_PIXELS, BandChoice
 from packer.pixels.field_options import FieldOptions
@@ -89,6 +89,8 @@ class Request:
     task_timeout: int = TASK_TIMEOUT
     trust: str = MTIME
     retry_bad: bool = False
+    scratch: Path | None = None
+    no_conditions: str = REFUSE
 
     @cached_property
     def fields(self) -> tuple[FieldOptions, ...]:

@@ -51,13 +51,13 @@ def remove_partials(folder: Path, process: int) -> None:
         shutil.rmtree(private, ignore_errors=True)
 
 
-def sweep(folder: Path) -> None:
-    """Remove the unfinished files of processes of this machine that have ended, and those that are older than MAX_AGE.
+def sweep(folder: Path, max_age: float = MAX_AGE) -> None:
+    """Remove the unfinished files of processes of this machine that have ended, and those older than `max_age`.
 
     Other machines may write here now, and whether their processes live is not known.
     """
     for private in folder.glob(f"{PARTIAL}*"):
-        if private.is_dir() and not private.is_symlink() and (_has_ended(private) or _age(private) > MAX_AGE):
+        if private.is_dir() and not private.is_symlink() and (_has_ended(private) or _age(private) > max_age):
             shutil.rmtree(private, ignore_errors=True)
 
 

@@ -10,13 +10,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from readers.contract.errors import StoreBusyError
 from readers.stores.store import Store, Version
 
+T = TypeVar("T")
 TRIES = 6
 PAUSE = 0.05
 """Seconds before the second try. Each further pause is twice as long; the store's client waits longer by itself."""
+
+
+def answered(call: Callable[[], T]) -> T:
+    """Call a function that may be called twice until the store answers."""
+    for number in range(TRIES - 1):
+        try:
+            return call()
+        except StoreBusyError:
+            time.sleep(PAUSE * 2**number)
+    return call()
 
 
 def created(store: Store, name: str, data: bytes) -> bool:

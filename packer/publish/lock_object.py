@@ -25,17 +25,15 @@ from readers.stores.store import Data, Entry, Store, Version
 LOCKS = ".locks"
 LIFETIME, RENEWAL = 600.0, 60.0
 """Seconds."""
-REFUSE, LOCK = "refuse", "lock"
-NO_CONDITIONS = (REFUSE, LOCK)
 
 
 @contextmanager
-def exclusive(store: Store, without_conditions: str = REFUSE) -> Iterator[Store]:
-    """Yield the store to publish in: the same one if it keeps conditions, else one under a lock, if that is wished."""
+def exclusive(store: Store, may_lock: bool = False) -> Iterator[Store]:
+    """Yield the store to publish in: the same one if it keeps conditions, else one under a lock, if that is allowed."""
     fault = fault_of_conditions(store)
     if fault is None:
         yield store
-    elif without_conditions == REFUSE:
+    elif not may_lock:
         raise TargetError(
             f"{store.url}: this store does not keep conditional writes ({fault}), so builds at the same time could "
             "both publish; name another store, or take a lock that leaves a small risk: --no-conditions lock"

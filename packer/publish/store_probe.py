@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Barrier
 
-from packer.publish.claim import created, replaced
+from packer.publish.claim import answered, created, replaced
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.stores.store import Store
 
@@ -28,11 +28,12 @@ def fault_of_conditions(store: Store) -> str | None:
     folder = f"{PREFIX}{secrets.token_hex(8)}"
     names = [f"{folder}/{number}" for number in range(ROUNDS)]
     try:
-        store.put(f"{folder}/first", b"")
+        answered(lambda: store.put(f"{folder}/first", b""))
         with ThreadPoolExecutor(RACERS) as threads:
             return next(filter(None, (_fault(store, name, threads) for name in names)), None)
     finally:
-        store.delete([f"{folder}/first", *names, *(_missing(name) for name in names)])
+        left = [f"{folder}/first", *names, *(_missing(name) for name in names)]
+        answered(lambda: store.delete(left))
 
 
 def _fault(store: Store, name: str, threads: ThreadPoolExecutor) -> str | None:
@@ -41,7 +42,7 @@ def _fault(store: Store, name: str, threads: ThreadPoolExecutor) -> str | None:
         fault = _race(store, name, threads, partial(created, store, name), "created")
         if fault:
             return fault
-        _, old = store.read(name)
+        _, old = answered(lambda: store.read(name))
         if replaced(store, _missing(name), b"missing", old):
             return "a missing object was replaced"
         fault = _race(store, name, threads, lambda data: replaced(store, name, data, old), "replaced")
@@ -68,7 +69,7 @@ def _race(
     won = [text for text, wrote in zip(texts, threads.map(run, texts), strict=True) if wrote]
     if len(won) != 1:
         return f"{len(won)} of {RACERS} writers at once {what} an object"
-    return None if store.read(name)[0] == won[0] else f"an object is not the one that was {what}"
+    return None if answered(lambda: store.read(name))[0] == won[0] else f"an object is not the one that was {what}"
 
 
 def _missing(name: str) -> str:

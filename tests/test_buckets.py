@@ -1,0 +1,158 @@
+"""Builds into a bucket: the objects of a local build, bounded scratch, stores that must be refused, faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from conftest import SMALL_SHARDS, RawFolder, make_raw, pack, run, write_png
+from drills.made_stores import IGNORED, MemoryStore
+from drills.store_faults import drill
+from store_servers import credentials, new_url, server
+
+import packer.publish.bucket
+import packer.workers.run
+from packer import build_pack
+from packer.build import Summary
+from packer.errors import BusyError, PinnedError, TargetError
+from packer.publish.pin import pin
+from packer.workers.in_process import InProcess
+from readers.contract.manifest import Manifest
+
+URL = "memory://bucket/out"
+CHANGING = ("manifest.json", "generations/000001.json", "packer.toml", "stamps/")
+"""These have times or paths in them."""
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
+    """The store that every URL names."""
+    found = MemoryStore()
+    use(found, monkeypatch)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def in_process() -> Iterator[None]:
+    with mock.patch.object(packer.workers.run, "ENGINE", InProcess):
+        yield
+
+
+def use(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packer.publish.bucket, "open_store", lambda url: store)
+
+
+def build(raw: Path, scratch: Path, no_conditions: str = "refuse") -> Summary:
+    scratch.mkdir(exist_ok=True)
+    return build_pack(raw, URL, shard_size="30KB", scratch=scratch, no_conditions=no_conditions)
+
+
+def test_a_bucket_gets_the_objects_of_a_local_pack(store: MemoryStore, raw_folder: RawFolder, tmp_path: Path) -> None:
+    local = pack(raw_folder.path, tmp_path / "local", *SMALL_SHARDS)
+    summary = build(raw_folder.path, tmp_path / "scratch")
+    assert summary.manifest.same_data(Manifest.load(local))
+    files = {path.relative_to(local).as_posix(): path for path in local.rglob("*") if path.is_file()}
+    assert store.objects.keys() == files.keys() - {".lock"}
+    for name, path in files.items():
+        if name != ".lock" and not name.startswith(CHANGING):
+            assert store.objects[name][0] == path.read_bytes(), name
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_unchanged_shards_in_a_bucket_are_reused(store: MemoryStore, tmp_path: Path) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 12})
+    build(raw.path, tmp_path / "scratch")
+    before = dict(store.objects)
+    again = build(raw.path, tmp_path / "scratch")
+    assert (again.reused, again.manifest.generation) == (12, 1)
+    assert store.objects.keys() == before.keys()
+    key = next(key for split, key in raw.images)
+    write_png(raw.path / "train" / "images" / f"{key}.png", raw.images["train", key] ^ 255)
+    third = build(raw.path, tmp_path / "scratch")
+    assert 0 < third.reused < 12
+    assert third.manifest.generation == 2
+    local = pack(raw.path, tmp_path / "local", *SMALL_SHARDS)
+    assert third.manifest.same_data(Manifest.load(local))
+
+
+def test_shards_that_were_sent_take_no_scratch(
+    store: MemoryStore, raw_folder: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[int] = []
+
+    def finish(bucket: packer.publish.bucket.Bucket) -> None:
+        real(bucket)
+        files = list((bucket.folder / "shards").glob("*.npy"))
+        assert len(files) > 8
+        used.append(sum(path.stat().st_blocks for path in files))
+
+    real = packer.publish.bucket.Bucket.finish
+    monkeypatch.setattr(packer.publish.bucket.Bucket, "finish", finish)
+    build(raw_folder.path, tmp_path / "scratch")
+    assert used == [0]
+
+
+def test_too_little_scratch_is_known_before_the_first_shard(
+    store: MemoryStore, raw_folder: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packer.publish.bucket, "free_space", lambda folder: 1000)
+    with pytest.raises(TargetError, match="name another folder with --scratch"):
+        build(raw_folder.path, tmp_path / "scratch")
+    assert store.objects.keys() == {".segpack"}
+
+
+def test_other_objects_are_not_touched(store: MemoryStore, raw_folder: RawFolder, tmp_path: Path) -> None:
+    store.put("photos/cat.jpg", b"cat")
+    with pytest.raises(TargetError, match=r"is not a packed data set \(it holds photos/cat.jpg\)"):
+        build(raw_folder.path, tmp_path / "scratch")
+    assert store.objects.keys() == {"photos/cat.jpg"}
+
+
+def test_a_pinned_bucket_stays_as_it_is(store: MemoryStore, raw_folder: RawFolder, tmp_path: Path) -> None:
+    build(raw_folder.path, tmp_path / "scratch")
+    pin(store)
+    with pytest.raises(PinnedError, match="packer unpin memory://"):
+        build(raw_folder.path, tmp_path / "scratch")
+
+
+def test_a_store_without_conditions_is_refused_or_locked(
+    raw_folder: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore(IGNORED)
+    use(store, monkeypatch)
+    with pytest.raises(TargetError, match="does not keep conditional writes"):
+        build(raw_folder.path, tmp_path / "scratch")
+    assert not store.objects
+    assert build(raw_folder.path, tmp_path / "scratch", "lock").manifest.generation == 1
+    store.put(".locks/other", b"{}")
+    with pytest.raises(BusyError):
+        build(raw_folder.path, tmp_path / "scratch", "lock")
+
+
+@pytest.mark.long(short=lambda case: case["faults"] == 60)
+@pytest.mark.parametrize("faults", [60, 1000])
+def test_faults_of_a_store_leave_one_manifest(faults: int, tmp_path: Path) -> None:
+    found, wrong = drill(faults, 0.08, tmp_path)
+    assert not wrong
+    assert found["starts"] >= 2 * found["rounds"]
+
+
+def test_the_command_packs_into_a_bucket(
+    raw_folder: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in credentials(server("ministack")).items():
+        monkeypatch.setenv(name, value)
+    url = new_url()
+    done = run("build", "--quiet", *SMALL_SHARDS, "--scratch", tmp_path, raw_folder.path, url)
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith(f"{url}: generation 1, 32 rows")
+    shown = run("info", url)
+    assert shown.exit_code == 0, shown.stderr
+    assert "32" in shown.stdout
+    missing = run("info", f"{url}-not")
+    assert missing.exit_code == 1
+    assert f"{url}-not: no packed data set here" in missing.stderr
+    assert run("build", "--dry-run", raw_folder.path, url).exit_code == 2
+    assert run("build", "--scratch", tmp_path / "none", raw_folder.path, url).exit_code == 1
