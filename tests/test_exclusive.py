@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -10,6 +11,7 @@ from threading import Barrier
 import pytest
 from conftest import HANG
 from drills.made_stores import IGNORED, LATE, FaultyStore, MemoryStore
+from store_servers import credentials, new_url, proxy, server
 
 import packer.publish.claim
 from packer.errors import BusyError, TargetError
@@ -19,6 +21,7 @@ from packer.publish.store_probe import fault_of_conditions
 from readers.contract.errors import StoreError
 from readers.stores.folder_store import FolderStore
 from readers.stores.fsspec_store import FsspecStore
+from readers.stores.object_store import ObjectStore
 from readers.stores.store import Data, Store, Version
 
 
@@ -55,6 +58,26 @@ def test_stores_that_do_not_keep_conditions_are_refused(store: Store) -> None:
     assert fault_of_conditions(store)
     with pytest.raises(TargetError, match="--no-conditions lock"), exclusive(store):
         pass
+    assert not list(store.list(""))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "keeps"),
+    [
+        (lambda: server("ministack"), True),
+        (lambda: proxy("moto", one_put_at_a_time=True).url, True),
+        (lambda: proxy("ministack", ignores_conditions=True).url, False),
+        (lambda: server("rclone"), False),
+    ],
+    ids=["ministack", "moto", "ignoring proxy", "rclone"],
+)
+def test_servers_are_judged_by_what_they_do(
+    endpoint: Callable[[], str], keeps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in credentials(endpoint()).items():
+        monkeypatch.setenv(name, value)
+    store = ObjectStore(new_url())
+    assert (fault_of_conditions(store) is None) == keeps
     assert not list(store.list(""))
 
 
