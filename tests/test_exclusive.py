@@ -67,7 +67,7 @@ def test_stores_that_do_not_keep_conditions_are_refused(store: Store) -> None:
         (lambda: server("ministack"), True),
         (lambda: proxy("moto", one_put_at_a_time=True).url, True),
         (lambda: proxy("ministack", ignores_conditions=True).url, False),
-        (lambda: server("rclone"), False),
+        pytest.param(lambda: server("rclone"), False, marks=pytest.mark.long),
     ],
     ids=["ministack", "moto", "ignoring proxy", "rclone"],
 )
