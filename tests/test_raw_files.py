@@ -49,6 +49,7 @@ NOT_RAW = {
     "packer.plan.expected": "a plan",
     "packer.plan.write_plan": "files of a plan that it makes",
     "packer.publish.atomic": "the state of a process",
+    "packer.publish.bucket": "files of the shadow",
     "packer.publish.direct_file": "a file that it makes",
     "packer.publish.free_space": "the mounts of the machine",
     "packer.publish.generation": "the table of OUT",
