@@ -15,7 +15,7 @@ from store_servers import credentials, new_url, server
 import packer.publish.bucket
 import packer.workers.run
 from packer import build_pack
-from packer.build.build import Summary
+from packer.build.whole import Summary
 from packer.errors import BusyError, PinnedError, TargetError
 from packer.publish.pin import pin
 from packer.workers.in_process import InProcess
