@@ -271,7 +271,7 @@ def read(field):
     for number in range(len(dataset._pack.table)):
         shard, mine = whole._pack.shard(number), dataset._pack.shard(number)
         path = shard._columns[LABEL].path
-        for start, stop in shard._spans(label, range(shard.facts.rows)):
+        for start, stop in shard._spans(shard._columns[label.name], range(shard.facts.rows)):
             forbid(mine._map(path), start, stop)  # every whole page of every label
     rows = [dataset[row] for row in range(len(dataset))]
     rows += [batch for batch in dataset.loader(1, shuffle=True, drop_behind=True)]
