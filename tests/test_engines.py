@@ -255,6 +255,7 @@ def test_signals_are_handled_inside_like_outside(cluster: Cluster) -> None:
 
 
 def test_a_station_that_does_not_start_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    end_stations()  # those of other tests are idle
     monkeypatch.setattr("packer.engines.build_task.STATION", "packer.engines.no_station")
     with pytest.raises(EngineError, match="the station ended"):
         build_task(Task("/plans/1", "a" * 64, 0, "/out", None, 300).to_text())
