@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
-
 from packer.data_checks.find_mistakes import ClassCounts, find_mistakes
 from packer.data_checks.findings import NEAR_LEAKAGE, VOID_CLASS, Findings
 from packer.data_checks.image_hashes import ImageHashes
@@ -13,9 +9,7 @@ from packer.errors import PackError
 from packer.plan.expected import Expected
 from packer.plan.problems import problem_of, reject_error
 from packer.runtime import no_collecting
-from readers.contract.manifest import SHARDS
-from readers.contract.receipt import SUFFIX, Receipt
-from readers.contract.receipt_facts import HASH, AllReceipts
+from readers.contract.receipt_facts import AllReceipts
 from readers.contract.statistics import class_counts, total
 from readers.contract.tiles import picture_of
 
@@ -49,21 +43,7 @@ def find(expected: Expected, receipts: AllReceipts) -> Findings:
         known = expected.classes_before == classes and VOID_CLASS not in request.fail_on
         labels = ClassCounts(classes.names, counts, known) if any(each.count for each in counts.values()) else None
     near = request.near_duplicates or NEAR_LEAKAGE in request.fail_on
-    return find_mistakes(_image_hashes(request.out, receipts), expected.sizes, labels, near, request.accept)
-
-
-def _image_hashes(out: Path, receipts: AllReceipts) -> ImageHashes:
-    """The hashes of all images. Keys are read from the receipts of those that are reported."""
-    shards = list(receipts.values())
-    ends = np.cumsum([0, *(len(facts.hashes) for facts in shards)])
-    flat = [facts.flat + start for facts, start in zip(shards, ends, strict=False)]
-    return ImageHashes(
-        hashes=np.concatenate([np.empty(0, HASH), *(facts.hashes for facts in shards)]),
-        flat=np.concatenate([np.empty(0, np.int64), *flat]),
-        starts=ends[:-1],
-        splits=[facts.split for facts in shards],
-        keys=lambda shard: Receipt.load(out / SHARDS / (shards[shard].stem + SUFFIX)).keys,
-    )
+    return find_mistakes(ImageHashes.of_receipts(request.out, receipts), expected.sizes, labels, near, request.accept)
 
 
 def _bad_pairs(expected: Expected, receipts: AllReceipts) -> tuple[tuple[str, str, str], ...]:

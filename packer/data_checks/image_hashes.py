@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readers.contract.receipt import FLAT
-from readers.contract.receipt_facts import HASH
+from readers.contract.manifest import SHARDS
+from readers.contract.receipt import FLAT, SUFFIX, Receipt
+from readers.contract.receipt_facts import HASH, AllReceipts
 
 NEAR_BITS = 3
 """Two pictures are nearly the same if at most this many of the 64 bits of their difference hashes differ."""
@@ -53,6 +55,20 @@ class ImageHashes:
         digits = "".join(image.hash.replace(FLAT, "0" * 16) for image in images)
         hashes, splits = np.frombuffer(bytes.fromhex(digits), HASH), [image.split for image in images]
         return cls(hashes, np.array(flat, np.int64), np.arange(len(images)), splits, lambda index: [images[index].key])
+
+    @classmethod
+    def of_receipts(cls, out: Path, receipts: AllReceipts) -> ImageHashes:
+        """Return the hashes of all images of a pack. Keys are read from its receipts."""
+        shards = list(receipts.values())
+        ends = np.cumsum([0, *(len(facts.hashes) for facts in shards)])
+        flat = [facts.flat + start for facts, start in zip(shards, ends, strict=False)]
+        return cls(
+            np.concatenate([np.empty(0, HASH), *(facts.hashes for facts in shards)]),
+            np.concatenate([np.empty(0, np.int64), *flat]),
+            ends[:-1],
+            [facts.split for facts in shards],
+            lambda shard: Receipt.load(out / SHARDS / (shards[shard].stem + SUFFIX)).keys,
+        )
 
     @property
     def textured(self) -> NDArray[np.int64]:

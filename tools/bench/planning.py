@@ -1,16 +1,31 @@
-"""Plan a pack of very many rows that a function returns: CPU seconds, and the highest memory of the process.
+"""Plan and publish a pack of very many rows of which no pixel exists: CPU seconds, memory, and the bytes of all tables.
 
-    tools/run bench.planning [--keys 1000000] [--length 20]
+    tools/run bench.planning [--keys 1000000] [--length 20]     rows that a function returns
+    tools/run bench.planning --pairs 1000000 [--folder FOLDER]  pairs of files: links to one image and one label
 
-Nothing is built. *before* is the memory when everything is imported and no key exists.
+With --pairs, the files lie in a temporary folder below FOLDER, on a file system that allows so many links, such as
+/dev/shm. A first process finds and plans them, with every header, and writes the plan folder. A second one reads the
+specs of all shards from it, makes up their receipts, reads these one by one, looks for images that are the same, and
+publishes. Memory is that of the process without mapped files, which the kernel may take back; *before* is that when
+everything is imported.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import tempfile
+import threading
+from argparse import Namespace
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+import cv2
+import numpy as np
 from program import parser
 
 from bench.cpu import cpu_seconds
@@ -18,33 +33,171 @@ from bench.free_rows import CLASSES, SIDE, load
 from bench.machine import machine
 from packer import Rows
 from packer.config.effective import effective, from_python
+from packer.data_checks.find_mistakes import find_mistakes
+from packer.data_checks.image_hashes import ImageHashes
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
+from packer.plan.write_plan import write_plan
+from packer.publish.generation import commit
+from packer.publish.target import make_target
+from packer.recipe.plan_folder import PlanFolder
+from packer.recipe.shard_spec import ShardSpec
+from readers.contract.json_entry import fingerprint
+from readers.contract.manifest import GENERATIONS
+from readers.contract.receipt import Receipt, RowInput
+from readers.contract.receipt_facts import AllReceipts
+from readers.contract.statistics import no_rows
+
+RUN = str(Path(__file__).parents[1] / "run")
+TICK = 0.01
+"""Seconds between two looks at the memory."""
 
 
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--keys", type=int, default=1_000_000)
     options.add_argument("--length", type=int, default=20, help="the characters of a key")
+    options.add_argument("--pairs", type=int)
+    options.add_argument("--folder", type=Path, default=Path("/dev/shm"))
+    options.add_argument("--step", choices=("plan", "commit"), help="run by this program")
     chosen = options.parse_args()
+    if chosen.step is not None:
+        print(json.dumps((plan_files if chosen.step == "plan" else publish)(chosen.folder)))
+        return
+    print(machine())
+    with tempfile.TemporaryDirectory(dir=chosen.folder if chosen.pairs else None) as temporary:
+        if chosen.pairs is None:
+            print(plan_keys(Path(temporary), chosen))
+            return
+        make_links(Path(temporary) / "raw", chosen.pairs)
+        for step in ("plan", "commit"):
+            command = [sys.executable, RUN, "bench.planning", "--step", step, "--folder", temporary]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            facts = {"pairs": chosen.pairs, **json.loads(done.stdout)}
+            numbers = (
+                f"{value:,} {name}" if isinstance(value, int) else f"{value} {name}" for name, value in facts.items()
+            )
+            print(f"{step}: {', '.join(numbers)}", flush=True)
 
+
+def plan_keys(folder: Path, chosen: Namespace) -> str:
     def keys() -> Iterator[str]:
         return (f"{number:0{chosen.length}}" for number in range(chosen.keys))
 
-    with tempfile.TemporaryDirectory() as temporary:
-        settings = effective(from_python({"out": str(Path(temporary) / "out"), "classes": CLASSES, "labels": "index"}))
-        request = Request.from_settings(settings, Rows(keys, load, sizes=(SIDE, SIDE)))
-        before, started = peak(), cpu_seconds()
+    settings = effective(from_python({"out": str(folder / "out"), "classes": CLASSES, "labels": "index"}))
+    request = Request.from_settings(settings, Rows(keys, load, sizes=(SIDE, SIDE)))
+    with measured() as found:
         plan = make_plan(request)
-        print(machine())
-        print(f"{plan.pieces} keys of {chosen.length} characters in {len(plan.specs)} shards: ", end="")
-        print(f"{cpu_seconds() - started:.1f} s of CPU, at most {peak()} MiB (before: {before} MiB)")
+    return f"{plan.pieces} keys of {chosen.length} characters in {len(plan.specs)} shards: {found.text}"
 
 
-def peak() -> int:
-    """Return the highest resident memory of this process, in MiB."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) // 1024
+def make_links(raw: Path, pairs: int) -> None:
+    """Make pairs of files that all are links to one image and one label of 8x8."""
+    for kind, pixels in (("images", np.zeros((8, 8, 3), np.uint8)), ("masks", np.zeros((8, 8), np.uint8))):
+        for split in ("train", "val"):
+            (raw / kind / split).mkdir(parents=True)
+        cv2.imwrite(f"{raw}/{kind}.png", pixels)
+        for number in range(pairs):
+            split = "train" if number % 10 else "val"
+            os.link(f"{raw}/{kind}.png", f"{raw}/{kind}/{split}/street_{number:010d}.png")
+        (raw / f"{kind}.png").unlink()
+
+
+def plan_files(folder: Path) -> dict[str, object]:
+    """Plan a build of the files, and write the plan. Shards have about 128 rows, as those of 512x512 have."""
+    raw, out = folder / "raw", folder / "out"
+    options = {"raw": str(raw), "out": str(out), "classes": 3, "labels": "index", "size": (8, 8)}
+    settings = effective(from_python({**options, "shard_size": 128 * 4 * 64, "workers": 1}))
+    with measured() as found:
+        plan = make_plan(Request.from_settings(settings))
+        written = write_plan(plan, folder / "plan", settings)
+    seconds = {name: round(value, 1) for name, value in plan.seconds.items()}
+    files = sum(path.stat().st_size for path in written.folder.iterdir())
+    return {"shards": len(plan.specs), **found.facts, "seconds": seconds, "bytes of the plan": files}
+
+
+def publish(folder: Path) -> dict[str, object]:
+    """Publish made-up receipts of all shards of the plan."""
+    plan, out = PlanFolder.open(folder / "plan"), folder / "out"
+    make_target(out)
+    (out / GENERATIONS).mkdir(exist_ok=True)
+    texts = 0
+    with measured() as found:
+        receipts = AllReceipts()
+        for number in range(len(plan)):
+            text = made_up(plan.spec(number)).to_text()
+            texts += len(text)
+            receipts.add(number, Receipt.from_text(text, "receipt"))
+        findings = find_mistakes(ImageHashes.of_receipts(out, receipts), {})
+        manifest = commit(out, plan.facts.recipe, receipts)
+    assert not findings.found
+    tables = sum(path.stat().st_size for path in (out / GENERATIONS).glob("shards-*"))
+    sizes = {
+        "bytes of the receipts": texts,
+        "bytes of the table": tables,
+        "bytes of the manifest": len(manifest.to_text()),
+    }
+    return {"shards": len(plan), **found.facts, **sizes}
+
+
+def made_up(spec: ShardSpec) -> Receipt:
+    """Return a receipt of a shard that was never built. No two images are the same."""
+    keys = [piece.key for piece in spec.pieces]
+    digests = [fingerprint(key) for key in keys]
+    sums = tuple(int(digest[:8], 16) for digest in digests)
+    return Receipt(
+        split=spec.split,
+        fingerprint=fingerprint(keys)[:32],
+        storage=spec.recipe.storage,
+        recipe=spec.recipe.fingerprint(),
+        fields=tuple(field.name for field in spec.fields),
+        sources=tuple(RowInput(key, digest, digest) for key, digest in zip(keys, digests, strict=True)),
+        rejects=(),
+        notes=(),
+        files=(),
+        crc32={field.name: sums for field in spec.fields},
+        looks=tuple(digest[:24] for digest in digests),
+        statistics=no_rows(spec.fields),
+    )
+
+
+@dataclass
+class Measured:
+    before: int
+    peak: int = 0
+    cpu: float = 0.0
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"s of CPU": round(self.cpu, 1), "MiB": self.peak >> 10, "MiB before": self.before >> 10}
+
+    @property
+    def text(self) -> str:
+        return f"{self.cpu:.1f} s of CPU, at most {self.peak >> 10} MiB (before: {self.before >> 10} MiB)"
+
+
+@contextmanager
+def measured() -> Iterator[Measured]:
+    """Measure the CPU seconds and the memory of what is done in this context."""
+    found, done, started = Measured(anonymous()), threading.Event(), cpu_seconds()
+
+    def watch() -> None:
+        while not done.wait(TICK):
+            found.peak = max(found.peak, anonymous())
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        thread.join()
+        found.cpu = cpu_seconds() - started
+
+
+def anonymous() -> int:
+    """Return the resident memory of this process without mapped files, in KiB."""
+    return int(Path("/proc/self/status").read_text().partition("RssAnon:")[2].split()[0])
 
 
 if __name__ == "__main__":
