@@ -31,7 +31,7 @@ from packer.publish.target import STAMPS
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Heads
-from packer.shards.stamps import SUFFIX, ShardStamps, load_stamps
+from packer.shards.stamps import SUFFIX, StoredStamps, load_stamps
 from packer.sources.file_states import FileState, state_of
 from packer.sources.folder import FolderSource, refs_of
 from readers.contract.receipt import Receipt
@@ -243,7 +243,7 @@ def test_a_diff_asks_for_each_raw_file_once_and_reads_the_stamps_once(
 
     loads: list[Path] = []
 
-    def counted_load(out: Path) -> list[ShardStamps]:
+    def counted_load(out: Path) -> list[StoredStamps]:
         loads.append(out)
         return load_stamps(out)
 

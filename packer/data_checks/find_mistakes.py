@@ -66,19 +66,19 @@ def _of_images(images: ImageHashes, near: bool) -> Iterator[Finding]:
     same = list(find_same(images))
     pairs = find_near(images) if near else []
     flat = images.flat.tolist()
-    names = images.names(chain(*same, *pairs, flat))
+    found = images.images(chain(*same, *pairs, flat))
     for group in same:
-        kind = LEAKAGE if len({images.split(image) for image in group}) > 1 else DUPLICATES
-        yield _of_group(kind, group, images, names)
+        kind = LEAKAGE if len({found[image][0] for image in group}) > 1 else DUPLICATES
+        yield _of_group(kind, [found[image] for image in group])
     for pair in pairs:
-        yield _of_group(NEAR_LEAKAGE, pair, images, names)
+        yield _of_group(NEAR_LEAKAGE, [found[image] for image in pair])
     for image in flat:
-        yield _of_group(ONE_COLOUR, [image], images, names)
+        yield _of_group(ONE_COLOUR, [found[image]])
 
 
-def _of_group(kind: str, group: Sequence[int], images: ImageHashes, names: Mapping[int, str]) -> Finding:
-    pairs = tuple(names[image] for image in group)
-    return Finding(kind, "=".join(pairs), pairs, tuple(dict.fromkeys(images.split(image) for image in group)))
+def _of_group(kind: str, group: Sequence[tuple[str, str]]) -> Finding:
+    pairs = tuple(f"{split}/{key}" for split, key in group)
+    return Finding(kind, "=".join(pairs), pairs, tuple(dict.fromkeys(split for split, _ in group)))
 
 
 def _ignored(labels: ClassCounts | None) -> tuple[int, int]:

@@ -76,21 +76,19 @@ class ImageHashes:
         return np.delete(np.arange(len(self.hashes)), self.flat)
 
     def split(self, image: int) -> str:
-        return self.splits[self._shard(image)]
+        return self.splits[int(np.searchsorted(self.starts, image, "right")) - 1]
 
-    def names(self, images: Iterable[int]) -> dict[int, str]:
-        """Return `split/key` of these images. The keys of each shard are asked for once."""
-        names: dict[int, str] = {}
-        known, keys = -1, list[str]()
-        for image in sorted(set(images)):
-            shard = self._shard(image)
+    def images(self, numbers: Iterable[int]) -> dict[int, tuple[str, str]]:
+        """Return split and key of these images. The keys of each shard are asked for once."""
+        wanted = sorted(set(numbers))
+        shards = (np.searchsorted(self.starts, wanted, "right") - 1).tolist()
+        found: dict[int, tuple[str, str]] = {}
+        known, start, keys = -1, 0, list[str]()
+        for image, shard in zip(wanted, shards, strict=True):
             if shard != known:
-                known, keys = shard, list(self.keys(shard))
-            names[image] = f"{self.splits[shard]}/{keys[image - int(self.starts[shard])]}"
-        return names
-
-    def _shard(self, image: int) -> int:
-        return int(np.searchsorted(self.starts, image, "right")) - 1
+                known, start, keys = shard, int(self.starts[shard]), list(self.keys(shard))
+            found[image] = self.splits[shard], keys[image - start]
+        return found
 
 
 def find_same(images: ImageHashes) -> Iterator[list[int]]:

@@ -32,7 +32,7 @@ from packer.recipe.row_ref import RowRef
 from packer.runtime import Timer
 from packer.shards.formats import writer
 from packer.shards.inspect import LABEL_NUMBER, LabelCounts
-from packer.shards.stamps import ShardStamps
+from packer.shards.stamps import StoredStamps
 from packer.sources.open_source import FoundRows
 from packer.workers.engine import Engine
 from readers.contract.classes import ClassTable
@@ -57,7 +57,7 @@ class CheckedRows:
     """The number of pairs that were decoded."""
 
 
-def check_rows(request: Request, stamps: Sequence[ShardStamps], engine: Engine, timer: Timer) -> CheckedRows:
+def check_rows(request: Request, stamps: Sequence[StoredStamps], engine: Engine, timer: Timer) -> CheckedRows:
     """Check everything that a build can know before it packs. Raise one error with all problems that stop it."""
     with timer.step("find"):
         divisor = request.divisor if request.label_codec == INSTANCE else 1

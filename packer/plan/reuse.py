@@ -13,7 +13,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,7 @@ from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import UNKNOWN, Source
 from packer.shards.build_shard import whole_shard
-from packer.shards.stamps import ShardStamps, write_stamps
+from packer.shards.stamps import ShardStamps, StoredStamps, write_stamps
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
 
@@ -42,29 +41,52 @@ class RowStates:
 
     def of(self, numbers: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return the state of each row with these numbers."""
+        self.ask(numbers)
+        return self._states[numbers]
+
+    def ask(self, numbers: NDArray[np.intp]) -> None:
+        """Ask for the states of all of these rows that are not known yet, very many together."""
         new = np.sort(numbers[~self._asked[numbers]])
         new = new[np.diff(new, prepend=-1) > 0]  # numpy.unique would import numpy.ma: a tenth of a quiet night
         for first in range(0, len(new), CHUNK):
             some = new[first : first + CHUNK]
             self._states[some] = self._source.states(self._refs.take(some))
         self._asked[new] = True
-        return self._states[numbers]
+
+
+class RowsByParts:
+    """Finds rows by their parts, with 16 bytes for each."""
+
+    def __init__(self, refs: RefTable) -> None:
+        self._refs = refs
+        hashes = np.fromiter((hash("\0".join(ref.parts)) for ref in refs), np.int64, len(refs))
+        self._order = np.argsort(hashes)
+        self._hashes = hashes[self._order]
+
+    def numbers(self, parts: Sequence[str]) -> NDArray[np.intp]:
+        """Return the number of the row with each of these parts, -1 if there is none."""
+        codes = np.fromiter(map(hash, parts), np.int64, len(parts))
+        ranges = (np.searchsorted(self._hashes, codes, side).tolist() for side in ("left", "right"))
+        return np.fromiter(map(self._number, parts, *ranges), np.intp, len(parts))
+
+    def _number(self, parts: str, first: int, last: int) -> int:
+        """Return the number of the row with these parts among those with their hash."""
+        same = (number for number in self._order[first:last].tolist() if "\0".join(self._refs[number].parts) == parts)
+        return next(same, -1)
 
 
 class PreviousBuild:
     """The stamps and receipts of a pack, compared with the sorted rows as they are now."""
 
     def __init__(
-        self, out: Path, source: Source, refs: RefTable, stamps: Sequence[ShardStamps], trust: str = MTIME
+        self, out: Path, source: Source, refs: RefTable, stamps: Sequence[StoredStamps], trust: str = MTIME
     ) -> None:
         self._out, self._source, self._refs, self._trust = out, source, refs, trust
         self._states = RowStates(source, refs)
         form = (source.kind, self._states.width)
         self._stamps = [shard for shard in stamps if (shard.source, shard.width) == form]
-        self._numbers: dict[str, NDArray[np.intp]] = {}
-        self._by_start = {
-            (shard.recipe, shard.split, len(shard.records), shard.first_key): shard for shard in self._stamps
-        }
+        self._numbers: dict[str, NDArray[np.intp] | int] = {}
+        self._by_start = {(shard.recipe, shard.split, shard.rows, shard.first_key): shard for shard in self._stamps}
 
     def sizes(self, judged: str) -> NDArray[np.uint32]:
         """Return (N,2): the picture sizes of unchanged rows whose headers were judged by the same rules, else 0."""
@@ -79,46 +101,50 @@ class PreviousBuild:
         same, _ = self._compare([shard for shard in self._stamps if shard.recipe == recipe])
         return same
 
-    def _compare(self, stamps: Sequence[ShardStamps]) -> tuple[NDArray[np.bool_], NDArray[np.uint32]]:
+    def _compare(self, stamps: Sequence[StoredStamps]) -> tuple[NDArray[np.bool_], NDArray[np.uint32]]:
         """Return which rows are in the state of their newest stamp, and the picture sizes in these stamps."""
-        sizes = np.zeros((len(self._refs), 2), np.uint32)
-        if not stamps:
-            return np.zeros(len(self._refs), np.bool_), sizes
-        states = np.full((len(self._refs), self._states.width), UNKNOWN, np.int64)
-        for shard in stamps:
-            numbers = self._numbers_of(shard)
-            found = numbers >= 0
-            states[numbers[found]] = shard.records["state"][found]
-            sizes[numbers[found]] = shard.records["size"][found]
-        same = states[:, 0] != UNKNOWN
-        known = np.flatnonzero(same)
-        same[known] = (states[known] == self._states.of(known)).all(1)
+        sizes, same = np.zeros((len(self._refs), 2), np.uint32), np.zeros(len(self._refs), np.bool_)
+        newest = np.full(len(self._refs), -1, np.int32)
+        for index, shard in enumerate(map(StoredStamps.load, stamps)):
+            numbers, found = self._found(shard)
+            sizes[numbers] = shard.records["size"][found]
+            newest[numbers] = np.where(shard.records["state"][found, 0] == UNKNOWN, -1, index)
+        self._states.ask(np.flatnonzero(newest >= 0))
+        for index, shard in enumerate(map(StoredStamps.load, stamps)):
+            numbers, found = self._found(shard)
+            compared = newest[numbers] == index
+            states = shard.records["state"][found][compared]
+            same[numbers[compared]] = (states == self._states.of(numbers[compared])).all(1)
         return same, sizes
+
+    def _found(self, shard: ShardStamps) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return the numbers that rows of a shard have now, and which of its rows these are."""
+        numbers = self._numbers_of(shard)
+        found = numbers >= 0
+        return numbers[found], found
 
     def _numbers_of(self, shard: ShardStamps) -> NDArray[np.intp]:
         """Return the number that each row of a shard has now, -1 if no row has its parts.
 
         Both are sorted by key, so an unchanged shard is found in one piece.
         """
+        rows = len(shard.records)
         if shard.stem not in self._numbers:
-            rows = len(shard.records)
-            start = bisect_left(self._refs, (shard.split, shard.first_key))
-            if self._refs.text(start, min(start + rows, len(self._refs))) == shard.text:
-                numbers = np.arange(start, start + rows)
-            else:
-                numbers = np.fromiter(map(self._by_parts.get, shard.parts, repeat(-1)), np.intp, rows)
-            self._numbers[shard.stem] = numbers
-        return self._numbers[shard.stem]
+            start = bisect_left(self._refs, (shard.split, shard.text.partition("\0")[0]))
+            is_there = self._refs.text(start, min(start + rows, len(self._refs))) == shard.text
+            self._numbers[shard.stem] = start if is_there else self._by_parts.numbers(shard.parts)
+        known = self._numbers[shard.stem]
+        return np.arange(known, known + rows) if isinstance(known, int) else known
 
     @cached_property
-    def _by_parts(self) -> dict[str, int]:
-        """The number of each row, by its parts."""
-        return {"\0".join(ref.parts): number for number, ref in enumerate(self._refs)}
+    def _by_parts(self) -> RowsByParts:
+        return RowsByParts(self._refs)
 
     def receipt(self, spec: ShardSpec, recipe: str, retry_bad: bool) -> Receipt | None:
         """Return the receipt of the shard that this spec would become, if that shard exists and has all its files."""
         pieces = spec.pieces
-        stamps = self._by_start.get((recipe, spec.split, len(pieces), pieces[0].key))
+        stored = self._by_start.get((recipe, spec.split, len(pieces), pieces[0].key))
+        stamps = None if stored is None else stored.load()
         if stamps is None or stamps.text != text_of(pieces):
             return None
         receipt = whole_shard(self._out / SHARDS / (stamps.stem + SUFFIX))

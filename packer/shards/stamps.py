@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.publish.target import STAMPS
+from packer.recipe.long_text import LongText
 from readers.contract.atomic import partial
 from readers.contract.receipt import FINGERPRINT
 
@@ -45,18 +46,37 @@ class ShardStamps:
         return self.stem.rpartition("-")[0]
 
     @property
-    def first_key(self) -> str:
-        return self.text.partition("\0")[0]
-
-    @property
     def parts(self) -> list[str]:
         """The parts of each row, as in `text`."""
         return [line.partition("\0")[2] for line in self.text.split("\n")]
 
+
+@dataclass(frozen=True)
+class StoredStamps:
+    """The stamps of one shard in a text with those of other shards, which is on disk if it is long."""
+
+    stem: str
+    recipe: str
+    judged: str
+    source: str
+    width: int
+    """The numbers of a state."""
+    rows: int
+    first_key: str
+    stored: LongText
+    begin: int
+    end: int
+
     @property
-    def width(self) -> int:
-        """The numbers of a state."""
-        return int(self.records["state"].shape[1])
+    def split(self) -> str:
+        return self.stem.rpartition("-")[0]
+
+    def load(self) -> ShardStamps:
+        """Return the stamps with those of each row."""
+        data = bytes(self.stored[self.begin : self.end])
+        records = np.frombuffer(data, record(self.width), self.rows)
+        text = data[records.nbytes :].decode(*_ENCODING)
+        return ShardStamps(self.stem, self.recipe, self.judged, self.source, records, text)
 
 
 def record(width: int) -> np.dtype[Any]:
@@ -67,7 +87,8 @@ def record(width: int) -> np.dtype[Any]:
 def write_stamps(out: Path, stamps: ShardStamps) -> None:
     """Write the stamps of a shard. If that fails, the next build only takes longer."""
     data = stamps.records.tobytes() + stamps.text.encode(*_ENCODING)
-    facts = {"recipe": stamps.recipe, "judged": stamps.judged, "source": stamps.source, "width": stamps.width}
+    width = stamps.records["state"].shape[1]
+    facts = {"recipe": stamps.recipe, "judged": stamps.judged, "source": stamps.source, "width": width}
     head = json.dumps({**facts, "rows": len(stamps.records), "crc32": zlib.crc32(data)})
     folder = out / STAMPS
     try:
@@ -79,28 +100,30 @@ def write_stamps(out: Path, stamps: ShardStamps) -> None:
         return
 
 
-def load_stamps(out: Path) -> list[ShardStamps]:
-    """Return the stamps of all shards that can be read, the newest last."""
+def load_stamps(out: Path) -> list[StoredStamps]:
+    """Return the stamps of all shards that can be read, the newest last. Each file is read once."""
     try:
         paths = [path for path in (out / STAMPS).iterdir() if path.suffix == SUFFIX]
         paths.sort(key=lambda path: (path.stat().st_mtime_ns, path.name))
     except OSError:
         return []
-    return [stamps for stamps in map(_load, paths) if stamps is not None]
+    stored = LongText()
+    return [stamps for path in paths if (stamps := _load(path, stored)) is not None]
 
 
-def _load(path: Path) -> ShardStamps | None:
+def _load(path: Path, stored: LongText) -> StoredStamps | None:
     try:
         line, _, data = path.read_bytes().partition(b"\n")
         head = json.loads(line)
         rows, width = int(head["rows"]), int(head["width"])
         if zlib.crc32(data) != head["crc32"] or not 0 < width <= MOST_NUMBERS:
             return None
-        records = np.frombuffer(data, record(width), rows)
-        text = data[records.nbytes :].decode(*_ENCODING)
+        text = data[np.frombuffer(data, record(width), rows).nbytes :]
         recipe, judged, source = (str(head[name]) for name in ("recipe", "judged", "source"))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    if not FINGERPRINT.fullmatch(path.stem.rpartition("-")[2]) or text.count("\n") + 1 != rows:
+    if not FINGERPRINT.fullmatch(path.stem.rpartition("-")[2]) or text.count(b"\n") + 1 != rows:
         return None
-    return ShardStamps(path.stem, recipe, judged, source, records, text)
+    begin, first_key = len(stored), text.partition(b"\0")[0].decode(*_ENCODING)
+    stored.add(data)
+    return StoredStamps(path.stem, recipe, judged, source, width, rows, first_key, stored, begin, len(stored))

@@ -2,6 +2,7 @@
 
     tools/run bench.planning [--keys 1000000] [--length 20]     rows that a function returns
     tools/run bench.planning --pairs 1000000 [--folder FOLDER]  pairs of files: links to one image and one label
+    tools/run bench.planning --pairs 10000000 --made-up         no file but one pair: the names and headers are made up
 
 With --pairs, the files lie in a temporary folder below FOLDER, on a file system that allows so many links, such as
 /dev/shm. A first process finds and plans them, with every header, and writes the plan folder. A second one reads the
@@ -19,9 +20,11 @@ import sys
 import tempfile
 import threading
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
+from math import gcd
 from pathlib import Path
 
 import cv2
@@ -35,13 +38,18 @@ from packer import Rows
 from packer.config.effective import effective, from_python
 from packer.data_checks.find_mistakes import find_mistakes
 from packer.data_checks.image_hashes import ImageHashes
+from packer.pairs import join_files
+from packer.pairs.files import JOINED, FileNames, RawFiles
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.plan.write_plan import write_plan
 from packer.publish.generation import commit
 from packer.publish.target import make_target
 from packer.recipe.plan_folder import PlanFolder
+from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
+from packer.recipe.source import Heads
+from packer.sources.folder import FolderSource
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import GENERATIONS
 from readers.contract.receipt import Receipt, RowInput
@@ -49,6 +57,7 @@ from readers.contract.receipt_facts import AllReceipts
 from readers.contract.statistics import no_rows
 
 RUN = str(Path(__file__).parents[1] / "run")
+KINDS, SPLITS = ("images", "masks"), ("train", "val")
 TICK = 0.01
 """Seconds between two looks at the memory."""
 
@@ -58,10 +67,13 @@ def main() -> None:
     options.add_argument("--keys", type=int, default=1_000_000)
     options.add_argument("--length", type=int, default=20, help="the characters of a key")
     options.add_argument("--pairs", type=int)
+    options.add_argument("--made-up", action="store_true")
     options.add_argument("--folder", type=Path, default=Path("/dev/shm"))
     options.add_argument("--step", choices=("plan", "commit"), help="run by this program")
     chosen = options.parse_args()
     if chosen.step is not None:
+        if chosen.made_up:
+            make_up(chosen.folder / "raw", chosen.pairs)
         print(json.dumps((plan_files if chosen.step == "plan" else publish)(chosen.folder)))
         return
     print(machine())
@@ -69,9 +81,10 @@ def main() -> None:
         if chosen.pairs is None:
             print(plan_keys(Path(temporary), chosen))
             return
-        make_links(Path(temporary) / "raw", chosen.pairs)
+        make_links(Path(temporary) / "raw", 1 if chosen.made_up else chosen.pairs)
         for step in ("plan", "commit"):
             command = [sys.executable, RUN, "bench.planning", "--step", step, "--folder", temporary]
+            command += ["--pairs", str(chosen.pairs), *(["--made-up"] if chosen.made_up else [])]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             facts = {"pairs": chosen.pairs, **json.loads(done.stdout)}
             numbers = (
@@ -93,20 +106,52 @@ def plan_keys(folder: Path, chosen: Namespace) -> str:
 
 def make_links(raw: Path, pairs: int) -> None:
     """Make pairs of files that all are links to one image and one label of 8x8."""
-    for kind, pixels in (("images", np.zeros((8, 8, 3), np.uint8)), ("masks", np.zeros((8, 8), np.uint8))):
-        for split in ("train", "val"):
+    for kind, pixels in zip(KINDS, (np.zeros((8, 8, 3), np.uint8), np.zeros((8, 8), np.uint8)), strict=True):
+        for split in SPLITS:
             (raw / kind / split).mkdir(parents=True)
         cv2.imwrite(f"{raw}/{kind}.png", pixels)
         for number in range(pairs):
-            split = "train" if number % 10 else "val"
-            os.link(f"{raw}/{kind}.png", f"{raw}/{kind}/{split}/street_{number:010d}.png")
+            os.link(f"{raw}/{kind}.png", f"{raw}/{kind}/{split_of(number)}/{name_of(number)}")
         (raw / f"{kind}.png").unlink()
+
+
+def name_of(number: int) -> str:
+    return f"street_{number:010d}.png"
+
+
+def split_of(number: int) -> str:
+    return "train" if number % 10 else "val"
+
+
+def make_up(raw: Path, pairs: int) -> None:
+    """List names that no file has, and read the headers of the only pair for each of them."""
+    header = FolderSource(raw).header
+    heads = header(f"images/val/{name_of(0)}"), header(f"masks/val/{name_of(0)}")
+
+    def list_names(raw: Path, leave_out: Path | None = None) -> RawFiles:
+        found = {f"{kind}/{split}/": FileNames() for kind in KINDS for split in SPLITS}
+        step = next(step for step in range(int(0.6 * pairs), pairs + 2) if gcd(step, pairs) == 1)
+        for index in range(pairs):
+            number = index * step % pairs  # as a folder lists them: in no order
+            for kind in KINDS:
+                names = found[f"{kind}/{split_of(number)}/"]
+                names.last.append(name_of(number))
+                if len(names.last) == JOINED:
+                    names.join()
+        return RawFiles(found)
+
+    def read_heads(self: FolderSource, refs: Sequence[RowRef]) -> Iterator[Heads]:
+        return repeat(heads, len(refs))
+
+    join_files.find_files = list_names  # type: ignore[attr-defined]
+    FolderSource.heads = read_heads  # type: ignore[method-assign]
 
 
 def plan_files(folder: Path) -> dict[str, object]:
     """Plan a build of the files, and write the plan. Shards have about 128 rows, as those of 512x512 have."""
     raw, out = folder / "raw", folder / "out"
     options = {"raw": str(raw), "out": str(out), "classes": 3, "labels": "index", "size": (8, 8)}
+    options |= {"on_bad": "skip"}  # a sample of pairs is decoded, and made-up files are not there
     settings = effective(from_python({**options, "shard_size": 128 * 4 * 64, "workers": 1}))
     with measured() as found:
         plan = make_plan(Request.from_settings(settings))
