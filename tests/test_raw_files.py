@@ -40,6 +40,7 @@ NOT_RAW = {
     "packer.config.last_build": "the configuration in OUT",
     "packer.config.preset": "presets of this package",
     "packer.diagnose": "records of a training",
+    "packer.packs.copy_shards": "a pack and its copy",
     "packer.packs.generations": "the table of OUT",
     "packer.packs.stage": "a pack and its copy",
     "packer.packs.staged_copies": "a copy of a pack",

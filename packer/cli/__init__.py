@@ -19,7 +19,7 @@ from packer.errors import PackError
 from packer.signals import StoppedError, ended_by_signals
 from readers.contract.errors import ReadError
 
-PUBLISHING = ("build", "commit", "repair", "rollback", "stage")
+PUBLISHING = ("build", "commit", "pull", "push", "repair", "rollback", "stage")
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
 MOST_LINES = 20
 """A longer error repeats its first line at the end, because the top has scrolled away."""
@@ -39,6 +39,8 @@ COMMANDS = {
     "plan": ("plan", "Write a plan, whose parts other machines build."),
     "presets": ("presets", "List the presets."),
     "probe": ("probe", "Inspect a raw folder and propose a configuration."),
+    "pull": ("push", "Copy a pack from a store to a folder."),
+    "push": ("push", "Copy a pack to a store."),
     "repair": ("repair", "Build damaged shards again."),
     "rollback": ("generations", "Make an older generation current."),
     "stage": ("stage", "Copy a pack to a local disk or into memory."),

@@ -97,7 +97,7 @@ class Bucket:
 def open_bucket(url: str, scratch: Path | None, slots: int, may_lock: bool) -> Iterator[Bucket]:
     """Open the bucket of a pack, after a probe of its conditions, with a shadow below `scratch` or TMPDIR."""
     with store_errors(), exclusive(open_store(url), may_lock) as store:
-        before, sizes = read_current(store), _sizes(store)
+        before, sizes = read_current(store), sizes_of_pack(store)
         check_pin(store)
         scratch = Path(tempfile.gettempdir()) if scratch is None else scratch
         if not scratch.is_dir():
@@ -112,7 +112,7 @@ def open_bucket(url: str, scratch: Path | None, slots: int, may_lock: bool) -> I
                 bucket.close()
 
 
-def _sizes(store: Store) -> dict[str, int]:
+def sizes_of_pack(store: Store) -> dict[str, int]:
     """Return the size of each object of a pack, which is marked as ours. Refuse a folder with anything else."""
     sizes = {entry.name: entry.size for entry in store.list("")}
     others = [name for name in sizes if not name.startswith((PREFIX, f"{LOCKS}/"))]

@@ -1,0 +1,103 @@
+"""`packer push` and `packer pull`: copy a pack to a store, and from there to a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from packer.cli.loading import loading
+from packer.cli.log import publishing
+from packer.cli.output import show
+from packer.cli.progress import shown
+from packer.cli.values import PackType, bytes_text
+from packer.config.options import LOCK, REFUSE
+
+if TYPE_CHECKING:
+    from packer.packs.push import Copied
+
+_workers = click.option(
+    "--workers", type=click.IntRange(1), help="Shards to copy at the same time. Default: number of cores."
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+_quiet = click.option("--quiet", is_flag=True, help="Show no progress.")
+
+
+@click.command("push")
+@click.argument("out", type=PackType())
+@click.argument("url", type=PackType())
+@_workers
+@click.option(
+    "--no-conditions",
+    type=click.Choice((REFUSE, LOCK)),
+    default=REFUSE,
+    show_default=True,
+    help="What to do if the store does not keep conditional writes.",
+)
+@_json
+@_quiet
+def push_command(
+    out: Path | str, url: Path | str, workers: int | None, no_conditions: str, as_json: bool, quiet: bool
+) -> None:
+    """Copy the current generation of OUT to URL: a bucket (s3://, gs://, az://), or a folder.
+
+    Shards that URL has are not copied again. Every byte is checked against its digest. The
+    manifest comes last: until then, readers of URL see the old generation.
+
+    A push that was stopped is run again. URL must be empty, or have an older generation of OUT.
+
+    \b
+    Example:
+      packer push out/ s3://bucket/city
+    """
+    with loading():
+        from packer.packs.push import push_pack
+        from readers.stores.open_store import open_store
+    with publishing(open_store(url)):
+        copied = push_pack(out, url, workers=workers, may_lock=no_conditions == LOCK, progress=shown(quiet))
+    _print_copied(out, url, copied, as_json)
+
+
+@click.command("pull")
+@click.argument("url", type=PackType())
+@click.argument("out", type=PackType())
+@_workers
+@_json
+@_quiet
+def pull_command(url: Path | str, out: Path | str, workers: int | None, as_json: bool, quiet: bool) -> None:
+    """Copy the current generation of the pack at URL to OUT, a folder.
+
+    The opposite of packer push: shards that OUT has are not copied again, every byte is
+    checked, and OUT must be new, or have an older generation of the same pack.
+
+    \b
+    Example:
+      packer pull s3://bucket/city out/
+    """
+    with loading():
+        from packer.packs.push import pull_pack
+        from readers.stores.open_store import open_store
+    with publishing(open_store(out)):
+        copied = pull_pack(url, out, workers=workers, progress=shown(quiet))
+    _print_copied(url, out, copied, as_json)
+
+
+def _print_copied(source: Path | str, target: Path | str, copied: Copied, as_json: bool) -> None:
+    manifest = copied.manifest
+    facts = {
+        "from": str(source),
+        "to": str(target),
+        "generation": manifest.generation,
+        "shards": manifest.shards,
+        "bytes": manifest.bytes,
+        "copied_shards": copied.shards,
+        "copied_bytes": copied.bytes,
+    }
+    show(
+        json.dumps(facts, indent=1)
+        if as_json
+        else f"{target}: has generation {manifest.generation} of {source}; {copied.shards} of {manifest.shards} shards "
+        f"were copied, {bytes_text(copied.bytes)} of {bytes_text(manifest.bytes)}"
+    )
