@@ -156,3 +156,16 @@ def test_the_command_packs_into_a_bucket(
     assert f"{url}-not: no packed data set here" in missing.stderr
     assert run("build", "--dry-run", raw_folder.path, url).exit_code == 2
     assert run("build", "--scratch", tmp_path / "none", raw_folder.path, url).exit_code == 1
+
+
+def test_a_shard_that_is_built_again_keeps_its_bytes(store: MemoryStore, tmp_path: Path) -> None:
+    """Its bytes are not on this machine: the shadow has files without content."""
+    raw = make_raw(tmp_path / "raw", {"train": 12}).path
+    next((raw / "train" / "images").iterdir()).write_bytes(b"bad")
+    (tmp_path / "scratch").mkdir()
+    for _ in range(2):
+        build_pack(raw, URL, scratch=tmp_path / "scratch", on_bad="skip", retry_bad=True)
+    local = build_pack(raw, tmp_path / "local", on_bad="skip")
+    assert local.rejects
+    for path in (tmp_path / "local" / "shards").iterdir():
+        assert store.objects[f"shards/{path.name}"][0] == path.read_bytes(), path.name

@@ -33,7 +33,7 @@ from readers.stores.ahead import Ahead
 from readers.stores.cache import open_cache
 from readers.stores.evict import Budget, CacheFullError
 from readers.stores.folder_store import FolderStore
-from readers.stores.locks import ReadLock
+from readers.stores.locks import ReadLock, if_unused, only_owner
 from readers.stores.open_store import open_store
 
 URL = "fake://bucket/out"
@@ -413,3 +413,24 @@ def test_a_lock_of_a_deleted_file_is_refused(tmp_path: Path) -> None:
     assert Budget(tmp_path / "cache", 10).delete(tmp_path / "file", ())
     with pytest.raises(FileNotFoundError):
         ReadLock(tmp_path / "file", wait=True)
+
+
+def test_a_forked_process_keeps_no_lock_that_was_held_at_its_birth(tmp_path: Path) -> None:
+    """A DataLoader may fork its workers while threads of its process fetch: these locks would last as long as they."""
+    (tmp_path / "free").touch()
+    with only_owner(tmp_path / "budget"), if_unused(tmp_path / "free") as unused:
+        assert unused
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(writer)
+            os.read(reader, 1)
+            os._exit(0)
+    try:
+        for name in ("budget", "free"):
+            with if_unused(tmp_path / name) as unused:
+                assert unused, name
+    finally:
+        os.close(writer)
+        os.close(reader)
+        os.waitpid(child, 0)

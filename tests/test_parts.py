@@ -29,9 +29,10 @@ import packer.workers.run
 from packer import Rows, VersionsError, build_pack, build_part, commit_pack, plan_pack
 from packer.build.share import Part
 from packer.errors import TooManyRejectsError, UsageError
+from packer.publish.target import make_target, prepare_target
 from packer.publish.ticket import TICKETS
 from packer.workers.in_process import InProcess
-from readers.contract.manifest import STORAGES
+from readers.contract.manifest import MANIFEST, MARK, STORAGES
 
 CALM = ("--quiet", *SMALL_SHARDS)
 
@@ -202,6 +203,16 @@ def test_a_commit_is_killed_and_started_again(
     assert same(out, whole)
     assert len(list(out.glob("generations/*.json"))) == 1
     assert (out / "packer.toml").is_file()
+
+
+def test_parts_that_begin_at_once_share_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another part marks the folder between the look for the mark and the listing; mounts show the mark late, too."""
+    make_target(tmp_path / "out")
+    prepare_target(tmp_path / "out")
+    real = Path.is_file
+    monkeypatch.setattr(Path, "is_file", lambda path: path.name not in (MARK, MANIFEST) and real(path))
+    make_target(tmp_path / "out")
+    prepare_target(tmp_path / "out")
 
 
 def test_a_part_runs_twice_at_once(plan: Path, whole: Path, tmp_path: Path) -> None:

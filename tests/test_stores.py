@@ -20,6 +20,7 @@ from uuid import uuid4
 import pytest
 from conftest import HANG
 from faulty_proxy import BUSY, CUT, DOUBLED, ERROR, LOST, SLOW, times
+from fsspec.implementations.memory import MemoryFileSystem
 from store_servers import credentials, new_url, proxy, server
 
 from readers.contract import atomic
@@ -305,3 +306,20 @@ def test_a_library_that_is_not_installed_is_named(module: str, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(StoreError, match=f"needs {module}; pip install"):
         open_store({"obstore": "s3://bucket/a", "fsspec": "memory://a"}[module])
+
+
+def test_a_folder_of_fsspec_that_cannot_be_listed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`walk` of fsspec leaves it out, and with it raw files."""
+    store = FsspecStore(f"memory://{uuid4().hex}")
+    for name in ("a", "b/c", "b/d/e"):
+        store.put(name, b"x")
+    real = MemoryFileSystem.ls
+
+    def ls(self: MemoryFileSystem, path: str, **options: object) -> object:
+        if path.endswith("/b/d"):
+            raise PermissionError(errno.EACCES, "no", path)
+        return real(self, path, **options)
+
+    monkeypatch.setattr(MemoryFileSystem, "ls", ls)
+    with pytest.raises(StoreError, match="no"):
+        names(store)

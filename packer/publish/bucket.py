@@ -37,6 +37,8 @@ STAMP = ".stamps"
 AHEAD = 4
 """The shards for each core that scratch must have room for: one is written, another sent, and sizes vary."""
 READERS = 16
+COPIED = 0
+"""The time of files that were copied from the bucket. A shard whose receipt has it was not written here."""
 
 
 class Bucket:
@@ -83,14 +85,15 @@ class Bucket:
 
     def _send(self, receipt: Receipt) -> None:
         files = [f"{SHARDS}/{receipt.stem}{file.suffix}" for file in receipt.files]
-        stamps = f"{STAMPS}/{receipt.stem}{STAMP}"
-        for name in (*files, f"{SHARDS}/{receipt.stem}{SUFFIX}"):
-            self.put(name)
+        stamps, last = f"{STAMPS}/{receipt.stem}{STAMP}", f"{SHARDS}/{receipt.stem}{SUFFIX}"
+        if (self.folder / last).stat().st_mtime != COPIED:  # else it came out the same, and its files are empty here
+            for name in (*files, last):
+                self.put(name)
+            for name, file in zip(files, receipt.files, strict=True):
+                os.truncate(self.folder / name, 0)
+                os.truncate(self.folder / name, file.bytes)
         if (self.folder / stamps).exists():
             self.put(stamps)
-        for name, file in zip(files, receipt.files, strict=True):
-            os.truncate(self.folder / name, 0)
-            os.truncate(self.folder / name, file.bytes)
 
 
 @contextmanager
@@ -148,7 +151,9 @@ def _make_shadow(store: Store, folder: Path, before: Current, sizes: dict[str, i
 def _copy(store: Store, folder: Path, names: Iterable[str]) -> None:
     def copy(name: str) -> None:
         data, _ = answered(lambda: store.read(name))
-        (folder / check_name(name)).write_bytes(data)
+        path = folder / check_name(name)
+        path.write_bytes(data)
+        os.utime(path, (COPIED, COPIED))
 
     with ThreadPoolExecutor(READERS) as threads:
         list(threads.map(copy, names))

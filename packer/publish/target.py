@@ -29,8 +29,9 @@ def check_target(out: Path, raw: Path | None = None) -> None:
     If `raw` does not exist or is empty, the two are probably swapped.
     """
     if out.is_dir() and not _is_target(out):
-        others = [name for name in _names(out) if not name.startswith((PARTIAL, LOCK))]
-        if others:
+        names = _names(out)
+        others = [name for name in names if not name.startswith((PARTIAL, LOCK))]
+        if others and MARK not in names:  # else another part of a plan has just marked it
             swapped = raw is not None and not raw.is_file() and not _names(raw)
             raise TargetError(
                 f"{out}: exists and is not a packed data set (it holds {', '.join(first_of(others, 3))}); "

@@ -35,12 +35,24 @@ class FsspecStore:
         return f"{self._root}/{check_name(name)}"
 
     def list(self, folder: str) -> Iterator[Entry]:
-        top = self._path(folder) if folder else self._root
+        folders = [self._path(folder) if folder else self._root]
         with self._errors(folder):
-            for _, _, files in self._files.walk(top, detail=True):
-                for found in files.values():
+            while folders:
+                for found in self._entries(folders.pop()):
+                    if found["type"] == "directory":
+                        folders.append(found["name"])
+                        continue
                     name = found["name"].lstrip("/").removeprefix(self._root.lstrip("/")).lstrip("/")
                     yield Entry(name, found["size"], _tag(found), _modified(found))
+
+    def _entries(self, folder: str) -> Iterator[dict[str, Any]]:
+        """List a folder. `walk` of fsspec would leave out folders that it cannot list, as if they were empty."""
+        try:
+            found = self._files.ls(folder, detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        paths = {folder.strip("/"), ""}  # a folder may be among its own entries
+        yield from (each for each in found if each["name"].strip("/") not in paths)
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
         path = self._path(name)

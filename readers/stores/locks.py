@@ -42,7 +42,7 @@ def only_owner(path: Path) -> Iterator[int]:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield file
     finally:
-        os.close(file)
+        _release(file)
 
 
 @contextmanager
@@ -82,4 +82,10 @@ def if_unused(path: Path) -> Iterator[bool]:
             return
         yield True
     finally:
-        os.close(file)
+        _release(file)
+
+
+def _release(file: int) -> None:
+    """Release a lock and close its file. Closing alone would leave it to processes that were forked with the file."""
+    fcntl.flock(file, fcntl.LOCK_UN)
+    os.close(file)
