@@ -110,6 +110,20 @@ def test_other_objects_are_not_touched(store: MemoryStore, raw_folder: RawFolder
     assert store.objects.keys() == {"photos/cat.jpg"}
 
 
+def test_a_manifest_of_others_is_not_replaced(store: MemoryStore, raw_folder: RawFolder, tmp_path: Path) -> None:
+    text = '{"name": "an app"}'
+    store.put("manifest.json", text.encode())
+    with pytest.raises(TargetError, match=r"is not a packed data set \(it holds manifest.json\)"):
+        build(raw_folder.path, tmp_path / "scratch")
+    assert store.objects["manifest.json"][0] == text.encode()
+    app = tmp_path / "app"
+    app.mkdir()
+    (app / "manifest.json").write_text(text)
+    with pytest.raises(TargetError, match=r"is not a packed data set \(it holds manifest.json\)"):
+        build_pack(raw_folder.path, app)
+    assert (app / "manifest.json").read_text() == text
+
+
 def test_a_pinned_bucket_stays_as_it_is(store: MemoryStore, raw_folder: RawFolder, tmp_path: Path) -> None:
     build(raw_folder.path, tmp_path / "scratch")
     pin(store)

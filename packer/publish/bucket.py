@@ -25,7 +25,7 @@ from packer.publish.generation import Current, read_current
 from packer.publish.lock_object import LOCKS, exclusive
 from packer.publish.pin import check_pin
 from packer.publish.store_probe import PREFIX
-from packer.publish.target import MARK_TEXT, STAMPS
+from packer.publish.target import MARK_TEXT, STAMPS, is_our_manifest
 from readers.contract.atomic import partial
 from readers.contract.manifest import GENERATIONS, MANIFEST, MARK, SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
@@ -119,7 +119,8 @@ def sizes_of_pack(store: Store) -> dict[str, int]:
     """Return the size of each object of a pack, which is marked as ours. Refuse a folder with anything else."""
     sizes = {entry.name: entry.size for entry in store.list("")}
     others = [name for name in sizes if not name.startswith((PREFIX, f"{LOCKS}/"))]
-    if others and not {MARK, MANIFEST} & sizes.keys():
+    is_pack = MARK in sizes or (MANIFEST in sizes and is_our_manifest(store.read(MANIFEST, 0, 100)[0][:100]))
+    if others and not is_pack:
         raise TargetError(
             f"{store.url}: exists and is not a packed data set (it holds {', '.join(first_of(others, 3))}); "
             "name a new or an empty folder"

@@ -8,7 +8,7 @@ from packer.errors import TargetError, first_of
 from packer.publish.atomic import sweep, write_atomic
 from packer.publish.lock import NAME as LOCK
 from readers.contract.atomic import PARTIAL, make_folder
-from readers.contract.manifest import FORMAT, GENERATIONS, MANIFEST, MARK, SHARDS, is_pack
+from readers.contract.manifest import FORMAT, GENERATIONS, MANIFEST, MARK, SHARDS
 from readers.contract.regular_files import open_raw
 
 STAMPS = "stamps"
@@ -42,7 +42,7 @@ def check_target(out: Path, raw: Path | None = None) -> None:
 
 
 def _is_target(folder: Path) -> bool:
-    return (folder / MARK).is_file() or is_pack(folder)
+    return (folder / MARK).is_file() or holds_pack(folder)
 
 
 def _names(folder: Path) -> list[str]:
@@ -53,9 +53,14 @@ def holds_pack(folder: Path) -> bool:
     """Return whether a folder is a pack. A raw folder may have a manifest.json of its own."""
     try:
         with open_raw(folder / MANIFEST) as file:
-            return (folder / MARK).is_file() or f'"format": "{FORMAT}"'.encode() in file.read(100)
+            return (folder / MARK).is_file() or is_our_manifest(file.read(100))
     except OSError:
         return False
+
+
+def is_our_manifest(head: bytes) -> bool:
+    """Return whether a manifest with these first bytes is that of a pack: others use this name, too."""
+    return f'"format": "{FORMAT}"'.encode() in head
 
 
 def is_ours(out: Path) -> bool:
