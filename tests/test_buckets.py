@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -75,6 +76,18 @@ def test_unchanged_shards_in_a_bucket_are_reused(store: MemoryStore, tmp_path: P
     assert third.manifest.generation == 2
     local = pack(raw.path, tmp_path / "local", *SMALL_SHARDS)
     assert third.manifest.same_data(Manifest.load(local))
+
+
+def test_files_that_were_touched_are_read_in_one_night_alone(store: MemoryStore, tmp_path: Path) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 12}).path
+    build(raw, tmp_path / "scratch")
+    before = {name: data for name, data in store.objects.items() if name.startswith("stamps/")}
+    for path in raw.rglob("*.png"):
+        os.utime(path, (1, 1))
+    store.put("stamps/of others/a.stamps", b"")
+    assert build(raw, tmp_path / "scratch").reused == 12
+    assert before
+    assert not [name for name, data in before.items() if store.objects[name][0] == data[0]]
 
 
 def test_shards_that_were_sent_take_no_scratch(

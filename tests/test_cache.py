@@ -246,6 +246,12 @@ def test_the_least_budget_of_running_processes_holds(tmp_path: Path) -> None:
     assert large.limit() == 1000
 
 
+def test_other_files_among_the_budgets_do_not_count(tmp_path: Path) -> None:
+    budget = Budget(tmp_path, 100)
+    (tmp_path / "limits" / ".nfs0000").touch()
+    assert budget.limit() == 100
+
+
 def test_leftovers_of_killed_processes_are_deleted_when_space_is_needed(tmp_path: Path) -> None:
     budget = Budget(tmp_path, 1000)
     shards = budget.packs / "pack" / "shards"

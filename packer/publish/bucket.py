@@ -67,9 +67,11 @@ class Bucket:
         self._sending.append(self._threads.submit(self._send, receipt))
 
     def finish(self) -> None:
-        """Wait until all shards are sent."""
+        """Wait until all shards are sent. Then send stamps that were renewed while the build was planned."""
         while self._sending:
             self._sending.popleft().result()
+        for path in sorted((self.folder / STAMPS).glob(f"*{STAMP}")):
+            self._send_stamps(path)
 
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)
@@ -85,15 +87,19 @@ class Bucket:
 
     def _send(self, receipt: Receipt) -> None:
         files = [f"{SHARDS}/{receipt.stem}{file.suffix}" for file in receipt.files]
-        stamps, last = f"{STAMPS}/{receipt.stem}{STAMP}", f"{SHARDS}/{receipt.stem}{SUFFIX}"
+        last = f"{SHARDS}/{receipt.stem}{SUFFIX}"
         if (self.folder / last).stat().st_mtime != COPIED:  # else it came out the same, and its files are empty here
             for name in (*files, last):
                 self.put(name)
             for name, file in zip(files, receipt.files, strict=True):
                 os.truncate(self.folder / name, 0)
                 os.truncate(self.folder / name, file.bytes)
-        if (self.folder / stamps).exists():
-            self.put(stamps)
+        self._send_stamps(self.folder / STAMPS / f"{receipt.stem}{STAMP}")
+
+    def _send_stamps(self, path: Path) -> None:
+        if path.exists() and path.stat().st_mtime != COPIED:
+            self.put(f"{STAMPS}/{path.name}")
+            os.utime(path, (COPIED, COPIED))
 
 
 @contextmanager
@@ -135,7 +141,8 @@ def _make_shadow(store: Store, folder: Path, before: Current, sizes: dict[str, i
     for name in (SHARDS, GENERATIONS, STAMPS):
         (folder / name).mkdir(parents=True)
     (folder / MARK).write_text(MARK_TEXT)
-    stems = {name[len(STAMPS) + 1 : -len(STAMP)] for name in sizes if name.startswith(f"{STAMPS}/")}
+    stamps = (path.name for path in map(Path, sizes) if path.parent == Path(STAMPS) and path.suffix == STAMP)
+    stems = {name.removesuffix(STAMP) for name in stamps}
     copied = [MANIFEST] if before.manifest is not None else []
     if before.manifest is not None:
         copied.append(table_path(Path(), before.manifest.table).as_posix())

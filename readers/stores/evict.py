@@ -96,7 +96,8 @@ class Budget:
 
     def _limit(self) -> int:
         """Return the least limit that a running process has; those of processes that ended are deleted."""
-        for path in sorted(self._limits.iterdir(), key=lambda path: int(path.name)):
+        limits = (path for path in self._limits.iterdir() if path.name.isdecimal())  # mounts add files of their own
+        for path in sorted(limits, key=lambda path: int(path.name)):
             with if_unused(path) as unused:
                 if not unused:
                     return int(path.name)
