@@ -228,23 +228,29 @@ def test_too_little_disk_is_known_before_the_first_shard(
     assert not list((tmp_path / "new" / "shards").iterdir())
 
 
+@pytest.mark.parametrize("overwritten", ["generations/000002.json", "manifest.json"])
 def test_of_two_that_publish_one_is_refused(
-    two_nights: tuple[Path, Path], raw_folder: RawFolder, store: Dying, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    overwritten: str,
+    two_nights: tuple[Path, Path],
+    raw_folder: RawFolder,
+    store: Dying,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first, second = two_nights
     other = pack(raw_folder.path, tmp_path / "other")
     push_pack(first, "s3://bucket/out")
-    claim = (other / "generations" / "000001.json").read_bytes()
+    theirs = (other / "generations" / "000001.json").read_bytes()
     real = Copying.copy
 
     def overtaken(copying: Copying, shards: list[int], workers: int) -> None:
         real(copying, shards, workers)
-        store.put("generations/000002.json", claim)
+        store.put(overwritten, theirs)
 
     monkeypatch.setattr(Copying, "copy", overtaken)
     with pytest.raises(BusyError, match="another build has published"):
         push_pack(second, "s3://bucket/out")
-    assert current_manifest(store) == Manifest.load(first)
+    assert current_manifest(store) == Manifest.load(other if overwritten == "manifest.json" else first)
 
 
 def test_a_store_that_does_not_answer_is_tried_later(
