@@ -18,7 +18,8 @@ from faulty_proxy import BUSY, ERROR, times
 from store_servers import credentials, new_url, proxy
 
 import packer.workers.run
-from packer.errors import BusyError
+from packer import build_part
+from packer.errors import BusyError, TargetError
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.plan.write_plan import write_plan
@@ -271,3 +272,41 @@ def test_a_ranged_file_reads_only_the_blocks_that_are_asked_for() -> None:
         assert file.seek(BLOCK - 5) == BLOCK - 5
         assert file.read(10) == data[BLOCK - 5 : BLOCK + 5]
     assert set(asked) <= {(0, BLOCK), (BLOCK, 2 * BLOCK), (4 * BLOCK, 5 * BLOCK), (5 * BLOCK, len(data))}
+
+
+def test_a_plan_of_a_bucket_is_built_in_parts(raw_folder: RawFolder, bucket: str, tmp_path: Path) -> None:
+    plan, out = tmp_path / "plan", tmp_path / "out"
+    assert run("plan", *SHARDS, bucket, plan).exit_code == 0
+    nothing = run("build", "--plan", plan, "--part", "1/1", "--raw", new_url(), out)
+    assert nothing.exit_code == 1
+    assert "holds no objects" in nothing.stderr
+    for part in ("2/2", "1/2"):
+        assert run("build", "--plan", plan, "--part", part, out).exit_code == 0
+    assert run("commit", "--plan", plan, out).exit_code == 0
+    local = pack(raw_folder.path, tmp_path / "local", *SHARDS)
+    assert names_and_bytes(out) == names_and_bytes(local)
+
+
+def names_and_bytes(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (out / "shards").iterdir()}
+
+
+@pytest.mark.parametrize("command", ["verify", "stats", "gc", "repair", "commit --plan plan"])
+def test_commands_of_folders_refuse_urls_before_work(bucket: str, command: str) -> None:
+    answer = run(*command.split(), bucket)
+    assert answer.exit_code == 2
+    assert f"{bucket}: expected a folder of this machine" in answer.stderr
+
+
+def test_a_bucket_that_is_not_there_is_a_mistake_and_no_reason_to_try_again(tmp_path: Path) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 2}).path
+    for arguments in (("s3://no-such-bucket/raw", tmp_path / "out"), (raw, "s3://no-such-bucket/out")):
+        answer = run("build", *arguments)
+        assert answer.exit_code == 1
+        assert "there is no such bucket" in answer.stderr
+
+
+def test_a_part_is_not_built_into_a_folder_that_is_named_as_a_url(raw_folder: RawFolder, tmp_path: Path) -> None:
+    assert run("plan", *SHARDS, raw_folder.path, tmp_path / "plan").exit_code == 0
+    with pytest.raises(TargetError, match="s3://bucket/out: expected a folder of this machine"):
+        build_part(tmp_path / "plan", "1/1", "s3://bucket/out")

@@ -14,7 +14,7 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import show
 from packer.cli.progress import shown
-from packer.cli.values import CropType, NamesType, NumbersType, OutputFile
+from packer.cli.values import CropType, FolderType, NamesType, NumbersType, OutputFile
 from packer.config.options import OPTIONS
 from packer.errors import InputError, UsageError
 from packer.publish.atomic import write_atomic
@@ -28,7 +28,7 @@ REPORTS = (".html", ".svg")
 
 
 @click.command("bench")
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=FolderType())
 @click.option("--split", help="The split to read, or all. Default: train, or the first.")
 @click.option(
     "--batch", "batches", type=NumbersType(1), multiple=True, help="Batch sizes: 8,16. Default: 4,8,16,32,64."

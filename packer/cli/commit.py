@@ -12,14 +12,15 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG, publishing
 from packer.cli.output import join_lines, show
 from packer.cli.progress import shown
+from packer.cli.values import FolderType
 from packer.config.options import LOG_FORMATS
 
 MISSING = 1
 
 
 @click.command("commit")
-@click.option("--plan", type=click.Path(path_type=Path), required=True, help="The folder that packer plan wrote.")
-@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--plan", type=FolderType(), required=True, help="The folder that packer plan wrote.")
+@click.argument("out", type=FolderType())
 @click.option("--missing", is_flag=True, help="Print the parts that must run again, one a line, and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")

@@ -11,6 +11,7 @@ import click
 
 from packer.cli.loading import loading
 from packer.cli.output import join_lines, show
+from packer.cli.values import FolderType
 from packer.errors import first_of
 from packer.publish.target import raw_and_out
 
@@ -23,7 +24,7 @@ MOST_NAMED = 20
 
 @click.command("diff")
 @click.argument("raw", type=click.Path(path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=FolderType())
 @click.option("--config", type=click.Path(path_type=Path), help="Options of the build. Default: those of the last one.")
 @click.option("--json", "as_json", is_flag=True, help="Print every name, as JSON.")
 @click.pass_context

@@ -12,7 +12,7 @@ import click
 from packer.cli.loading import loading
 from packer.cli.log import publishing
 from packer.cli.output import join_lines, show
-from packer.cli.values import TimeType, bytes_text
+from packer.cli.values import FolderType, TimeType, bytes_text
 from packer.publish.history import DEFAULT_KEEP
 from packer.publish.pin import is_pinned
 from readers.contract.manifest import Manifest
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("log")
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=FolderType())
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def log_command(out: Path, as_json: bool) -> None:
     """List the generations that OUT has kept, the newest first. A star marks the current one.
@@ -46,7 +46,7 @@ def log_command(out: Path, as_json: bool) -> None:
 
 
 @click.command("rollback")
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=FolderType())
 @click.argument("number", type=click.IntRange(1))
 @click.option("--pin", is_flag=True, help="Keep NUMBER current: builds exit 5 until packer unpin.")
 def rollback_command(out: Path, number: int, pin: bool) -> None:
@@ -72,7 +72,7 @@ def rollback_command(out: Path, number: int, pin: bool) -> None:
 
 
 @click.command("unpin")
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=FolderType())
 def unpin_command(out: Path) -> None:
     """Remove the pin of packer rollback --pin from OUT, so that the next build publishes a generation again.
 
@@ -86,7 +86,7 @@ def unpin_command(out: Path) -> None:
 
 
 @click.command("gc")
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=FolderType())
 @click.option(
     "--keep", type=click.IntRange(1), default=DEFAULT_KEEP, show_default=True, help="Number of generations to keep."
 )

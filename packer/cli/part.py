@@ -13,7 +13,7 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import STDOUT, show
 from packer.cli.progress import shown
-from packer.cli.values import bytes_text
+from packer.cli.values import FolderType, bytes_text
 from packer.config.options import LOG_FORMATS
 from packer.errors import UsageError
 
@@ -35,10 +35,10 @@ class BuildCommand(ConfiguredCommand):
 
 
 @click.command("build")
-@click.option(PLAN, type=click.Path(path_type=Path), required=True)
+@click.option(PLAN, type=FolderType(), required=True)
 @click.option("--part", required=True, metavar="I/N")
 @click.option("--raw", type=click.Path(path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=FolderType())
 @click.option("--workers", type=click.IntRange(1), envvar="PACKER_WORKERS")
 @click.option("--retry-bad", is_flag=True)
 @click.option("--json", "as_json", is_flag=True)

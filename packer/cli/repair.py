@@ -13,6 +13,7 @@ from packer.cli.loading import loading
 from packer.cli.log import publishing
 from packer.cli.output import show
 from packer.cli.progress import shown
+from packer.cli.values import FolderType
 from packer.publish.target import raw_and_out
 from readers.contract.manifest import MANIFEST
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("repair")
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=FolderType())
 @click.argument("raw", type=click.Path(path_type=Path), required=False)
 @click.option("--config", type=click.Path(path_type=Path), help="Options of the build. Default: those of the last one.")
 @click.option("--workers", type=click.IntRange(1), help="Number of cores to use. Default: all.")

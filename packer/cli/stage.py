@@ -13,7 +13,7 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG, publishing
 from packer.cli.output import show
 from packer.cli.progress import shown
-from packer.cli.values import bytes_text
+from packer.cli.values import FolderType, bytes_text
 from packer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @click.command("stage")
-@click.argument("out", type=click.Path(path_type=Path), required=False)
-@click.argument("target", type=click.Path(path_type=Path), required=False)
+@click.argument("out", type=FolderType(), required=False)
+@click.argument("target", type=FolderType(), required=False)
 @click.option("--ram", is_flag=True, help="Copy into memory, /dev/shm, instead of a folder TARGET.")
 @click.option("--list", "listing", is_flag=True, help="List the copies on this machine.")
 @click.option("--drop", "dropping", is_flag=True, help="Remove the copies of OUT, or the copy OUT, from this machine.")

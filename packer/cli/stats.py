@@ -13,6 +13,7 @@ import click
 from packer.cli.loading import loading
 from packer.cli.output import join_lines, show
 from packer.cli.text_table import text_table
+from packer.cli.values import FolderType
 from packer.errors import first_of
 from readers.contract.kinds import CLASSES, IDS, MULTILABEL, VALUES
 
@@ -25,7 +26,7 @@ EMPTY = {CLASSES: "ignored", IDS: "in no object", VALUES: "without a value", MUL
 
 
 @click.command("stats")
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=FolderType())
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def stats_command(out: Path, as_json: bool) -> None:
     """Show the exact statistics of each split of OUT. They were counted during the build, so no image is read.

@@ -72,6 +72,18 @@ class OutputFile(click.Path):
         return path
 
 
+class FolderType(click.Path):
+    """A folder of this machine. Most commands take no URL, and a path would lose one of its slashes."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if url_of(value) is not None:
+            self.fail(f"{value}: expected a folder of this machine, and no URL", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class TimeType(click.ParamType[Any]):
     """`24h` is a time; its value is in seconds. Only 0 needs no unit."""
 

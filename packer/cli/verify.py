@@ -10,12 +10,12 @@ import click
 from packer.cli.loading import loading
 from packer.cli.output import join_lines, show
 from packer.cli.progress import shown
-from packer.cli.values import bytes_text
+from packer.cli.values import FolderType, bytes_text
 from readers.contract.errors import DamagedError
 
 
 @click.command("verify")
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=FolderType())
 @click.option("--deep", is_flag=True, help="Also read every row: its checksum, key and label values.")
 @click.option("--sha256sums", is_flag=True, help="Print the SHA-256 of each file, for sha256sum --check.")
 @click.option("--workers", type=click.IntRange(1), help="Number of cores to use. Default: all.")

@@ -10,6 +10,7 @@ from packer.publish.lock import NAME as LOCK
 from readers.contract.atomic import PARTIAL, make_folder
 from readers.contract.manifest import FORMAT, GENERATIONS, MANIFEST, MARK, SHARDS
 from readers.contract.regular_files import open_raw
+from readers.stores.open_store import is_url, url_of
 
 STAMPS = "stamps"
 """The folder with the states of the rows when they were read; see packer/shards/stamps.py."""
@@ -70,6 +71,8 @@ def is_ours(out: Path) -> bool:
 
 def make_target(out: Path) -> None:
     """Make the folder, so that it can be locked."""
+    if is_url(out):
+        raise TargetError(f"{url_of(out)}: expected a folder of this machine, and no URL")
     check_target(out)
     try:
         make_folder(out)

@@ -14,6 +14,7 @@ from packer.sources.reopen import reopen
 from packer.workers.engine import Engine
 from packer.workers.jobs import ShardJob
 from readers.contract.receipt import Receipt
+from readers.stores.open_store import is_url, open_store
 
 
 class PlannedShards:
@@ -32,9 +33,7 @@ class PlannedShards:
         check_portable(text)
         if raw is not None:
             text = moved(text, plan.facts.raw, raw)
-        path = Path(path_of(text) or "/")
-        if not path.exists() or (path.is_dir() and next(path.iterdir(), None) is None):
-            raise InputError(f"{path}: the raw files are not on this machine; mount them there, or give --raw")
+        _check_there(path_of(text))
         return cls(plan, text)
 
     def build(self, number: int, out: Path, engine: Engine) -> Receipt:
@@ -48,3 +47,14 @@ class PlannedShards:
     ) -> Generator[tuple[int, Receipt], None, None]:
         """Build shards, and yield the number and the receipt of each. Closing it stops the rest."""
         return engine.run((ShardJob(each, self.plan.spec(each), self._source, out) for each in numbers), engine.workers)
+
+
+def _check_there(location: str) -> None:
+    """Raise InputError if nothing is at the path or the URL of a source; an empty text is a source without one."""
+    if is_url(location):
+        if next(iter(open_store(location).list("")), None) is None:
+            raise InputError(f"{location}: holds no objects; correct the plan, or give --raw")
+        return
+    path = Path(location or "/")
+    if not path.exists() or (path.is_dir() and next(path.iterdir(), None) is None):
+        raise InputError(f"{path}: the raw files are not on this machine; mount them there, or give --raw")

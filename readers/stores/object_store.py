@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -21,9 +22,13 @@ LIST_TRIES = 3
 """The number of times that a part of a listing is asked for. It goes on after the last name: names are sorted."""
 PIECE = 1 << 20
 """The least bytes that `fetch` passes on together."""
+NO_BUCKET = ("<Code>NoSuchBucket<", "<Code>ContainerNotFound<", "The specified bucket does not exist")
+"""The words of S3, Azure and Google for a bucket that is not there."""
 ONE_PUT = 1 << 30
 """Bytes up to which an object is one PUT: whole or not there. A larger one is an upload in parts."""
 PART = 1 << 26
+_CAUSE = re.compile(r'<Code>(\w{1,60})</Code>|message: "([^"\n]{1,100})"')
+"""The code of a store's answer, or the words of the system about a connection."""
 _NETWORK = {"connect_timeout": "10s", "read_timeout": "60s", "timeout": "1h", "allow_http": True}
 """`timeout` would end a large object that arrives. An endpoint without TLS is used only if the environment names it."""
 
@@ -149,9 +154,11 @@ class ObjectStore:
         """Turn the errors of obstore into a StoreError that names the object."""
         try:
             yield
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"{self.url}/{name}: there is no such object") from error
         except self._failed as error:
+            if any(word in str(error) for word in NO_BUCKET):
+                raise StoreError(f"{self.url}: there is no such bucket; make it, or correct its name") from error
+            if isinstance(error, FileNotFoundError):
+                raise FileNotFoundError(f"{self.url}/{name}: there is no such object") from error
             kind = StoreError if isinstance(error, self._final) else StoreBusyError
             raise kind(f"{self.url}/{name}: {_reason(error)}") from error
 
@@ -161,5 +168,8 @@ def _version(found: Any) -> Version:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first line of an error; obstore adds pages about its state to it."""
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]
+    """Return the first line of an error, and the cause that obstore names in the pages it adds."""
+    text = str(error).strip() or type(error).__name__
+    first = text.partition("\n")[0].partition(": <?xml")[0][:300]
+    cause = _CAUSE.search(text)
+    return f"{first} ({next(filter(None, cause.groups()))})" if cause else first
