@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -12,7 +14,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import NAMES, SMALL_SHARDS, RawFolder, make_raw, pack, run
+from conftest import HANG, NAMES, SMALL_SHARDS, RawFolder, make_raw, pack, run
 from drills.published import same
 from faulty_proxy import BUSY, ERROR, times
 from store_servers import credentials, new_url, proxy
@@ -310,3 +312,18 @@ def test_a_part_is_not_built_into_a_folder_that_is_named_as_a_url(raw_folder: Ra
     assert run("plan", *SHARDS, raw_folder.path, tmp_path / "plan").exit_code == 0
     with pytest.raises(TargetError, match="s3://bucket/out: expected a folder of this machine"):
         build_part(tmp_path / "plan", "1/1", "s3://bucket/out")
+
+
+def test_workers_have_the_environment_of_now(raw_folder: RawFolder, bucket: str, tmp_path: Path) -> None:
+    """A notebook sets its credentials after a first build, which has started the server that workers are forked from."""
+    known = {name: os.environ[name] for name in credentials("")}
+    program = f"""
+import os
+from packer import build_pack
+build_pack({str(raw_folder.path)!r}, {str(tmp_path / "local")!r}, labels="index", workers=2)
+os.environ.update({known!r})
+build_pack({bucket!r}, {str(tmp_path / "out")!r}, labels="index", workers=2)
+"""
+    bare = {name: value for name, value in os.environ.items() if name not in known}
+    subprocess.run([sys.executable, "-c", program], check=True, env=bare, timeout=HANG)
+    assert names_and_bytes(tmp_path / "out") == names_and_bytes(tmp_path / "local")

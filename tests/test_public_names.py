@@ -100,9 +100,11 @@ VersionError(ReadError)
 Watch(batches, report, writer, every, quiet)
     .record()
     .verdict()
-Window(block=64, blocks=32)
+Window(block=64, blocks=32, apart=False)
+    .apart
     .block
     .blocks
+    .size
 __version__
 collate_lists(batch)
 open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from packer.data_checks.find_mistakes import find_mistakes
 from packer.data_checks.image_hashes import HashedImage, ImageHashes
-from packer.publish.generation import commit
+from packer.publish.generation import Current, commit
 from packer.recipe.recipe import Recipe
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import FLAT, Note, Receipt, RowInput
@@ -70,9 +70,9 @@ def rows_alive() -> int:
 def test_a_build_holds_the_rows_of_one_receipt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alive: list[int] = []
 
-    def spy(out: Path, recipe: Recipe, receipts: AllReceipts) -> Manifest:
+    def spy(out: Path, recipe: Recipe, receipts: AllReceipts, before: Current | None) -> Manifest:
         alive.append(rows_alive())
-        return commit(out, recipe, receipts)
+        return commit(out, recipe, receipts, before)
 
     raw = make_raw(tmp_path / "raw", {"train": 60}, height=8, width=8).path
     before = rows_alive()

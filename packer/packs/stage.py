@@ -92,6 +92,7 @@ def _stage(pack: Pack, path: Path, folder: Path, workers: int, advance: Advance)
         copying.check_free_space(missing, folder)
         copying.copy(missing, workers)
         if not _is_current(path, pack.manifest):
+            _forget_another(path, pack.manifest)
             publish(path, pack.manifest)
         with generations_in_use(path, pack.manifest.generation) as in_use:
             delete_garbage(path, keep=0, grace=0, also=in_use)
@@ -108,11 +109,25 @@ def target_folder(target: str | os.PathLike[str] | None, ram: bool) -> Path:
 def _check_number(copy: Path, manifest: Manifest) -> None:
     """Refuse to replace another generation of the same number that is being read: a deleted and rebuilt pack counts
     from 1 again."""
-    number, path = manifest.generation, generation_path(copy, manifest.generation)
-    if path.is_file() and path.read_bytes() != manifest.to_text().encode():
+    number = manifest.generation
+    if _has_another(copy, manifest):
         with generations_in_use(copy, None) as in_use:
             if number in in_use:
                 raise BusyError(f"{copy}: a data set is reading another generation {number}; end that program first")
+
+
+def _forget_another(copy: Path, manifest: Manifest) -> None:
+    """Delete the kept manifest of another generation of the same number, which would keep this one from its number.
+
+    An equal one stays: data sets that read it have locked it.
+    """
+    if _has_another(copy, manifest):
+        generation_path(copy, manifest.generation).unlink()
+
+
+def _has_another(copy: Path, manifest: Manifest) -> bool:
+    path = generation_path(copy, manifest.generation)
+    return path.is_file() and path.read_bytes() != manifest.to_text().encode()
 
 
 def _is_current(copy: Path, manifest: Manifest) -> bool:

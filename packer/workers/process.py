@@ -60,7 +60,9 @@ class Worker:
         """Has a message, or the end of the file when the process has ended. The sentinel of multiprocessing would also
         be ready when the fork server has ended, while the worker lives on."""
         self._ended = False
-        self._process = context.Process(target=work, args=(theirs, cells, pulse, self._threads), daemon=True)
+        self._process = context.Process(
+            target=work, args=(theirs, cells, pulse, self._threads, dict(os.environ)), daemon=True
+        )
         try:
             with theirs, _without_main():
                 self._process.start()

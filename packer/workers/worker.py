@@ -35,8 +35,13 @@ IMPORTED_BY = os.getpid()
 """The process that imported this module: the server that workers are forked from, unless its preload failed."""
 
 
-def work(pipe: Connection, cells: Cells, pulse: Pulse, threads: Pulse) -> None:
-    """Do the tasks that come through the pipe, in as many threads as `threads` says, at most one per cell."""
+def work(pipe: Connection, cells: Cells, pulse: Pulse, threads: Pulse, environment: dict[str, str]) -> None:
+    """Do the tasks that come through the pipe, in as many threads as `threads` says, at most one per cell.
+
+    The environment is that of the parent now, such as credentials. The fork server has the one of its own start.
+    """
+    os.environ.clear()
+    os.environ.update(environment)
     heartbeat = Heartbeat(cells, pulse)
     threading.Thread(target=_live_with_parent, args=(heartbeat,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
