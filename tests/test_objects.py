@@ -315,7 +315,7 @@ def test_a_part_is_not_built_into_a_folder_that_is_named_as_a_url(raw_folder: Ra
 
 
 def test_workers_have_the_environment_of_now(raw_folder: RawFolder, bucket: str, tmp_path: Path) -> None:
-    """A notebook sets its credentials after a first build, which has started the server that workers are forked from."""
+    """A notebook may set its credentials after a first build, which has started the server of all later workers."""
     known = {name: os.environ[name] for name in credentials("")}
     program = f"""
 import os
