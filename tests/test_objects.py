@@ -29,7 +29,7 @@ from packer.recipe.row_ref import RowRef
 from packer.sources import read_ahead
 from packer.sources.objects import ObjectsSource
 from packer.sources.portable import moved
-from packer.sources.ranged_file import BLOCK, RangedFile
+from packer.sources.ranged_file import BLOCK, MOST_BLOCKS, RangedFile
 from packer.sources.read_ahead import ReadAhead
 from packer.sources.reopen import reopen
 from packer.workers.in_process import InProcess
@@ -256,6 +256,21 @@ def test_rows_may_be_taken_in_any_order_and_by_many_threads() -> None:
     with pytest.raises(FileNotFoundError):
         ahead.take("bad")
     assert ahead.take("7")[0] == b"7", "what was taken can be read once more"
+
+
+def test_a_ranged_file_keeps_few_blocks() -> None:
+    """A hostile header leads through the whole object."""
+    starts: list[int] = []
+
+    def read(start: int, stop: int) -> bytes:
+        starts.append(start)
+        return bytes(stop - start)
+
+    with RangedFile((MOST_BLOCKS + 1) * BLOCK, read).buffered() as file:
+        for number in (*range(MOST_BLOCKS + 1), 0):
+            file.seek(number * BLOCK)
+            assert file.read(8) == bytes(8)
+    assert starts.count(0) == 2  # it was forgotten
 
 
 def test_a_ranged_file_reads_only_the_blocks_that_are_asked_for() -> None:

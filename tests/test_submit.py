@@ -182,6 +182,19 @@ def test_an_engine_that_takes_no_tasks_is_tried_again() -> None:
     assert submitted(Closed(good)) == list(range(20))
 
 
+def test_slots_that_cannot_be_counted_are_those_of_before() -> None:
+    engine, counts = SimulatedEngine(good, slots=3), iter([3])
+
+    def slots() -> int:
+        for count in counts:
+            return count
+        raise ConnectionError("the head of the cluster is away")
+
+    found = submit_all(engine, never, tasks(200), slots, engine)
+    assert sorted(task.shard for task, _ in found) == list(range(200))
+    assert engine.most == AHEAD * 3
+
+
 def test_pauses_grow_and_differ() -> None:
     assert [max(pause(tries) for _ in range(500)) <= 2.0 ** (tries - 1) for tries in range(1, 8)] == [True] * 7
     assert all(LONGEST_PAUSE / 2 <= pause(20) <= LONGEST_PAUSE for _ in range(100))

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
@@ -66,7 +67,10 @@ def submit_all(
     while flight.goes_on:
         now = flight.clock.now()
         if not most or now >= recount:
-            recount, most = now + RECOUNT, AHEAD * max(1, slots())
+            recount = now + RECOUNT
+            with suppress(Exception):  # engines raise what they like; submitting shows whether they come back
+                most = AHEAD * max(1, slots())
+            most = most or AHEAD
         flight.fill(most, now)
         finished = flight.next(recount - now)
         if finished is None:

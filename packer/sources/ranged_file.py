@@ -8,6 +8,8 @@ from typing import Any, BinaryIO, cast
 
 BLOCK = 1 << 16
 """Most headers lie in the first block. A smaller object is read whole."""
+MOST_BLOCKS = 64
+"""Blocks that are kept. A hostile header may lead through the whole object."""
 
 
 class RangedFile(io.RawIOBase):
@@ -37,6 +39,8 @@ class RangedFile(io.RawIOBase):
         number = self._at // BLOCK
         start = number * BLOCK
         if number not in self._blocks:
+            if len(self._blocks) == MOST_BLOCKS:
+                self._blocks.clear()
             self._blocks[number] = self._read_range(start, min(start + BLOCK, self._size))
         data = self._blocks[number][self._at - start :][: len(buffer)]
         buffer[: len(data)] = data
