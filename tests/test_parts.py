@@ -119,7 +119,7 @@ def test_a_pack_and_functions_as_rows(whole: Path, tmp_path: Path) -> None:
     with in_process():
         assert len(plan_pack(rows, tmp_path / "plan", **options)) == 64
         for part in ("2/2", "1/2"):
-            build_part(tmp_path / "plan", part, tmp_path / "out")
+            build_part(tmp_path / "plan", part, tmp_path / "out", allow_functions=["row_loaders"])
         assert commit_pack(tmp_path / "plan", tmp_path / "out").rows == 9
         build_pack(rows, tmp_path / "local", **options)
     assert same(tmp_path / "out", tmp_path / "local")
@@ -264,7 +264,8 @@ def test_a_pair_that_crashes_its_decoder_is_the_reject_of_a_local_build(tmp_path
     program = (
         "from crashing_rows import load\nfrom packer import *\n"
         "rows, options = Rows('abc'.split() + list('bcd'), load, sizes=(20, 30)), dict(classes=3, on_bad='skip')\n"
-        "plan_pack(rows, 'plan', **options)\nassert build_part('plan', '1/1', 'out', workers=1).rejects\n"
+        "plan_pack(rows, 'plan', **options)\nparts = dict(workers=1, allow_functions=['crashing_rows'])\n"
+        "assert build_part('plan', '1/1', 'out', **parts).rejects\n"
         "print(commit_pack('plan', 'out').rejects == build_pack(rows, 'local', workers=1, **options).rejects)\n"
     )
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
@@ -301,6 +302,23 @@ def test_rejects_are_judged_at_the_end(raw: Path, tmp_path: Path) -> None:
         commit_pack(tmp_path / "lenient", tmp_path / "lenient/out")
     good("commit", "--plan", tmp_path / "skip", tmp_path / "skip/out")
     assert same(tmp_path / "skip/out", pack(raw, tmp_path / "whole", *CALM, "--on-bad", "skip"))
+
+
+def test_a_plan_calls_no_function_that_is_not_allowed(tmp_path: Path) -> None:
+    """Whoever can write a plan could name os:system, with commands as keys."""
+    plan, marker = tmp_path / "plan", tmp_path / "marker"
+    rows = Rows([f"touch {marker}"], row_loaders.scene_of)
+    plan_pack(rows, plan, classes=3, labels="index")
+    facts = (plan / "plan.json").read_text()
+    assert "row_loaders:scene_of" in facts
+    (plan / "plan.json").write_text(facts.replace("row_loaders:scene_of", "os:system"))
+    for allowed in ([], ["row_loaders"]):
+        options = [text for name in allowed for text in ("--allow-functions", name)]
+        answer = run("build", "--plan", plan, "--part", "1/1", *options, tmp_path / "out")
+        assert answer.exit_code == 2
+        assert "the plan calls os:system; if that is what you planned: --allow-functions os" in answer.stderr
+    assert not marker.exists()
+    assert not (tmp_path / "out").exists()
 
 
 def test_bad_pairs_are_built_again(raw: Path, whole: Path, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from readers.contract.manifest import Manifest
 SIGNATURES = {
     "Rows": ["keys", "load", "version", "sizes", "without"],
     "build_pack": ["raw", "out", "progress", "options"],
-    "build_part": ["plan", "part", "out", "raw", "workers", "retry_bad", "progress"],
+    "build_part": ["plan", "part", "out", "raw", "workers", "retry_bad", "allow_functions", "progress"],
     "commit_pack": ["plan", "out", "progress"],
     "diff_pack": ["out", "raw", "config"],
     "pack_stats": ["out"],

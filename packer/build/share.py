@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from os import PathLike
@@ -78,12 +78,14 @@ def build_part(
     raw: str | PathLike[str] | None = None,
     workers: int | None = None,
     retry_bad: bool = False,
+    allow_functions: Collection[str] = (),
     progress: Progress = no_progress,
 ) -> PartSummary:
     """Build the shards of a part such as "3/16" of a plan into `out`, as `packer build --plan` does.
 
     Shards with a ticket are there already. `raw` is the path of the raw files on this machine, if it is not that of the
-    plan. With `retry_bad`, shards with rejects are built again.
+    plan. With `retry_bad`, shards with rejects are built again. Functions that give the rows are called only if their
+    modules are among `allow_functions`: whoever can write a plan could name any.
     Raises VersionsError if this machine has other decoders than the one that planned.
     """
     try:
@@ -91,7 +93,7 @@ def build_part(
     except ValueError as error:
         raise UsageError(f"--part: {error}") from error
     timer, out = Timer(), Path(out)
-    shards = PlannedShards.open(Path(plan), raw=None if raw is None else Path(raw))
+    shards = PlannedShards.open(Path(plan), raw=None if raw is None else Path(raw), modules=allow_functions)
     if shards.refusal is not None:
         raise VersionsError(f"this machine {shards.refusal}; another one could make other bytes")
     files = PlannedFiles.open(Path(plan), out)

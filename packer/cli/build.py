@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 @click.option("--plan", metavar="PLAN", help="Build a part of this plan, which packer plan wrote, into OUT.")
 @click.option("--part", metavar="I/N", help="With --plan: the part to build, from 1/N to N/N.")
 @click.option("--raw", "raw_here", metavar="PATH", help="With --plan: where RAW is on this machine, if elsewhere.")
+@click.option(
+    "--allow-functions",
+    "modules",
+    metavar="MODULE",
+    multiple=True,
+    help="With --plan: functions of this module may give the rows. Repeatable.",
+)
 @click.pass_context
 def build_command(ctx: click.Context, /, **options: Any) -> None:
     """Decode, resize and encode the pairs of RAW once, and pack them into OUT.

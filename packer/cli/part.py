@@ -41,6 +41,7 @@ class BuildCommand(ConfiguredCommand):
 @click.argument("out", type=FolderType())
 @click.option("--workers", type=click.IntRange(1), envvar="PACKER_WORKERS")
 @click.option("--retry-bad", is_flag=True)
+@click.option("--allow-functions", "modules", multiple=True)
 @click.option("--json", "as_json", is_flag=True)
 @click.option("--quiet", is_flag=True, envvar="PACKER_QUIET")
 @click.option("--log-format", type=click.Choice(LOG_FORMATS), default=LOG_FORMATS[0], envvar="PACKER_LOG_FORMAT")
@@ -51,6 +52,7 @@ def part_command(
     out: Path,
     workers: int | None,
     retry_bad: bool,
+    modules: tuple[str, ...],
     as_json: bool,
     quiet: bool,
     log_format: str,
@@ -59,7 +61,16 @@ def part_command(
     with loading(workers=True):
         from packer.build.share import build_part
     LOG.form, STDOUT.json = log_format, as_json
-    summary = build_part(plan, part, out, raw=raw, workers=workers, retry_bad=retry_bad, progress=shown(quiet))
+    summary = build_part(
+        plan,
+        part,
+        out,
+        raw=raw,
+        workers=workers,
+        retry_bad=retry_bad,
+        allow_functions=modules,
+        progress=shown(quiet),
+    )
     for split, key, reason in summary.rejects:
         LOG.say("bad pair", f"bad pair  {split}/{key}: {reason}", split=split, key=key, reason=reason)
     show(json.dumps(_json(summary), indent=1) if as_json else _text(summary, out))
@@ -67,9 +78,9 @@ def part_command(
 
 def refuse_without_plan(options: dict[str, Any]) -> None:
     """Raise UsageError if options of a part were given for a whole build."""
-    for name in ("part", "raw_here"):
-        if options.get(name) is not None:
-            raise UsageError(f"--{name.partition('_')[0]}: belongs to --plan, the folder that packer plan wrote")
+    for name, option in {"part": "--part", "raw_here": "--raw", "modules": "--allow-functions"}.items():
+        if options.get(name):
+            raise UsageError(f"{option}: belongs to --plan, the folder that packer plan wrote")
 
 
 def _json(summary: PartSummary) -> dict[str, Any]:

@@ -8,8 +8,8 @@ plan.json         `PlanFacts`, written last. Its SHA-256 is the name of the plan
 ```
 
 A folder is never changed. Opening it reads plan.json and the records, so it checks everything but the lines and sizes,
-which are checked when a shard is read. Nothing in it is unpickled. But the source of a plan names a path, or functions
-that are imported and called: who can write a plan decides what its builders run.
+which are checked when a shard is read. Nothing in it is unpickled. Its source may name functions: a part calls only
+those of modules that its user allows.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +62,23 @@ def moved(text: str, old: str, new: Path) -> str:
     return json.dumps(_swapped(facts, old, path))
 
 
-def check_portable(text: str) -> None:
-    """Refuse the text of a source that would unpickle something."""
+def check_portable(text: str, modules: Collection[str] | None = None) -> None:
+    """Refuse the text of a source that would unpickle something, or call functions of other modules than these.
+
+    None allows every module: whoever asked has shown that the plan is the one it means.
+    """
     facts = json.loads(text)
-    if facts["kind"] == Rows.kind and not is_named(facts["functions"]):
+    if facts["kind"] != Rows.kind:
+        return
+    if not is_named(facts["functions"]):
         raise UsageError("the plan has functions that are not named as module:function; nothing in a plan is unpickled")
+    named = [str(name) for name in json.loads(facts["functions"]) if name is not None]
+    refused = [name for name in named if modules is not None and name.partition(":")[0] not in modules]
+    if refused:
+        module = refused[0].partition(":")[0]
+        raise UsageError(
+            f"the plan calls {', '.join(refused)}; if that is what you planned: --allow-functions {module}"
+        )
 
 
 def _swapped(value: Any, old: str, new: str) -> Any:

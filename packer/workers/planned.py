@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Collection, Generator, Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -26,11 +26,17 @@ class PlannedShards:
         """The reason why this machine would make other bytes, if it would."""
 
     @classmethod
-    def open(cls, folder: Path, sha256: str | None = None, raw: Path | None = None) -> PlannedShards:
-        """Open a plan. Raise InputError if its raw files are not on this machine: every row would become a reject."""
+    def open(
+        cls, folder: Path, sha256: str | None = None, raw: Path | None = None, modules: Collection[str] | None = None
+    ) -> PlannedShards:
+        """Open a plan. Raise InputError if its raw files are not on this machine: every row would become a reject.
+
+        With `modules`, only functions of these modules may give rows. Without it the plan must be the one with this
+        SHA-256, which came from the process that planned.
+        """
         plan = PlanFolder.open(folder, sha256)
         text = plan.facts.source
-        check_portable(text)
+        check_portable(text, () if sha256 is None and modules is None else modules)
         if raw is not None:
             text = moved(text, plan.facts.raw, raw)
         _check_there(path_of(text))
