@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -342,3 +343,15 @@ build_pack({bucket!r}, {str(tmp_path / "out")!r}, labels="index", workers=2)
     bare = {name: value for name, value in os.environ.items() if name not in known}
     subprocess.run([sys.executable, "-c", program], check=True, env=bare, timeout=HANG)
     assert names_and_bytes(tmp_path / "out") == names_and_bytes(tmp_path / "local")
+
+
+def test_a_name_that_no_client_can_use_is_named_with_what_to_do(raw_folder: RawFolder, tmp_path: Path) -> None:
+    url = uploaded(raw_folder.path)
+    bucket, _, folder = url.removeprefix("s3://").partition("/")
+    where = f"{os.environ['AWS_ENDPOINT_URL']}/{bucket}/{folder}//odd.png"
+    with urllib.request.urlopen(urllib.request.Request(where, data=b"1", method="PUT"), timeout=HANG):
+        pass
+    answer = run("build", url, tmp_path / "out")
+    assert answer.exit_code == 1
+    assert "//odd.png" in answer.stderr
+    assert "rename or delete it" in answer.stderr

@@ -160,7 +160,9 @@ class ObjectStore:
             if isinstance(error, FileNotFoundError):
                 raise FileNotFoundError(f"{self.url}/{name}: there is no such object") from error
             kind = StoreError if isinstance(error, self._final) else StoreBusyError
-            raise kind(f"{self.url}/{name}: {_reason(error)}") from error
+            odd = isinstance(error, self._exceptions.InvalidPathError)
+            hint = "; the client cannot name this object, so rename or delete it" if odd else ""
+            raise kind(f"{self.url}/{name}: {_reason(error)}{hint}") from error
 
 
 def _version(found: Any) -> Version:
