@@ -363,6 +363,19 @@ def test_without_a_budget_most_of_the_free_space_is_one(remote: Remote, tmp_path
 # --- ahead ---
 
 
+def test_an_order_that_fails_ends_all_threads() -> None:
+    def order() -> Iterator[list[int]]:
+        yield [1]
+        raise ValueError("the order of a user")
+
+    before = set(threading.enumerate())
+    ahead = Ahead(order(), lambda shard: 10, lambda shard: None, 1000)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(HANG)
+        assert not thread.is_alive()
+    ahead.close()
+
+
 def fetched_ahead(batches: list[list[int]], limit: int, expected: int) -> tuple[Ahead, list[int]]:
     """Return an `Ahead` of shards of 10 bytes, and the shards that it fetched, once there are as many as expected."""
     fetched: list[int] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 
@@ -150,6 +151,33 @@ def test_a_lock_is_renewed_until_its_end(monkeypatch: pytest.MonkeyPatch) -> Non
             pass
         assert locked.create("a", b"")
     assert list(store.objects) == ["a"]
+
+
+def test_a_renewal_that_fails_for_any_reason_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock_object, "RENEWAL", 0.001)
+    store, tries = MemoryStore(IGNORED), list[str]()
+    with exclusive(store, True) as locked:
+        put = store.put
+
+        def fails_once(name: str, data: bytes) -> None:
+            tries.append(name)
+            if len(tries) == 1:
+                raise PermissionError("a token has expired")
+            put(name, data)
+
+        monkeypatch.setattr(store, "put", fails_once)
+        while len(tries) < 3:
+            pass
+        assert locked.create("a", b"")
+    assert list(store.objects) == ["a"]
+
+
+def test_a_store_without_times_has_no_locks() -> None:
+    store = MemoryStore(IGNORED)
+    entries = store.list
+    store.list = lambda folder: (replace(entry, modified=0.0) for entry in entries(folder))  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match="shows no times"), exclusive(store, True):
+        pass
 
 
 def test_a_lock_that_was_lost_publishes_nothing() -> None:

@@ -14,12 +14,12 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import Event, Thread
 
 from packer.errors import BusyError, TargetError
 from packer.publish.store_probe import fault_of_conditions
-from readers.contract.errors import StoreBusyError
+from readers.contract.errors import StoreError
 from readers.stores.store import Data, Entry, Store, Version
 
 LOCKS = ".locks"
@@ -77,18 +77,21 @@ class LockedStore:
 @contextmanager
 def _locked(store: Store) -> Iterator[Callable[[], None]]:
     """Hold the lock of a store, and yield a function that raises BusyError if it was lost."""
-    mine, ended, renewed = f"{LOCKS}/{secrets.token_hex(8)}", Event(), [time.monotonic()]
+    mine, ended = f"{LOCKS}/{secrets.token_hex(8)}", Event()
+    renewed, why = [time.monotonic()], [""]
     text = json.dumps({"host": socket.gethostname(), "process": os.getpid()}).encode()
 
     def renew() -> None:
         while not ended.wait(RENEWAL):
-            with suppress(StoreBusyError):
+            try:
                 store.put(mine, text)
-                renewed[0] = time.monotonic()
+                renewed[0], why[0] = time.monotonic(), ""
+            except Exception as error:  # noqa: BLE001 - reported when the lock is needed, and until then tried again
+                why[0] = f" ({error})"
 
     def check() -> None:
         if time.monotonic() - renewed[0] > LIFETIME / 2:
-            raise BusyError(f"{store.url}: the lock could not be renewed; try again")
+            raise BusyError(f"{store.url}: the lock could not be renewed{why[0]}; try again")
         _check_alone(store, mine)
 
     store.put(mine, text)
@@ -109,6 +112,8 @@ def _check_alone(store: Store, mine: str) -> None:
     locks = {entry.name: entry for entry in store.list(LOCKS)}
     if mine not in locks:
         raise BusyError(f"{store.url}: the lock of this build is gone; try again")
+    if not locks[mine].modified:
+        raise StoreError(f"{store.url}: this store shows no times, so nobody could see that a lock is dead")
     others = [name for name, entry in locks.items() if name != mine and _lives(entry, locks[mine])]
     if others:
         raise BusyError(f"{store.url}: is being changed by {_owner(store, others[0])}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 
 from readers.contract.errors import ReadError
 from readers.stores.evict import CacheFullError
@@ -80,9 +79,15 @@ class Ahead:
                     if self._needed[shard]:  # else its batches are over
                         return shard
                 if self._bytes < self._limit and len(self._coming) < MOST_BATCHES:
-                    with suppress(StopIteration):
+                    try:
                         self._add(next(self._batches))
                         continue
+                    except StopIteration:
+                        pass
+                    except Exception:  # noqa: BLE001 - the reader of the batches has the same order, and raises it
+                        self._closed = True
+                        self._changed.notify_all()
+                        return None
                     if not self._coming:
                         return None
                 self._changed.wait()

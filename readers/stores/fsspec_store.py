@@ -43,7 +43,7 @@ class FsspecStore:
                         folders.append(found["name"])
                         continue
                     name = found["name"].lstrip("/").removeprefix(self._root.lstrip("/")).lstrip("/")
-                    yield Entry(name, found["size"], _tag(found), _modified(found))
+                    yield Entry(name, self._size(name, found), _tag(found), _modified(found))
 
     def _entries(self, folder: str) -> Iterator[dict[str, Any]]:
         """List a folder. `walk` of fsspec would leave out folders that it cannot list, as if they were empty."""
@@ -59,7 +59,8 @@ class FsspecStore:
         with self._errors(name):
             found = self._files.info(path)
             self._check_file(name, found)
-            end = found["size"] if stop is None else min(stop, found["size"])
+            size = self._size(name, found)
+            end = size if stop is None else min(stop, size)
             data = self._files.cat_file(path, start, end) if end > start else b""
             return bytes(data), Version(_tag(found))
 
@@ -96,6 +97,11 @@ class FsspecStore:
     @property
     def _scheme(self) -> str:
         return self.url.partition(":")[0]
+
+    def _size(self, name: str, found: dict[str, Any]) -> int:
+        if found["size"] is None:
+            raise StoreError(f"{self.url}/{name}: {self._scheme} shows no size of it")
+        return int(found["size"])
 
     def _check_file(self, name: str, found: dict[str, Any]) -> None:
         if found["type"] != "file":
