@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from readers.report.axes import Axis, round_ticks
@@ -79,6 +79,7 @@ def test_stacks_with_different_x_are_refused() -> None:
 
 
 @given(st.lists(st.tuples(numbers, numbers), max_size=70), st.booleans(), st.booleans())
+@example([(0.0, 1.4e-299), (0.0, -8332061.0)], False, False)
 def test_any_numbers_make_a_chart(points: list[tuple[float, float]], stacked: bool, doubling: bool) -> None:
     draw = stacked_chart if stacked else line_chart
     finite = [(at, high) for at, high in points if math.isfinite(at) and (at > 1e-9 or not doubling)]

@@ -51,6 +51,8 @@ def partial(folder: Path) -> Iterator[Path]:
     finally:
         try:
             shutil.rmtree(private, ignore_errors=True)
+            if private.exists():  # the disk failed once
+                shutil.rmtree(private, ignore_errors=True)
         except BaseException:  # a signal that ends the command; a second one would end the process
             shutil.rmtree(private, ignore_errors=True)
             raise

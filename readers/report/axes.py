@@ -56,7 +56,8 @@ class Frame:
         return LEFT + part * (WIDTH - LEFT - RIGHT)
 
     def up(self, value: float) -> float:
-        return TOP + (1 - value / self.top) * HEIGHT
+        """Return the position of a height. A negative one lies below the frame, at most by its height."""
+        return TOP + (1 - max(value / self.top, -1.0)) * HEIGHT
 
 
 def round_ticks(first: float, last: float, most: int = 6, beyond: bool = False) -> list[float]:
