@@ -209,10 +209,13 @@ def test_parts_that_begin_at_once_share_a_new_folder(tmp_path: Path, monkeypatch
     """Another part marks the folder between the look for the mark and the listing; mounts show the mark late, too."""
     make_target(tmp_path / "out")
     prepare_target(tmp_path / "out")
+    before = sorted(path.name for path in (tmp_path / "out").iterdir())
     real = Path.is_file
-    monkeypatch.setattr(Path, "is_file", lambda path: path.name not in (MARK, MANIFEST) and real(path))
-    make_target(tmp_path / "out")
-    prepare_target(tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "is_file", lambda path: path.name not in (MARK, MANIFEST) and real(path))
+        make_target(tmp_path / "out")  # raised TargetError: not a packed data set
+        prepare_target(tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == before
 
 
 def test_a_part_runs_twice_at_once(plan: Path, whole: Path, tmp_path: Path) -> None:
