@@ -9,7 +9,7 @@ PackError                 exit code
 ├── PinnedError           5   the pack is pinned to its current generation
 ├── EngineError           1   worker processes crash, or their answer is not valid
 │   └── UnavailableError 75   the machines of an engine failed too often
-├── VersionsError         1   this machine has other versions than a plan, and would make other bytes
+├── VersionsError         1   a machine has other versions than a plan, and would make other bytes
 ├── PartsError            1   shards of a plan are missing, or were built twice with other results
 ├── FindingsError         6   the data has likely mistakes of --fail-on
 ├── RejectedError         1   pairs are bad and --on-bad is fail
@@ -133,7 +133,7 @@ class UnavailableError(EngineError):
 
 
 class VersionsError(PackError):
-    """This machine has other versions than those of a plan, so it could make other bytes."""
+    """This machine, or a worker of a cluster, has other versions than those of a plan, so it could make other bytes."""
 
 
 class PartsError(PackError):

@@ -140,7 +140,7 @@ def pack_from(source: Path | None, out: Path, *options: object) -> Path:
 @contextmanager
 def without_workers() -> Iterator[None]:
     """Build in this process. A worker process takes longer to start than to build a tiny pack."""
-    with mock.patch.object(packer.workers.run, "ENGINE", InProcess):
+    with mock.patch.object(packer.workers.run, "POOL", InProcess):
         yield
 
 

@@ -37,7 +37,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
 
 @pytest.fixture(autouse=True)
 def in_process() -> Iterator[None]:
-    with mock.patch.object(packer.workers.run, "ENGINE", InProcess):
+    with mock.patch.object(packer.workers.run, "POOL", InProcess):
         yield
 
 

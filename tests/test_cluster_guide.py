@@ -23,7 +23,7 @@ PACKER = """#!{python}
 import sys
 import packer.workers.run
 from packer.workers.in_process import InProcess
-packer.workers.run.ENGINE = InProcess
+packer.workers.run.POOL = InProcess
 from packer.__main__ import main
 main()
 """

@@ -27,7 +27,7 @@ from packer.engines.connect import Connection, connect
 from packer.engines.engine import Engine
 from packer.engines.station import Station as StationAnswers
 from packer.engines.task import Failed, Refused, Task, Wrong, read_answer
-from packer.errors import BusyError, EngineError, UnavailableError, UsageError
+from packer.errors import BusyError, EngineError, UnavailableError, UsageError, VersionsError
 from packer.packs.verify import verify_pack
 from packer.publish.target import PLANS
 from readers.contract.manifest import MANIFEST, Manifest
@@ -225,7 +225,7 @@ def test_a_worker_of_another_version_is_refused(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object, words: str
 ) -> None:
     monkeypatch.setattr(name, value)
-    with pytest.raises(EngineError, match=words):
+    with pytest.raises(VersionsError, match=words):
         build_rows(tmp_path / "out", cluster.url)
     assert not (tmp_path / "out" / MANIFEST).exists()
     assert not (tmp_path / "out" / PLANS).exists()

@@ -11,7 +11,7 @@ from golden import GOLDEN, SPLITS, golden_image, golden_label, request
 
 from packer.build import build
 from packer.plan.make_plan import make_plan
-from packer.workers.run import open_engine
+from packer.workers.run import open_pool
 from readers import open_dataset
 from readers.contract.manifest import STORAGES, Manifest
 
@@ -43,8 +43,8 @@ def test_the_same_raw_files_give_the_golden_bytes(name: str, tmp_path: Path) -> 
     golden = Manifest.load(GOLDEN / name)
     if list(plan.recipe.tools) != golden.recipe["tools"]:
         pytest.skip(f"made with {golden.recipe['tools']}, here are {list(plan.recipe.tools)}")
-    with open_engine(1, plan.request.task_timeout) as engine:
-        build(plan, lambda done: None, engine)
+    with open_pool(1, plan.request.task_timeout) as pool:
+        build(plan, lambda done: None, pool)
     files = [path.relative_to(GOLDEN / name) for path in (GOLDEN / name).rglob("*") if path.is_file()]
     data = [path for path in files if path.parts[0] == "shards" or path.suffix == ".npy"]
     assert len(data) >= 1 + 3 * 2

@@ -1,4 +1,4 @@
-"""The engine without worker processes: the same bytes, rejects and errors as with them."""
+"""The pool without worker processes: the same bytes, rejects and errors as with them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from packer.recipe.row_ref import RowRef
 from packer.shards.inspect import InspectRequest
 from packer.sources.folder import FolderSource
 from packer.workers.in_process import InProcess
-from packer.workers.run import build_shards, inspect_pairs, open_engine
+from packer.workers.run import build_shards, inspect_pairs, open_pool
 from packer.workers.supervisor import Supervisor
 
 
@@ -37,7 +37,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(*arguments: object) -> None:
         raise AssertionError("a worker process is started")
 
-    monkeypatch.setattr("packer.workers.run.ENGINE", InProcess)
+    monkeypatch.setattr("packer.workers.run.POOL", InProcess)
     monkeypatch.setattr("packer.workers.process.start_fork_server", forbidden)
     monkeypatch.setattr("packer.workers.supervisor.start_fork_server", forbidden)
 
@@ -93,7 +93,7 @@ def test_a_picture_that_memory_is_too_small_for_is_rejected_and_named(
     def greedy(data: bytes, rules: ImageRules) -> Any:
         return bytearray(1 << 60) if data.endswith(b"!large") else decode_image(data, rules)
 
-    (spec,) = make_plan(Request(raw.path, tmp_path / "out"), engine=InProcess(1, 1)).specs
+    (spec,) = make_plan(Request(raw.path, tmp_path / "out"), pool=InProcess(1, 1)).specs
     (tmp_path / "out/shards").mkdir(parents=True)
     monkeypatch.setattr("packer.shards.kinds.picture.decode_image", greedy)
 
@@ -104,15 +104,15 @@ def test_a_picture_that_memory_is_too_small_for_is_rejected_and_named(
 
 
 def test_the_workers_that_inspected_pairs_build_the_shards(raw: RawFolder, tmp_path: Path) -> None:
-    with open_engine(2, 300) as engine:
-        assert isinstance(engine, Supervisor)
+    with open_pool(2, 300) as pool:
+        assert isinstance(pool, Supervisor)
         requests = [InspectRequest(RowRef("", "", ("", f"val/masks/street_00{number}.png"))) for number in range(8)]
-        assert len(inspect_pairs(requests, FolderSource(raw.path), engine)) == 8
-        first = {id(worker) for worker in engine._pool}
+        assert len(inspect_pairs(requests, FolderSource(raw.path), pool)) == 8
+        first = {id(worker) for worker in pool._processes}
         assert first
-        assert len(inspect_pairs(requests, FolderSource(raw.path), engine)) == 8
-        assert first <= {id(worker) for worker in engine._pool}
-        engine.close()
-        assert not engine._pool
-        assert len(inspect_pairs(requests, FolderSource(raw.path), engine)) == 8
-    assert not engine._pool
+        assert len(inspect_pairs(requests, FolderSource(raw.path), pool)) == 8
+        assert first <= {id(worker) for worker in pool._processes}
+        pool.close()
+        assert not pool._processes
+        assert len(inspect_pairs(requests, FolderSource(raw.path), pool)) == 8
+    assert not pool._processes

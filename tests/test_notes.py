@@ -51,7 +51,7 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, ...]]:
     def load(source: FolderSource, ref: RowRef) -> Loaded:
         return read(source, ref)._replace(notes=notes.get(f"{ref.split}/{ref.key}", ()))
 
-    monkeypatch.setattr("packer.workers.run.ENGINE", InProcess)
+    monkeypatch.setattr("packer.workers.run.POOL", InProcess)
     monkeypatch.setattr(FolderSource, "load", load)
     return notes
 

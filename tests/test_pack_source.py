@@ -44,9 +44,9 @@ def converting(source: PackSource, out: Path, storage: str = "npy", skip: bool =
 
 def converted(source: PackSource, out: Path, storage: str = "npy", skip: bool = False, **options: Any) -> Summary:
     """Pack the rows of a pack into another one, in this process."""
-    engine = InProcess(1, 60)
-    plan = make_plan(converting(source, out, storage, skip, **options), engine=engine)
-    return build(plan, lambda rows: None, engine)
+    pool = InProcess(1, 60)
+    plan = make_plan(converting(source, out, storage, skip, **options), pool=pool)
+    return build(plan, lambda rows: None, pool)
 
 
 def rows_of(out: Path) -> dict[tuple[str, str], tuple[Any, ...]]:

@@ -39,7 +39,7 @@ CALM = ("--quiet", *SMALL_SHARDS)
 
 @contextmanager
 def in_process() -> Iterator[None]:
-    with mock.patch.object(packer.workers.run, "ENGINE", InProcess):
+    with mock.patch.object(packer.workers.run, "POOL", InProcess):
         yield
 
 
@@ -154,7 +154,7 @@ import os, signal, sys
 import packer.workers.run
 import {module} as module
 from packer.workers.in_process import InProcess
-packer.workers.run.ENGINE = InProcess
+packer.workers.run.POOL = InProcess
 usual, calls = module.{function}, []
 def killed(*arguments, **options):
     calls.append(arguments)

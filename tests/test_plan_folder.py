@@ -44,7 +44,7 @@ SIZES_OF_ALL = {"train": [(24, 36), (8, 8), (40, 16), (9, 30), (24, 36), (17, 17
 
 
 def planned(raw: Path, out: Path, **options: Any) -> Plan:
-    return make_plan(Request(raw, out, **{"shard_bytes": 4000, **options}), engine=InProcess(1, 60))
+    return make_plan(Request(raw, out, **{"shard_bytes": 4000, **options}), pool=InProcess(1, 60))
 
 
 def texts(plan: Plan) -> list[str]:
@@ -113,7 +113,7 @@ def test_rows_of_every_kind_are_read_elsewhere(kind: str, tmp_path: Path) -> Non
     KINDS[kind].write(here, scenes_of({"a": 1, "b": 2, "c": 3, "d": 4}))
     source = SourceOptions(given=KINDS[kind].open(here))
     request = Request(None, tmp_path / "plan", source=source, classes=None if kind == "pack" else "4", labels="index")
-    folder = write_plan(make_plan(request, engine=InProcess(1, 60)), tmp_path / "plan", {})
+    folder = write_plan(make_plan(request, pool=InProcess(1, 60)), tmp_path / "plan", {})
     shutil.copytree(here.parent, there.parent, copy_function=shutil.copy2)
     shutil.rmtree(here.parent)
     raw = there.parent / Path(folder.facts.raw).relative_to(here.parent)
@@ -126,7 +126,7 @@ def test_an_archive_that_changed_after_planning_is_named(tmp_path: Path) -> None
     KINDS["webdataset"].write(tmp_path / "rows", scenes_of({"a": 1, "b": 2}))
     source = SourceOptions(given=KINDS["webdataset"].open(tmp_path / "rows"))
     request = Request(None, tmp_path / "plan", source=source, classes="4", labels="index")
-    folder = write_plan(make_plan(request, engine=InProcess(1, 60)), tmp_path / "plan", {})
+    folder = write_plan(make_plan(request, pool=InProcess(1, 60)), tmp_path / "plan", {})
     for path in filter(Path.is_file, (tmp_path / "rows", *(tmp_path / "rows").rglob("*"))):
         path.write_bytes(path.read_bytes() + bytes(512))
     loaded = reopen(folder.facts.source).load(folder.spec(0).pieces[0].ref)
@@ -148,7 +148,7 @@ def test_functions_are_named_and_nothing_is_unpickled(tmp_path: Path, monkeypatc
 
     def write(rows: Rows, name: str) -> PlanFolder:
         request = Request(None, tmp_path / name, source=SourceOptions(given=rows), **options)
-        return write_plan(make_plan(request, engine=InProcess(1, 60)), tmp_path / name, {})
+        return write_plan(make_plan(request, pool=InProcess(1, 60)), tmp_path / name, {})
 
     text = write(Rows(["1", "2"], load), "plan").facts.source
     assert "plan_rows_module:load" in text

@@ -178,7 +178,7 @@ def test_a_plan_of_many_rows_needs_little_memory(
     request = Request(tmp_path, tmp_path / "out", source=SourceOptions(given=Numbered(rows)), **geometry)  # type: ignore[arg-type]
     tracemalloc.start()
     try:
-        plan = make_plan(request, engine=InProcess(1, 60))
+        plan = make_plan(request, pool=InProcess(1, 60))
         assert tracemalloc.get_traced_memory()[1] < (16 << 20) + 125 * rows + (1 << 18)
     finally:
         tracemalloc.stop()

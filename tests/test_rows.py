@@ -38,7 +38,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
         kept.append(given)
         return str(len(kept) - 1)
 
-    monkeypatch.setattr(packer.workers.run, "ENGINE", InProcess)
+    monkeypatch.setattr(packer.workers.run, "POOL", InProcess)
     monkeypatch.setattr("packer.sources.row_functions.to_text", keep)
     monkeypatch.setattr("packer.sources.row_functions.from_text", lambda text: kept[int(text)])
 

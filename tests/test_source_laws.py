@@ -55,8 +55,8 @@ def request_of(source: Source, out: Path, skip: bool = False, **options: Any) ->
 
 
 def packed(source: Source, out: Path, workers: int = 1, **options: Any) -> Summary:
-    engine = InProcess(workers, 60)
-    return build(make_plan(request_of(source, out, **options), engine=engine), lambda rows: None, engine)
+    pool = InProcess(workers, 60)
+    return build(make_plan(request_of(source, out, **options), pool=pool), lambda rows: None, pool)
 
 
 def rows_of(out: Path) -> dict[str, tuple[bytes, bytes]]:
@@ -163,10 +163,10 @@ def test_a_row_that_cannot_be_packed_is_named_and_counted(kind: Kind, place: Pat
 
 
 def test_a_row_that_crashes_a_worker_costs_itself_alone(kind: Kind, place: Path, tmp_path: Path) -> None:
-    source, engine = kind.open(place), InProcess(1, 60)
+    source, pool = kind.open(place), InProcess(1, 60)
     make_target(tmp_path / "out")
     prepare_target(tmp_path / "out")
-    spec = make_plan(request_of(source, tmp_path / "out", shard_bytes=1 << 20), engine=engine).specs[0]
+    spec = make_plan(request_of(source, tmp_path / "out", shard_bytes=1 << 20), pool=pool).specs[0]
     assert len(spec.pieces) == len(KEYS)
     with watched(source) as loaded:
         receipt = build_shard(spec, source, tmp_path / "out", crashed={5: "crashed the decoder (SIGSEGV)"})

@@ -106,9 +106,9 @@ def folder(raw_folder: RawFolder) -> FolderSource:
 
 def packed_from(raw: Path, out: Path, source: Source | None = None, *, skip: bool = False) -> Summary:
     """Pack the rows of a source, by default those of the folder. `raw` has the class table."""
-    engine = InProcess(1, 60)
+    pool = InProcess(1, 60)
     request = Request(raw, out, shard_bytes=30_000, source=SourceOptions(given=source), limits=Limits(skip))
-    return build(make_plan(request, engine=engine), lambda rows: None, engine)
+    return build(make_plan(request, pool=pool), lambda rows: None, pool)
 
 
 def test_rows_of_any_order_and_place_give_the_same_pack(folder: FolderSource, tmp_path: Path) -> None:

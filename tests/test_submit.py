@@ -15,7 +15,7 @@ import pytest
 
 from packer.engines.submit import AHEAD, LONGEST_PAUSE, MOST_TRIES, Clock, pause, submit_all
 from packer.engines.task import Answer, Built, Failed, Refused, Task, Wrong, answer_of, answer_text, read_answer
-from packer.errors import EngineError, InputError, UnavailableError, UsageError
+from packer.errors import EngineError, InputError, UnavailableError, UsageError, VersionsError
 
 T = TypeVar("T")
 BUILT = Built("0" * 32, "1" * 64, 3, 1, (("train/7", "is cut short"),), 1000, "n17")
@@ -150,7 +150,7 @@ def test_a_task_that_waits_does_not_stop_the_others() -> None:
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (Refused("n17 has OpenCV 4.11, the plan 4.12"), EngineError),
+        (Refused("n17 has OpenCV 4.11, the plan 4.12"), VersionsError),
         (Wrong("UsageError", "a function is not there"), UsageError),
         (Wrong("InputError", "the raw folder cannot be used"), InputError),
     ],
@@ -164,7 +164,7 @@ def test_data_and_versions_are_not_tried_again(answer: Answer, error: type[Excep
 
 def test_a_worker_without_the_package_ends_the_build() -> None:
     engine = SimulatedEngine(lambda task, tries: ModuleNotFoundError("No module named 'packer'"))
-    with pytest.raises(EngineError, match="install the same segpack there"):
+    with pytest.raises(VersionsError, match="install the same segpack there"):
         submitted(engine)
     assert max(engine.tries.values()) == 1
 

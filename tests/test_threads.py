@@ -19,7 +19,7 @@ from packer.shards.threads import in_threads, one_thread
 from packer.sources.folder import FolderSource
 from packer.workers.jobs import Job
 from packer.workers.process import Worker
-from packer.workers.run import build_shards, open_engine
+from packer.workers.run import build_shards, open_pool
 from packer.workers.supervisor import Supervisor
 from readers.contract.manifest import SHARDS
 
@@ -91,7 +91,7 @@ def test_no_core_is_idle_while_there_are_rows_to_decode(
         use(self, threads)
 
     def spy(self: Supervisor) -> list[Worker]:
-        decoding = [worker for worker in self._pool if worker.decoding]
+        decoding = [worker for worker in self._processes if worker.decoding]
         assert all(chosen[worker] == 1 for worker in decoding) or not self._waiting
         if decoding and not self._waiting:
             shared.append(sum(chosen[worker] for worker in decoding))
@@ -101,8 +101,8 @@ def test_no_core_is_idle_while_there_are_rows_to_decode(
     (tmp_path / "out" / SHARDS).mkdir(parents=True)
     monkeypatch.setattr(Worker, "use_threads", spy_use)
     monkeypatch.setattr(Supervisor, "_with_news", spy)
-    with open_engine(workers=3, task_timeout=300) as engine:
-        receipts = dict(build_shards(plan.specs, plan.found.source, tmp_path / "out", engine))
+    with open_pool(workers=3, task_timeout=300) as pool:
+        receipts = dict(build_shards(plan.specs, plan.found.source, tmp_path / "out", pool))
     assert sorted(receipts) == list(range(len(plan.specs)))
     assert shared
     assert set(shared) == {3}

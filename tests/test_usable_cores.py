@@ -50,7 +50,7 @@ def test_commands_start_as_many_workers_as_the_quota_grants(
 ) -> None:
     counts = []
 
-    def engine(workers: int, task_timeout: int) -> InProcess:
+    def in_process(workers: int, task_timeout: int) -> InProcess:
         counts.append(workers)
         return InProcess(workers, task_timeout)
 
@@ -65,7 +65,7 @@ def test_commands_start_as_many_workers_as_the_quota_grants(
 
     raw = make_raw(tmp_path / "raw", {"train": 3})
     out = pack(raw.path, tmp_path / "out", "--workers", 1)
-    monkeypatch.setattr("packer.workers.run.ENGINE", engine)
+    monkeypatch.setattr("packer.workers.run.POOL", in_process)
     for module in (packer.packs.stage, packer.packs.verify):
         monkeypatch.setattr(module, "ThreadPoolExecutor", pool(module))
     (tmp_path / "new").mkdir()

@@ -32,7 +32,7 @@ from packer.workers.fork_server import start_fork_server
 from packer.workers.heartbeat import Heartbeat, HeartbeatMonitor
 from packer.workers.jobs import MOST_FAILURES, InspectJob, Job, ShardJob
 from packer.workers.process import Worker
-from packer.workers.run import build_shards, inspect_pairs, open_engine
+from packer.workers.run import build_shards, inspect_pairs, open_pool
 from packer.workers.supervisor import Supervisor
 from readers import open_dataset
 from readers.contract.manifest import SHARDS
@@ -257,16 +257,16 @@ def test_while_one_writes_another_decodes_and_no_more_decode_than_were_asked_for
     real = Supervisor._with_news
 
     def spy(self: Supervisor) -> list[Worker]:
-        decoding = [worker for worker in self._pool if worker.job is not None and not worker.writing]
-        counts.append((len(decoding), len(self._pool)))
+        decoding = [worker for worker in self._processes if worker.job is not None and not worker.writing]
+        counts.append((len(decoding), len(self._processes)))
         return real(self)
 
     monkeypatch.setattr(Supervisor, "_with_news", spy)
     plan = make_plan(Request(raw.path, tmp_path / "out", shard_bytes=40_000, workers=2))
     assert len(plan.specs) > 4
     (tmp_path / "out" / SHARDS).mkdir(parents=True)
-    with open_engine(workers=2, task_timeout=300) as engine:
-        receipts = dict(build_shards(plan.specs, plan.found.source, tmp_path / "out", engine))
+    with open_pool(workers=2, task_timeout=300) as pool:
+        receipts = dict(build_shards(plan.specs, plan.found.source, tmp_path / "out", pool))
     assert sorted(receipts) == list(range(len(plan.specs)))
     assert max(decoding for decoding, _ in counts) == 2
     assert max(workers for _, workers in counts) <= 3
@@ -366,26 +366,26 @@ def test_the_fork_server_dies_while_a_worker_is_idle(raw: RawFolder, tmp_path: P
     """The workers go on, also the idle one, and they are ended at the end although nobody reports their end."""
 
     def hang(number: int, frame: object) -> None:
-        raise AssertionError("the engine waits for a worker that has nothing to say")
+        raise AssertionError("the pool waits for a worker that has nothing to say")
 
     requests = [InspectRequest(RowRef("", "", ("", f"train/masks/street_{number:03d}.png"))) for number in range(3)]
     before = signal.signal(signal.SIGALRM, hang)
     signal.setitimer(signal.ITIMER_REAL, HANG)
     try:
-        with open_engine(workers=2, task_timeout=300) as engine:
-            assert isinstance(engine, Supervisor)
-            counts = inspect_pairs(requests, FolderSource(raw.path), engine)
-            engine._assign(2, 2)
-            while not all(worker.ready for worker in engine._pool):
-                for worker in engine._with_news():
-                    engine._attend(worker)
-            pool = list(engine._pool)
+        with open_pool(workers=2, task_timeout=300) as pool:
+            assert isinstance(pool, Supervisor)
+            counts = inspect_pairs(requests, FolderSource(raw.path), pool)
+            pool._assign(2, 2)
+            while not all(worker.ready for worker in pool._processes):
+                for worker in pool._with_news():
+                    pool._attend(worker)
+            processes = list(pool._processes)
             kill_fork_server()
             multiprocessing.active_children()  # multiprocessing now believes that all workers have ended
-            assert inspect_pairs(requests[:1], FolderSource(raw.path), engine) == counts[:1]
-            assert engine._pool == pool
-            ended = [worker._process.pid for worker in pool]
-            assert inspect_pairs(requests, FolderSource(raw.path), engine) == counts
+            assert inspect_pairs(requests[:1], FolderSource(raw.path), pool) == counts[:1]
+            assert pool._processes == processes
+            ended = [worker._process.pid for worker in processes]
+            assert inspect_pairs(requests, FolderSource(raw.path), pool) == counts
         assert not any(Path(f"/proc/{number}/exe").exists() for number in ended)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -408,10 +408,10 @@ def test_the_fork_server_dies_while_it_starts_a_worker(
             monkeypatch.undo()
             real()
 
-    with open_engine(workers=1, task_timeout=300) as engine:
+    with open_pool(workers=1, task_timeout=300) as pool:
         monkeypatch.setattr(process, "start_fork_server", dies)
         request = InspectRequest(RowRef("", "", ("", "train/masks/street_000.png")))
-        assert len(inspect_pairs([request], FolderSource(raw.path), engine)) == 1
+        assert len(inspect_pairs([request], FolderSource(raw.path), pool)) == 1
     assert not deaths
 
 

@@ -19,7 +19,7 @@ from scenes.pictures import CLASS_TABLE, write_class_table
 from packer.build import build
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
-from packer.workers.run import open_engine
+from packer.workers.run import open_pool
 from readers.contract.manifest import STORAGES
 
 GOLDEN = REPO / "data_samples" / "golden"
@@ -69,6 +69,6 @@ def main() -> None:
         for labels in ("onehot", "index"):
             out = GOLDEN / f"{storage}-{labels}"
             plan = make_plan(request(GOLDEN / "raw", out, storage, labels))
-            with open_engine(1, plan.request.task_timeout) as engine:
-                summary = build(plan, lambda done: None, engine)
+            with open_pool(1, plan.request.task_timeout) as pool:
+                summary = build(plan, lambda done: None, pool)
             print(f"{out}: {summary.rows} rows in {summary.manifest.shards} shards")

@@ -15,9 +15,9 @@ from packer.progress import Advance, Progress, no_progress
 from packer.publish.target import make_target, prepare_target
 from packer.publish.ticket import Ticket, Tickets
 from packer.runtime import Timer
-from packer.workers.engine import Engine
 from packer.workers.planned import PlannedShards
-from packer.workers.run import open_engine
+from packer.workers.pool import Pool
+from packer.workers.run import open_pool
 from readers.contract.receipt import Receipt
 from readers.machine import usable_cores
 
@@ -107,10 +107,10 @@ def build_part(
     missing.sort(key=lambda number: -int(weights[number]))  # the largest first, so that the last ones end together
     total = sum(int(pieces[number]) for number in missing)
     built = _Built()
-    pool = open_engine(workers or usable_cores(), files.expected.request.task_timeout)
-    with timer.step("build"), progress(f"packing {wanted}", total, "rows") as advance, pool as engine:
+    opened = open_pool(workers or usable_cores(), files.expected.request.task_timeout)
+    with timer.step("build"), progress(f"packing {wanted}", total, "rows") as advance, opened as pool:
         for first in range(0, len(missing), AT_ONCE):
-            built.add_all(_build(shards, missing[first : first + AT_ONCE], out, tickets, engine), advance)
+            built.add_all(_build(shards, missing[first : first + AT_ONCE], out, tickets, pool), advance)
     return PartSummary(
         wanted, len(numbers), len(missing), built.rows, tuple(built.rejects), built.bytes, sum(timer.seconds.values())
     )
@@ -131,9 +131,9 @@ class _Built:
             advance(len(receipt.sources))
 
 
-def _build(shards: PlannedShards, numbers: list[int], out: Path, tickets: Tickets, engine: Engine) -> Iterator[Receipt]:
+def _build(shards: PlannedShards, numbers: list[int], out: Path, tickets: Tickets, pool: Pool) -> Iterator[Receipt]:
     """Build shards, and write the ticket of each when it is on the disk."""
-    with closing(shards.build_all(numbers, out, engine)) as answers:
+    with closing(shards.build_all(numbers, out, pool)) as answers:
         for number, receipt in answers:
             tickets.write(Ticket(number, receipt.fingerprint, receipt.digest))
             yield receipt

@@ -34,8 +34,8 @@ from packer.publish.lock import locked
 from packer.publish.pin import check_pin
 from packer.publish.target import check_target, is_ours, make_target, prepare_target, tidy
 from packer.runtime import Timer
-from packer.workers.engine import Engine
-from packer.workers.run import build_shards, open_engine
+from packer.workers.pool import Pool
+from packer.workers.run import build_shards, open_pool
 from readers.contract.errors import DamagedError, StoreError
 from readers.contract.manifest import SHARDS, Manifest
 from readers.contract.receipt import SUFFIX, Receipt, shard_stem
@@ -116,15 +116,15 @@ def build_from(
             request = replace(request, out=bucket.folder)
         check_target(request.out, request.raw)
         stack.enter_context(lock_if_there(request.out))
-        engine = stack.enter_context(open_engine(request.workers, request.task_timeout))
-        builder = partial(_built_here, engine=engine)
+        pool = stack.enter_context(open_pool(request.workers, request.task_timeout))
+        builder = partial(_built_here, pool=pool)
         if request.engine is not None:
             connection = stack.enter_context(connect(request.engine))
             builder = partial(_built_there, settings=settings, connection=connection, rejected=rejected)
         check_pin(request.out)
-        plan = make_plan(request, engine=engine)
+        plan = make_plan(request, pool=pool)
         planned(plan)
-        return build_plan(plan, settings, progress, engine, builder, bucket)
+        return build_plan(plan, settings, progress, pool, builder, bucket)
 
 
 def bucket_of(out: str, request: Request) -> AbstractContextManager[Bucket | None]:
@@ -141,13 +141,13 @@ def build_plan(
     plan: Plan,
     settings: Settings,
     progress: Progress,
-    engine: Engine,
+    pool: Pool,
     builder: Callable[[Plan], Shards] | None = None,
     bucket: Bucket | None = None,
 ) -> Summary:
     """Build a plan and keep its settings in the pack, for `packer diff` and `packer repair`."""
     with progress("packing", plan.pieces, "rows") as advance:
-        summary = build(plan, advance, engine, builder, bucket)
+        summary = build(plan, advance, pool, builder, bucket)
     try:
         keep_settings(plan.request.out, settings)
         if bucket is not None:
@@ -165,13 +165,13 @@ def lock_if_there(out: Path) -> AbstractContextManager[None]:
 def build(
     plan: Plan,
     advance: Advance,
-    engine: Engine,
+    pool: Pool,
     builder: Callable[[Plan], Shards] | None = None,
     bucket: Bucket | None = None,
 ) -> Summary:
     """Build every shard of the plan and publish them. Too many rejects are an error, and nothing is published.
 
-    The engine is closed when the shards are built: its workers and their memory are not needed any more.
+    The pool is closed when the shards are built: its workers and their memory are not needed any more.
     """
     timer = Timer()
     if plan.refusal is not None:
@@ -186,8 +186,8 @@ def build(
         prepare_target(out)
         tidy(out)
         with timer.step("build"):
-            receipts = _build_shards(plan, advance, builder or partial(_built_here, engine=engine), bucket)
-            engine.close()
+            receipts = _build_shards(plan, advance, builder or partial(_built_here, pool=pool), bucket)
+            pool.close()
         rows, rejects = judge(expected, receipts)
         with timer.step("look back"):
             findings = find(expected, receipts)
@@ -226,10 +226,10 @@ def _build_shards(
     return receipts
 
 
-def _built_here(plan: Plan, engine: Engine) -> Shards:
+def _built_here(plan: Plan, pool: Pool) -> Shards:
     """Build the shards of a plan in worker processes of this machine."""
     numbers, specs = list(plan.new_specs), list(plan.new_specs.values())
-    with closing(build_shards(specs, plan.found.source, plan.request.out, engine)) as shards:
+    with closing(build_shards(specs, plan.found.source, plan.request.out, pool)) as shards:
         for index, receipt in shards:
             yield numbers[index], receipt
 

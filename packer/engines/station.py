@@ -22,9 +22,9 @@ from queue import SimpleQueue
 from typing import IO
 
 from packer.engines.task import MOST_REJECTS, Answer, Built, Refused, Task, answer_of, answer_text
-from packer.workers.engine import Engine as Pool
 from packer.workers.planned import PlannedShards
-from packer.workers.run import open_engine
+from packer.workers.pool import Pool
+from packer.workers.run import open_pool
 from readers.contract.receipt import Receipt
 
 LONGEST_END = 4.0
@@ -65,7 +65,7 @@ class Station:
     def _pool_of(self, task_timeout: int) -> Pool:
         if self._pool is None or self._pool[0] != task_timeout:
             self._pools.close()
-            self._pool = task_timeout, self._pools.enter_context(open_engine(1, task_timeout))
+            self._pool = task_timeout, self._pools.enter_context(open_pool(1, task_timeout))
         return self._pool[1]
 
 

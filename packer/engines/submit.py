@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from packer.engines.engine import Engine
 from packer.engines.task import Answer, Built, Failed, Refused, Task, read_answer
-from packer.errors import EngineError, UnavailableError
+from packer.errors import EngineError, UnavailableError, VersionsError
 
 T = TypeVar("T")
 AHEAD = 2
@@ -81,7 +81,7 @@ def submit_all(
         elif isinstance(answer, Failed):
             flight.again(trial, answer.failed)
         elif isinstance(answer, Refused):
-            raise EngineError(f"a worker refused the plan: {answer.refused}")
+            raise VersionsError(f"a worker refused the plan: {answer.refused}")
         else:
             raise answer.to_error()
 

@@ -17,7 +17,7 @@ from packer.plan.request import Input, Request, raw_or_source
 from packer.progress import Progress, no_progress
 from packer.publish.generation import restore_manifest
 from packer.publish.target import is_ours, tidy
-from packer.workers.run import open_engine
+from packer.workers.run import open_pool
 from readers.contract.atomic import sync_folder
 from readers.contract.errors import DamagedError, NoPackError
 from readers.contract.manifest import MANIFEST, SHARDS, Manifest
@@ -65,11 +65,11 @@ def repair_pack(
         settings = last_settings(out, folder, None if config is None else Path(config), source is None)
         stems = frozenset(item.shard for item in damage if item.shard is not None)
         request = Request.from_settings(settings, source)
-        with open_engine(request.workers, request.task_timeout) as engine:
-            plan = make_plan(request, stems, engine)
+        with open_pool(request.workers, request.task_timeout) as pool:
+            plan = make_plan(request, stems, pool)
             _forget(out, stems)
             with progress("packing", plan.pieces, "rows") as advance:
-                summary = build(plan, advance, engine)
+                summary = build(plan, advance, pool)
         left = _verify(out, workers, progress)
     if left:
         raise DamagedError("\n".join([f"{out}: {len(left)} problems are left", *map(str, left)]))

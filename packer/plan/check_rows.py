@@ -34,7 +34,7 @@ from packer.shards.formats import writer
 from packer.shards.inspect import LABEL_NUMBER, LabelCounts
 from packer.shards.stamps import StoredStamps
 from packer.sources.open_source import FoundRows
-from packer.workers.engine import Engine
+from packer.workers.pool import Pool
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL
 from readers.contract.tiles import Size, picture_of
@@ -57,7 +57,7 @@ class CheckedRows:
     """The number of pairs that were decoded."""
 
 
-def check_rows(request: Request, stamps: Sequence[StoredStamps], engine: Engine, timer: Timer) -> CheckedRows:
+def check_rows(request: Request, stamps: Sequence[StoredStamps], pool: Pool, timer: Timer) -> CheckedRows:
     """Check everything that a build can know before it packs. Raise one error with all problems that stop it."""
     with timer.step("find"):
         divisor = request.divisor if request.label_codec == INSTANCE else 1
@@ -65,13 +65,13 @@ def check_rows(request: Request, stamps: Sequence[StoredStamps], engine: Engine,
             request.raw,
             request.out,
             request.max_pixels,
-            lambda source, refs: LabelSampler(source, engine, request.max_pixels).pixels(refs, divisor),
+            lambda source, refs: LabelSampler(source, pool, request.max_pixels).pixels(refs, divisor),
         )
-        found = assume_size(request, found, LabelSampler(found.source, engine, request.max_pixels))
+        found = assume_size(request, found, LabelSampler(found.source, pool, request.max_pixels))
     refs, refusals = found.refs, Refusals(refusal)
     names = [field.name for field in found.packed or request.fields]
     label = names.index(LABEL) if LABEL in names else 0
-    sampler = LabelSampler(found.source, engine, request.max_pixels, label)
+    sampler = LabelSampler(found.source, pool, request.max_pixels, label)
     classes = refusals.attempt(lambda: found.classes or _classes(request, sampler, found)) if label else None
     fields = refusals.attempt(lambda: plan_fields(request, found, classes)) or ()
     previous = PreviousBuild(request.out, found.source, refs, stamps, request.trust)

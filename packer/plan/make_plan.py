@@ -17,31 +17,31 @@ from packer.recipe.cut import cut, parts_of
 from packer.recipe.shard_spec import ShardSpec
 from packer.runtime import Timer, no_collecting
 from packer.shards.stamps import load_stamps
-from packer.workers.engine import Engine
-from packer.workers.run import open_engine
+from packer.workers.pool import Pool
+from packer.workers.run import open_pool
 from readers.contract.receipt_facts import AllReceipts
 from readers.contract.tiles import picture_of
 
 
 @no_collecting()
-def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), engine: Engine | None = None) -> Plan:
+def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), pool: Pool | None = None) -> Plan:
     """Find the pairs, check every header that is not known, and cut the shards. Distrusted ones are not reused.
 
-    An engine that is given stays open. Without one, a new engine decodes the sample.
+    A pool that is given stays open. Without one, a new pool decodes the sample.
     """
     _check_options(request)
     with ExitStack() as stack:
-        if engine is None:
-            engine = stack.enter_context(open_engine(request.workers, request.task_timeout))
+        if pool is None:
+            pool = stack.enter_context(open_pool(request.workers, request.task_timeout))
         if request.source.objects is not None:
             stack.enter_context(request.source.objects.named())
-        return _plan(request, distrusted, engine)
+        return _plan(request, distrusted, pool)
 
 
-def _plan(request: Request, distrusted: frozenset[str], engine: Engine) -> Plan:
+def _plan(request: Request, distrusted: frozenset[str], pool: Pool) -> Plan:
     timer = Timer()
     stamps = [shard for shard in load_stamps(request.out) if shard.stem not in distrusted]
-    checked = check_rows(request, stamps, engine, timer)
+    checked = check_rows(request, stamps, pool, timer)
     fingerprint = checked.recipe.fingerprint()
     with timer.step("compare"):
         specs = tuple(_specs(checked))

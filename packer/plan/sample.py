@@ -14,8 +14,8 @@ from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Source
 from packer.shards.inspect import LABEL_NUMBER, InspectRequest, LabelCounts
-from packer.workers.engine import Engine
-from packer.workers.run import inspect_pairs, open_engine
+from packer.workers.pool import Pool
+from packer.workers.run import inspect_pairs, open_pool
 from readers.contract.classes import ClassTable
 
 
@@ -24,7 +24,7 @@ class LabelSampler:
     """Inspects labels of one source. A decoder that crashes or hangs ends a worker and makes its pair bad."""
 
     source: Source
-    engine: Engine
+    pool: Pool
     max_pixels: int = MOST_PIXELS
     label: int = LABEL_NUMBER
     """The number of the label among the fields of a row; 0 if there is none."""
@@ -57,13 +57,13 @@ class LabelSampler:
             )
             for index in indices
         ]
-        answers = inspect_pairs(requests, self.source, self.engine)
+        answers = inspect_pairs(requests, self.source, self.pool)
         return dict(zip(indices, answers, strict=True))
 
     def heads(self, refs: Sequence[RowRef]) -> list[LabelCounts]:
         """Load these rows, and return the headers of their fields, or why a row is bad."""
         requests = [InspectRequest(ref, only_heads=True) for ref in refs]
-        return inspect_pairs(requests, self.source, self.engine)
+        return inspect_pairs(requests, self.source, self.pool)
 
     def _only_label(self, ref: RowRef) -> RowRef:
         parts = (part if number == self.label else "" for number, part in enumerate(ref.parts))
@@ -80,8 +80,8 @@ class LabelSampler:
 @contextmanager
 def open_sampler(source: Source, workers: int, task_timeout: int) -> Iterator[LabelSampler]:
     """Open worker processes that inspect labels of a source."""
-    with open_engine(workers, task_timeout) as engine:
-        yield LabelSampler(source, engine)
+    with open_pool(workers, task_timeout) as pool:
+        yield LabelSampler(source, pool)
 
 
 def _merged(values: dict[int, int], divisor: int) -> Counter[int]:

@@ -38,11 +38,11 @@ def try_settings(
     with TemporaryDirectory() as folder:
         target = {"raw": raw, "out": str(Path(folder) / "out"), "workers": "1", "task-timeout": str(task_timeout)}
         try:
-            plan = make_plan(Request.from_settings({**effective(settings), **target}), engine=sampler.engine)
+            plan = make_plan(Request.from_settings({**effective(settings), **target}), pool=sampler.pool)
         except PackError as error:
             return Trial(refusal=_one_line(error))
     recipe = plan.recipe
-    seen = LabelSampler(plan.found.source, sampler.engine, recipe.max_pixels).inspect(
+    seen = LabelSampler(plan.found.source, sampler.pool, recipe.max_pixels).inspect(
         list(refs_of(sample)), len(sample), recipe.classes, recipe.read_rules, images=True
     )
     bad = [counts.bad for counts in seen.values() if counts.bad is not None]

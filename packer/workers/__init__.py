@@ -1,7 +1,7 @@
 """Run jobs that may crash or hang: inspect pairs, build shards.
 
-An engine runs jobs. `Supervisor` runs them in worker processes, `InProcess` in this process; the results are the same.
-The same engine inspects the label sample and builds the shards, so the workers that answered the first do the second.
+A pool runs jobs. `Supervisor` runs them in worker processes, `InProcess` in this process; the results are the same.
+The same pool inspects the label sample and builds the shards, so the workers that answered the first do the second.
 
 Each worker process builds a shard of its own, the largest shards first. When none is left to hand out, those that still
 decode get a thread for each idle core, so no core waits for the last shard, and a small data set uses every core, too.

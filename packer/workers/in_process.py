@@ -1,4 +1,4 @@
-"""`InProcess`: an engine without worker processes."""
+"""`InProcess`: a pool without worker processes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Answer_co = TypeVar("Answer_co", covariant=True)
 
 
 class Job(Protocol[Answer_co]):
-    """The interface that engines need."""
+    """The interface that pools need."""
 
     @property
     def index(self) -> int:

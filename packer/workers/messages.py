@@ -1,4 +1,4 @@
-"""Tasks and answers: the messages between an engine and its workers, as JSON. Answers are checked before use."""
+"""Tasks and answers: the messages between a pool and its workers, as JSON. Answers are checked before use."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from packer.recipe.plan_folder import PlanFolder
 from packer.shards.versions import version_refusal
 from packer.sources.portable import check_portable, moved, path_of
 from packer.sources.reopen import reopen
-from packer.workers.engine import Engine
 from packer.workers.jobs import ShardJob
+from packer.workers.pool import Pool
 from readers.contract.receipt import Receipt
 from readers.stores.open_store import is_url, open_store
 
@@ -42,17 +42,15 @@ class PlannedShards:
         _check_there(path_of(text))
         return cls(plan, text)
 
-    def build(self, number: int, out: Path, engine: Engine) -> Receipt:
+    def build(self, number: int, out: Path, pool: Pool) -> Receipt:
         """Build a shard and its receipt below `out`."""
-        with closing(self.build_all([number], out, engine)) as answers:
+        with closing(self.build_all([number], out, pool)) as answers:
             ((_, receipt),) = answers
         return receipt
 
-    def build_all(
-        self, numbers: Iterable[int], out: Path, engine: Engine
-    ) -> Generator[tuple[int, Receipt], None, None]:
+    def build_all(self, numbers: Iterable[int], out: Path, pool: Pool) -> Generator[tuple[int, Receipt], None, None]:
         """Build shards, and yield the number and the receipt of each. Closing it stops the rest."""
-        return engine.run((ShardJob(each, self.plan.spec(each), self._source, out) for each in numbers), engine.workers)
+        return pool.run((ShardJob(each, self.plan.spec(each), self._source, out) for each in numbers), pool.workers)
 
 
 def _check_there(location: str) -> None:

@@ -1,4 +1,4 @@
-"""Open an engine, and give it shards to build or pairs to inspect."""
+"""Open a pool, and give it shards to build or pairs to inspect."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from pathlib import Path
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.shards.inspect import InspectRequest, LabelCounts
-from packer.workers.engine import Engine
 from packer.workers.jobs import InspectJob, ShardJob
+from packer.workers.pool import Pool
 from packer.workers.supervisor import Supervisor
 from readers.contract.receipt import Receipt
 
 Built = Generator[tuple[int, Receipt], None, None]
 """(index of the spec, receipt) of each finished shard; closing it stops the rest."""
 
-ENGINE: Callable[[int, int], Engine] = Supervisor
-"""The engine that `open_engine` opens. Tests that are not about processes set it to `InProcess`."""
+POOL: Callable[[int, int], Pool] = Supervisor
+"""The pool that `open_pool` opens. Tests that are not about processes set it to `InProcess`."""
 
 
 @contextmanager
-def open_engine(workers: int, task_timeout: int) -> Iterator[Engine]:
-    """Open an engine for `workers` cores. A pair that takes longer than `task_timeout` seconds is a bad pair."""
-    with closing(ENGINE(workers, task_timeout)) as engine:
-        yield engine
+def open_pool(workers: int, task_timeout: int) -> Iterator[Pool]:
+    """Open a pool for `workers` cores. A pair that takes longer than `task_timeout` seconds is a bad pair."""
+    with closing(POOL(workers, task_timeout)) as pool:
+        yield pool
 
 
-def build_shards(specs: Sequence[ShardSpec], source: Source, out: Path, engine: Engine) -> Built:
+def build_shards(specs: Sequence[ShardSpec], source: Source, out: Path, pool: Pool) -> Built:
     """Build all shards, the largest first: the last ones then end at nearly the same time."""
     order = sorted(range(len(specs)), key=lambda index: -specs[index].weight)
     text = source.to_text()
-    return engine.run((ShardJob(index, specs[index], text, out) for index in order), engine.workers)
+    return pool.run((ShardJob(index, specs[index], text, out) for index in order), pool.workers)
 
 
-def inspect_pairs(requests: Sequence[InspectRequest], source: Source, engine: Engine) -> list[LabelCounts]:
+def inspect_pairs(requests: Sequence[InspectRequest], source: Source, pool: Pool) -> list[LabelCounts]:
     """Return the counts of all requests, in their order."""
     text = source.to_text()
     jobs = (InspectJob(index, request, text) for index, request in enumerate(requests))
-    with closing(engine.run(jobs, engine.workers)) as answers:
+    with closing(pool.run(jobs, pool.workers)) as answers:
         return [counts for _, counts in sorted(answers, key=lambda answer: answer[0])]

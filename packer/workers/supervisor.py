@@ -36,7 +36,7 @@ class Supervisor:
         self.workers = workers
         self._task_timeout = task_timeout
         self._waiting: deque[Job[Any]] = deque()
-        self._pool: list[Worker] = []
+        self._processes: list[Worker] = []
         self._crashed_at_start = 0
         self._checked = time.monotonic()
         start_fork_server()
@@ -44,7 +44,7 @@ class Supervisor:
     def run(self, jobs: Iterable[Job[Answer]], at_once: int) -> Generator[tuple[int, Answer], None, None]:
         self._waiting = deque(jobs)
         most = at_once + max(1, int(at_once * WRITING_SHARE))
-        self._end(sorted(self._pool, key=lambda worker: not worker.ready)[most:])
+        self._end(sorted(self._processes, key=lambda worker: not worker.ready)[most:])
         try:
             while self._assign(at_once, most):
                 self._share_cores(at_once)
@@ -55,24 +55,24 @@ class Supervisor:
                 self._end_overdue()
         finally:
             self._waiting.clear()
-            self._end([worker for worker in self._pool if worker.job is not None])
+            self._end([worker for worker in self._processes if worker.job is not None])
 
     def close(self) -> None:
-        self._end(self._pool)
+        self._end(self._processes)
 
     def _assign(self, at_once: int, most: int) -> bool:
         """Hand out jobs and start workers that are missing; False when nothing is left to do."""
-        decoding = sum(worker.decoding for worker in self._pool)
-        for worker in self._pool:
+        decoding = sum(worker.decoding for worker in self._processes)
+        for worker in self._processes:
             if worker.ready and self._waiting and decoding < at_once:
                 worker.give(self._waiting.popleft())
                 decoding += 1
-        busy = sum(worker.job is not None for worker in self._pool)
+        busy = sum(worker.job is not None for worker in self._processes)
         wanted = min(at_once - decoding, len(self._waiting))
-        while len(self._pool) < min(busy + wanted, most):
+        while len(self._processes) < min(busy + wanted, most):
             try:
                 with blocked_signals():
-                    self._pool.append(Worker(self.workers))
+                    self._processes.append(Worker(self.workers))
             except WorkerCrashedError:
                 self._failed_at_start()
                 break  # a killed server may still count as alive: try again after the next tick
@@ -80,15 +80,15 @@ class Supervisor:
 
     def _share_cores(self, at_once: int) -> None:
         """Give the cores of workers that get no further job to those that still decode."""
-        decoding = [worker for worker in self._pool if worker.decoding]
+        decoding = [worker for worker in self._processes if worker.decoding]
         idle = 0 if self._waiting else at_once - len(decoding)
         for number, worker in enumerate(decoding):
             worker.use_threads(1 + idle // len(decoding) + (number < idle % len(decoding)))
 
     def _with_news(self) -> list[Worker]:
         """Wait for a tick; return the workers that sent a message or ended."""
-        ready = wait([worker.pipe for worker in self._pool], TICK)
-        return [worker for worker in self._pool if worker.pipe in ready]
+        ready = wait([worker.pipe for worker in self._processes], TICK)
+        return [worker for worker in self._processes if worker.pipe in ready]
 
     def _attend(self, worker: Worker) -> tuple[int, Any] | None:
         """Read a worker's message; return what `run` yields for it, if anything."""
@@ -113,7 +113,7 @@ class Supervisor:
         """Replace workers whose pair takes too long, and workers that were stopped."""
         now = time.monotonic()
         awake, self._checked = min(now - self._checked, 2 * TICK), now
-        for worker in list(self._pool):
+        for worker in list(self._processes):
             index = worker.heartbeat.overdue(awake, self._task_timeout)
             if index is not None:
                 self._replace(worker, (index,), f"took longer than --task-timeout {self._task_timeout} s")
@@ -123,7 +123,7 @@ class Supervisor:
     def _replace(self, worker: Worker, indices: Sequence[int], cause: str | None = None) -> None:
         """End a worker; its job is the next to be handed out."""
         worker.end()
-        self._pool.remove(worker)
+        self._processes.remove(worker)
         if worker.job is not None:
             worker.job.crashed(indices, cause or worker.cause())
             self._waiting.appendleft(worker.job)
@@ -149,5 +149,5 @@ class Supervisor:
             worker.kill()
         for worker in workers:
             worker.end()
-            if worker in self._pool:
-                self._pool.remove(worker)
+            if worker in self._processes:
+                self._processes.remove(worker)

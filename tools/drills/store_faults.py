@@ -74,7 +74,7 @@ def drill(faults: int, share: float, work: Path, seed: int = 1) -> tuple[Counter
     make_tiny(raw, {"train": 9, "val": 4})
     found, wrong = Counter[str](), list[str]()
     with (
-        mock.patch.object(packer.workers.run, "ENGINE", InProcess),
+        mock.patch.object(packer.workers.run, "POOL", InProcess),
         mock.patch.object(packer.publish.claim, "PAUSE", 0),
     ):
         build_pack(raw, local, shard_size="12KB", workers=2)

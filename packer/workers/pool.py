@@ -1,4 +1,4 @@
-"""`Engine`: the interface of everything that runs jobs."""
+"""`Pool`: the interface of everything that runs jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from packer.workers.jobs import Job
 Answer = TypeVar("Answer")
 
 
-class Engine(Protocol):
+class Pool(Protocol):
     """Runs jobs, one call of `run` after the other."""
 
     @property
