@@ -1,7 +1,7 @@
 # make demo      pack the sample scenes in all four formats, verify, read, and compare with reading the raw files
 # make test      lint, types, and all tests that are not marked long; a few minutes
-# make test-all  also the long tests, 500 examples for each property test, the recipes, and the tests that see pixels once
-#                more without the compiled kernels; this is what CI runs
+# make test-all  also the long tests, 500 examples for each property test, the recipes, and the tests of pixels once more
+#                without the compiled kernels; this is what CI runs
 # make recipes   only the recipes of docs/recipes, with the packages that they need
 # make docs      the site of README.md and docs/ in site/; view it with: python3 -m http.server -d site
 # make samples, make picture   draw data_samples/raw and docs/road.png again
@@ -10,13 +10,14 @@
 PYTHON ?= python3
 VENV ?= .venv
 
-# Tests of words, options, processes and containers: no kernel takes part in what they check.
-WITHOUT_PIXELS = answers archive_guide atomic chart cli_bench completion config crop damaged_arrays deep_check \
-	diagnose diagnosis did_you_mean direct disk docs drills errors exit_codes find_pairs folders fork_server \
-	further_fields generations guards hdf5 house interrupt language lmdb_source lock lzw machine match_folders memory \
-	order output page pairs_csv presets probe problems public_api public_names raw_files recipes recordio ref_table \
-	repair run scale sha256sums signals soak spec split_by_hash split_exact split_lists stderr suggest templates \
-	tfrecord tiff tiff_tags torch_limits tuning usable_cores webdataset workers zarr_limits
+# Each new process would compile the package again, and pytest each of its files.
+unexport PYTHONDONTWRITEBYTECODE
+
+# Tests of pixels: each takes NumPy and OpenCV where a kernel is missing. No other test sees which of them made a pixel.
+PIXELS = all_kinds area_kernel bands build collate columns crop decoding device fast_decode field_kinds foreign geometry \
+	golden hard_files ids kernels kinds kinds_read label_kernels labels laws loader mix multilabel native orientation \
+	other_fields pack_fields png_length public_sets samples selected_fields slot_loader source_laws statistics \
+	stored_pixels tiles unfilter_kernel values
 
 .PHONY: demo test test-all recipes docs samples picture clean
 
@@ -33,7 +34,7 @@ test-all: $(VENV)/recipes.installed
 	SEGPACK_REQUIRE_RECIPES=1 PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/check --long
 	SEGPACK_KERNELS=plain PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest tests/test_*kernel*.py
 	SEGPACK_KERNELS=0 PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest --numprocesses 2 --dist worksteal \
-		$(WITHOUT_PIXELS:%=--ignore=tests/test_%.py)
+		$(PIXELS:%=tests/test_%.py)
 
 recipes: $(VENV)/recipes.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .

@@ -234,15 +234,20 @@ def pytest_configure(config: pytest.Config) -> None:
         "long(short=None): runs only with --long. `short` is a function of the test's parameters (a dictionary); "
         "cases for which it returns True also run without --long",
     )
+    config.addinivalue_line("markers", "short: a long test checks the same and more; does not run with --long")
     if config.getoption("--long"):
         settings.load_profile("long")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect long tests, unless --long is given."""
-    if not config.getoption("--long"):
-        config.hook.pytest_deselected(items=[item for item in items if _is_long(item)])
-        items[:] = [item for item in items if not _is_long(item)]
+    """Deselect long tests, or with --long those that a long one repeats."""
+    is_left_out = _is_short if config.getoption("--long") else _is_long
+    config.hook.pytest_deselected(items=[item for item in items if is_left_out(item)])
+    items[:] = [item for item in items if not is_left_out(item)]
+
+
+def _is_short(item: pytest.Item) -> bool:
+    return item.get_closest_marker("short") is not None
 
 
 def _is_long(item: pytest.Item) -> bool:

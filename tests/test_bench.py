@@ -56,7 +56,7 @@ def figures(printed: str, name: str) -> list[float]:
 @pytest.mark.parametrize(
     ("options", "formats"),
     [
-        ((), ("npy",)),
+        pytest.param((), ("npy",), marks=pytest.mark.short),
         pytest.param((), STORAGES, marks=pytest.mark.long),
         pytest.param(("--colours",), ("npy",), marks=pytest.mark.long),
     ],
@@ -76,7 +76,11 @@ def test_the_first_loop_and_the_pack_deliver_the_same(tmp_path: Path) -> None:
     assert [line for line in printed.splitlines() if line.startswith(("loop, 0 workers", "loader, onehot"))]
 
 
-@pytest.mark.parametrize("formats", [("npy",), pytest.param(("npy", "hdf5"), marks=pytest.mark.long)], ids=len)
+@pytest.mark.parametrize(
+    "formats",
+    [pytest.param(("npy",), marks=pytest.mark.short), pytest.param(("npy", "hdf5"), marks=pytest.mark.long)],
+    ids=len,
+)
 def test_one_worker_is_compared_with_all_cores(formats: tuple[str, ...], drawn: Path, tmp_path: Path) -> None:
     link_pairs(drawn, tmp_path / "numbers")
     options = ("--pairs", PAIRS, "--rounds", 1, "--keep", tmp_path, "--formats", *formats)

@@ -158,8 +158,9 @@ def test_a_store_without_conditions_is_refused_or_locked(
         build(raw_folder.path, tmp_path / "scratch", "lock")
 
 
-@pytest.mark.long(short=lambda case: case["faults"] == 60)
-@pytest.mark.parametrize("faults", [60, 1000])
+@pytest.mark.parametrize(
+    "faults", [pytest.param(60, marks=pytest.mark.short), pytest.param(1000, marks=pytest.mark.long)]
+)
 def test_faults_of_a_store_leave_one_manifest(faults: int, tmp_path: Path) -> None:
     found, wrong = drill(faults, 0.08, tmp_path)
     assert not wrong

@@ -28,12 +28,10 @@ def drill(name: str, *options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     ("options", "struck", "commands"),
-    [
-        ((*KILLS, "--every", "61", *NEXT_BUILD), -4, 1),  # column "killed"
-        ((*KILLS, "--every", "61", *NEXT_BUILD, "--source", "pack"), -4, 1),
-        ((*KILLS, "--every", "61", *NEXT_BUILD, "--source", "rows"), -4, 1),
-        ((*POWER_LOSS, *NEXT_BUILD), -4, 1),  # column "states"
-        ((*FULL_DISK, "--every", "97", *NEXT_BUILD), -3, 1),  # column "exit 1"
+    [  # -4 is the column "killed" or "states", -3 "exit 1"
+        pytest.param((*KILLS, "--every", "61", *NEXT_BUILD), -4, 1, marks=pytest.mark.short),
+        pytest.param((*POWER_LOSS, *NEXT_BUILD), -4, 1, marks=pytest.mark.short),
+        pytest.param((*FULL_DISK, "--every", "97", *NEXT_BUILD), -3, 1, marks=pytest.mark.short),
         pytest.param((*KILLS, "--every", "19"), -4, 5, marks=pytest.mark.long),
         pytest.param((*KILLS, "--every", "19", "--source", "pack"), -4, 3, marks=pytest.mark.long),
         pytest.param((*KILLS, "--every", "19", "--source", "rows"), -4, 3, marks=pytest.mark.long),
@@ -42,8 +40,6 @@ def drill(name: str, *options: str) -> subprocess.CompletedProcess[str]:
     ],
     ids=[
         "kills",
-        "kills-pack",
-        "kills-rows",
         "powerloss",
         "fulldisk",
         "long-kills",

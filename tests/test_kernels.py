@@ -300,18 +300,26 @@ def test_windows_of_another_size_are_refused() -> None:
         window_kernel.copy(np.zeros((1, 2, 2), np.uint8), np.zeros((1, 2, 2), np.uint16), False)
 
 
-@compiles_itself
-@needs_kernels
-def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the kernels, compiled with the sanitizers."""
+    folder = tmp_path_factory.mktemp("sanitized")
     if not shutil.which("gcc"):
         pytest.skip("needs gcc")
-    if not Path(environment(tmp_path, "plain")["LD_PRELOAD"]).is_absolute():
+    if not Path(environment(folder, "plain")["LD_PRELOAD"]).is_absolute():
         pytest.skip("needs libasan")
-    compile_kernels(tmp_path)
-    for form in ("AVX2", "plain"):
-        line = command("drills.kernel_cases", 0, examples(1000), HANG, *CASES)
-        done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment(tmp_path, form))
-        assert done.returncode == 0, done.stderr
+    compile_kernels(folder)
+    return folder
+
+
+@compiles_itself
+@needs_kernels
+@pytest.mark.long(short=lambda case: case["form"] == "AVX2")
+@pytest.mark.parametrize("form", ["AVX2", "plain"])
+def test_the_sanitizers_find_nothing(sanitized: Path, form: str) -> None:
+    line = command("drills.kernel_cases", 0, examples(1000), HANG, *CASES)
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment(sanitized, form))
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_package_works_where_nothing_is_compiled(tmp_path: Path) -> None:

@@ -33,7 +33,11 @@ def test_the_samples_hold_what_their_page_states(tmp_path: Path) -> None:
     assert (len(open_dataset(out, "train")), len(open_dataset(out, "val"))) == (18, 6)
 
 
-@pytest.mark.parametrize("formats", [("npy",), pytest.param(STORAGES, marks=pytest.mark.long)], ids=["npy", "all"])
+@pytest.mark.parametrize(
+    "formats",
+    [pytest.param(("npy",), marks=pytest.mark.short), pytest.param(STORAGES, marks=pytest.mark.long)],
+    ids=["npy", "all"],
+)
 def test_the_demo_packs_verifies_reads_and_compares(tmp_path: Path, formats: tuple[str, ...]) -> None:
     argv = command("demo", "--out", tmp_path / "demo", "--rounds", 1, "--formats", *formats)
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

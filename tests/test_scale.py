@@ -108,8 +108,9 @@ print(len(dataset), most_files, most_maps)
 """
 
 
-@pytest.mark.long(short=lambda case: case["shards"] == 3_000)
-@pytest.mark.parametrize("shards", [3_000, 100_000])
+@pytest.mark.parametrize(
+    "shards", [pytest.param(3_000, marks=pytest.mark.short), pytest.param(100_000, marks=pytest.mark.long)]
+)
 def test_very_many_shards_are_read_within_the_default_limits(storage: str, shards: int, tmp_path: Path) -> None:
     """Without limits, 3,000 shards would open more files than the 1,024 that are allowed."""
     raw = make_raw(tmp_path / "raw", {"train": 1}, height=2, width=2)

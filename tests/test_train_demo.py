@@ -42,7 +42,10 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("train_demo")
 
 
-@pytest.mark.parametrize(("widths", "workers"), [((2,), (0,)), pytest.param((2, 3), (0, 1), marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("widths", "workers"),
+    [pytest.param((2,), (0,), marks=pytest.mark.short), pytest.param((2, 3), (0, 1), marks=pytest.mark.long)],
+)
 def test_both_trainings_have_the_same_losses_bit_for_bit(
     widths: tuple[int, ...], workers: tuple[int, ...], out: Path
 ) -> None:

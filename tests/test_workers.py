@@ -230,8 +230,9 @@ def worker_of(packer: subprocess.Popen[str]) -> int:
     raise AssertionError("the build ended before its worker could be killed")
 
 
-@pytest.mark.long(short=lambda case: case["pairs"] == 120)
-@pytest.mark.parametrize("pairs", [120, 400])
+@pytest.mark.parametrize(
+    "pairs", [pytest.param(120, marks=pytest.mark.short), pytest.param(400, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize(("workers", "shard_size"), [(2, "4MB"), (2, "1GB")])
 def test_a_worker_that_somebody_kills_is_replaced(tmp_path: Path, workers: int, shard_size: str, pairs: int) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 1}, height=512, width=512)
@@ -417,7 +418,10 @@ def test_the_fork_server_dies_while_it_starts_a_worker(
 
 @pytest.mark.parametrize(
     ("kills", "hangs", "ooms", "servers", "pairs"),
-    [(1, 1, 0, 1, 12), pytest.param(8, 4, 4, 8, 30, marks=pytest.mark.long)],
+    [
+        pytest.param(1, 1, 0, 1, 12, marks=pytest.mark.short),
+        pytest.param(8, 4, 4, 8, 30, marks=pytest.mark.long),
+    ],
 )
 def test_workers_that_are_killed_or_stopped_at_any_time_cost_nothing_but_time(
     kills: int, hangs: int, ooms: int, servers: int, pairs: int
