@@ -13,8 +13,9 @@ import pytest
 from conftest import ended
 
 from packer.errors import TargetError
-from packer.publish.atomic import remove_partials, sweep, write_atomic
+from packer.publish.atomic import remove_partials, write_atomic
 from readers.contract import atomic
+from readers.contract.leftovers import sweep
 
 
 @pytest.mark.parametrize("data", ["schön\n", b"\x00\xff"])

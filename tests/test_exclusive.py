@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +18,13 @@ from store_servers import credentials, new_url, proxy, server
 import packer.publish.claim
 from packer.errors import BusyError, TargetError
 from packer.publish import lock_object
+from packer.publish.bucket import sizes_of_pack
+from packer.publish.claim import answered, created
 from packer.publish.lock_object import LOCKS, exclusive
-from packer.publish.store_probe import fault_of_conditions
-from readers.contract.errors import StoreError
+from packer.publish.store_probe import PREFIX, fault_of_conditions
+from readers.contract.errors import StoreBusyError, StoreError
+from readers.contract.leftovers import MAX_AGE
+from readers.contract.manifest import MARK
 from readers.stores.folder_store import FolderStore
 from readers.stores.fsspec_store import FsspecStore
 from readers.stores.object_store import ObjectStore
@@ -50,6 +55,48 @@ def test_stores_that_keep_conditions_pass_and_stay_clean(tmp_path: Path) -> None
     assert not memory.objects
     assert not list(folder.list(""))
     assert fault_of_conditions(FaultyStore(memory, random.Random(3), 0.02)) is None
+
+
+class KeepsAll(MemoryStore):
+    """A store whose objects nobody may delete."""
+
+    def delete(self, names: Iterable[str]) -> None:
+        raise StoreError("memory://: 403, no permission to delete")
+
+
+def test_a_store_that_deletes_nothing_passes_the_probe_and_loses_no_build() -> None:
+    store = KeepsAll()
+    assert fault_of_conditions(store) is None
+    with exclusive(KeepsAll(IGNORED), may_lock=True) as locked:
+        locked.put("published", b"")
+
+
+def test_old_locks_and_probes_are_deleted_by_the_next_build(tmp_path: Path) -> None:
+    store = MemoryStore()
+    for name, age in ((f"{LOCKS}/dead", 2 * MAX_AGE), (f"{PREFIX}1/0", 2 * MAX_AGE), (f"{LOCKS}/alive", 0)):
+        store.put(name, b"")
+        store.objects[name] = (b"", "", time.time() - age)
+    sizes_of_pack(store)
+    assert store.objects.keys() == {MARK, f"{LOCKS}/alive"}
+
+
+def test_a_store_that_never_answers_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def silent(*arguments: object) -> bool:
+        calls.append("call")
+        raise StoreBusyError("no answer")
+
+    store = MemoryStore()
+    monkeypatch.setattr(store, "create", silent)
+    for seconds, tries in ((1000.0, packer.publish.claim.TRIES), (-1.0, 1)):
+        monkeypatch.setattr(packer.publish.claim, "RETRY_SECONDS", seconds)
+        calls.clear()
+        with pytest.raises(StoreBusyError):
+            answered(silent)
+        with pytest.raises(StoreBusyError):
+            created(store, "a", b"")
+        assert len(calls) == 2 * tries
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
@@ -15,7 +17,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import HANG, NAMES, SMALL_SHARDS, RawFolder, make_raw, pack, run
+from conftest import HANG, NAMES, SMALL_SHARDS, RawFolder, ended, make_raw, pack, run
 from drills.published import same
 from faulty_proxy import BUSY, ERROR, times
 from store_servers import credentials, new_url, proxy
@@ -35,6 +37,7 @@ from packer.sources.read_ahead import ReadAhead
 from packer.sources.reopen import reopen
 from packer.workers.in_process import InProcess
 from packer.workers.messages import error_answer, read_fingerprint
+from readers.contract.atomic import PARTIAL, partial_path
 from readers.contract.manifest import Manifest
 from readers.stores.object_store import ObjectStore
 from readers.stores.open_store import open_store, url_of
@@ -170,13 +173,25 @@ def test_errors_name_the_url(tmp_path: Path) -> None:
         result = run(*command)
         assert result.exit_code == 1
         assert url in result.stderr
-        assert "packer-raw-" not in result.stderr + result.output
+        assert PARTIAL not in result.stderr + result.output
     empty = run("build", new_url(), tmp_path / "out")
     assert (empty.exit_code, "no object below this URL" in empty.stderr) == (1, True)
     secret = run("build", "s3://me:hush@bucket/raw", tmp_path / "out")
     assert secret.exit_code != 0
     assert "has a user, a key or options" in secret.stderr
     assert "hush" not in secret.stderr
+
+
+def test_copies_of_texts_are_deleted_also_those_of_a_process_that_was_killed(
+    bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    partial_path(tmp_path, ended(), "1").mkdir()
+    source = ObjectsSource.at(bucket)
+    assert list(tmp_path.iterdir()) == [source.raw]
+    del source
+    gc.collect()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_store_that_does_not_answer_ends_the_build_and_rejects_no_row(bucket: str, tmp_path: Path) -> None:

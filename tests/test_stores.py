@@ -5,14 +5,16 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Thread
 from typing import TYPE_CHECKING
 from unittest import mock
 from uuid import uuid4
@@ -25,6 +27,7 @@ from store_servers import credentials, new_url, proxy, server
 
 from readers.contract import atomic
 from readers.contract.errors import DamagedError, RequestError, StoreBusyError, StoreError
+from readers.stores import object_store
 from readers.stores.folder_store import FolderStore
 from readers.stores.fsspec_store import FsspecStore
 from readers.stores.object_store import ObjectStore
@@ -283,6 +286,45 @@ def test_an_answer_that_never_comes_is_an_error_that_may_be_tried_again() -> Non
         for call in (lambda: store.read("a"), lambda: store.put("a", b""), lambda: names(store)):
             with pytest.raises(StoreBusyError, match=f"^{store.url}/"):
                 call()
+
+
+class SlowServer:
+    """Takes the bytes of an upload slowly, and answers when it has all."""
+
+    def __init__(self, bytes_a_second: int) -> None:
+        self._piece = bytes_a_second // 100
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                Thread(target=self._answer, args=(self._socket.accept()[0],), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with suppress(OSError), connection, connection.makefile("rb") as request:
+            head = b"".join(iter(request.readline, b"\r\n")).lower()
+            left = int(head.partition(b"content-length:")[2].split()[0])
+            while left:
+                left -= len(request.read(min(left, self._piece)))
+                time.sleep(0.01)
+            connection.sendall(b'HTTP/1.1 200 OK\r\netag: "a"\r\ncontent-length: 0\r\n\r\n')
+
+
+def test_a_slow_upload_is_not_taken_for_a_dead_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client counts the seconds of an upload as silence."""
+    url = SlowServer(8 << 20).url
+    for name, value in credentials(url).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(object_store, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(object_store, "SLOWEST", 4 << 20)
+    monkeypatch.setattr(object_store, "STEP", 0.5)
+    bucket(url, tries=0).put("large", bytes(8 << 20))
+    monkeypatch.setattr(object_store, "SLOWEST", 1 << 40)
+    with pytest.raises(StoreBusyError):
+        bucket(url, tries=0).put("large", bytes(8 << 20))
 
 
 def test_a_url_opens_its_store(tmp_path: Path) -> None:

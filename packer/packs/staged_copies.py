@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packer.errors import BusyError, InputError, PackError, TargetError
-from packer.publish.atomic import sweep, write_atomic
+from packer.publish.atomic import write_atomic
 from packer.publish.generation import current_manifest
 from packer.publish.lock import locked
 from readers import staged_copies as staged
 from readers.contract.atomic import partial_path, sync_folder
 from readers.contract.errors import VersionError
+from readers.contract.leftovers import sweep
 from readers.contract.manifest import GENERATIONS, Manifest
 from readers.stores.private_folder import make_private_folder, private_folder, target_problem
 

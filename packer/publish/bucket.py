@@ -11,14 +11,15 @@ import math
 import mmap
 import os
 import tempfile
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from packer.errors import TargetError, first_of
-from packer.publish.atomic import store_errors, sweep
+from packer.publish.atomic import store_errors
 from packer.publish.claim import answered
 from packer.publish.free_space import free_space
 from packer.publish.generation import Current, read_current
@@ -27,6 +28,8 @@ from packer.publish.pin import check_pin
 from packer.publish.store_probe import PREFIX
 from packer.publish.target import MARK_TEXT, STAMPS, is_our_manifest
 from readers.contract.atomic import partial
+from readers.contract.errors import StoreError
+from readers.contract.leftovers import MAX_AGE, sweep
 from readers.contract.manifest import GENERATIONS, MANIFEST, MARK, SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.shard_table import table_path
@@ -122,8 +125,17 @@ def open_bucket(url: str, scratch: Path | None, slots: int, may_lock: bool) -> I
 
 
 def sizes_of_pack(store: Store) -> dict[str, int]:
-    """Return the size of each object of a pack, which is marked as ours. Refuse a folder with anything else."""
-    sizes = {entry.name: entry.size for entry in store.list("")}
+    """Return the size of each object of a pack, which is marked as ours. Refuse a folder with anything else.
+
+    Locks and probes that are a day old are deleted: their owners could not do it.
+    """
+    sizes, old = dict[str, int](), list[str]()
+    for entry in store.list(""):
+        sizes[entry.name] = entry.size
+        if entry.name.startswith((PREFIX, f"{LOCKS}/")) and 0 < entry.modified < time.time() - MAX_AGE:
+            old.append(entry.name)
+    with suppress(StoreError):  # a store may refuse it
+        store.delete(old)
     others = [name for name in sizes if not name.startswith((PREFIX, f"{LOCKS}/"))]
     is_pack = MARK in sizes or (MANIFEST in sizes and is_our_manifest(store.read(MANIFEST, 0, 100)[0][:100]))
     if others and not is_pack:

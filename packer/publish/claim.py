@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from readers.contract.errors import StoreBusyError
-from readers.stores.store import Store, Version
+from readers.stores.store import RETRY_SECONDS, Store, Version
 
 T = TypeVar("T")
 TRIES = 6
@@ -23,10 +23,13 @@ PAUSE = 0.05
 
 def answered(call: Callable[[], T]) -> T:
     """Call a function that may be called twice until the store answers."""
+    until = time.monotonic() + RETRY_SECONDS
     for number in range(TRIES - 1):
         try:
             return call()
         except StoreBusyError:
+            if time.monotonic() > until:
+                raise
             time.sleep(PAUSE * 2**number)
     return call()
 
@@ -44,6 +47,7 @@ def replaced(store: Store, name: str, data: bytes, old: Version | None) -> bool:
 
 
 def _written(store: Store, name: str, data: bytes, old: Version | None, write: Callable[[], bool]) -> bool:
+    until = time.monotonic() + RETRY_SECONDS
     for number in range(TRIES):
         time.sleep(PAUSE * (2**number - 1))
         try:
@@ -55,7 +59,7 @@ def _written(store: Store, name: str, data: bytes, old: Version | None, write: C
                 return False  # somebody deleted it
             continue
         except StoreBusyError:
-            if number == TRIES - 1:
+            if number == TRIES - 1 or time.monotonic() > until:
                 raise
             continue
         if found == data:

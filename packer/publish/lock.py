@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from packer.errors import BusyError, TargetError
-from packer.publish.atomic import lives
+from readers.contract.leftovers import lives
 
 NAME = ".lock"
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)

@@ -14,10 +14,11 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
 from packer.errors import BusyError, TargetError
+from packer.publish.claim import answered
 from packer.publish.store_probe import fault_of_conditions
 from readers.contract.errors import StoreError
 from readers.stores.store import Data, Entry, Store, Version
@@ -94,9 +95,9 @@ def _locked(store: Store) -> Iterator[Callable[[], None]]:
             raise BusyError(f"{store.url}: the lock could not be renewed{why[0]}; try again")
         _check_alone(store, mine)
 
-    store.put(mine, text)
     thread = Thread(target=renew, daemon=True, name="lock")
     try:
+        answered(lambda: store.put(mine, text))
         check()
         thread.start()
         yield check
@@ -104,7 +105,8 @@ def _locked(store: Store) -> Iterator[Callable[[], None]]:
         ended.set()
         if thread.ident is not None:
             thread.join()
-        store.delete([mine])
+        with suppress(StoreError):  # it ends by itself, and the build may have published
+            answered(lambda: store.delete([mine]))
 
 
 def _check_alone(store: Store, mine: str) -> None:

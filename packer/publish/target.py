@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from packer.errors import TargetError, first_of
-from packer.publish.atomic import sweep, write_atomic
+from packer.publish.atomic import write_atomic
 from packer.publish.lock import NAME as LOCK
 from readers.contract.atomic import PARTIAL, make_folder
+from readers.contract.leftovers import sweep
 from readers.contract.manifest import FORMAT, GENERATIONS, MANIFEST, MARK, SHARDS
 from readers.contract.regular_files import open_raw
 from readers.stores.open_store import is_url, url_of

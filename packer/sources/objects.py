@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import gettempdir
 from typing import Any, ClassVar
 from weakref import finalize
 
@@ -30,7 +32,9 @@ from packer.sources.file_states import UNREADABLE, FileState
 from packer.sources.folder import NO_FILE, THREADS, FolderSource
 from packer.sources.ranged_file import RangedFile
 from packer.sources.read_ahead import Object, ReadAhead
+from readers.contract.atomic import partial_path
 from readers.contract.errors import RequestError, StoreBusyError, StoreError
+from readers.contract.leftovers import sweep
 from readers.contract.manifest import MANIFEST, MARK, SHARDS
 from readers.stores.open_store import open_store, url_of
 from readers.stores.store import Store
@@ -43,10 +47,13 @@ MISSING = "is not in the store any more"
 
 
 class _Scratch:
-    """A folder that is removed when nobody needs it any more."""
+    """A folder that is removed when nobody needs it any more, or by the next one if its process is killed."""
 
     def __init__(self) -> None:
-        self.folder = Path(mkdtemp(prefix="packer-raw-"))
+        parent = Path(gettempdir())
+        sweep(parent, math.inf)
+        self.folder = partial_path(parent, os.getpid(), secrets.token_hex(8))
+        self.folder.mkdir(0o700)
         finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from readers.contract.errors import StoreBusyError, StoreError
-from readers.stores.store import Data, Entry, Version, check_name
+from readers.stores.store import RETRY_SECONDS, Data, Entry, Version, check_name
 
 if TYPE_CHECKING:
     from obstore.store import RetryConfig
@@ -20,6 +21,13 @@ LISTED = 1000
 """Entries that are passed on together: what a request lists."""
 LIST_TRIES = 3
 """The number of times that a part of a listing is asked for. It goes on after the last name: names are sorted."""
+MOST_TRIES = 10
+CONNECT_SECONDS, SILENT_SECONDS = 10.0, 60.0
+"""The most seconds until there is a connection, and those that a server may be silent before a request has failed."""
+SLOWEST = 1 << 19
+"""Bytes a second. The client counts the seconds of an upload as silence, so it gets this much longer for its size."""
+STEP = 64.0
+"""Uploads wait for a multiple of so many seconds longer, because each number needs a client of its own."""
 PIECE = 1 << 20
 """The least bytes that `fetch` passes on together."""
 NO_BUCKET = ("<Code>NoSuchBucket<", "<Code>ContainerNotFound<", "The specified bucket does not exist")
@@ -29,7 +37,7 @@ ONE_PUT = 1 << 30
 PART = 1 << 26
 _CAUSE = re.compile(r'<Code>(\w{1,60})</Code>|message: "([^"\n]{1,100})"')
 """The code of a store's answer, or the words of the system about a connection."""
-_NETWORK = {"connect_timeout": "10s", "read_timeout": "60s", "timeout": "1h", "allow_http": True}
+_NETWORK = {"timeout": "1h", "allow_http": True}
 """`timeout` would end a large object that arrives. An endpoint without TLS is used only if the environment names it."""
 
 
@@ -39,7 +47,7 @@ class ObjectStore:
     def __init__(self, url: str, retries: RetryConfig | None = None) -> None:
         try:
             import obstore
-            from obstore import exceptions, store
+            from obstore import exceptions
         except ImportError:
             raise StoreError(f"{url}: needs obstore; pip install 'segpack[store]'") from None
         self.url = url.rstrip("/")
@@ -54,17 +62,30 @@ class ObjectStore:
             exceptions.UnknownConfigurationKeyError,
             ValueError,
         )
-        options: Any = _NETWORK
+        self._retries, self._clients = retries, dict[float, Any]()
         with self._errors(""):
-            self._store: Any = store.from_url(
-                self.url,
-                client_options=options,
-                retry_config=retries or {"max_retries": 10, "retry_timeout": timedelta(minutes=3)},
-            )
+            self._store = self._client(0)
+
+    def _client(self, longer: float) -> Any:
+        """Return a client that waits so many seconds longer for an answer."""
+        from obstore.store import from_url
+
+        if longer not in self._clients:
+            retries: RetryConfig = self._retries or {
+                "max_retries": MOST_TRIES,
+                "retry_timeout": timedelta(seconds=RETRY_SECONDS + longer),
+            }
+            options: Any = {
+                **_NETWORK,
+                "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+                "read_timeout": timedelta(seconds=SILENT_SECONDS + longer),
+            }
+            self._clients[longer] = from_url(self.url, client_options=options, retry_config=retries)
+        return self._clients[longer]
 
     def list(self, folder: str) -> Iterator[Entry]:
         prefix = check_name(folder) if folder else None
-        last, tries = None, LIST_TRIES
+        last, tries, until = None, LIST_TRIES, time.monotonic() + RETRY_SECONDS
         while True:
             with self._errors(folder):
                 try:
@@ -73,10 +94,11 @@ class ObjectStore:
                             modified = entry["last_modified"].timestamp()
                             yield Entry(entry["path"], entry["size"], entry["e_tag"] or "", modified)
                             last, tries = entry["path"], LIST_TRIES
+                        until = time.monotonic() + RETRY_SECONDS
                     return
                 except self._exceptions.GenericError:  # such as a cut answer, which obstore does not ask for again
                     tries -= 1
-                    if not tries:
+                    if not tries or time.monotonic() > until:
                         raise
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
@@ -116,8 +138,9 @@ class ObjectStore:
     def put(self, name: str, data: Data) -> None:
         check_name(name)
         with self._errors(name):
-            is_large = memoryview(data).nbytes > ONE_PUT
-            self._obstore.put(self._store, name, data, use_multipart=is_large, chunk_size=PART)
+            size = memoryview(data).nbytes
+            client = self._client(STEP * (size // int(STEP * SLOWEST)))
+            self._obstore.put(client, name, data, use_multipart=size > ONE_PUT, chunk_size=PART)
 
     def delete(self, names: Iterable[str]) -> None:
         every = [check_name(name) for name in names]

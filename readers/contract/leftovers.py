@@ -1,0 +1,51 @@
+"""Remove the unfinished files of processes that were killed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+from readers.contract.atomic import PARTIAL, machine
+
+MAX_AGE = 86_400
+"""Seconds after which unfinished files are removed, whoever writes them. A shard takes minutes."""
+
+
+def sweep(folder: Path, max_age: float = MAX_AGE) -> None:
+    """Remove the unfinished files of processes of this machine that have ended, and those older than `max_age`.
+
+    Other machines may write here now, and whether their processes live is not known.
+    """
+    for private in folder.glob(f"{PARTIAL}*"):
+        if private.is_dir() and not private.is_symlink() and (_has_ended(private) or _age(private) > max_age):
+            shutil.rmtree(private, ignore_errors=True)
+
+
+def _has_ended(private: Path) -> bool:
+    """Return whether the process that made this folder ran on this machine and has ended."""
+    where, _, rest = private.name.removeprefix(PARTIAL).partition("-")
+    process = rest.partition("-")[0]
+    return where == machine() and process.isdecimal() and not lives(int(process))
+
+
+def _age(private: Path) -> float:
+    """Return the seconds since a file in this folder was written."""
+    try:
+        written = max(path.lstat().st_mtime for path in (private, *private.iterdir()))
+    except OSError:  # it is gone, or a folder of somebody else
+        return 0
+    return time.time() - written
+
+
+def lives(process: int) -> bool:
+    """Return whether a process of this machine lives."""
+    try:
+        os.kill(process, 0)
+        status = Path(f"/proc/{process}/stat").read_text(errors="replace")
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # the process of another user, or a system without /proc
+        return True
+    return status.rpartition(")")[2].split()[:1] != ["Z"]  # it was killed, and its parent has not asked yet
