@@ -70,27 +70,25 @@ def test_the_decode_loop_makes_what_a_build_packs(
     assert {"decode", *formats} <= {line.split()[0] for line in printed.splitlines() if line}
 
 
+@pytest.mark.long
 def test_the_first_loop_and_the_pack_deliver_the_same(tmp_path: Path) -> None:
     options = ("--pairs", 4, "--side", 64, "--workers", 0, "--rounds", 1, "--keep", tmp_path)
     printed = bench("first_loop", *options)
     assert [line for line in printed.splitlines() if line.startswith(("loop, 0 workers", "loader, onehot"))]
 
 
-@pytest.mark.parametrize(
-    "formats",
-    [pytest.param(("npy",), marks=pytest.mark.short), pytest.param(("npy", "hdf5"), marks=pytest.mark.long)],
-    ids=len,
-)
-def test_one_worker_is_compared_with_all_cores(formats: tuple[str, ...], drawn: Path, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_one_worker_is_compared_with_all_cores(drawn: Path, tmp_path: Path) -> None:
     link_pairs(drawn, tmp_path / "numbers")
-    options = ("--pairs", PAIRS, "--rounds", 1, "--keep", tmp_path, "--formats", *formats)
+    options = ("--pairs", PAIRS, "--rounds", 1, "--keep", tmp_path, "--formats", "npy", "hdf5")
     printed = bench("building", "--scaling", *options)
-    for name in ("decode loop", *formats):
+    for name in ("decode loop", "npy", "hdf5"):
         single, all_cores, times = figures(printed, name)
         assert single > 0
         assert times == pytest.approx(all_cores / single, abs=0.02 + 0.1 / single)
 
 
+@pytest.mark.long
 def test_memory_is_of_all_processes(drawn: Path, tmp_path: Path) -> None:
     for pairs in (PAIRS, 10 * PAIRS):
         link_pairs(drawn, tmp_path / f"96x128-{pairs}", pairs)
@@ -100,6 +98,7 @@ def test_memory_is_of_all_processes(drawn: Path, tmp_path: Path) -> None:
     assert times == pytest.approx(many / few, abs=0.02)
 
 
+@pytest.mark.long
 def test_a_pack_that_is_not_in_memory_is_read_in_every_way(tmp_path: Path) -> None:
     if in_memory(tmp_path):
         pytest.skip("files of this file system are always in memory")

@@ -64,6 +64,7 @@ def test_it_runs_with_the_installed_writers(raw: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_it_runs_with_npy_alone(raw: Path, tmp_path: Path) -> None:
     work = ("--pairs", str(PAIRS), "--size", str(SIDE), "--rounds", "1", "--raw", str(raw))
     done = bench(*work, "--only", "npy", "--json", "--out", str(tmp_path))

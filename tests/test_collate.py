@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import RawFolder, pack
 from torch.utils.data import DataLoader
 
 from readers import collate, open_dataset
@@ -33,8 +34,8 @@ def unregistered() -> Iterator[None]:
     collate.register_collate()
 
 
-def test_importing_does_not_change_pytorch_and_opening_does(packed_index: Path) -> None:
-    command = [sys.executable, "-c", REGISTERED, str(packed_index)]
+def test_importing_does_not_change_pytorch_and_opening_does(raw_folder: RawFolder, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", REGISTERED, str(pack(raw_folder.path, tmp_path / "out"))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0", "2"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from conftest import REPO, run
+from conftest import REPO, RawFolder, pack
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -177,11 +177,15 @@ BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
 ]
 
 
+@pytest.fixture(scope="module")
+def manifest_text(raw_folder: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return (pack(raw_folder.path, tmp_path_factory.mktemp("manifest") / "out") / MANIFEST).read_text()
+
+
 @pytest.fixture
-def document(raw_folder: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    out = tmp_path_factory.mktemp("manifest") / "out"
-    assert run("build", "--quiet", raw_folder.path, out).exit_code == 0
-    return dict(json.loads((out / MANIFEST).read_text()))
+def document(manifest_text: str) -> dict[str, Any]:
+    """A manifest, to be changed."""
+    return dict(json.loads(manifest_text))
 
 
 @pytest.mark.parametrize(("change", "message"), [row[1:] for row in BREAKS], ids=[row[0] for row in BREAKS])

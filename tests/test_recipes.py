@@ -56,6 +56,7 @@ rank that had done its work."""
 def called(command: list[str], cwd: Path) -> str:
     """Return what a command prints in the environment of the recipes."""
     quiet = {"HF_HUB_OFFLINE": "1", "NO_ALBUMENTATIONS_UPDATE": "1", "OMP_NUM_THREADS": "1"}
+    quiet["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # else it starts processes that import PyTorch
     path = os.pathsep.join(map(str, (REPO, RECIPES, REPO / "tests" / "cpu_torchvision")))
     environment = {**os.environ, **quiet, "PYTHONPATH": path}
     done = subprocess.run(

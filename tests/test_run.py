@@ -75,7 +75,7 @@ def test_an_unknown_program_is_an_error(name: str) -> None:
 
 
 def test_exit_codes_pass_through() -> None:
-    assert run("train_demo", "--size", "100x100").returncode == 2
+    assert run("drills.damaged_pictures", "--count", "many").returncode == 2
     assert run("bench.reading_peers", "--only", "tape").returncode == 1
 
 

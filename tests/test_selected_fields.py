@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
 import signal
@@ -254,18 +255,19 @@ def test_the_order_and_the_state_are_those_of_both_fields(packed_index: Path) ->
 
 
 GUARDED = """
-import ctypes, sys
+import ctypes, json, os, sys
 from readers import CenterCrop, open_dataset
 from readers.contract.fields import LABEL
 
-out, libc = sys.argv[1], ctypes.CDLL(None, use_errno=True)
+libc = ctypes.CDLL(None, use_errno=True)
+open_dataset  # imports PyTorch, once for all packs
 
 def forbid(data, start, stop):
     base = data.__array_interface__["data"][0]
     first, last = -(-(base + start) // 4096) * 4096, (base + stop) // 4096 * 4096
     assert first < last and libc.mprotect(ctypes.c_void_p(first), ctypes.c_size_t(last - first), 0) == 0
 
-def read(field):
+def read(out, field):
     whole, dataset = open_dataset(out), open_dataset(out, fields=[field])
     label = whole.manifest.field(LABEL)
     for number in range(len(dataset._pack.table)):
@@ -278,10 +280,29 @@ def read(field):
     rows += [batch for batch in dataset.loader(2, crop=CenterCrop((40, 200)), flip=True)]
     print(field, len(rows), dataset.size(1), dataset.key(1), flush=True)
 
-read("image")
-read("label")
+for line in sys.stdin:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.dup2(writing, 1)
+        read(line.strip(), "image")
+        read(line.strip(), "label")
+        os._exit(0)
+    os.close(writing)
+    with open(reading) as pipe:
+        text = pipe.read()
+    print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text]), flush=True)
 """
-"""Reads images, and then labels, while the pages of labels cannot be read. A process that touches one gets SIGSEGV."""
+"""For each pack a child reads images, and then labels, while the pages of labels cannot be read. A process that touches
+one gets SIGSEGV."""
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[subprocess.Popen[str]]:
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", GUARDED], text=True, **pipes) as process:
+        yield process
+        process.stdin.close()  # type: ignore[union-attr]
 
 
 @pytest.fixture(scope="module", params=["512x128", "native"])
@@ -292,7 +313,9 @@ def large(storage: str, tmp_path_factory: pytest.TempPathFactory, request: pytes
     return pack(raw.path, folder / "out", "--format", storage, "--size", request.param)
 
 
-def test_images_are_read_without_touching_a_byte_of_the_labels(large: Path, storage: str, tmp_path: Path) -> None:
+def test_images_are_read_without_touching_a_byte_of_the_labels(
+    large: Path, storage: str, guarded: subprocess.Popen[str], tmp_path: Path
+) -> None:
     if storage == "npy":
         out = shutil.copytree(large, tmp_path / "out")
         wanted = [sample[0].clone() for sample in open_dataset(out)]
@@ -308,9 +331,12 @@ def test_images_are_read_without_touching_a_byte_of_the_labels(large: Path, stor
             with pytest.raises(DamagedError, match=r"label.*npy: is missing"):
                 open_dataset(out, fields=fields)[0]
         return
-    done = subprocess.run([sys.executable, "-c", GUARDED, str(large)], capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGSEGV, done.stderr
-    (read,) = done.stdout.splitlines()
+    assert guarded.stdin is not None
+    assert guarded.stdout is not None
+    print(large, file=guarded.stdin, flush=True)
+    code, text = json.loads(guarded.stdout.readline())
+    assert code == -signal.SIGSEGV, text
+    (read,) = text.splitlines()
     assert (read.startswith("image "), read.endswith("street_001")) == (True, True)
 
 

@@ -37,14 +37,29 @@ SCENES = scenes_of(SEEDS)
 REVERSED = dict(reversed(SCENES.items()))
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(scope="module", params=KINDS)
 def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 
 
+@pytest.fixture(scope="module")
+def shared(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scenes as this kind of source stores them, for tests that change nothing there."""
+    rows = tmp_path_factory.mktemp("shared") / "rows"
+    kind.write(rows, SCENES)
+    return rows
+
+
+@pytest.fixture(scope="module")
+def shared_pack(kind: Kind, shared: Path) -> Path:
+    """Their pack, also for tests that change nothing there."""
+    packed(kind.open(shared), shared.with_name("out"))
+    return shared.with_name("out")
+
+
 @pytest.fixture
 def place(kind: Kind, tmp_path: Path) -> Path:
-    """The scenes as this kind of source stores them."""
+    """The scenes once more, to be changed."""
     kind.write(tmp_path / "rows", SCENES)
     return tmp_path / "rows"
 
@@ -81,31 +96,36 @@ def shards_of(out: Path) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     "storage", [STORAGES[0], *(pytest.param(name, marks=pytest.mark.long) for name in STORAGES[1:])]
 )
-def test_the_rows_are_those_of_the_source(kind: Kind, place: Path, tmp_path: Path, storage: str) -> None:
-    summary = packed(kind.open(place), tmp_path / "out", storage=storage)
+def test_the_rows_are_those_of_the_source(kind: Kind, shared: Path, tmp_path: Path, storage: str) -> None:
+    summary = packed(kind.open(shared), tmp_path / "out", storage=storage)
     assert (summary.rows, summary.rejects) == (len(KEYS), ())
     assert rows_of(tmp_path / "out") == expected(SCENES)
 
 
-def test_shards_and_checksums_are_those_of_a_folder(kind: Kind, place: Path, tmp_path: Path) -> None:
-    KINDS["folder"].write(tmp_path / "files", SCENES)
-    packed(KINDS["folder"].open(tmp_path / "files"), tmp_path / "expected")
-    packed(kind.open(place), tmp_path / "out")
-    assert len(shards_of(tmp_path / "out")) > 3
-    assert shards_of(tmp_path / "out") == shards_of(tmp_path / "expected")
-    assert Manifest.load(tmp_path / "out").statistics == Manifest.load(tmp_path / "expected").statistics
+@pytest.fixture(scope="module")
+def of_a_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pack of the same scenes in files."""
+    folder = tmp_path_factory.mktemp("folder")
+    KINDS["folder"].write(folder / "files", SCENES)
+    packed(KINDS["folder"].open(folder / "files"), folder / "out")
+    return folder / "out"
 
 
-def test_a_shard_depends_on_its_rows_alone(kind: Kind, place: Path, tmp_path: Path) -> None:
+def test_shards_and_checksums_are_those_of_a_folder(shared_pack: Path, of_a_folder: Path) -> None:
+    assert len(shards_of(shared_pack)) > 3
+    assert shards_of(shared_pack) == shards_of(of_a_folder)
+    assert Manifest.load(shared_pack).statistics == Manifest.load(of_a_folder).statistics
+
+
+def test_a_shard_depends_on_its_rows_alone(kind: Kind, shared_pack: Path, tmp_path: Path) -> None:
     """Not on the order of the rows in the source, its path, the number of threads, or who opened it."""
-    packed(kind.open(place), tmp_path / "out")
     kind.write(tmp_path / "elsewhere", REVERSED)
     packed(kind.open(tmp_path / "elsewhere"), tmp_path / "again", workers=4)
-    assert same(tmp_path / "out", tmp_path / "again")
+    assert same(shared_pack, tmp_path / "again")
 
 
-def test_a_source_is_opened_again_by_its_text(kind: Kind, place: Path) -> None:
-    source = kind.open(place)
+def test_a_source_is_opened_again_by_its_text(kind: Kind, shared: Path) -> None:
+    source = kind.open(shared)
     refs = list(source.rows())
     again = reopen(source.to_text())
     assert len(source.to_text()) < 4000, "it is sent to each worker"
@@ -129,7 +149,18 @@ def test_a_second_build_loads_nothing(kind: Kind, place: Path, tmp_path: Path, a
     assert loaded == []
 
 
-@pytest.mark.parametrize("change", ["one changes", "one comes", "one goes", "the order changes"])
+CHANGES = ("one changes", "one comes", "one goes", "the order changes")
+WHEN = ("before", "after")
+
+
+def is_every_second(case: dict[str, Any]) -> bool:
+    """Half of the cases: each kind with half of the changes, each change with half of the kinds."""
+    number = CHANGES.index(case["change"]) if "change" in case else WHEN.index(case["when"])
+    return (tuple(KINDS).index(case["kind"]) + number) % 2 == 0
+
+
+@pytest.mark.long(short=is_every_second)
+@pytest.mark.parametrize("change", CHANGES)
 def test_after_a_change_the_pack_is_that_of_a_fresh_build(kind: Kind, place: Path, tmp_path: Path, change: str) -> None:
     now = {
         "one changes": scenes_of({**SEEDS, KEYS[5]: 100}),
@@ -162,8 +193,8 @@ def test_a_row_that_cannot_be_packed_is_named_and_counted(kind: Kind, place: Pat
     assert rows_of(tmp_path / "out") == expected(SCENES)
 
 
-def test_a_row_that_crashes_a_worker_costs_itself_alone(kind: Kind, place: Path, tmp_path: Path) -> None:
-    source, pool = kind.open(place), InProcess(1, 60)
+def test_a_row_that_crashes_a_worker_costs_itself_alone(kind: Kind, shared: Path, tmp_path: Path) -> None:
+    source, pool = kind.open(shared), InProcess(1, 60)
     make_target(tmp_path / "out")
     prepare_target(tmp_path / "out")
     spec = make_plan(request_of(source, tmp_path / "out", shard_bytes=1 << 20), pool=pool).specs[0]
@@ -174,8 +205,8 @@ def test_a_row_that_crashes_a_worker_costs_itself_alone(kind: Kind, place: Path,
     assert sorted(loaded) == list(receipt.keys) == [key for key in KEYS if key != KEYS[5]]
 
 
-def test_a_key_that_occurs_twice_is_refused_before_work(kind: Kind, place: Path, tmp_path: Path) -> None:
-    source = kind.open(place)
+def test_a_key_that_occurs_twice_is_refused_before_work(kind: Kind, shared: Path, tmp_path: Path) -> None:
+    source = kind.open(shared)
     refs = list(source.rows())
     refs.append(refs[0]._replace(key=KEYS[3]))
     with watched(source) as loaded, pytest.MonkeyPatch.context() as patch:
@@ -186,7 +217,8 @@ def test_a_key_that_occurs_twice_is_refused_before_work(kind: Kind, place: Path,
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.long(short=is_every_second)
+@pytest.mark.parametrize("when", WHEN)
 def test_a_source_that_changes_while_it_is_read_is_found(kind: Kind, place: Path, tmp_path: Path, when: str) -> None:
     """At the latest by the next build: no row that was read then is believed to be one of the source as it is now."""
     source, now = kind.open(place), scenes_of({**SEEDS, KEYS[2]: 300, KEYS[11]: 400})

@@ -17,6 +17,7 @@ import pytest
 import torch
 from conftest import make_raw, write_png
 from program import command
+from train_demo.__main__ import main as train_demo_main
 from train_demo.comparison import Comparison
 from train_demo.packed import Packed, pack
 from train_demo.pipelines import Setup, raw_files, same_batches
@@ -82,10 +83,14 @@ def test_the_table_has_a_row_for_each_pipeline_and_any_format_works(out: Path) -
     assert re.search(r"a pair in one thread: [\d.]+ ms, [\d.]+ ms with plain OpenCV \(100% ", done.stdout)
 
 
-def test_a_size_that_the_model_cannot_halve_is_refused(tmp_path: Path) -> None:
-    done = demo("--out", tmp_path, "--size", "100x100")
-    assert done.returncode == 2
-    assert "'100x100': expected HEIGHTxWIDTH, both divisible by 16" in done.stderr
+def test_a_size_that_the_model_cannot_halve_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["train_demo", "--out", str(tmp_path), "--size", "100x100"])
+    with pytest.raises(SystemExit) as ended:
+        train_demo_main()
+    assert ended.value.code == 2
+    assert "'100x100': expected HEIGHTxWIDTH, both divisible by 16" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
