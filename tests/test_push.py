@@ -24,7 +24,7 @@ from readers.contract.manifest import Manifest
 from readers.stores.open_store import open_store
 from readers.stores.store import Data
 
-OWN = (".lock", "packer.toml", "history.json", "stamps/")
+OWN = (".lock", "packer.toml", "history.json", "stamps/", "remarks/")
 """These are not copied."""
 
 

@@ -5,6 +5,7 @@ builds a part of its shards on any machine, in any order and any number of times
 publishes when every shard is there. `judge` decides for all whether the result may be published.
 """
 
-from packer.build.whole import Summary, build, build_from, build_pack, build_plan, lock_if_there
+from packer.build.summary import Summary
+from packer.build.whole import build, build_from, build_pack, build_plan, lock_if_there
 
 __all__ = ["Summary", "build", "build_from", "build_pack", "build_plan", "lock_if_there"]

@@ -7,8 +7,9 @@ from os import PathLike
 from pathlib import Path
 
 from packer.build.judge import find, judge
+from packer.build.remarks import keep_remarks_of
 from packer.build.share import Part, receipt_of
-from packer.build.whole import Summary
+from packer.build.summary import Summary
 from packer.config.last_build import keep_settings
 from packer.errors import PartsError, TargetError, first_of
 from packer.plan.expected import PlannedFiles
@@ -46,20 +47,22 @@ def commit_pack(plan: str | PathLike[str], out: str | PathLike[str], *, progress
             findings.check(files.expected.request.fail_on)
         with timer.step("publish"):
             manifest = commit(out, files.expected.recipe, receipts)
+        facts = files.folder.facts
+        summary = Summary(
+            manifest,
+            facts.rows,
+            facts.pieces,
+            rows,
+            reused,
+            facts.missing,
+            rejects,
+            receipts.notes,
+            findings,
+            timer.seconds,
+        )
+        keep_remarks_of(out, summary)
         keep_settings(out, {**files.settings, "out": str(out)})
-    facts = files.folder.facts
-    return Summary(
-        manifest,
-        facts.rows,
-        facts.pieces,
-        rows,
-        reused,
-        facts.missing,
-        rejects,
-        receipts.notes,
-        findings,
-        timer.seconds,
-    )
+    return summary
 
 
 def missing_parts(plan: str | PathLike[str], out: str | PathLike[str]) -> list[Part]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from packer.build.judge import find, judge
+from packer.build.remarks import keep_remarks_of
+from packer.build.summary import Summary
 from packer.config.config import Settings
 from packer.config.effective import effective, from_python
 from packer.config.last_build import NAME as LAST_BUILD
 from packer.config.last_build import keep_settings
 from packer.config.options import LOCK
-from packer.data_checks.findings import Findings
 from packer.engines.build_task import build_task
 from packer.engines.connect import Connection, connect
 from packer.engines.submit import submit_all
@@ -37,9 +38,9 @@ from packer.runtime import Timer
 from packer.workers.pool import Pool
 from packer.workers.run import build_shards, open_pool
 from readers.contract.errors import DamagedError, StoreError
-from readers.contract.manifest import SHARDS, Manifest
+from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt, shard_stem
-from readers.contract.receipt_facts import AllReceipts, Notes
+from readers.contract.receipt_facts import AllReceipts
 from readers.stores.open_store import url_of
 
 if TYPE_CHECKING:
@@ -51,31 +52,6 @@ Shards: TypeAlias = Generator[tuple[int, Receipt], None, None]
 """The number and the receipt of each shard, as it is finished. Closing it stops the rest."""
 Rejected: TypeAlias = Callable[[str, str, str], object]
 """Called with the key of a bad pair, the reason, and the host that found it."""
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The result of a build. Every pair, or tile of a pair, is a row or a reject."""
-
-    manifest: Manifest
-    pairs: int
-    pieces: int
-    """Pairs, or their tiles."""
-    rows: int
-    reused: int
-    """Rows in shards that existed before."""
-    missing: tuple[str, ...]
-    """Files without a partner that were skipped."""
-    rejects: tuple[tuple[str, str, str], ...]
-    """Split, key and reason of each rejected pair."""
-    notes: Notes
-    findings: Findings
-    stages: Mapping[str, float]
-    """Seconds of each step, planning included."""
-
-    @property
-    def seconds(self) -> float:
-        return sum(self.stages.values())
 
 
 def build_pack(
@@ -148,6 +124,7 @@ def build_plan(
     """Build a plan and keep its settings in the pack, for `packer diff` and `packer repair`."""
     with progress("packing", plan.pieces, "rows") as advance:
         summary = build(plan, advance, pool, builder, bucket)
+    keep_remarks_of(plan.request.out, summary)
     try:
         keep_settings(plan.request.out, settings)
         if bucket is not None:

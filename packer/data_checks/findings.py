@@ -74,6 +74,11 @@ class Findings:
         """Return the findings of a kind that are not accepted."""
         return [finding for finding in self.found if finding.kind == kind and not self.is_accepted(finding)]
 
+    @property
+    def open(self) -> list[Finding]:
+        """The findings that are not accepted, the worst first."""
+        return [finding for kind in KINDS for finding in self.of(kind)]
+
     def to_json(self) -> list[dict[str, Any]]:
         return [{**finding.to_json(), "accepted": self.is_accepted(finding)} for finding in self.found]
 

@@ -17,7 +17,7 @@ from packer.publish.history import DEFAULT_KEEP, kept_numbers, read_history
 from packer.publish.lock import locked
 from packer.publish.pin import pin, unpin
 from packer.publish.recipe_changes import recipe_changes
-from packer.publish.target import STAMPS, is_ours, tidy
+from packer.publish.target import REMARKS, STAMPS, is_ours, tidy
 from packer.shards.build_shard import whole_shard
 from packer.shards.stamps import SUFFIX as STAMP
 from readers.contract.atomic import sync_folder
@@ -54,6 +54,7 @@ class Garbage:
     kept: tuple[int, ...]
     manifests: tuple[Path, ...]
     tables: tuple[Path, ...]
+    """With the remarks."""
     shards: tuple[Path, ...]
     bytes: int
 
@@ -179,10 +180,12 @@ def find_garbage(out: Path, keep: int, grace: float, also: Container[int] = ()) 
     def old(folder: str) -> Iterator[Path]:
         return (path for path in _files(out / folder) if now - path.stat().st_mtime >= grace)
 
-    old_manifests = tuple(
-        path for path in _files(out / GENERATIONS) if _MANIFEST.fullmatch(path.name) and int(path.stem) not in numbers
+    old_manifests, old_remarks = (
+        tuple(path for path in _files(out / folder) if _MANIFEST.fullmatch(path.name) and int(path.stem) not in numbers)
+        for folder in (GENERATIONS, REMARKS)
     )
     old_tables = tuple(path for path in old(GENERATIONS) if _TABLE.fullmatch(path.name) and path.name not in tables)
+    old_tables += old_remarks
     old_shards = tuple(
         path
         for folder in (SHARDS, STAMPS)

@@ -15,6 +15,8 @@ from readers.stores.open_store import is_url, url_of
 
 STAMPS = "stamps"
 """The folder with the states of the rows when they were read; see packer/shards/stamps.py."""
+REMARKS = "remarks"
+"""The folder with what the build of each generation noticed; see remarks.py."""
 PLANS = "plans"
 """The folder with the plans that workers on other machines read while they build."""
 MARK_TEXT = "This folder belongs to segpack's packer: it adds, replaces and removes files here.\n"
@@ -95,5 +97,5 @@ def prepare_target(out: Path) -> None:
 
 def tidy(out: Path) -> None:
     """Remove the unfinished files of commands that were killed. Parts of the same pack may be built now."""
-    for name in ("", SHARDS, GENERATIONS, STAMPS, PLANS):
+    for name in ("", SHARDS, GENERATIONS, STAMPS, REMARKS, PLANS):
         sweep(out / name)

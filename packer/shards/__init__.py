@@ -13,5 +13,5 @@ inspect.py decodes a pair before anything is packed, to count the values and col
 
 stamps.py remembers, in OUT/stamps, the state of each row, such as size and time of its files. The next build compares
 them and reuses the shards whose rows are unchanged, without loading these. Stamps are not part of the pack: without
-them a build only takes longer.
+them a build only takes longer. row_counts.py keeps there, too, what was counted of each row, for who looks at a pack.
 """

@@ -20,6 +20,7 @@ from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import ReadsAhead, Source
 from packer.shards.columns import Columns, Memory, fresh
 from packer.shards.formats import Arrays, writer
+from packer.shards.row_counts import Counted, write_counts
 from packer.shards.row_table import RowTable
 from packer.shards.rows import Row, RowMaker, RowTarget
 from packer.shards.stamps import ShardStamps, write_stamps
@@ -30,7 +31,6 @@ from readers.contract.fields import Field
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt, RowInput, ShardFile
-from readers.contract.statistics import no_rows
 
 PairMark = Callable[[int], AbstractContextManager[None]]
 """Entered by the thread that works on the picture whose first piece has this index.
@@ -70,6 +70,7 @@ def build_shard(
     receipt = _store(_receipt(spec, table), columns, table.kept, spec.fields, out / SHARDS, writing)
     rules, text = judged(spec.recipe.rules), text_of(spec.pieces)
     write_stamps(out, ShardStamps(receipt.stem, receipt.recipe, rules, source.kind, table.stamps, text))
+    write_counts(out, receipt.stem, table.counts)
     return receipt
 
 
@@ -84,7 +85,8 @@ def decode_pieces(
 ) -> tuple[Columns, RowTable]:
     """Return the columns of a shard, filled at these indices, and the table of its rows."""
     columns = Columns(spec, memory)
-    table = RowTable(spec.pieces, no_rows(spec.fields), source.states([]).shape[1])
+    counted = Counted.of(spec.recipe.fields, spec.fields)
+    table = RowTable(spec.pieces, spec.fields, counted, source.states([]).shape[1])
     maker = RowMaker(spec.recipe, spec.fields, source)
     starts = _pictures(spec, indices)
     if isinstance(source, ReadsAhead):

@@ -9,24 +9,28 @@ from operator import add
 import numpy as np
 
 from packer.recipe.piece import Piece
+from packer.shards.row_counts import Counted, RowCounts
 from packer.shards.rows import Row
 from packer.shards.stamps import record
+from readers.contract.fields import Field
 from readers.contract.receipt import Note, Reject, RowInput
-from readers.contract.statistics import Statistics
+from readers.contract.statistics import Statistics, no_rows
 
 
 class RowTable:
     """One place for each piece of a shard. Threads put the rows there, in any order."""
 
-    def __init__(self, pieces: Sequence[Piece], nothing: Statistics, width: int) -> None:
+    def __init__(self, pieces: Sequence[Piece], fields: Sequence[Field], counted: Counted, width: int) -> None:
         self._pieces = pieces
+        nothing = no_rows(fields)
         self._crc32 = np.zeros((len(nothing), len(pieces)), np.uint32)
         self._looks = np.zeros(len(pieces), "S24")
         self._digests = np.zeros((len(pieces), len(nothing)), "S64")
         self._rejects: dict[int, str] = {}
         self._notes: dict[int, str] = {}
         self._adding = threading.Lock()
-        self._fields = tuple(nothing)
+        self._fields, self._counted = tuple(fields), counted
+        self._counts = RowCounts.empty(self._counted.classes, len(pieces))
         self._statistics = list(nothing.values())
         self.stamps = np.zeros(len(pieces), record(width))
         """The state and the size of each row, as stamps.py writes them."""
@@ -39,6 +43,7 @@ class RowTable:
             self._rejects[index] = row.reject
             return
         self._crc32[:, index] = row.crc32
+        self._counts.put(index, self._counted, self._fields, row.statistics)
         if row.note:
             self._notes[index] = row.note
         with self._adding:
@@ -47,7 +52,16 @@ class RowTable:
     @property
     def statistics(self) -> Statistics:
         """The statistics of all rows that are packed."""
-        return dict(zip(self._fields, self._statistics, strict=True))
+        return dict(zip(self._names, self._statistics, strict=True))
+
+    @property
+    def counts(self) -> RowCounts:
+        """The counts of each row that is packed."""
+        return self._counts.rows(self.kept)
+
+    @property
+    def _names(self) -> list[str]:
+        return [field.name for field in self._fields]
 
     @property
     def kept(self) -> Sequence[int]:
@@ -74,7 +88,7 @@ class RowTable:
     def crc32(self) -> dict[str, tuple[int, ...]]:
         """For each field the checksum of each row that is packed."""
         kept = self.kept
-        return {name: tuple(sums[kept].tolist()) for name, sums in zip(self._fields, self._crc32, strict=True)}
+        return {name: tuple(sums[kept].tolist()) for name, sums in zip(self._names, self._crc32, strict=True)}
 
     @property
     def looks(self) -> tuple[str, ...]:

@@ -7,8 +7,6 @@ damaged or has another form is ignored. Stamps are not part of the pack: without
 
 from __future__ import annotations
 
-import json
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from numpy.typing import NDArray
 
 from packer.publish.target import STAMPS
 from packer.recipe.long_text import LongText
-from readers.contract.atomic import partial
+from packer.shards.side_file import read_side_file, write_side_file
 from readers.contract.receipt import FINGERPRINT
 
 SUFFIX = ".stamps"
@@ -89,15 +87,7 @@ def write_stamps(out: Path, stamps: ShardStamps) -> None:
     data = stamps.records.tobytes() + stamps.text.encode(*_ENCODING)
     width = stamps.records["state"].shape[1]
     facts = {"recipe": stamps.recipe, "judged": stamps.judged, "source": stamps.source, "width": width}
-    head = json.dumps({**facts, "rows": len(stamps.records), "crc32": zlib.crc32(data)})
-    folder = out / STAMPS
-    try:
-        folder.mkdir(exist_ok=True)
-        with partial(folder) as path:
-            path.write_bytes(head.encode() + b"\n" + data)
-            path.replace(folder / (stamps.stem + SUFFIX))
-    except OSError:
-        return
+    write_side_file(out, stamps.stem + SUFFIX, {**facts, "rows": len(stamps.records)}, data)
 
 
 def load_stamps(out: Path) -> list[StoredStamps]:
@@ -113,14 +103,13 @@ def load_stamps(out: Path) -> list[StoredStamps]:
 
 def _load(path: Path, stored: LongText) -> StoredStamps | None:
     try:
-        line, _, data = path.read_bytes().partition(b"\n")
-        head = json.loads(line)
+        head, data = read_side_file(path)
         rows, width = int(head["rows"]), int(head["width"])
-        if zlib.crc32(data) != head["crc32"] or not 0 < width <= MOST_NUMBERS:
+        if not 0 < width <= MOST_NUMBERS:
             return None
         text = data[np.frombuffer(data, record(width), rows).nbytes :]
         recipe, judged, source = (str(head[name]) for name in ("recipe", "judged", "source"))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     if not FINGERPRINT.fullmatch(path.stem.rpartition("-")[2]) or text.count(b"\n") + 1 != rows:
         return None

@@ -1,0 +1,35 @@
+"""`Summary`: the result of a build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from packer.data_checks.findings import Findings
+from readers.contract.manifest import Manifest
+from readers.contract.receipt_facts import Notes
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The result of a build. Every pair, or tile of a pair, is a row or a reject."""
+
+    manifest: Manifest
+    pairs: int
+    pieces: int
+    """Pairs, or their tiles."""
+    rows: int
+    reused: int
+    """Rows in shards that existed before."""
+    missing: tuple[str, ...]
+    """Files without a partner that were skipped."""
+    rejects: tuple[tuple[str, str, str], ...]
+    """Split, key and reason of each rejected pair."""
+    notes: Notes
+    findings: Findings
+    stages: Mapping[str, float]
+    """Seconds of each step, planning included."""
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.stages.values())

@@ -1,0 +1,39 @@
+"""A file next to the shards in which the packer keeps what it knows of one: a line of JSON, then numbers and texts.
+
+Nobody needs it: if it cannot be written, or is damaged, whoever wants it finds the same out again, in more time.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+from packer.publish.target import STAMPS
+from readers.contract.atomic import partial
+
+
+def write_side_file(out: Path, name: str, head: dict[str, Any], data: bytes) -> None:
+    """Write a file, or leave the one before if that fails."""
+    line = json.dumps({**head, "crc32": zlib.crc32(data)})
+    folder = out / STAMPS
+    try:
+        folder.mkdir(exist_ok=True)
+        with partial(folder) as path:
+            path.write_bytes(line.encode() + b"\n" + data)
+            path.replace(folder / name)
+    except OSError:
+        return
+
+
+def read_side_file(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Return head and data of a file. Raise OSError, or ValueError if it is damaged. The caller checks the head."""
+    line, _, data = path.read_bytes().partition(b"\n")
+    try:
+        head = json.loads(line)
+    except RecursionError as error:
+        raise ValueError("lists in lists") from error
+    if not isinstance(head, dict) or head.get("crc32") != zlib.crc32(data):
+        raise ValueError("is damaged")
+    return head, data
