@@ -4,7 +4,7 @@
 #                without the compiled kernels; this is what CI runs
 # make recipes   only the recipes of docs/recipes, with the packages that they need
 # make docs      the site of README.md and docs/ in site/; view it with: python3 -m http.server -d site
-# make samples, make picture   draw data_samples/raw and docs/road.png again
+# make samples, make pictures   draw data_samples/raw, and docs/road.png and docs/sheet.jpg, again
 # Each needs only Python >= 3.10 and make; the rest goes into $(VENV).
 
 PYTHON ?= python3
@@ -19,7 +19,7 @@ PIXELS = all_kinds area_kernel bands build collate columns crop decoding device 
 	other_fields pack_fields png_length public_sets samples selected_fields slot_loader source_laws statistics \
 	stored_pixels tiles unfilter_kernel values
 
-.PHONY: demo test test-all recipes docs samples picture clean
+.PHONY: demo test test-all recipes docs samples picture pictures clean
 
 demo: $(VENV)/demo.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps .
@@ -44,6 +44,10 @@ docs: $(VENV)/docs.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	$(VENV)/bin/python tools/run checks.cli_page
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
+
+pictures: picture
+	$(VENV)/bin/packer build --quiet --labels index data_samples/raw build/pictures/city
+	$(VENV)/bin/packer sheet build/pictures/city -n 6 -o docs/sheet.jpg
 
 samples picture: $(VENV)/demo.installed
 	$(VENV)/bin/python tools/run $@

@@ -6,7 +6,7 @@ import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from torch.utils.data import Dataset
 
@@ -15,22 +15,28 @@ from readers.batches import Batches, ReadAhead
 from readers.collate import register_collate
 from readers.contract.classes import ClassTable
 from readers.contract.errors import RequestError
-from readers.contract.fields import IMAGE, LABEL, Field
+from readers.contract.fields import LABEL, Field
 from readers.contract.manifest import Manifest
 from readers.contract.statistics import Statistics, class_counts
 from readers.crop import CenterCrop, CropAndFlip
 from readers.delivered import Forms, LabelForm, delivered, forms_of
 from readers.epoch import Window
+from readers.find_key import find_key
 from readers.finish import MeanStd
 from readers.loader import Loader, Output
 from readers.location import CacheBytes, Location, Verify
 from readers.mix import Mix, MixedOrder, Side
 from readers.order import Order, Shuffle
 from readers.pack import Pack
+from readers.row_pictures import RowPictures, Style, as_image, sheet_of
 from readers.row_reader import Arrays, RowReader
 from readers.samples import SampleReader, Transform
 from readers.statistics import Weighting, class_weights, deviation, mean, mean_and_deviation, training_statistics
+from readers.summary import html_of, text_of
 from readers.windows import Size
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 BLOCK_BYTES = 8 << 20
 """With `shuffle="window"`, about this many bytes are read from one region of the disk."""
@@ -254,13 +260,54 @@ class SegDataset(Dataset[Any]):
         shard, row = self._pack.table.locate(self._row(index))
         return self._pack.shard(shard).size(row)
 
+    def index(self, key: str) -> int:
+        """Return the index of the sample with this key; a KeyError names similar keys. It opens a few shards."""
+        return find_key(self._pack, key, self._rows) - self._rows.start
+
+    def show(
+        self,
+        index: int,
+        field: str | None = None,
+        opacity: float | None = None,
+        classes: Sequence[str | int] | None = None,
+        size: int | None = None,
+        outlines: bool = False,
+        window: tuple[float, float] | None = None,
+        colour_blind: bool = False,
+    ) -> Image:
+        """Return a sample as an image of Pillow, which notebooks display: its picture with the label over it.
+
+        `field`: another field to lay over the picture, or the picture to show. `opacity`: 0 is the picture, 1 the
+        label; by default 0.5, and 1 for measured values. `classes`: only these, by name or number. `size`: the longest
+        side in pixels, by default as stored. `outlines`: draw the edges of classes and objects. `window`: the numbers
+        of a picture or of values that are drawn darkest and brightest.
+        """
+        style = Style(field, opacity, classes, outlines, window, colour_blind)
+        return as_image(RowPictures(self._pack, style).one(self._row(index), size))
+
+    def sheet(
+        self,
+        n: int = 24,
+        seed: int = 0,
+        rows: Sequence[int] | None = None,
+        field: str | None = None,
+        opacity: float | None = None,
+        classes: Sequence[str | int] | None = None,
+        outlines: bool = False,
+        window: tuple[float, float] | None = None,
+        colour_blind: bool = False,
+    ) -> Image:
+        """Return a contact sheet as an image of Pillow: `n` samples in a fair draw, or those of the indices `rows`,
+        each with its label over its picture and its key, and the classes with their share. See `show` for the rest."""
+        picked = None if rows is None else [self._row(index) for index in rows]
+        style = Style(field, opacity, classes, outlines, window, colour_blind)
+        return sheet_of(self._pack, self._rows, self.split, picked, n, seed, style)
+
     def __repr__(self) -> str:
-        names = [field.name for field in self.fields]
-        shown = f"label={self.label!r}" if names == [IMAGE, LABEL] else f"fields={names}, label={self.label!r}"
-        return (
-            f"{type(self).__name__}({str(self.root)!r}, split={self.split!r}, {shown}: {len(self)} rows, "
-            f"{len(self.classes)} classes, generation {self.manifest.generation})"
-        )
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return paths and the identity only; unpickling opens the same generation, also when there is a newer one."""

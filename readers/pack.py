@@ -151,6 +151,10 @@ class Pack:
         """Return the split of a shard."""
         return self.manifest.splits[bisect_right(self._split_ends, shard)]
 
+    def split_at(self, row: int) -> Split:
+        """Return the split of a row."""
+        return next(split for split, _, rows in self.splits() if row in rows)
+
     def fields_of(self, shard: int) -> tuple[Field, ...]:
         """Return the fields that a shard has. The table must agree with the manifest."""
         part = self._parts[bisect_right(self._part_ends, shard)]

@@ -77,6 +77,7 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .classes
     .fields
     .gather(indices, lease)
+    .index(key)
     .key(index)
     .label
     .labelled_rows
@@ -86,6 +87,10 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .manifest
     .mean
     .mean_and_deviation(field)
+    .sheet(n=24, seed=0, rows=None, field=None, opacity=None, classes=None, outlines=False, window=None,
+        colour_blind=False)
+    .show(index, field=None, opacity=None, classes=None, size=None, outlines=False, window=None,
+        colour_blind=False)
     .size(index)
     .split
     .statistics

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import click
 
-UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
-"""Control characters except the line feed, marks that change the direction of text, and bytes that are not UTF-8."""
+from readers.contract.plain_text import harmless
 
 
 @dataclass
@@ -30,7 +28,13 @@ def show(text: str, err: bool = False, nl: bool = True) -> None:
     In JSON and TOML this is another spelling of the same character.
     """
     STDOUT.used |= not err
-    click.echo(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text), err=err, nl=nl)
+    click.echo(harmless(text), err=err, nl=nl)
+
+
+def show_drawn(lines: Iterable[str]) -> None:
+    """Print lines with colours. Their texts must be harmless: whoever draws them has escaped all names."""
+    STDOUT.used = True
+    click.echo("\n".join(lines), color=True)
 
 
 def join_lines(lines: Iterable[str]) -> str:

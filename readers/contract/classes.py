@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from readers.contract.json_entry import Entry
+
+if TYPE_CHECKING:
+    from readers.contract.palette import Palette
 
 DrawnColour = tuple[int, int, int]
 Colour = DrawnColour | tuple[int, int, int, int]
@@ -60,6 +64,13 @@ class ClassTable:
     def ignore_index(self) -> int:
         """The number of ignored pixels in an index label: the largest of its dtype."""
         return 255 if self.index_dtype == "|u1" else 65_535
+
+    @cached_property
+    def palette(self) -> Palette:
+        """The colour of each class: that of the table, or a generated one. `palette.lookup[label]` draws a label."""
+        from readers.contract.palette import palette_of  # commands read manifests without numpy
+
+        return palette_of([known.colour for known in self.classes], self.ignored_colours, self.ignore_index)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -4,6 +4,7 @@ ReadError
 ├── NoPackError     there is no packed data set in that folder
 ├── VersionError    the pack has another version of the format, or an encoding, that this release cannot read
 ├── RequestError    the pack is fine, but the request does not fit it
+│   └── UnknownKeyError     there is no row with that key
 ├── DamagedError    a file of the pack does not agree with the rest of the pack
 │   └── ManifestError   the manifest itself; has a list of all problems
 └── StoreError      a folder or a bucket cannot be read or written
@@ -31,6 +32,13 @@ class VersionError(ReadError):
 
 class RequestError(ReadError, ValueError):
     """The pack is fine, but the request does not fit it."""
+
+
+class UnknownKeyError(RequestError, KeyError):
+    """There is no row with that key, or one in each of several splits."""
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)  # that of a KeyError is quoted
 
 
 class DamagedError(ReadError):

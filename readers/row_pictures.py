@@ -1,0 +1,253 @@
+"""`RowPictures`: rows of a pack as pictures, alone or on a sheet. It needs no PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from readers.contract.errors import RequestError
+from readers.contract.fields import IMAGE, LABEL, RAW, Field
+from readers.contract.kinds import CLASSES, PICTURE, VALUES
+from readers.contract.manifest import ALL
+from readers.contract.palette import Palette
+from readers.contract.statistics import ClassStatistics
+from readers.pack import Pack
+from readers.permutation import Permutation, keys_of
+from readers.pictures.count import class_pixels
+from readers.pictures.draw import Drawing, Look, Picture, draw
+from readers.pictures.legend import Entry, Legend, legend_of, percent
+from readers.pictures.overlay import overlay
+from readers.pictures.sheet import MOST_ROWS, Cell, Grid, draw_sheet
+from readers.pictures.shrink import Size, fitted
+from readers.pictures.window import Window, has_window
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+OPACITY = 0.5
+GROUND = 240
+"""The gray below a label of rows without a picture."""
+
+
+@dataclass(frozen=True)
+class Style:
+    """The field that is laid over the picture, its opacity, some of its classes, outlines, a window of numbers for
+    pictures and values, and whether colours are those for colour-blind people."""
+
+    field: str | None = None
+    opacity: float | None = None
+    classes: Sequence[str | int] | None = None
+    outlines: bool = False
+    window: tuple[float, float] | None = None
+    colour_blind: bool = False
+
+
+class Drawn(NamedTuple):
+    """A row: its picture and its label over it, of which one may be missing, and a note."""
+
+    picture: Picture | None
+    labelled: Picture | None
+    note: str
+
+
+class RowPictures:
+    """Draws rows of a pack in one style: the field `image`, or the first picture, with the label or another field."""
+
+    def __init__(self, pack: Pack, style: Style) -> None:
+        fields = {field.name: field for field in pack.fields if field.encoding == RAW}
+        pictures = [field for field in fields.values() if field.kind == PICTURE]
+        self.pack = pack
+        self._style = style
+        self.base = next((field for field in pictures if field.name == IMAGE), next(iter(pictures), None))
+        self.over = _label(list(fields.values()))
+        if style.field is not None:
+            if style.field not in fields:
+                raise RequestError(f"there is no field {style.field!r}, only {', '.join(map(repr, fields))}")
+            asked = fields[style.field]
+            self.base, self.over = (asked, None) if asked.kind == PICTURE else (self.base, asked)
+        if self.base is None and self.over is None:
+            raise RequestError("no field that is read can be drawn")
+        if not 0 <= self.opacity <= 1:
+            raise RequestError(f"opacity={style.opacity!r}: expected a number from 0 to 1")
+
+    @property
+    def opacity(self) -> float:
+        """The opacity of the label: by default a half, and that of measured values 1."""
+        if self._style.opacity is not None:
+            return self._style.opacity
+        return 1.0 if self.over is not None and self.over.kind == VALUES else OPACITY
+
+    @property
+    def has_percentiles(self) -> bool:
+        """True if the darkest and the brightest number of a picture or of values are found in each row."""
+        drawn = [field for field in (self.base, self.over) if field is not None and field.kind in (PICTURE, VALUES)]
+        return self._style.window is None and not all(map(has_window, drawn))
+
+    @cached_property
+    def palette(self) -> Palette | None:
+        """The colours of the classes, if the label has some."""
+        if self.over is None or self.over.classes is None:
+            return None
+        palette = self.over.classes.palette
+        return palette.colour_blind if self._style.colour_blind else palette
+
+    def size(self, row: int) -> Size:
+        """Return the height and width of a row."""
+        shard, inside = self.pack.table.locate(row)
+        return self.pack.shard(shard).size(inside)
+
+    def key(self, row: int) -> str:
+        """Return the key of a row."""
+        shard, inside = self.pack.table.locate(row)
+        return self.pack.shard(shard).key(inside)
+
+    def draw(self, row: int, size: Size) -> Drawn:
+        """Return a row at this size."""
+        base, over = self._drawn(self.base, row, size), self._drawn(self.over, row, size)
+        notes = [drawing.note for drawing in (base, over) if drawing is not None and drawing.note]
+        labelled = None
+        if over is not None:
+            ground = np.full((*size, 3), GROUND, np.uint8) if base is None else base.rgb
+            labelled = overlay(ground, over, 1.0 if base is None else self.opacity, self._style.outlines)
+        elif self.over is not None:
+            notes.append(f"no {self.over.name}")
+        return Drawn(None if base is None else base.rgb, labelled, " · ".join(notes))
+
+    def one(self, row: int, longest: int | None = None) -> Picture:
+        """Return a row with its label over it, at its own size or with its longest side of so many pixels."""
+        size = self.size(row)
+        if longest is not None:
+            if longest < 1:
+                raise RequestError(f"size={longest!r}: expected the pixels of the longest side")
+            size = fitted(size, (longest, longest))
+        return self.at(row, size)
+
+    def at(self, row: int, size: Size) -> Picture:
+        """Return a row with its label over it at this height and width."""
+        drawn = self.draw(row, size)
+        found = drawn.labelled if drawn.labelled is not None else drawn.picture
+        return np.full((*size, 3), GROUND, np.uint8) if found is None else found
+
+    def sheet(self, rows: Sequence[int], title: str, subtitle: str, split: str) -> Image:
+        """Return rows as a sheet with their keys, and the legend with the shares of a split."""
+        if not 1 <= len(rows) <= MOST_ROWS:
+            raise RequestError(f"a sheet shows 1 to {MOST_ROWS} rows, not {len(rows)}")
+        both = self.base is not None and self.over is not None
+        grid = Grid.of([self.size(row) for row in rows], 1 + both)
+        cells = [self._cell(row, grid) for row in rows]
+        grid = replace(grid, noted=any(cell.note for cell in cells))
+        return draw_sheet(title, subtitle, grid, cells, self.legend(split))
+
+    def _cell(self, row: int, grid: Grid) -> Cell:
+        size = self.size(row)
+        drawn = self.draw(row, grid.fitted(size))
+        pictures = [picture for picture in drawn[:2] if picture is not None]
+        native = f"{size[0]}x{size[1]}" if (self.base or self.over or _NONE).native else ""
+        return Cell(self.key(row), pictures, " · ".join(filter(None, (native, drawn.note))))
+
+    def legend(self, split: str) -> Legend:
+        """Return the legend of the label, with the shares of the classes in this split."""
+        if self.over is None or self.palette is None or self.over.classes is None:
+            return Legend(is_ramp=self.over is not None and self.over.kind == VALUES)
+        known, names = self.pack.manifest.statistics_of(split)[self.over.name], self.over.classes.names
+        assert isinstance(known, ClassStatistics)
+        if self.over.kind == CLASSES:
+            whole = max(1, known.count)
+            return legend_of(names, self.palette, [count / whole for count in known.classes], known.ignored / whole)
+        parts = [part for each in self.pack.manifest.splits if split in (each.name, ALL) for part in each.parts]
+        rows = max(1, sum(part.rows for part in parts if self.over.name in part.fields))
+        legend = legend_of(names, self.palette, [count / rows for count in known.rows], None)
+        return replace(legend, note=f"the share of the rows in which each occurs{legend.note and f'; {legend.note}'}")
+
+    def classes(self, row: int) -> list[Entry]:
+        """Return the classes of a row with their share of its pixels, the most frequent first."""
+        shard, inside = self.pack.table.locate(row)
+        opened = self.pack.shard(shard)
+        if self.over is None or self.over.classes is None or self.palette is None or not opened.has(self.over.name):
+            return []
+        counts, pixels = class_pixels(self.over, opened.pixels(self.over, inside)), prod(self.size(row))
+        found = sorted(((count, number) for number, count in enumerate(counts) if count), key=lambda each: -each[0])
+        names = self.over.classes.names
+        entries = [Entry(names[number], self.palette[number], percent(count / pixels)) for count, number in found]
+        ignored = pixels - sum(counts) if self.over.kind == CLASSES else 0
+        return [*entries, *[Entry("ignored", self.palette.ignored, percent(ignored / pixels), True)] * (ignored > 0)]
+
+    def _drawn(self, field: Field | None, row: int, size: Size) -> Drawing | None:
+        shard, inside = self.pack.table.locate(row)
+        opened = self.pack.shard(shard)
+        if field is None or not opened.has(field.name):
+            return None
+        label = field is self.over
+        window = self._style.window if not label or field.kind == VALUES else None
+        look = Look(size, self.palette if label else None, None if window is None else Window(*window))
+        if label and self._style.classes is not None:
+            look = replace(look, only=numbers_of(field, self._style.classes))
+        return draw(field, opened.pixels(field, inside), look)
+
+
+_NONE = Field("", PICTURE, "", "|u1", ())
+
+
+def as_image(picture: Picture) -> Image:
+    """Return a picture as an image of Pillow."""
+    from PIL.Image import fromarray
+
+    return fromarray(picture)
+
+
+def fair_draw(count: int, most: int, seed: int) -> list[int]:
+    """Return `most` of the numbers below `count` in order, each as likely as any other; they follow from the seed."""
+    if count <= most:
+        return list(range(count))
+    drawn: list[int] = Permutation(count, keys_of("sheet", seed))(np.arange(most)).tolist()
+    return sorted(drawn)
+
+
+def numbers_of(field: Field, classes: Sequence[str | int]) -> frozenset[int]:
+    """Return the numbers of classes that are given by name or number."""
+    if field.classes is None:
+        raise RequestError(f"classes={list(classes)!r}, but the field {field.name!r} has no classes")
+    names = field.classes.names
+    known: dict[str | int, int] = {name: number for number, name in enumerate(names)}
+    known |= {number: number for number in range(len(names))}
+    if isinstance(classes, str):
+        raise RequestError(f"classes={classes!r}: expected a list of names or numbers, such as [{classes!r}]")
+    for each in classes:
+        if each not in known:
+            raise RequestError(f"classes={list(classes)!r}: {each!r} is neither the name nor the number of a class")
+    return frozenset(known[each] for each in classes)
+
+
+def sheet_of(
+    pack: Pack, rows: range, split: str | None, picked: Sequence[int] | None, n: int, seed: int, style: Style
+) -> Image:
+    """Return a sheet of the rows that are `picked` of a split, or of `n` of them in a fair draw."""
+    if picked is None:
+        if not 1 <= n <= MOST_ROWS:
+            raise RequestError(f"n={n!r}: a sheet shows 1 to {MOST_ROWS} rows")
+        picked = [rows[number] for number in fair_draw(len(rows), n, seed)]
+        drawn = f", drawn with seed {seed}" if len(rows) > n else ""
+    else:
+        drawn = ", as asked for"
+    pictures, name = RowPictures(pack, style), split or ALL
+    fields = [field.name for field in (pictures.over, pictures.base) if field is not None]
+    facts = [
+        "all rows" if name == ALL else name,
+        f"{len(picked):,} of {len(rows):,} rows{drawn}",
+        f"{' over '.join(fields)}{f', opacity {pictures.opacity:g}' if len(fields) == 2 else ''}",
+        f"generation {pack.manifest.generation}",
+        *(["from the 1st to the 99th percentile of each row"] if pictures.has_percentiles else []),
+    ]
+    return pictures.sheet(picked, pack.root.name, " · ".join(facts), name)
+
+
+def _label(fields: Sequence[Field]) -> Field | None:
+    """Return the field `label`, else the first with classes, else the first that is not a picture."""
+    others = [field for field in fields if field.kind != PICTURE]
+    named = [field for field in others if field.name == LABEL]
+    return next(iter([*named, *(field for field in others if field.classes is not None), *others]), None)
