@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from pickle import PickleBuffer
 from unittest import mock
 
 import pytest
@@ -14,6 +15,7 @@ from drills.store_faults import drill
 from store_servers import credentials, new_url, server
 
 import packer.publish.bucket
+import packer.publish.claim
 import packer.workers.run
 from packer import build_pack
 from packer.build.summary import Summary
@@ -22,7 +24,9 @@ from packer.publish.pin import pin
 from packer.publish.target import REMARKS
 from packer.shards.row_counts import SUFFIX as COUNTS
 from packer.workers.in_process import InProcess
+from readers.contract.errors import StoreBusyError
 from readers.contract.manifest import Manifest
+from readers.stores.store import Data
 
 URL = "memory://bucket/out"
 CHANGING = ("manifest.json", "generations/000001.json", "packer.toml", "stamps/")
@@ -117,6 +121,25 @@ def test_too_little_scratch_is_known_before_the_first_shard(
     with pytest.raises(TargetError, match="name another folder with --scratch"):
         build(raw_folder.path, tmp_path / "scratch")
     assert store.objects.keys() == {".segpack"}
+
+
+def test_a_client_that_keeps_the_bytes_of_a_failed_upload_hides_no_error(
+    store: MemoryStore, raw_folder: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[object] = []
+
+    def put(name: str, data: Data) -> None:
+        if name.startswith("shards/"):
+            kept.append(PickleBuffer(data))
+            raise StoreBusyError(f"{name}: no answer")
+        usual(name, data)
+
+    usual = store.put
+    monkeypatch.setattr(store, "put", put)
+    monkeypatch.setattr(packer.publish.claim, "PAUSE", 0)
+    with pytest.raises(BusyError, match=r"shards/.*: no answer"):
+        build(raw_folder.path, tmp_path / "scratch")
+    assert kept
 
 
 def test_other_objects_are_not_touched(store: MemoryStore, raw_folder: RawFolder, tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ import shutil
 import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from conftest import RawFolder, examples, make_raw, run
 from drills.histories import change
+from drills.made_stores import MemoryStore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenes.pictures import LONG_AGO
@@ -21,13 +23,13 @@ from test_reuse import built
 
 from packer import build_pack
 from packer.cli.log import LOG, publishing
-from packer.errors import PinnedError, UsageError
+from packer.errors import BusyError, PinnedError, UsageError
 from packer.packs.generations import _SHARD, delete_garbage, find_garbage, list_generations, rollback_pack
 from packer.publish.generation import restore_manifest
 from packer.publish.history import HISTORY, History, read_history
 from packer.publish.lock import locked
 from readers import DamagedError, open_dataset
-from readers.contract.errors import NoPackError
+from readers.contract.errors import NoPackError, StoreBusyError
 from readers.contract.manifest import STORAGES, Manifest
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -117,6 +119,22 @@ def test_the_log_knows_whether_a_command_has_published(three: Path) -> None:
     with publishing(three):
         pass
     assert LOG.published
+
+
+@pytest.mark.parametrize(("error", "times"), [(BusyError("no answer"), 0), (KeyboardInterrupt(), 1)])
+def test_a_store_that_does_not_answer_any_more_hides_no_error(error: BaseException, times: int) -> None:
+    store = MemoryStore()
+    silent = mock.Mock(side_effect=StoreBusyError("no answer either"))
+
+    def fails() -> None:
+        with publishing(store):
+            store.read = silent  # type: ignore[method-assign]
+            raise error
+
+    with pytest.raises(type(error)) as raised:
+        fails()
+    assert raised.value is error
+    assert silent.call_count == times
 
 
 def test_gc_keeps_the_last_generations_and_the_current_one(three: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import HANG, RawFolder, make_raw, run
 from drills.processes import default_signals, orphans
+from store_servers import credentials
 
 from readers import open_dataset
 
@@ -110,3 +112,22 @@ def test_a_killed_build_is_gone_on_with(large: RawFolder, tmp_path: Path) -> Non
     assert run("build", small.path, tmp_path / "out").exit_code == 0
     assert len(open_dataset(tmp_path / "out")) == 3
     assert run("verify", tmp_path / "out").exit_code == 0
+
+
+def test_ctrl_c_ends_a_command_that_waits_for_a_store() -> None:
+    """The client of the store lets no signal through while it waits, and it waits for minutes."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "packer", "info", "s3://bucket/pack"],
+            env={**os.environ, **credentials(url)},
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=default_signals,
+        )
+        silent.settimeout(HANG)
+        connection, _ = silent.accept()
+        with connection:
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=HANG)[1] == "packer: interrupted\n"
+    assert process.returncode == 130

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -48,14 +48,19 @@ def publishing(out: Path | Store) -> Iterator[None]:
     """Set `LOG.published` while the body publishes a generation of `out`.
 
     It is True after a normal end. If an error or a signal ends the body, the current manifest decides: the signal may
-    come between the rename and the next line.
+    come between the rename and the next line. It stays False if the store does not answer.
     """
     with loading():
+        from packer.errors import BusyError
         from packer.publish.generation import current_manifest
+        from readers.contract.errors import StoreBusyError, StoreError
     before = current_manifest(out)
     try:
         yield
         LOG.published = True
+    except (BusyError, StoreBusyError):
+        raise  # to ask a store that does not answer would take minutes, and hide this error
     except BaseException:
-        LOG.published = current_manifest(out) != before
+        with suppress(StoreError):
+            LOG.published = current_manifest(out) != before
         raise

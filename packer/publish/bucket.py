@@ -85,8 +85,8 @@ class Bucket:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
-        with memoryview(data) as view:
-            answered(lambda: self.store.put(name, view))
+        view = memoryview(data)  # not released here: after an error the client may have it for a moment longer
+        answered(lambda: self.store.put(name, view))
 
     def _send(self, receipt: Receipt) -> None:
         files = [f"{SHARDS}/{receipt.stem}{file.suffix}" for file in receipt.files]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.stores.store import RETRY_SECONDS, Data, Entry, Version, check_name
@@ -15,6 +18,7 @@ from readers.stores.store import RETRY_SECONDS, Data, Entry, Version, check_name
 if TYPE_CHECKING:
     from obstore.store import RetryConfig
 
+T = TypeVar("T")
 SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")
 """The schemes of URLs that obstore opens."""
 LISTED = 1000
@@ -89,7 +93,8 @@ class ObjectStore:
         while True:
             with self._errors(folder):
                 try:
-                    for entries in self._obstore.list(self._store, prefix, offset=last, chunk_size=LISTED):
+                    pages = iter(self._obstore.list(self._store, prefix, offset=last, chunk_size=LISTED))
+                    while entries := _waited(partial(next, pages, None)):
                         for entry in entries:
                             modified = entry["last_modified"].timestamp()
                             yield Entry(entry["path"], entry["size"], entry["e_tag"] or "", modified)
@@ -107,27 +112,30 @@ class ObjectStore:
             if start == 0 and stop is None:
                 return self._read(name, {})
             if stop is not None and stop <= start:
-                return b"", _version(self._obstore.head(self._store, name))
+                return b"", _version(_waited(lambda: self._obstore.head(self._store, name)))
             try:
                 return self._read(name, {"range": (start, stop) if stop is not None else {"offset": start}})
             except self._failed:
-                found = self._obstore.head(self._store, name)
+                found = _waited(lambda: self._obstore.head(self._store, name))
                 if found["size"] > start:
                     raise
                 return b"", _version(found)  # no byte of an empty object can be asked for
 
     def _read(self, name: str, options: Any) -> tuple[bytes, Version]:
-        result = self._obstore.get(self._store, name, options=options)
-        return result.bytes().to_bytes(), _version(result.meta)
+        def read() -> tuple[bytes, Version]:
+            result = self._obstore.get(self._store, name, options=options)
+            return result.bytes().to_bytes(), _version(result.meta)
+
+        return _waited(read)
 
     def fetch(self, name: str, write: Callable[[memoryview], object]) -> None:
         check_name(name)
         with self._errors(name):
-            result = self._obstore.get(self._store, name)
+            result = _waited(lambda: self._obstore.get(self._store, name))
             size, pieces = result.meta["size"], iter(result.stream(PIECE))
         while True:
             with self._errors(name):
-                piece = next(pieces, None)
+                piece = _waited(lambda: next(pieces, None))
             if piece is None:
                 break
             size -= len(piece)
@@ -140,21 +148,22 @@ class ObjectStore:
         with self._errors(name):
             size = memoryview(data).nbytes
             client = self._client(STEP * (size // int(STEP * SLOWEST)))
-            self._obstore.put(client, name, data, use_multipart=size > ONE_PUT, chunk_size=PART)
+            is_large = size > ONE_PUT
+            _waited(lambda: self._obstore.put(client, name, data, use_multipart=is_large, chunk_size=PART))
 
     def delete(self, names: Iterable[str]) -> None:
         every = [check_name(name) for name in names]
         with self._errors(every[0] if every else ""):
             try:
                 if every:
-                    self._obstore.delete(self._store, every)
+                    _waited(lambda: self._obstore.delete(self._store, every))
             except FileNotFoundError:  # in some stores this ends the rest of the request
                 for name in every:
                     self._delete(name)
 
     def _delete(self, name: str) -> None:
         with suppress(FileNotFoundError):
-            self._obstore.delete(self._store, name)
+            _waited(lambda: self._obstore.delete(self._store, name))
 
     def create(self, name: str, data: bytes) -> bool:
         return self._put_if(name, data, "create")
@@ -167,7 +176,7 @@ class ObjectStore:
         check_name(name)
         with self._errors(name):
             try:
-                self._obstore.put(self._store, name, data, mode=mode, use_multipart=False)
+                _waited(lambda: self._obstore.put(self._store, name, data, mode=mode, use_multipart=False))
             except self._lost:
                 return False
             return True
@@ -186,6 +195,22 @@ class ObjectStore:
             odd = isinstance(error, self._exceptions.InvalidPathError)
             hint = "; the client cannot name this object, so rename or delete it" if odd else ""
             raise kind(f"{self.url}/{name}: {_reason(error)}{hint}") from error
+
+
+def _waited(call: Callable[[], T]) -> T:
+    """Return the result of a call of the client, which lets no signal through: so Ctrl-C ends the waiting, not it."""
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    result = Future[T]()
+
+    def run() -> None:
+        try:
+            result.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - it is raised where the call is waited for
+            result.set_exception(error)
+
+    threading.Thread(target=run, daemon=True, name="store").start()
+    return result.result()
 
 
 def _version(found: Any) -> Version:
