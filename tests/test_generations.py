@@ -359,7 +359,7 @@ NIGHTS = st.lists(
 )
 
 
-@settings(max_examples=examples(4))
+@settings(max_examples=2 + examples(2))
 @given(NIGHTS)
 def test_any_history_of_builds_and_gc_leaves_kept_generations_intact(
     tmp_path_factory: pytest.TempPathFactory, nights: list[tuple[str, int]]

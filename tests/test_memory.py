@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tracemalloc
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 from conftest import make_raw
@@ -29,9 +28,10 @@ BYTES_OF_A_ROW = 1800
 """The limit for what a worker needs to know of a row of 8x8. It was 2,900."""
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> ShardJob:
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> ShardJob:
     """A shard of thousands of rows of 8x8."""
+    tmp_path = tmp_path_factory.mktemp("job")
     raw = make_raw(tmp_path / "raw", {"train": 1}, height=8, width=8).path
     for kind in ("images", "masks"):
         first = raw / "train" / kind / "street_000.png"
@@ -45,10 +45,32 @@ def job(tmp_path: Path) -> ShardJob:
     return ShardJob(0, spec, FolderSource(raw).to_text(), tmp_path / "out")
 
 
-def test_a_worker_needs_little_memory_for_a_row_besides_its_pixels(job: ShardJob) -> None:
+@pytest.fixture(scope="module")
+def runner(job: ShardJob) -> TaskRunner:
+    """A worker, without its process."""
     runner = TaskRunner(lambda index: nullcontext(), lambda index: None, lambda: None, lambda: 1)
     runner.use_source(job.source)
-    runner.run(job.task())  # libraries are loaded, and the memory of the columns is there
+    return runner
+
+
+@pytest.fixture(scope="module")
+def receipt(runner: TaskRunner, job: ShardJob) -> Receipt:
+    """The receipt of the shard, which the worker has built."""
+    receipt = job.read(runner.run(job.task()))
+    assert receipt is not None
+    return receipt
+
+
+def test_a_receipt_of_many_parts_is_the_text_that_it_was(job: ShardJob, receipt: Receipt) -> None:
+    assert job.out is not None
+    text = (job.out / "shards" / f"{receipt.stem}{SUFFIX}").read_text()
+    assert Receipt.from_text(text, "receipt").to_text() == text
+    assert text == json.dumps(json.loads(text), indent=0, ensure_ascii=False) + "\n"
+
+
+@pytest.mark.usefixtures("receipt")
+def test_a_worker_needs_little_memory_for_a_row_besides_its_pixels(job: ShardJob, runner: TaskRunner) -> None:
+    """The second time: libraries are loaded, and the memory of the columns is there."""
     assert job.out is not None
     for file in (job.out / "shards").iterdir():  # else the shard is taken as it is
         file.unlink()
@@ -69,14 +91,3 @@ def test_shards_of_tiny_rows_have_a_limit_of_rows(size: tuple[int, int] | None) 
     assert sum(lengths) == len(pieces)
     assert len(lengths) > 1
     assert max(lengths) <= 2 * ROWS_OF_A_SHARD
-
-
-def test_a_receipt_of_many_parts_is_the_text_that_it_was(job: ShardJob) -> None:
-    runner = TaskRunner(lambda index: nullcontext(), lambda index: None, lambda: None, lambda: 1)
-    runner.use_source(job.source)
-    receipt = job.read(runner.run(job.task()))
-    assert receipt is not None
-    assert job.out is not None
-    text = (job.out / "shards" / f"{receipt.stem}{SUFFIX}").read_text()
-    assert Receipt.from_text(text, "receipt").to_text() == text
-    assert text == json.dumps(json.loads(text), indent=0, ensure_ascii=False) + "\n"

@@ -219,7 +219,7 @@ def test_a_quiet_night_does_not_import_masked_arrays(night: RawFolder, tmp_path:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-@settings(max_examples=examples(2))
+@settings(max_examples=1 + examples(1))
 @given(data=st.data())
 def test_any_history_gives_what_a_fresh_build_gives(
     tmp_path_factory: pytest.TempPathFactory, source: str, data: st.DataObject

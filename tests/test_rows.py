@@ -195,8 +195,11 @@ def test_a_bad_row_is_named_and_counted_and_the_others_are_packed(tmp_path: Path
     assert why.startswith(f"{KEYS[7]}{reason}")
     packed(tmp_path / "again", rows, on_bad="skip")
     assert same(tmp_path / "out", tmp_path / "again"), "the words are part of the fingerprint"
+
+
+def test_a_bad_row_fails_the_build_by_name(tmp_path: Path, in_process: None) -> None:
     with pytest.raises(RejectedError, match="1 of 20 pairs are bad") as refused:
-        packed(tmp_path / "none", rows)
+        packed(tmp_path / "none", Rows(KEYS[:20], BAD["raises"][0]))
     assert KEYS[7] in str(refused.value)
     assert not (tmp_path / "none" / "manifest.json").exists()
 

@@ -75,18 +75,22 @@ def findings(path: str, text: str) -> Iterator[Finding]:
                 continue
             yield Finding(path, plain.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), advice)
     if path.endswith(".py"):
-        for line, doc in docstrings(ast.parse(text)):
+        tree = ast.parse(text)
+        for line, doc in docstrings(tree):
             if HEADLESS.match(doc):
                 yield Finding(path, line, f"docstring begins with {doc.split()[0]}", HEAD_ADVICE)
-    if path.endswith(".py") and path.startswith(NAMED_ROOMS):
-        for line, name in variables(ast.parse(text)):
+        for line, name in variables(tree) if path.startswith(NAMED_ROOMS) else ():
             if name in VAGUE_NAMES:
                 yield Finding(path, line, f"variable {name}", NAME_ADVICE)
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the line and the text of the docstring of the module, each class and function, and each attribute."""
-    for node in ast.walk(tree):
+    blocks: list[ast.AST] = [tree]
+    while blocks:  # only statements, of which a tree has few
+        node = blocks.pop()
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            blocks += getattr(node, field, ())
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             for statement in node.body:
                 match statement:
