@@ -74,6 +74,7 @@ def test_it_runs_with_npy_alone(raw: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_writer_of_wrong_pixels_is_not_measured(raw: Path, tmp_path: Path) -> None:
     result, job = WriteResult("npy"), WriteJob("npy", raw, tmp_path / "out", PAIRS, SIDE, 1)
     truth = sorted(decode_loop(raw, PAIRS, 1, checked=True, shape=replace(STREET, stored=(SIDE, SIDE))).checksums)

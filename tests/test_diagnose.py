@@ -60,6 +60,7 @@ def numbers(*arguments: object) -> tuple[list[dict[str, Any]], str]:
     return found, words
 
 
+@pytest.mark.long(short=lambda case: case["options"] != "num_workers=1")
 @pytest.mark.parametrize("options", ["", "num_workers=1", "num_workers=1, multiprocessing_context='spawn'"])
 def test_a_slow_data_set_is_found(options: str, tmp_path: Path) -> None:
     train = script(
@@ -129,6 +130,7 @@ def test_a_script_without_end_has_its_seconds(tmp_path: Path) -> None:
     assert abs(found[0]["record"]["totals"]["steps"] - counted) <= 1, words
 
 
+@pytest.mark.long(short=lambda case: case["number"] == signal.SIGINT)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_script_and_prints_the_verdict(number: int, code: int, tmp_path: Path) -> None:
     train = script(

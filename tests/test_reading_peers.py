@@ -42,6 +42,7 @@ def test_pins_agree_with_the_constraints() -> None:
         assert line in constraints or line.partition("==")[0] not in names, line
 
 
+@pytest.mark.long
 def test_raw_files_and_our_loader_deliver_the_same_bytes(tmp_path: Path) -> None:
     done = bench("--pairs", "16", "--rounds", "1", "--keep", str(tmp_path), "--only", "opencv,ffcv")
     assert done.returncode == 0, done.stderr

@@ -221,6 +221,7 @@ def test_ranks_train_on_each_row_once_if_their_number_changes(streets: Path, tmp
     assert [first + second for first, second in zip(begun, rest, strict=True)] == pixels_in(streets, "train")
 
 
+@pytest.mark.long
 def test_evaluation_counts_every_row_once_on_any_number_of_ranks(streets: Path, tmp_path: Path) -> None:
     alone = run("evaluate_miou", streets, cwd=tmp_path)
     assert alone == run("evaluate_miou", streets, cwd=tmp_path, processes=2)

@@ -71,6 +71,7 @@ def test_both_trainings_have_the_same_losses_bit_for_bit(
         assert "no picture: pip install matplotlib" in done.stderr
 
 
+@pytest.mark.long
 def test_the_table_has_a_row_for_each_pipeline_and_any_format_works(out: Path) -> None:
     options = ("--out", out / "lmdb", *SHORT, "--epochs", 1, "--width", 2, "--workers", 0)
     done = demo(out / "raw", *options, "--", "--format", "lmdb")
