@@ -18,9 +18,9 @@ from store_servers import credentials, new_url, proxy, server
 import packer.publish.claim
 from packer.errors import BusyError, TargetError
 from packer.publish import lock_object
-from packer.publish.bucket import sizes_of_pack
 from packer.publish.claim import answered, created
 from packer.publish.lock_object import LOCKS, exclusive
+from packer.publish.shadow import sizes_of_pack
 from packer.publish.store_probe import PREFIX, fault_of_conditions
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.contract.leftovers import MAX_AGE
@@ -34,7 +34,7 @@ from readers.stores.store import Data, Store, Version
 class CreatesOnly(MemoryStore):
     """A store that knows no version, and replaces whatever is there."""
 
-    def replace(self, name: str, data: bytes, old: Version) -> bool:
+    def replace(self, name: str, data: Data, old: Version) -> bool:
         self.put(name, data)
         return True
 

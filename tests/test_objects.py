@@ -23,8 +23,7 @@ from faulty_proxy import BUSY, ERROR, times
 from store_servers import credentials, new_url, proxy
 
 import packer.workers.run
-from packer import build_part
-from packer.errors import BusyError, TargetError
+from packer.errors import BusyError
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.plan.write_plan import write_plan
@@ -324,7 +323,7 @@ def names_and_bytes(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (out / "shards").iterdir()}
 
 
-@pytest.mark.parametrize("command", ["verify", "stats", "gc", "repair", "commit --plan plan"])
+@pytest.mark.parametrize("command", ["verify", "stats", "gc", "repair"])
 def test_commands_of_folders_refuse_urls_before_work(bucket: str, command: str) -> None:
     answer = run(*command.split(), bucket)
     assert answer.exit_code == 2
@@ -337,12 +336,6 @@ def test_a_bucket_that_is_not_there_is_a_mistake_and_no_reason_to_try_again(tmp_
         answer = run("build", *arguments)
         assert answer.exit_code == 1
         assert "there is no such bucket" in answer.stderr
-
-
-def test_a_part_is_not_built_into_a_folder_that_is_named_as_a_url(raw_folder: RawFolder, tmp_path: Path) -> None:
-    assert run("plan", *SHARDS, raw_folder.path, tmp_path / "plan").exit_code == 0
-    with pytest.raises(TargetError, match="s3://bucket/out: expected a folder of this machine"):
-        build_part(tmp_path / "plan", "1/1", "s3://bucket/out")
 
 
 def test_workers_have_the_environment_of_now(raw_folder: RawFolder, bucket: str, tmp_path: Path) -> None:

@@ -29,8 +29,7 @@ import packer.workers.run
 from packer import Rows, VersionsError, build_pack, build_part, commit_pack, plan_pack
 from packer.build.share import Part
 from packer.errors import TooManyRejectsError, UsageError
-from packer.publish.target import make_target, prepare_target
-from packer.publish.ticket import TICKETS
+from packer.publish.target import TICKETS, make_target, prepare_target
 from packer.workers.in_process import InProcess
 from readers.contract.manifest import MANIFEST, MARK, STORAGES
 

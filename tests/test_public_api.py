@@ -38,8 +38,8 @@ from readers.contract.manifest import Manifest
 SIGNATURES = {
     "Rows": ["keys", "load", "version", "sizes", "without"],
     "build_pack": ["raw", "out", "progress", "options"],
-    "build_part": ["plan", "part", "out", "raw", "workers", "retry_bad", "allow_functions", "progress"],
-    "commit_pack": ["plan", "out", "progress"],
+    "build_part": ["plan", "part", "out", "raw", "workers", "retry_bad", "allow_functions", "scratch", "progress"],
+    "commit_pack": ["plan", "out", "scratch", "no_conditions", "progress"],
     "diff_pack": ["out", "raw", "config"],
     "pack_stats": ["out"],
     "plan_pack": ["raw", "plan", "reuse", "progress", "options"],

@@ -25,7 +25,7 @@ from packer.publish.pin import check_pin, is_pinned, pin, unpin
 from readers.contract.errors import StoreBusyError
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.stores.folder_store import FolderStore
-from readers.stores.store import Store, Version
+from readers.stores.store import Data, Store, Version
 
 RACES = 200
 
@@ -149,7 +149,7 @@ class OnceLost(MemoryStore):
         super().__init__()
         self._refused, self._faults = refused, 1
 
-    def _put_if(self, name: str, data: bytes, old: Version | None) -> bool:
+    def _put_if(self, name: str, data: Data, old: Version | None) -> bool:
         done = super()._put_if(name, data, old)
         if not self._faults:
             return done

@@ -34,7 +34,6 @@ READING = {"read_bytes", "read_text"}
 """Methods of a path."""
 NOT_RAW = {
     "packer.bench.loaders": "a pack",
-    "packer.build.commit": "a plan",
     "packer.build.share": "a plan",
     "packer.cli.metrics": "the file of metrics",
     "packer.cli.sheet": "a pack",
@@ -51,7 +50,6 @@ NOT_RAW = {
     "packer.packs.verify": "a pack",
     "packer.plan.expected": "a plan",
     "packer.plan.write_plan": "files of a plan that it makes",
-    "packer.publish.bucket": "files of the shadow",
     "packer.publish.direct_file": "a file that it makes",
     "packer.publish.free_space": "the mounts of the machine",
     "packer.publish.generation": "the table of OUT",
@@ -59,6 +57,7 @@ NOT_RAW = {
     "packer.publish.next_manifest": "nothing; it hashes the table",
     "packer.recipe.plan_folder": "files of a plan, by open_raw; then numpy maps one",
     "packer.shards.formats.lmdb": "a file that it makes",
+    "packer.publish.outbox": "shards that it sends",
     "packer.publish.remarks": "what the build of a generation noticed, in OUT",
     "packer.shards.side_file": "stamps and row counts in OUT",
     "packer.sources.byte_ranges": "a file of an archive, by open_raw",

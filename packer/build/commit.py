@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
@@ -10,44 +12,59 @@ from packer.build.judge import find, judge
 from packer.build.remarks import keep_remarks_of
 from packer.build.share import Part, receipt_of
 from packer.build.summary import Summary
+from packer.config.last_build import NAME as LAST_BUILD
 from packer.config.last_build import keep_settings
+from packer.config.options import LOCK, REFUSE
 from packer.errors import PartsError, TargetError, first_of
-from packer.plan.expected import PlannedFiles
+from packer.plan.expected import PlannedFiles, open_plan, receipts_in
 from packer.progress import Advance, Progress, no_progress
+from packer.publish.atomic import store_errors
+from packer.publish.bucket import Bucket, open_bucket
 from packer.publish.generation import commit, known_digests
 from packer.publish.lock import locked
 from packer.publish.pin import check_pin
+from packer.publish.shadow import Entries, Wanted, open_shadow
 from packer.publish.target import check_target, is_ours, tidy
 from packer.publish.ticket import Ticket, Tickets
 from packer.runtime import Timer
 from readers.contract.errors import DamagedError
+from readers.contract.manifest import MARK
 from readers.contract.receipt_facts import AllReceipts
 from readers.contract.tiles import picture_of
+from readers.stores.open_store import open_store, url_of
+from readers.stores.store import Store
 
 MOST_NAMED = 20
 
 
-def commit_pack(plan: str | PathLike[str], out: str | PathLike[str], *, progress: Progress = no_progress) -> Summary:
+def commit_pack(
+    plan: str | PathLike[str],
+    out: str | PathLike[str],
+    *,
+    scratch: str | PathLike[str] | None = None,
+    no_conditions: str = REFUSE,
+    progress: Progress = no_progress,
+) -> Summary:
     """Publish the shards of a plan that were built into `out`, as `packer commit` does.
 
-    Raises PartsError if shards are missing, or were built twice with other results; then nothing is published. If the
-    same data is published already, nothing changes.
+    If `out` is a URL, the receipts of all shards are copied below `scratch`, and `no_conditions` may be "lock" for a
+    store without conditional writes. Raises PartsError if shards are missing, or were built twice with other results;
+    then nothing is published. If the same data is published already, nothing changes.
     """
-    out, timer = Path(out), Timer()
-    files = PlannedFiles.open(Path(plan), out)
-    _check(out)
-    with locked(out):
-        check_pin(out)
-        tidy(out)
-        with timer.step("read"), progress("checking", len(files.folder), "shards") as advance:
-            receipts, reused = _read(files, out, advance)
+    timer, folder = Timer(), open_plan(Path(plan))
+    with store_errors(), _changing(out, partial(receipts_in, folder), scratch, no_conditions) as (root, bucket):
+        files = PlannedFiles.of(folder, root)
+        tickets = Tickets(root if bucket is None else bucket.store, folder.sha256)
+        with timer.step("read"), progress("checking", len(folder), "shards") as advance:
+            receipts, reused = _read(files, root, tickets, advance)
         rows, rejects = judge(files.expected, receipts)
         with timer.step("look back"):
             findings = find(files.expected, receipts)
             findings.check(files.expected.request.fail_on)
         with timer.step("publish"):
-            manifest = commit(out, files.expected.recipe, receipts)
-        facts = files.folder.facts
+            target = (root, None) if bucket is None else (bucket.store, bucket.before)
+            manifest = commit(target[0], files.expected.recipe, receipts, target[1])
+        facts = folder.facts
         summary = Summary(
             manifest,
             facts.rows,
@@ -60,32 +77,83 @@ def commit_pack(plan: str | PathLike[str], out: str | PathLike[str], *, progress
             findings,
             timer.seconds,
         )
-        keep_remarks_of(out, summary)
-        keep_settings(out, {**files.settings, "out": str(out)})
+        keep_remarks_of(root, summary)
+        keep_settings(root, {**files.settings, "out": url_of(out) or str(out)})
+        if bucket is not None:
+            bucket.put(LAST_BUILD)
     return summary
 
 
-def missing_parts(plan: str | PathLike[str], out: str | PathLike[str]) -> list[Part]:
+def missing_parts(
+    plan: str | PathLike[str], out: str | PathLike[str], scratch: str | PathLike[str] | None = None
+) -> list[Part]:
     """Return the parts of a plan that must run again, because shards of theirs are not in `out`."""
-    out = Path(out)
-    files = PlannedFiles.open(Path(plan), out)
-    _check(out)
-    found, parts = Tickets(out, files.folder.sha256).read(len(files.folder))
-    missing = (
-        number for number in range(len(files.folder)) if receipt_of(files, number, found.get(number, [])) is None
-    )
+    folder = open_plan(Path(plan))
+    with store_errors(), _looking(out, partial(receipts_in, folder), scratch) as (root, store):
+        files = PlannedFiles.of(folder, root)
+        found, parts = Tickets(store, folder.sha256).read(len(folder))
+        missing = [number for number in range(len(folder)) if receipt_of(files, number, found.get(number, [])) is None]
     return sorted({Part.of(number, max(1, parts)) for number in missing}, key=lambda part: part.number)
+
+
+@contextmanager
+def _changing(
+    out: str | PathLike[str], wanted: Wanted, scratch: str | PathLike[str] | None, no_conditions: str
+) -> Iterator[tuple[Path, Bucket | None]]:
+    """Yield OUT, locked; of a bucket, its shadow and the bucket."""
+    url, root = url_of(out), Path(out)
+    if url is None:
+        _check(root)
+        with locked(root):
+            check_pin(root)
+            tidy(root)
+            yield root, None
+    else:
+        with open_bucket(url, _path(scratch), 1, no_conditions == LOCK, _in_bucket_of_a_part(out, wanted)) as bucket:
+            yield bucket.folder, bucket
+
+
+@contextmanager
+def _looking(
+    out: str | PathLike[str], wanted: Wanted, scratch: str | PathLike[str] | None
+) -> Iterator[tuple[Path, Path | Store]]:
+    """Yield OUT twice; of a bucket, a shadow and the store. Nothing is written there."""
+    url, root = url_of(out), Path(out)
+    if url is None:
+        _check(root)
+        yield root, root
+    else:
+        store = open_store(url)
+        with open_shadow(store, _path(scratch), _in_bucket_of_a_part(out, wanted)) as shadow:
+            yield shadow, store
+
+
+def _in_bucket_of_a_part(out: str | PathLike[str], wanted: Wanted) -> Wanted:
+    def names(found: Entries) -> Iterable[str]:
+        if MARK not in found:
+            raise _no_part(str(url_of(out)))
+        return wanted(found)
+
+    return names
+
+
+def _path(scratch: str | PathLike[str] | None) -> Path | None:
+    return None if scratch is None else Path(scratch)
 
 
 def _check(out: Path) -> None:
     check_target(out)
     if not is_ours(out):
-        raise TargetError(f"{out}: no part of a plan was built there; packer build --plan PLAN --part 1/4 {out}")
+        raise _no_part(str(out))
 
 
-def _read(files: PlannedFiles, out: Path, advance: Advance) -> tuple[AllReceipts, int]:
+def _no_part(out: str) -> TargetError:
+    return TargetError(f"{out}: no part of a plan was built there; packer build --plan PLAN --part 1/4 {out}")
+
+
+def _read(files: PlannedFiles, out: Path, tickets: Tickets, advance: Advance) -> tuple[AllReceipts, int]:
     """Return the facts of all receipts, and the rows of those that existed before. Raise one error for all missing."""
-    found, parts = Tickets(out, files.folder.sha256).read(len(files.folder))
+    found, parts = tickets.read(len(files.folder))
     _check_equal(files, found)
     receipts = AllReceipts(known_digests(out), picture_of if files.expected.cuts_tiles else str)
     missing, seen = list[int](), set[str]()
@@ -97,7 +165,7 @@ def _read(files: PlannedFiles, out: Path, advance: Advance) -> tuple[AllReceipts
             continue
         files.check(number, receipt)
         if receipt.fingerprint in seen:
-            raise DamagedError(f"{out}: a ticket of shard {number} names {receipt.stem}, which is another shard")
+            raise DamagedError(f"a ticket of shard {number} names {receipt.stem}, which is another shard")
         seen.add(receipt.fingerprint)
         receipts.add(number, receipt)
         reused += receipt.rows if number not in found else 0

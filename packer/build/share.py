@@ -6,16 +6,21 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 
-from packer.errors import UsageError, VersionsError
-from packer.plan.expected import PlannedFiles
+from packer.errors import TargetError, UsageError, VersionsError
+from packer.plan.expected import PlannedFiles, stems_of
+from packer.plan.plan import SHARD_SLACK
 from packer.progress import Advance, Progress, no_progress
+from packer.publish.atomic import store_errors
+from packer.publish.free_space import free_space
+from packer.publish.outbox import Outbox
+from packer.publish.shadow import show_shards
 from packer.publish.target import make_target, prepare_target
 from packer.publish.ticket import Ticket, Tickets
 from packer.runtime import Timer
-from packer.workers.planned import PlannedShards
+from packer.workers.planned import PlannedShards, open_out
 from packer.workers.pool import Pool
 from packer.workers.run import open_pool
 from readers.contract.receipt import Receipt
@@ -79,41 +84,62 @@ def build_part(
     workers: int | None = None,
     retry_bad: bool = False,
     allow_functions: Collection[str] = (),
+    scratch: str | PathLike[str] | None = None,
     progress: Progress = no_progress,
 ) -> PartSummary:
     """Build the shards of a part such as "3/16" of a plan into `out`, as `packer build --plan` does.
 
     Shards with a ticket are there already. `raw` is the path of the raw files on this machine, if it is not that of the
     plan. With `retry_bad`, shards with rejects are built again. Functions that give the rows are called only if their
-    modules are among `allow_functions`: whoever can write a plan could name any.
+    modules are among `allow_functions`: whoever can write a plan could name any. If `out` is a URL, shards on their way
+    are in the folder `scratch`, by default that for temporary files.
     Raises VersionsError if this machine has other decoders than the one that planned.
     """
     try:
         wanted = Part.from_text(part)
     except ValueError as error:
         raise UsageError(f"--part: {error}") from error
-    timer, out = Timer(), Path(out)
+    timer, cores = Timer(), workers or usable_cores()
     shards = PlannedShards.open(Path(plan), raw=None if raw is None else Path(raw), modules=allow_functions)
     if shards.refusal is not None:
         raise VersionsError(f"this machine {shards.refusal}; another one could make other bytes")
-    files = PlannedFiles.open(Path(plan), out)
-    make_target(out)
-    prepare_target(out)
-    tickets = Tickets(out, files.folder.sha256)
-    tickets.note_parts(wanted.count)
-    numbers = wanted.shards(len(files.folder))
-    missing = list(_without(files, tickets, numbers, retry_bad))
-    weights, pieces = files.folder.records["weight"], files.folder.records["pieces"]
-    missing.sort(key=lambda number: -int(weights[number]))  # the largest first, so that the last ones end together
-    total = sum(int(pieces[number]) for number in missing)
-    built = _Built()
-    opened = open_pool(workers or usable_cores(), files.expected.request.task_timeout)
-    with timer.step("build"), progress(f"packing {wanted}", total, "rows") as advance, opened as pool:
-        for first in range(0, len(missing), AT_ONCE):
-            built.add_all(_build(shards, missing[first : first + AT_ONCE], out, tickets, pool), advance)
+    numbers = wanted.shards(len(shards.plan))
+    with store_errors(), open_out(fspath(out), None if scratch is None else Path(scratch), cores) as target:
+        tickets = Tickets(target.store if isinstance(target, Outbox) else target, shards.plan.sha256)
+        files = _prepare(shards, target, tickets, numbers)
+        tickets.note_parts(wanted.count)
+        missing = list(_without(files, tickets, numbers, retry_bad))
+        _check_free_space(files, target, missing)
+        missing.sort(key=lambda number: -int(shards.plan.row_bytes[number]))  # so that the last ones end together
+        total = sum(int(shards.plan.records["pieces"][number]) for number in missing)
+        built, opened = _Built(), open_pool(cores, files.expected.request.task_timeout)
+        with timer.step("build"), progress(f"packing {wanted}", total, "rows") as advance, opened as pool:
+            for first in range(0, len(missing), AT_ONCE):
+                built.add_all(_build(shards, missing[first : first + AT_ONCE], target, tickets, pool), advance)
     return PartSummary(
         wanted, len(numbers), len(missing), built.rows, tuple(built.rejects), built.bytes, sum(timer.seconds.values())
     )
+
+
+def _prepare(shards: PlannedShards, target: Path | Outbox, tickets: Tickets, numbers: range) -> PlannedFiles:
+    """Make the folders of a pack. Of a bucket, show those shards of the part here that have tickets."""
+    if isinstance(target, Path):
+        make_target(target)
+        prepare_target(target)
+        return PlannedFiles.of(shards.plan, target)
+    found, _ = tickets.read(len(shards.plan))
+    show_shards(target.store, target.folder, stems_of(shards.plan, numbers, found))
+    return PlannedFiles.of(shards.plan, target.folder)
+
+
+def _check_free_space(files: PlannedFiles, target: Path | Outbox, missing: Sequence[int]) -> None:
+    """Raise TargetError if the disk has too little free space for shards that are to be built."""
+    sizes = [int(files.folder.row_bytes[number]) + SHARD_SLACK for number in missing]
+    if isinstance(target, Outbox):
+        target.forget()  # a shard that is built again must have its bytes
+        target.check_scratch(max(sizes, default=0))
+    elif sum(sizes) > (free := free_space(target)):
+        raise TargetError(f"{target}: needs about {sum(sizes):,} bytes, the disk has {free:,} free")
 
 
 class _Built:
@@ -131,8 +157,10 @@ class _Built:
             advance(len(receipt.sources))
 
 
-def _build(shards: PlannedShards, numbers: list[int], out: Path, tickets: Tickets, pool: Pool) -> Iterator[Receipt]:
-    """Build shards, and write the ticket of each when it is on the disk."""
+def _build(
+    shards: PlannedShards, numbers: list[int], out: Path | Outbox, tickets: Tickets, pool: Pool
+) -> Iterator[Receipt]:
+    """Build shards, and write the ticket of each when it is in OUT."""
     with closing(shards.build_all(numbers, out, pool)) as answers:
         for number, receipt in answers:
             tickets.write(Ticket(number, receipt.fingerprint, receipt.digest))

@@ -193,11 +193,9 @@ def _build_shards(
     receipts = plan.reused.copy()
     advance(receipts.pieces)
     with closing(builder(plan)) as shards:
-        for number, receipt in shards:
+        for number, receipt in shards if bucket is None else bucket.sent(shards):
             receipts.add(number, receipt)
             advance(len(receipt.sources))
-            if bucket is not None:
-                bucket.send(receipt)
     if bucket is not None:
         bucket.finish()
     return receipts

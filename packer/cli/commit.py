@@ -12,7 +12,8 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG, publishing
 from packer.cli.output import join_lines, show
 from packer.cli.progress import shown
-from packer.cli.values import FolderType
+from packer.cli.store_options import no_conditions_option, scratch_option
+from packer.cli.values import FolderType, PackType
 from packer.config.options import LOG_FORMATS
 
 MISSING = 1
@@ -20,14 +21,24 @@ MISSING = 1
 
 @click.command("commit")
 @click.option("--plan", type=FolderType(), required=True, help="The folder that packer plan wrote.")
-@click.argument("out", type=FolderType())
+@click.argument("out", type=PackType())
 @click.option("--missing", is_flag=True, help="Print the parts that must run again, one a line, and stop.")
+@scratch_option
+@no_conditions_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option("--log-format", type=click.Choice(LOG_FORMATS), default=LOG_FORMATS[0], help="Format of stderr.")
 @click.pass_context
 def commit_command(
-    ctx: click.Context, plan: Path, out: Path, missing: bool, as_json: bool, quiet: bool, log_format: str
+    ctx: click.Context,
+    plan: Path,
+    out: Path | str,
+    missing: bool,
+    scratch: Path | None,
+    no_conditions: str,
+    as_json: bool,
+    quiet: bool,
+    log_format: str,
 ) -> None:
     """Check that every shard of a plan is in OUT, and publish the pack.
 
@@ -46,13 +57,14 @@ def commit_command(
     with loading():
         from packer.build.commit import commit_pack, missing_parts
         from packer.cli.build_text import summary_json, summary_text
+        from readers.stores.open_store import open_store
     LOG.form = log_format
     if missing:
-        parts = [str(part) for part in missing_parts(plan, out)]
+        parts = [str(part) for part in missing_parts(plan, out, scratch)]
         if parts or as_json:
             show(json.dumps({"missing": parts}, indent=1) if as_json else join_lines(parts))
         ctx.exit(MISSING if parts else 0)
-    with publishing(out):
-        summary = commit_pack(plan, out, progress=shown(quiet))
+    with publishing(out if isinstance(out, Path) else open_store(out)):
+        summary = commit_pack(plan, out, scratch=scratch, no_conditions=no_conditions, progress=shown(quiet))
     log_summary(summary)
     show(json.dumps(summary_json(summary), indent=1) if as_json else summary_text(summary, out))

@@ -13,7 +13,7 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import STDOUT, show
 from packer.cli.progress import shown
-from packer.cli.values import FolderType, bytes_text
+from packer.cli.values import FolderType, PackType, bytes_text
 from packer.config.options import LOG_FORMATS
 from packer.errors import UsageError
 
@@ -38,7 +38,8 @@ class BuildCommand(ConfiguredCommand):
 @click.option(PLAN, type=FolderType(), required=True)
 @click.option("--part", required=True, metavar="I/N")
 @click.option("--raw", type=click.Path(path_type=Path))
-@click.argument("out", type=FolderType())
+@click.argument("out", type=PackType())
+@click.option("--scratch", type=click.Path(path_type=Path), envvar="PACKER_SCRATCH")
 @click.option("--workers", type=click.IntRange(1), envvar="PACKER_WORKERS")
 @click.option("--retry-bad", is_flag=True)
 @click.option("--allow-functions", "modules", multiple=True)
@@ -49,7 +50,8 @@ def part_command(
     plan: Path,
     part: str,
     raw: Path | None,
-    out: Path,
+    out: Path | str,
+    scratch: Path | None,
     workers: int | None,
     retry_bad: bool,
     modules: tuple[str, ...],
@@ -69,6 +71,7 @@ def part_command(
         workers=workers,
         retry_bad=retry_bad,
         allow_functions=modules,
+        scratch=scratch,
         progress=shown(quiet),
     )
     for split, key, reason in summary.rejects:
@@ -96,7 +99,7 @@ def _json(summary: PartSummary) -> dict[str, Any]:
     }
 
 
-def _text(summary: PartSummary, out: Path) -> str:
+def _text(summary: PartSummary, out: Path | str) -> str:
     there = summary.shards - summary.built
     return (
         f"{out}: part {summary.part}, {summary.built} shards built, {there} were there, {summary.rows} rows, "

@@ -12,8 +12,9 @@ from packer.cli.loading import loading
 from packer.cli.log import publishing
 from packer.cli.output import show
 from packer.cli.progress import shown
+from packer.cli.store_options import no_conditions_option
 from packer.cli.values import PackType, bytes_text
-from packer.config.options import LOCK, REFUSE
+from packer.config.options import LOCK
 
 if TYPE_CHECKING:
     from packer.packs.push import Copied
@@ -29,13 +30,7 @@ _quiet = click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.argument("out", type=PackType())
 @click.argument("url", type=PackType())
 @_workers
-@click.option(
-    "--no-conditions",
-    type=click.Choice((REFUSE, LOCK)),
-    default=REFUSE,
-    show_default=True,
-    help="What to do if the store does not keep conditional writes.",
-)
+@no_conditions_option
 @_json
 @_quiet
 def push_command(

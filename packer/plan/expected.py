@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,8 @@ from packer.pixels.choices import TILE
 from packer.plan.plan import Plan
 from packer.plan.request import Request
 from packer.publish.generation import current_manifest
+from packer.publish.shadow import receipts_of
+from packer.publish.ticket import Ticket, folder_of, tickets_among
 from packer.recipe.plan_folder import PLAN, PlanFolder
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
@@ -70,9 +72,13 @@ class PlannedFiles:
 
     @classmethod
     def open(cls, path: Path, out: Path) -> PlannedFiles:
-        """Open a plan whose shards were built into `out`. Raise UsageError if another version planned."""
-        folder = PlanFolder.open(path)
-        facts, current = folder.facts, current_manifest(out)
+        """Open a plan whose shards were built into `out`."""
+        return cls.of(PlanFolder.open(path), out)
+
+    @classmethod
+    def of(cls, folder: PlanFolder, out: Path) -> PlannedFiles:
+        """Return what a plan expects of the pack `out`. Raise UsageError if another version planned."""
+        path, facts, current = folder.folder, folder.facts, current_manifest(out)
         if facts.package != VERSION:
             raise UsageError(f"{path}: was planned by segpack {facts.package}, this is {VERSION}")
         settings = parse_config(path / PLAN, facts.settings)
@@ -98,6 +104,27 @@ class PlannedFiles:
     @cached_property
     def _recipe(self) -> str:
         return self.expected.recipe.fingerprint()
+
+
+def open_plan(path: Path) -> PlanFolder:
+    """Open a plan folder."""
+    return PlanFolder.open(path)
+
+
+def stems_of(folder: PlanFolder, numbers: Iterable[int], found: Mapping[int, Sequence[Ticket]]) -> set[str]:
+    """Return the stems of these shards of a plan that may exist: by their tickets, or since before the plan."""
+    stems = set[str]()
+    for number in numbers:
+        old = folder.fingerprint(number)
+        known = [ticket.fingerprint for ticket in found.get(number, ())] or ([] if old is None else [old])
+        stems.update(shard_stem(folder.split(number), fingerprint) for fingerprint in known)
+    return stems
+
+
+def receipts_in(folder: PlanFolder, names: Iterable[str]) -> list[str]:
+    """Return the names of the receipts of a plan, of which all objects of a pack have these names."""
+    tickets, _ = tickets_among((name for name in names if name.startswith(f"{folder_of(folder.sha256)}/")), len(folder))
+    return receipts_of(stems_of(folder, range(len(folder)), tickets))
 
 
 def _refs_of(spec: Callable[[int], ShardSpec]) -> Callable[[Iterable[int]], Iterator[RowRef]]:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from readers.contract.errors import StoreBusyError
-from readers.stores.store import RETRY_SECONDS, Store, Version
+from readers.stores.store import RETRY_SECONDS, Data, Store, Version
 
 T = TypeVar("T")
 TRIES = 6
@@ -34,19 +34,19 @@ def answered(call: Callable[[], T]) -> T:
     return call()
 
 
-def created(store: Store, name: str, data: bytes) -> bool:
+def created(store: Store, name: str, data: Data) -> bool:
     """Create an object, and return whether it has these bytes. False: somebody else created it."""
     return _written(store, name, data, None, partial(store.create, name, data))
 
 
-def replaced(store: Store, name: str, data: bytes, old: Version | None) -> bool:
+def replaced(store: Store, name: str, data: Data, old: Version | None) -> bool:
     """Replace the object that was read, none if `old` is None, and return whether it has these bytes."""
     if old is None:
         return created(store, name, data)
     return _written(store, name, data, old, partial(store.replace, name, data, old))
 
 
-def _written(store: Store, name: str, data: bytes, old: Version | None, write: Callable[[], bool]) -> bool:
+def _written(store: Store, name: str, data: Data, old: Version | None, write: Callable[[], bool]) -> bool:
     until = time.monotonic() + RETRY_SECONDS
     for number in range(TRIES):
         time.sleep(PAUSE * (2**number - 1))

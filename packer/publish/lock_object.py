@@ -57,13 +57,13 @@ class LockedStore:
     def delete(self, names: Iterable[str]) -> None:
         self._store.delete(names)
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: Data) -> bool:
         return self._put_if(name, data, None)
 
-    def replace(self, name: str, data: bytes, old: Version) -> bool:
+    def replace(self, name: str, data: Data, old: Version) -> bool:
         return self._put_if(name, data, old)
 
-    def _put_if(self, name: str, data: bytes, old: Version | None) -> bool:
+    def _put_if(self, name: str, data: Data, old: Version | None) -> bool:
         self._check()
         try:
             found = self._store.read(name)[1]

@@ -19,6 +19,8 @@ REMARKS = "remarks"
 """The folder with what the build of each generation noticed; see remarks.py."""
 PLANS = "plans"
 """The folder with the plans that workers on other machines read while they build."""
+TICKETS = "tickets"
+"""The folder with the tickets of plans; see packer/publish/ticket.py."""
 MARK_TEXT = "This folder belongs to segpack's packer: it adds, replaces and removes files here.\n"
 
 
@@ -99,3 +101,5 @@ def tidy(out: Path) -> None:
     """Remove the unfinished files of commands that were killed. Parts of the same pack may be built now."""
     for name in ("", SHARDS, GENERATIONS, STAMPS, REMARKS, PLANS):
         sweep(out / name)
+    for folder in (out / TICKETS).glob("*"):
+        sweep(folder)

@@ -1,4 +1,4 @@
-"""Tickets: which shard of which plan became which receipt. A ticket is an empty file, whose name says it.
+"""Tickets: which shard of which plan became which receipt. A ticket is an empty object, whose name says it.
 
     OUT/tickets/<16 digits of the plan>/<number>-<fingerprint>-<SHA-256 of the receipt>
     OUT/tickets/<16 digits of the plan>/of-16          the plan was divided into 16 parts
@@ -14,11 +14,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from packer.publish.atomic import target_errors
-from readers.contract.atomic import make_folder, sync_folder
+from packer.publish.atomic import store_errors
+from packer.publish.claim import answered
+from packer.publish.target import TICKETS
 from readers.contract.errors import DamagedError
+from readers.stores.folder_store import store_of
+from readers.stores.store import Store
 
-TICKETS = "tickets"
 PLAN_DIGITS = 16
 _NAME = re.compile(r"([0-9]{1,12})-([0-9a-f]{32})-([0-9a-f]{64})")
 _PARTS = re.compile(r"of-([0-9]{1,9})")
@@ -36,44 +38,52 @@ class Ticket(NamedTuple):
         return f"{self.number}-{self.fingerprint}-{self.receipt}"
 
 
-class Tickets:
-    """The tickets of a plan, in its folder below OUT."""
+def folder_of(plan: str) -> str:
+    """Return the folder of the tickets of a plan with this SHA-256."""
+    return f"{TICKETS}/{plan[:PLAN_DIGITS]}"
 
-    def __init__(self, out: Path, plan: str) -> None:
+
+class Tickets:
+    """The tickets of a plan, in its folder below OUT, which is a folder or a bucket."""
+
+    def __init__(self, out: Path | Store, plan: str) -> None:
         """Take the SHA-256 of the plan."""
-        self.folder = out / TICKETS / plan[:PLAN_DIGITS]
+        self._store, self.folder = store_of(out), folder_of(plan)
 
     def note_parts(self, count: int) -> None:
         """Note that the plan is divided into so many parts."""
         self._touch(f"of-{count}")
 
     def write(self, ticket: Ticket) -> None:
-        """Write a ticket. The shard and its receipt must be on the disk."""
+        """Write a ticket. The shard and its receipt must be in OUT."""
         self._touch(ticket.name)
 
+    @store_errors()
     def remove(self, tickets: Iterable[Ticket]) -> None:
         """Remove tickets, so that their shards are built again."""
-        with target_errors(self.folder):
-            for ticket in tickets:
-                (self.folder / ticket.name).unlink(missing_ok=True)
+        names = [f"{self.folder}/{ticket.name}" for ticket in tickets]
+        answered(lambda: self._store.delete(names))
 
+    @store_errors()
     def read(self, shards: int) -> tuple[dict[int, list[Ticket]], int]:
         """Return the tickets of each shard, and the number of parts; the largest, if there were several."""
-        found: dict[int, list[Ticket]] = {}
-        parts = 0
-        for name in sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else ():
-            if match := _PARTS.fullmatch(name):
-                parts = max(parts, int(match[1]))
-            elif match := _NAME.fullmatch(name):
-                ticket = Ticket(int(match[1]), match[2], match[3])
-                if ticket.number >= shards:
-                    raise DamagedError(f"{self.folder / name}: the plan has only {shards} shards")
-                found.setdefault(ticket.number, []).append(ticket)
-        return found, parts
+        return tickets_among((entry.name for entry in self._store.list(self.folder)), shards)
 
+    @store_errors()
     def _touch(self, name: str) -> None:
-        with target_errors(self.folder / name):
-            make_folder(self.folder)
-            if not (self.folder / name).exists():
-                (self.folder / name).touch()
-                sync_folder(self.folder)
+        answered(lambda: self._store.put(f"{self.folder}/{name}", b""))
+
+
+def tickets_among(names: Iterable[str], shards: int) -> tuple[dict[int, list[Ticket]], int]:
+    """Return the tickets among the names in the folder of a plan with so many shards. See `Tickets.read`."""
+    found: dict[int, list[Ticket]] = {}
+    parts = 0
+    for name in sorted(name.rpartition("/")[2] for name in names):
+        if match := _PARTS.fullmatch(name):
+            parts = max(parts, int(match[1]))
+        elif match := _NAME.fullmatch(name):
+            ticket = Ticket(int(match[1]), match[2], match[3])
+            if ticket.number >= shards:
+                raise DamagedError(f"{TICKETS}/…/{name}: the plan has only {shards} shards")
+            found.setdefault(ticket.number, []).append(ticket)
+    return found, parts

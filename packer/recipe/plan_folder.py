@@ -115,6 +115,16 @@ class PlanFolder:
         """Return the split of a shard."""
         return self._names[int(self.records["split"][number])]
 
+    @cached_property
+    def row_bytes(self) -> NDArray[np.int64]:
+        """The bytes of the rows of each shard, if none is rejected."""
+        recipe, weights = self.facts.recipe, self.records["weight"].astype(np.int64)
+        if recipe.geometry.size is None:
+            return weights
+        bytes_of = np.array([field.row_bytes_at(*recipe.geometry.size) for field in recipe.fields], np.int64)
+        has = self.records["fields"][:, None] >> np.arange(len(bytes_of), dtype=np.uint32) & 1
+        return weights * (has.astype(np.int64) @ bytes_of)
+
     def spec(self, number: int) -> ShardSpec:
         """Read the spec of a shard. Raise DamagedError if its rows are not those that were planned."""
         record, recipe, name = self.records[number], self.facts.recipe, self.split(number)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 
 from packer.errors import InputError
+from packer.publish.outbox import Outbox, open_outbox
 from packer.recipe.plan_folder import PlanFolder
 from packer.shards.versions import version_refusal
 from packer.sources.portable import check_portable, moved, path_of
@@ -14,7 +15,7 @@ from packer.sources.reopen import reopen
 from packer.workers.jobs import ShardJob
 from packer.workers.pool import Pool
 from readers.contract.receipt import Receipt
-from readers.stores.open_store import is_url, open_store
+from readers.stores.open_store import is_url, open_store, url_of
 
 
 class PlannedShards:
@@ -42,15 +43,26 @@ class PlannedShards:
         _check_there(path_of(text))
         return cls(plan, text)
 
-    def build(self, number: int, out: Path, pool: Pool) -> Receipt:
+    def build(self, number: int, out: Path | Outbox, pool: Pool) -> Receipt:
         """Build a shard and its receipt below `out`."""
         with closing(self.build_all([number], out, pool)) as answers:
             ((_, receipt),) = answers
         return receipt
 
-    def build_all(self, numbers: Iterable[int], out: Path, pool: Pool) -> Generator[tuple[int, Receipt], None, None]:
-        """Build shards, and yield the number and the receipt of each. Closing it stops the rest."""
-        return pool.run((ShardJob(each, self.plan.spec(each), self._source, out) for each in numbers), pool.workers)
+    def build_all(
+        self, numbers: Iterable[int], out: Path | Outbox, pool: Pool
+    ) -> Generator[tuple[int, Receipt], None, None]:
+        """Build shards, and yield the number and the receipt of each when it is in `out`. Closing it stops the rest."""
+        folder = out.folder if isinstance(out, Outbox) else out
+        jobs = (ShardJob(each, self.plan.spec(each), self._source, folder) for each in numbers)
+        with closing(pool.run(jobs, pool.workers)) as built:
+            yield from out.sent(built) if isinstance(out, Outbox) else built
+
+
+def open_out(out: str, scratch: Path | None, slots: int) -> AbstractContextManager[Path | Outbox]:
+    """Open OUT for shards that are built here: a folder, or a URL to which `slots` shards are sent at a time."""
+    url = url_of(out)
+    return nullcontext(Path(out)) if url is None else open_outbox(url, scratch, slots)
 
 
 def _check_there(location: str) -> None:

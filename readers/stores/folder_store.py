@@ -97,7 +97,7 @@ class FolderStore:
         for folder in folders:
             sync_folder(folder)
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: Data) -> bool:
         path = self.path(name)
         with self._errors(name):
             make_folder(path.parent)
@@ -117,7 +117,7 @@ class FolderStore:
             sync_folder(path.parent)
             return True
 
-    def replace(self, name: str, data: bytes, old: Version) -> bool:
+    def replace(self, name: str, data: Data, old: Version) -> bool:
         path = self.path(name)
         with suppress(FileNotFoundError), self._errors(name), self._locked():
             if _tag(plain_file(self.root, path).stat()) == old.tag:

@@ -88,10 +88,10 @@ class FsspecStore:
             with self._errors(path), suppress(FileNotFoundError):
                 self._files.rm_file(path)
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: Data) -> bool:
         raise StoreError(f"{self.url}/{check_name(name)}: {self._scheme} has no conditional writes")
 
-    def replace(self, name: str, data: bytes, old: Version) -> bool:
+    def replace(self, name: str, data: Data, old: Version) -> bool:
         return self.create(name, data)
 
     @property

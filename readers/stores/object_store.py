@@ -165,14 +165,14 @@ class ObjectStore:
         with suppress(FileNotFoundError):
             _waited(lambda: self._obstore.delete(self._store, name))
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: Data) -> bool:
         return self._put_if(name, data, "create")
 
-    def replace(self, name: str, data: bytes, old: Version) -> bool:
+    def replace(self, name: str, data: Data, old: Version) -> bool:
         known = {"e_tag": old.tag, "version": old.number}
         return self._put_if(name, data, {key: value for key, value in known.items() if value})
 
-    def _put_if(self, name: str, data: bytes, mode: Any) -> bool:
+    def _put_if(self, name: str, data: Data, mode: Any) -> bool:
         check_name(name)
         with self._errors(name):
             try:

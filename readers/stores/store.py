@@ -71,14 +71,14 @@ class Store(Protocol):
     def delete(self, names: Iterable[str]) -> None:
         """Delete objects. Missing ones are not an error."""
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: Data) -> bool:
         """Write an object if none has this name, and return whether it was written.
 
         False is not proof: a reply may be lost, and the try after it finds the object of the first. See
         `packer.publish.claim`.
         """
 
-    def replace(self, name: str, data: bytes, old: Version) -> bool:
+    def replace(self, name: str, data: Data, old: Version) -> bool:
         """Write an object if it is still the one that was read, and return whether it was written. See `create`.
 
         The bytes must differ from those that were read: in some stores the same bytes have the same version.

@@ -50,13 +50,13 @@ class MemoryStore:
         for name in names:
             self.objects.pop(check_name(name), None)
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: Data) -> bool:
         return self._put_if(name, data, None)
 
-    def replace(self, name: str, data: bytes, old: Version) -> bool:
+    def replace(self, name: str, data: Data, old: Version) -> bool:
         return self._put_if(name, data, old)
 
-    def _put_if(self, name: str, data: bytes, old: Version | None) -> bool:
+    def _put_if(self, name: str, data: Data, old: Version | None) -> bool:
         if self._conditions == KEPT:
             with self._lock:
                 if self._is(name, old):
@@ -121,10 +121,10 @@ class FaultyStore:
         self._fault("delete", "fails")
         self._store.delete(names)
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: Data) -> bool:
         return self._conditional("create", lambda: self._store.create(name, data))
 
-    def replace(self, name: str, data: bytes, old: Version) -> bool:
+    def replace(self, name: str, data: Data, old: Version) -> bool:
         return self._conditional("replace", lambda: self._store.replace(name, data, old))
 
     def _conditional(self, call: str, write: Callable[[], bool]) -> bool:
