@@ -41,6 +41,8 @@ NOT_RAW = {
     "packer.config.last_build": "the configuration in OUT",
     "packer.config.preset": "presets of this package",
     "packer.diagnose": "records of a training",
+    "packer.packs.extract": "the files that it writes, and a pack",
+    "packer.packs.inspect_row": "a pack",
     "packer.packs.copy_shards": "a pack and its copy",
     "packer.packs.generations": "the table of OUT",
     "packer.packs.stage": "a pack and its copy",

@@ -101,6 +101,12 @@ def load_stamps(out: Path) -> list[StoredStamps]:
     return [stamps for path in paths if (stamps := _load(path, stored)) is not None]
 
 
+def load_stamps_of(out: Path, stem: str) -> ShardStamps | None:
+    """Return the stamps of one shard; None if there are none, or they are damaged."""
+    found = _load(out / STAMPS / (stem + SUFFIX), LongText())
+    return None if found is None else found.load()
+
+
 def _load(path: Path, stored: LongText) -> StoredStamps | None:
     try:
         head, data = read_side_file(path)

@@ -66,6 +66,12 @@ class Shard:
             return self._read(column, rows)
         return data, column.starts_of(rows)
 
+    def position(self, name: str, row: int) -> tuple[Path, int, int]:
+        """Return the file of a row of a column, and where in it the row begins and ends."""
+        column = self._columns[name]
+        ((start, stop),) = self._spans(column, [row])
+        return column.path, start, stop
+
     def copy(self, name: str, rows: Sequence[int], flat: NDArray[np.uint8], targets: Sequence[int]) -> None:
         """Copy rows of a column as bytes: the n-th of `rows` into `flat[targets[n]]`, where targets ascend."""
         column = self._columns[name]

@@ -1,0 +1,108 @@
+"""`packer inspect`: everything that is known of one row of a pack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from packer.cli.loading import loading
+from packer.cli.output import join_lines, show
+from packer.cli.text_table import text_table
+from packer.cli.values import FolderType, shape_text
+from packer.errors import first_of
+from readers.contract.errors import DamagedError
+from readers.contract.statistics import ClassStatistics
+
+if TYPE_CHECKING:
+    from packer.packs.inspect_row import FieldOfRow, InspectedRow
+
+MOST_CLASSES = 20
+
+
+@click.command("inspect")
+@click.argument("out", type=FolderType())
+@click.argument("key")
+@click.option("--split", help="Only the row of this split. Default: of every split that has one.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def inspect_command(out: Path, key: str, split: str | None, as_json: bool) -> None:
+    """Show the row of OUT with this KEY: where it is stored, which files it came from, what was done
+    to them, its classes by pixels, and whether its bytes still have their checksum. Exit 4 if not.
+
+    \b
+    Example:
+      packer inspect out/ street_004
+    """
+    with loading():
+        from packer.packs.inspect_row import inspect_rows
+    rows = inspect_rows(out, key, split)
+    if as_json:
+        show(json.dumps(list(map(_json, rows)), indent=1, ensure_ascii=False))
+    else:
+        show("\n\n".join(join_lines(_lines(row)) for row in rows))
+    damaged = [field.field.name for row in rows for field in row.fields if not field.whole]
+    if damaged:
+        raise DamagedError(f"{out}: {key!r}: {', '.join(damaged)}: damaged; find out what else is: packer verify {out}")
+
+
+def _json(row: InspectedRow) -> dict[str, Any]:
+    fields = [
+        {
+            "name": field.field.name,
+            "kind": field.field.kind,
+            "dtype": field.field.dtype,
+            "shape": list(field.shape),
+            "file": str(field.file),
+            "start": field.start,
+            "stop": field.stop,
+            "crc32": field.crc32,
+            "whole": field.whole,
+            "sources": list(field.sources),
+            "identity": field.identity,
+            "statistics": field.statistics.to_json(),
+        }
+        for field in row.fields
+    ]
+    return {**asdict(row), "fields": fields}
+
+
+def _lines(row: InspectedRow) -> Iterator[str]:
+    yield f"{row.split}/{row.key}"
+    yield f"row         {row.row} of {row.split}, row {row.row_of_shard} of the shard {row.shard}"
+    yield f"generation  {row.generation}"
+    yield f"size        {row.size[0]}x{row.size[1]}"
+    for number, words in enumerate(row.placement):
+        yield f"{'' if number else 'geometry':<12}{words}"
+    if row.note:
+        yield f"note        {row.note}"
+    for field in row.fields:
+        yield from _field_lines(field)
+
+
+def _field_lines(field: FieldOfRow) -> Iterator[str]:
+    checksum = "as in its receipt" if field.whole else "NOT the one in its receipt: damaged"
+    yield f"{field.field.name}"
+    yield f"  stored    {field.field.kind}, {field.field.dtype} {shape_text(field.shape)}"
+    yield f"  file      {field.file}, bytes {field.start:,} to {field.stop:,}"
+    yield f"  CRC-32    {field.crc32:08x}, {checksum}"
+    for number, source in enumerate(field.sources or ("not known: the pack has no stamps of this shard",)):
+        yield f"  {'' if number else 'from':<10}{source}"
+    if field.identity:
+        yield f"  read as   {field.identity}"
+    yield from (f"  {line}" for line in _class_lines(field))
+
+
+def _class_lines(field: FieldOfRow) -> Iterator[str]:
+    known = field.statistics
+    if not isinstance(known, ClassStatistics):
+        return
+    pixels = max(1, field.shape[-1] * field.shape[-2])
+    cells = [[name, f"{count:,}", f"{100 * count / pixels:.3f} %"] for name, count in field.classes]
+    if known.ignored:
+        cells.append(["(in no class)", f"{known.ignored:,}", f"{100 * known.ignored / pixels:.3f} %"])
+    lines = list(text_table([["class", "pixels", "share"], *cells])) if cells else []
+    yield from first_of(lines, MOST_CLASSES, "classes")

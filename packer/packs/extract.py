@@ -1,0 +1,163 @@
+"""Extract rows of a pack into files that other tools open, and that `packer build` packs to the same rows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from packer.errors import TargetError, UsageError, first_of
+from packer.packs.row_files import COLOUR_BANDS, class_lines, row_files
+from packer.progress import Advance, Progress, no_progress
+from packer.publish.atomic import target_errors
+from readers.contract.atomic import partial, sync_folder
+from readers.contract.fields import IMAGE, LABEL, Field
+from readers.contract.kinds import CLASSES
+from readers.contract.manifest import ALL
+from readers.contract.palette import hex_of
+from readers.find_key import rows_with_key
+from readers.machine import usable_cores
+from readers.pack import Pack
+
+PAIRS, CLASS_TABLE = "pairs.csv", "classes.csv"
+AT_ONCE = 256
+"""So many rows are given to the threads at once."""
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """The rows and files that were written, and the arguments of `packer build` that pack them to the same rows."""
+
+    rows: int
+    files: int
+    bytes: int
+    again: tuple[str, ...]
+
+
+class Written(NamedTuple):
+    """A row that was written: its split, its key, the paths of its fields, its files and their bytes."""
+
+    split: str
+    key: str
+    paths: dict[str, str]
+    files: int
+    bytes: int
+
+
+def extract_rows(
+    out: str | PathLike[str],
+    folder: str | PathLike[str],
+    keys: Iterable[str] | None = None,
+    *,
+    split: str | None = None,
+    fields: Sequence[str] | None = None,
+    colours: bool = False,
+    progress: Progress = no_progress,
+) -> Extracted:
+    """Write rows of the pack at `out` below `folder`, which is new or empty: all rows, or those with these keys.
+
+    Labels become PNGs of class indices, or with `colours` of the colours of the classes. What PNG cannot hold becomes
+    `.npy`. `folder` appears when everything is written. Raises UsageError if a key is unknown.
+    """
+    pack, folder = Pack.open(Path(out)), Path(folder)
+    chosen = pack.select(fields or [field.name for field in pack.manifest.fields])
+    every = pack.rows_of(split or ALL)
+    rows: Sequence[int] = every if keys is None else _rows_of(pack, list(dict.fromkeys(keys)), every)
+    if colours:
+        _check_colours(chosen)
+    _check_folder(folder)
+    with target_errors(folder):
+        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+        with partial(folder.absolute().parent) as new, progress("extracting", len(rows), "rows") as advance:
+            new.mkdir()
+            totals = _write(pack, rows, chosen, colours, new, advance)
+            new.replace(folder)
+        sync_folder(folder.absolute().parent)
+    return Extracted(len(rows), *totals, tuple(_arguments(chosen, colours, folder)))
+
+
+def _rows_of(pack: Pack, keys: Sequence[str], every: range) -> list[int]:
+    """Return the rows with these keys, in each split that has one."""
+    found = [rows_with_key(pack, key, every) for key in keys]
+    unknown = [repr(key) for key, rows in zip(keys, found, strict=True) if not rows]
+    if unknown:
+        raise UsageError(f"{pack.root}: has no rows with these keys: {', '.join(first_of(unknown, 20))}")
+    return sorted(row for rows in found for row in rows)
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.is_dir() and not folder.is_symlink():
+        if any(folder.iterdir()):
+            raise TargetError(f"{folder}: is not empty; name a new or an empty folder")
+    elif folder.exists() or folder.is_symlink():
+        raise TargetError(f"{folder}: is not a folder; name a new or an empty folder")
+
+
+def _check_colours(fields: Sequence[Field]) -> None:
+    """Refuse labels whose colours do not say which class a pixel has."""
+    for field in fields:
+        if field.kind == CLASSES and field.classes is not None:
+            palette = field.classes.palette
+            if len({*palette, palette.ignored}) <= len(palette):
+                raise UsageError(f"{field.name}: two classes have the same colour; extract their indices")
+
+
+def _write(
+    pack: Pack, rows: Sequence[int], fields: Sequence[Field], colours: bool, folder: Path, advance: Advance
+) -> tuple[int, int]:
+    """Write the rows, the table of pairs and the class table; return the number of files and their bytes."""
+    files = size = 0
+    names = [field.name for field in fields]
+
+    def write(row: int) -> Written:
+        return _write_row(pack, row, fields, colours, folder)
+
+    with (folder / PAIRS).open("w", encoding="utf-8", newline="") as text, ThreadPoolExecutor(usable_cores()) as pool:
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(["split", "key", *names])
+        for start in range(0, len(rows), AT_ONCE):
+            for written in pool.map(write, rows[start : start + AT_ONCE]):
+                table.writerow([written.split, written.key, *(written.paths.get(name, "") for name in names)])
+                files, size = files + written.files, size + written.bytes
+                advance(1)
+    for field in fields:
+        if field.classes is not None:
+            name = CLASS_TABLE if field.name == LABEL else f"{field.name}_{CLASS_TABLE}"
+            (folder / name).write_text(class_lines(field), encoding="utf-8")
+    return files, size
+
+
+def _write_row(pack: Pack, row: int, fields: Sequence[Field], colours: bool, folder: Path) -> Written:
+    """Write the files of a row. Fields that the row lacks have none."""
+    number, inside = pack.table.locate(row)
+    shard, split = pack.shard(number), pack.split_of(number).name
+    key = shard.key(inside)
+    paths: dict[str, str] = {}
+    count = size = 0
+    for field in fields:
+        for file in row_files(field, key, shard.row(field, inside), colours) if shard.has(field.name) else ():
+            path = file.path if split == ALL else f"{split}/{file.path}"
+            paths.setdefault(field.name, path)
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(file.data)
+            count, size = count + 1, size + len(file.data)
+    return Written(split, key, paths, count, size)
+
+
+def _arguments(fields: Sequence[Field], colours: bool, folder: Path) -> Iterator[str]:
+    """Yield the arguments of `packer build` that pack images and labels to the same rows, if these are all fields."""
+    names = [field.name for field in fields]
+    image, label = fields[0], fields[-1]
+    if names != [IMAGE, LABEL] or image.dtype != "|u1" or label.classes is None:
+        return
+    yield from ("--size", "native" if image.size is None else f"{image.size[0]}x{image.size[1]}")
+    yield from ("--pairs", str(folder / PAIRS), "--classes", str(folder / CLASS_TABLE), "--labels", label.form)
+    palette = label.classes.palette
+    yield from ("--ignore", hex_of(palette.ignored) if colours else str(label.classes.ignore_index))
+    if image.bands != COLOUR_BANDS:
+        yield from ("--bands", "all")
+    yield from ("--label-codec", "colour" if colours else "index")
