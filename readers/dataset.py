@@ -28,8 +28,9 @@ from readers.location import CacheBytes, Location, Verify
 from readers.mix import Mix, MixedOrder, Side
 from readers.order import Order, Shuffle
 from readers.pack import Pack
-from readers.row_pictures import RowPictures, Style, as_image, sheet_of
+from readers.row_pictures import RowPictures, Style, as_image
 from readers.row_reader import Arrays, RowReader
+from readers.row_sheet import Choice, row_sheet
 from readers.samples import SampleReader, Transform
 from readers.statistics import Weighting, class_weights, deviation, mean, mean_and_deviation, training_statistics
 from readers.summary import html_of, text_of
@@ -301,7 +302,8 @@ class SegDataset(Dataset[Any]):
         each with its label over its picture and its key, and the classes with their share. See `show` for the rest."""
         picked = None if rows is None else [self._row(index) for index in rows]
         style = Style(field, opacity, classes, outlines, window, colour_blind)
-        return sheet_of(self._pack, self._rows, self.split, picked, n, seed, style)
+        choice = Choice(self._rows, self.split, n, seed, picked)
+        return row_sheet(RowPictures(self._pack, style), self._location.name, choice)
 
     def __repr__(self) -> str:
         return text_of(self)

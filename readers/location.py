@@ -65,6 +65,11 @@ class Location:
         return is_url(self.root)
 
     @property
+    def name(self) -> str:
+        """The last part of the path or URL."""
+        return self.root.rstrip("/").rpartition("/")[2]
+
+    @property
     def digests(self) -> bool:
         """True if files are compared with their checksums before they are opened."""
         return self.verify == "digest"

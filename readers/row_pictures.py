@@ -1,4 +1,4 @@
-"""`RowPictures`: rows of a pack as pictures, alone or on a sheet. It needs no PyTorch."""
+"""`RowPictures`: rows of a pack as pictures. It needs no PyTorch."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from readers.contract.manifest import ALL
 from readers.contract.palette import Palette
 from readers.contract.statistics import ClassStatistics
 from readers.pack import Pack
-from readers.permutation import Permutation, keys_of
 from readers.pictures.count import class_pixels
 from readers.pictures.draw import Drawing, Look, Picture, draw
 from readers.pictures.legend import Entry, Legend, legend_of, percent
 from readers.pictures.overlay import overlay
-from readers.pictures.sheet import MOST_ROWS, Cell, Grid, draw_sheet
 from readers.pictures.shrink import Size, fitted
 from readers.pictures.window import Window, has_window
 
@@ -74,6 +72,7 @@ class RowPictures:
             raise RequestError("no field that is read can be drawn")
         if not 0 <= self.opacity <= 1:
             raise RequestError(f"opacity={style.opacity!r}: expected a number from 0 to 1")
+        self._only = numbers_of(self.over, style.classes) if style.classes else None
 
     @property
     def opacity(self) -> float:
@@ -83,10 +82,23 @@ class RowPictures:
         return 1.0 if self.over is not None and self.over.kind == VALUES else OPACITY
 
     @property
-    def has_percentiles(self) -> bool:
-        """True if the darkest and the brightest number of a picture or of values are found in each row."""
-        drawn = [field for field in (self.base, self.over) if field is not None and field.kind in (PICTURE, VALUES)]
-        return self._style.window is None and not all(map(has_window, drawn))
+    def fields(self) -> list[Field]:
+        """The fields that are drawn, the upper one first."""
+        return [field for field in (self.over, self.base) if field is not None]
+
+    @property
+    def is_native(self) -> bool:
+        """True if each row has a size of its own."""
+        return self.fields[0].native
+
+    @property
+    def text(self) -> str:
+        """The fields that are drawn, and how."""
+        names = " over ".join(field.name for field in self.fields)
+        opacity = f", opacity {self.opacity:g}" if len(self.fields) == 2 else ""
+        found = [field for field in self.fields if field.kind in (PICTURE, VALUES) and not has_window(field)]
+        numbers = " · from the 1st to the 99th percentile of each row" if found and not self._style.window else ""
+        return f"{names}{opacity}{numbers}"
 
     @cached_property
     def palette(self) -> Palette | None:
@@ -133,23 +145,6 @@ class RowPictures:
         found = drawn.labelled if drawn.labelled is not None else drawn.picture
         return np.full((*size, 3), GROUND, np.uint8) if found is None else found
 
-    def sheet(self, rows: Sequence[int], title: str, subtitle: str, split: str) -> Image:
-        """Return rows as a sheet with their keys, and the legend with the shares of a split."""
-        if not 1 <= len(rows) <= MOST_ROWS:
-            raise RequestError(f"a sheet shows 1 to {MOST_ROWS} rows, not {len(rows)}")
-        both = self.base is not None and self.over is not None
-        grid = Grid.of([self.size(row) for row in rows], 1 + both)
-        cells = [self._cell(row, grid) for row in rows]
-        grid = replace(grid, noted=any(cell.note for cell in cells))
-        return draw_sheet(title, subtitle, grid, cells, self.legend(split))
-
-    def _cell(self, row: int, grid: Grid) -> Cell:
-        size = self.size(row)
-        drawn = self.draw(row, grid.fitted(size))
-        pictures = [picture for picture in drawn[:2] if picture is not None]
-        native = f"{size[0]}x{size[1]}" if (self.base or self.over or _NONE).native else ""
-        return Cell(self.key(row), pictures, " · ".join(filter(None, (native, drawn.note))))
-
     def legend(self, split: str) -> Legend:
         """Return the legend of the label, with the shares of the classes in this split."""
         if self.over is None or self.palette is None or self.over.classes is None:
@@ -185,12 +180,8 @@ class RowPictures:
         label = field is self.over
         window = self._style.window if not label or field.kind == VALUES else None
         look = Look(size, self.palette if label else None, None if window is None else Window(*window))
-        if label and self._style.classes is not None:
-            look = replace(look, only=numbers_of(field, self._style.classes))
+        look = replace(look, only=self._only if label else None)
         return draw(field, opened.pixels(field, inside), look)
-
-
-_NONE = Field("", PICTURE, "", "|u1", ())
 
 
 def as_image(picture: Picture) -> Image:
@@ -200,50 +191,20 @@ def as_image(picture: Picture) -> Image:
     return fromarray(picture)
 
 
-def fair_draw(count: int, most: int, seed: int) -> list[int]:
-    """Return `most` of the numbers below `count` in order, each as likely as any other; they follow from the seed."""
-    if count <= most:
-        return list(range(count))
-    drawn: list[int] = Permutation(count, keys_of("sheet", seed))(np.arange(most)).tolist()
-    return sorted(drawn)
-
-
-def numbers_of(field: Field, classes: Sequence[str | int]) -> frozenset[int]:
+def numbers_of(field: Field | None, classes: Sequence[str | int]) -> frozenset[int]:
     """Return the numbers of classes that are given by name or number."""
-    if field.classes is None:
-        raise RequestError(f"classes={list(classes)!r}, but the field {field.name!r} has no classes")
-    names = field.classes.names
-    known: dict[str | int, int] = {name: number for number, name in enumerate(names)}
-    known |= {number: number for number in range(len(names))}
+    if field is None or field.classes is None:
+        raise RequestError(f"classes={list(classes)!r}, but nothing with classes is laid over the picture")
     if isinstance(classes, str):
         raise RequestError(f"classes={classes!r}: expected a list of names or numbers, such as [{classes!r}]")
+    numbers = range(len(field.classes))
+    known: dict[str | int, int] = {str(number): number for number in numbers}
+    known |= {number: number for number in numbers}
+    known |= {name: number for number, name in enumerate(field.classes.names)}
     for each in classes:
         if each not in known:
             raise RequestError(f"classes={list(classes)!r}: {each!r} is neither the name nor the number of a class")
     return frozenset(known[each] for each in classes)
-
-
-def sheet_of(
-    pack: Pack, rows: range, split: str | None, picked: Sequence[int] | None, n: int, seed: int, style: Style
-) -> Image:
-    """Return a sheet of the rows that are `picked` of a split, or of `n` of them in a fair draw."""
-    if picked is None:
-        if not 1 <= n <= MOST_ROWS:
-            raise RequestError(f"n={n!r}: a sheet shows 1 to {MOST_ROWS} rows")
-        picked = [rows[number] for number in fair_draw(len(rows), n, seed)]
-        drawn = f", drawn with seed {seed}" if len(rows) > n else ""
-    else:
-        drawn = ", as asked for"
-    pictures, name = RowPictures(pack, style), split or ALL
-    fields = [field.name for field in (pictures.over, pictures.base) if field is not None]
-    facts = [
-        "all rows" if name == ALL else name,
-        f"{len(picked):,} of {len(rows):,} rows{drawn}",
-        f"{' over '.join(fields)}{f', opacity {pictures.opacity:g}' if len(fields) == 2 else ''}",
-        f"generation {pack.manifest.generation}",
-        *(["from the 1st to the 99th percentile of each row"] if pictures.has_percentiles else []),
-    ]
-    return pictures.sheet(picked, pack.root.name, " · ".join(facts), name)
 
 
 def _label(fields: Sequence[Field]) -> Field | None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from readers.contract.errors import ReadError
-from readers.contract.fields import Field
+from readers.contract.fields import LABEL, Field
+from readers.contract.manifest import ALL
 from readers.contract.plain_text import one_line
 
 if TYPE_CHECKING:
@@ -27,9 +28,8 @@ STYLE = ' style="text-align:left;vertical-align:top"'
 
 def lines_of(dataset: SegDataset) -> list[tuple[str, str]]:
     """Return the facts about a data set, each with a name."""
-    manifest = dataset.manifest
+    manifest, unlabelled = dataset.manifest, _unlabelled(dataset)
     split = f"{dataset.split}, {len(dataset):,} rows"
-    unlabelled = len(dataset.unlabelled_rows) if manifest.unlabelled and len(dataset.labelled_rows) else 0
     lines = [
         ("root", one_line(str(dataset.root))),
         ("split", split + (f", {unlabelled:,} of them without a label" if unlabelled else "")),
@@ -40,6 +40,14 @@ def lines_of(dataset: SegDataset) -> list[tuple[str, str]]:
         lines.append(("", f"ignore_index {dataset.classes.ignore_index}"))
     lines.append(("pack", f"{manifest.storage}, generation {manifest.generation} of {one_line(manifest.created)}"))
     return lines
+
+
+def _unlabelled(dataset: SegDataset) -> int:
+    """Return how many of all rows of a split lack a label."""
+    splits = [split for split in dataset.manifest.splits if dataset.split in (split.name, ALL)]
+    lacking = sum(part.rows for split in splits for part in split.parts if LABEL not in part.fields)
+    whole = len(dataset) == sum(split.rows for split in splits) and dataset.manifest.unlabelled
+    return lacking if whole else 0
 
 
 def text_of(dataset: SegDataset) -> str:

@@ -31,7 +31,8 @@ from readers.pictures.sheet import MOST_ROWS, Cell, Grid, draw_sheet
 from readers.pictures.shrink import fitted, mean, nearest
 from readers.pictures.text import cut_to, visible, width_of
 from readers.pictures.window import Window, window_of
-from readers.row_pictures import RowPictures, Style, fair_draw, sheet_of
+from readers.row_pictures import RowPictures, Style
+from readers.row_sheet import Choice, fair_draw, row_sheet
 
 TABLE = ClassTable(tuple(SegClass(f"class {number}") for number in range(5)))
 LABEL = classes_field("label", INDEX, TABLE, (6, 9))
@@ -284,7 +285,7 @@ def test_sheets_of_every_kind_of_field(tmp_path: Path, field: str | None) -> Non
     write_any_pack(tmp_path / "out", "npy", varied=True)
     pack = Pack.open(tmp_path / "out")
     sheets = [
-        sheet_of(pack, range(pack.manifest.rows), None, None, 9, 4, Style(field, colour_blind=blind))
+        row_sheet(RowPictures(pack, Style(field, colour_blind=blind)), "out", Choice(pack.rows_of("all"), "all", 9, 4))
         for blind in (False, False, True)
     ]
     first, again, blind = (np.asarray(sheet) for sheet in sheets)

@@ -132,6 +132,16 @@ def test_tiles_of_pictures_whose_names_sort_differently_are_found(tmp_path: Path
     assert [dataset.index(dataset.key(row)) for row in range(len(dataset))] == list(range(len(dataset)))
 
 
+@pytest.mark.parametrize("split", ["train", "val", "all"])
+def test_repr_counts_rows_without_a_label(tmp_path: Path, split: str) -> None:
+    write_any_pack(tmp_path / "out", "npy")
+    lines = repr(open_dataset(tmp_path / "out", split)).splitlines()
+    rows = {"train": "18 rows, 6 of them without a label", "val": "6 rows", "all": "24 rows, 6 of them without a label"}
+    assert lines[2] == f"    split    {split}, {rows[split]}"
+    if split != "all":
+        assert "without a label" not in repr(open_dataset(tmp_path / "out", split, labelled=True))
+
+
 def test_repr_and_html_are_short_and_harmless(hostile: Path) -> None:
     train = open_dataset(hostile)
     text = repr(train)
@@ -200,7 +210,25 @@ def test_packer_sheet_takes_keys_and_options_and_says_what_is_wrong(
     hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    style = ("--opacity", 0.7, "--outlines", "--colour-blind", "--field", "label", "--split", "train", "--seed", 3)
+    style = (
+        "--opacity",
+        0.7,
+        "--outlines",
+        "--class",
+        "class",
+        "--class",
+        0,
+        "--window",
+        0,
+        200,
+        "--colour-blind",
+        "--field",
+        "label",
+        "--split",
+        "train",
+        "--seed",
+        3,
+    )
     keys = [word for key in HOSTILE for word in ("--key", key)]
     result = run("sheet", hostile, *keys, *style)
     assert f"sheet.png: {len(HOSTILE)} rows" in result.stdout, result.stderr
@@ -210,6 +238,8 @@ def test_packer_sheet_takes_keys_and_options_and_says_what_is_wrong(
         ("-o", "sheet.gif"): "expected a name that ends with .png",
         ("--split", "test"): "there is no split 'test'",
         ("--field", "depth"): "there is no field 'depth'",
+        ("--class", "car"): "'car' is neither the name nor the number of a class",
+        ("--class", "class", "--field", "image"): "nothing with classes is laid over the picture",
         ("-n", "601"): "601 is not in the range",
         ("-o", "none/sheet.png"): "there is no folder none",
     }

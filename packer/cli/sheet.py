@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from packer.cli.loading import loading
 from packer.cli.output import show
+from packer.cli.style import StyleOptions, style_of, style_options
 from packer.cli.values import FolderType, OutputFile, bytes_text
 from packer.errors import UsageError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
 
@@ -28,10 +33,7 @@ KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
 @click.option("--split", help="Only rows of this split. Default: all rows.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Draw other rows.")
 @click.option("--key", "keys", multiple=True, help="Show the row with this key. Can be repeated.")
-@click.option("--field", help="The field to lay over the picture, or the picture to show. Default: the label.")
-@click.option("--opacity", type=click.FloatRange(0, 1), help="Opacity of the label. Default: 0.5, measured values 1.")
-@click.option("--outlines", is_flag=True, help="Draw the edges of classes and objects.")
-@click.option("--colour-blind", is_flag=True, help="Use colours that colour-blind people can tell apart.")
+@style_options
 def sheet_command(
     out: Path,
     rows: int,
@@ -39,10 +41,7 @@ def sheet_command(
     split: str | None,
     seed: int,
     keys: tuple[str, ...],
-    field: str | None,
-    opacity: float | None,
-    outlines: bool,
-    colour_blind: bool,
+    **style: Unpack[StyleOptions],
 ) -> None:
     """Write a contact sheet of OUT: rows with their label over the picture, their keys, and the classes.
 
@@ -53,6 +52,7 @@ def sheet_command(
       packer sheet out/
       packer sheet out/ --split val -n 60 -o val.png
       packer sheet out/ --key street_004 --key street_011 --opacity 0.7 -o two.png
+      packer sheet out/ --class person --class rider --outlines
     """
     if output.suffix.lower() not in KINDS:
         raise UsageError(f"--output {output}: expected a name that ends with {', '.join(KINDS)}")
@@ -63,13 +63,14 @@ def sheet_command(
         from readers.contract.manifest import ALL
         from readers.find_key import find_key
         from readers.pack import Pack
-        from readers.row_pictures import Style, sheet_of
+        from readers.row_pictures import RowPictures
+        from readers.row_sheet import Choice, row_sheet
     pack = Pack.open(out.absolute())
     there = pack.rows_of(split or ALL)
     picked = [find_key(pack, key, there) for key in keys] or None
-    style = Style(field, opacity, outlines=outlines, colour_blind=colour_blind)
-    image, file = sheet_of(pack, there, split, picked, rows, seed, style), BytesIO()
+    choice = Choice(there, split or ALL, rows, seed, picked)
+    image, file = row_sheet(RowPictures(pack, style_of(style)), out.absolute().name, choice), BytesIO()
     image.save(file, KINDS[output.suffix.lower()], quality=90, compress_level=4)
     write_atomic(output, file.getvalue())
-    shown = len(picked or range(min(rows, len(there))))
-    show(f"{output}: {shown} rows, {image.width}x{image.height} pixels, {bytes_text(len(file.getvalue()))}")
+    size = f"{image.width}x{image.height} pixels, {bytes_text(len(file.getvalue()))}"
+    show(f"{output}: {len(choice.shown)} rows, {size}")

@@ -11,10 +11,13 @@ import click
 
 from packer.cli.loading import loading
 from packer.cli.output import join_lines, show, show_drawn
+from packer.cli.style import StyleOptions, style_of, style_options
 from packer.cli.terminal import AUTO, COLOURS, MANY, NONE, colours_of_terminal
 from packer.cli.values import FolderType
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from readers.pictures.draw import Picture
     from readers.pictures.legend import Entry
 
@@ -28,10 +31,7 @@ LEAST_LINES = 8
 @click.argument("out", type=FolderType())
 @click.argument("key")
 @click.option("--split", help="The split of the row, if several have the key.")
-@click.option("--field", help="The field to lay over the picture, or the picture to show. Default: the label.")
-@click.option("--opacity", type=click.FloatRange(0, 1), help="Opacity of the label. Default: 0.5, measured values 1.")
-@click.option("--outlines", is_flag=True, help="Draw the edges of classes and objects.")
-@click.option("--colour-blind", is_flag=True, help="Use colours that colour-blind people can tell apart.")
+@style_options
 @click.option(
     "--colours",
     type=click.Choice((AUTO, *COLOURS)),
@@ -39,16 +39,7 @@ LEAST_LINES = 8
     show_default=True,
     help="Colours of the terminal; none draws plain characters.",
 )
-def show_command(
-    out: Path,
-    key: str,
-    split: str | None,
-    field: str | None,
-    opacity: float | None,
-    outlines: bool,
-    colour_blind: bool,
-    colours: str,
-) -> None:
+def show_command(out: Path, key: str, split: str | None, colours: str, **style: Unpack[StyleOptions]) -> None:
     """Draw the row of OUT with this KEY in the terminal: the picture with its label over it, and its classes.
 
     The picture is as wide as the terminal. Files, pipes, NO_COLOR and terminals without colours get plain characters
@@ -64,10 +55,10 @@ def show_command(
         from readers.find_key import find_key
         from readers.pack import Pack
         from readers.pictures.blocks import fitted_blocks
-        from readers.row_pictures import RowPictures, Style
+        from readers.row_pictures import RowPictures
     pack = Pack.open(out.absolute())
     row = find_key(pack, key, pack.rows_of(split or ALL))
-    pictures = RowPictures(pack, Style(field, opacity, outlines=outlines, colour_blind=colour_blind))
+    pictures = RowPictures(pack, style_of(style))
     colours = colours_of_terminal() if colours == AUTO else colours
     classes, size = pictures.classes(row), pictures.size(row)
     columns, lines = shutil.get_terminal_size(FILE)
