@@ -306,10 +306,10 @@ class SegDataset(Dataset[Any]):
         return row_sheet(RowPictures(self._pack, style), self._location.name, choice)
 
     def __repr__(self) -> str:
-        return text_of(self)
+        return text_of(self, self._location.root)
 
     def _repr_html_(self) -> str:
-        return html_of(self)
+        return html_of(self, self._location.root)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return paths and the identity only; unpickling opens the same generation, also when there is a newer one."""

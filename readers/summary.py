@@ -26,12 +26,12 @@ LONGEST = 180
 STYLE = ' style="text-align:left;vertical-align:top"'
 
 
-def lines_of(dataset: SegDataset) -> list[tuple[str, str]]:
-    """Return the facts about a data set, each with a name."""
+def lines_of(dataset: SegDataset, root: str) -> list[tuple[str, str]]:
+    """Return the facts about a data set that was opened at `root`, each with a name."""
     manifest, unlabelled = dataset.manifest, _unlabelled(dataset)
     split = f"{dataset.split}, {len(dataset):,} rows"
     lines = [
-        ("root", one_line(str(dataset.root))),
+        ("root", one_line(root) + (f", read from {one_line(str(dataset.root))}" if str(dataset.root) != root else "")),
         ("split", split + (f", {unlabelled:,} of them without a label" if unlabelled else "")),
         *(("fields" if number == 0 else "", _field(field)) for number, field in enumerate(dataset.fields)),
     ]
@@ -50,15 +50,15 @@ def _unlabelled(dataset: SegDataset) -> int:
     return lacking if whole else 0
 
 
-def text_of(dataset: SegDataset) -> str:
+def text_of(dataset: SegDataset, root: str) -> str:
     """Return a data set as a few lines of text."""
-    lines = [f"    {name:<9}{text}" for name, text in lines_of(dataset)]
+    lines = [f"    {name:<9}{text}" for name, text in lines_of(dataset, root)]
     return "\n".join([type(dataset).__name__, *lines])
 
 
-def html_of(dataset: SegDataset) -> str:
+def html_of(dataset: SegDataset, root: str) -> str:
     """Return a data set as HTML: a small table, and a few rows as pictures if they can be drawn."""
-    lines = [(escape(name), escape(text)) for name, text in lines_of(dataset)]
+    lines = [(escape(name), escape(text)) for name, text in lines_of(dataset, root)]
     rows = "".join(f"<tr><th{STYLE}>{name}</th><td{STYLE}>{text}</td></tr>" for name, text in lines)
     return f"<div><b>{type(dataset).__name__}</b><table>{rows}</table><div>{_pictures(dataset)}</div></div>"
 

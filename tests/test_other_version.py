@@ -22,6 +22,8 @@ COMMANDS = (
     ("stage", "."),
     ("stats",),
     ("bench",),
+    ("sheet",),
+    ("show", "street_000"),
 )
 
 

@@ -22,6 +22,8 @@ COMMANDS = (
     ("log", "OUT"),
     ("log", "--json", "OUT"),
     ("stats", "OUT"),
+    ("show", "OUT", "street_002", "--colours", "none"),
+    ("sheet", "OUT", "-n", "2", "-o", "SHEET"),
     ("stats", "--json", "OUT"),
     ("verify", "--deep", "OUT"),
     ("verify", "--json", "OUT"),
@@ -59,7 +61,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     text = replace(manifest, created=HOSTILE, recipe={**manifest.recipe, "fields": HOSTILE}).to_text()
     (root / "out/manifest.json").write_text(text)
     generation_path(root / "out", 1).write_text(text)
-    return {"RAW": raw, "OUT": root / "out", "COPY": root / "copy", "CLASSES": classes}
+    return {"SHEET": root / "s.png", "RAW": raw, "OUT": root / "out", "COPY": root / "copy", "CLASSES": classes}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

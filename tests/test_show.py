@@ -132,6 +132,13 @@ def test_tiles_of_pictures_whose_names_sort_differently_are_found(tmp_path: Path
     assert [dataset.index(dataset.key(row)) for row in range(len(dataset))] == list(range(len(dataset)))
 
 
+def test_a_pack_that_is_read_through_a_cache_looks_the_same(hostile: Path, tmp_path: Path) -> None:
+    near, far = open_dataset(hostile), open_dataset(hostile, cache=tmp_path, cache_bytes="100MB")
+    assert np.array_equal(np.asarray(near.sheet(3)), np.asarray(far.sheet(3))), "also the title"
+    assert far.index(HOSTILE[0]) == near.index(HOSTILE[0])
+    assert repr(far).splitlines()[1] == f"    root     {hostile}, read from {far.root}"
+
+
 @pytest.mark.parametrize("split", ["train", "val", "all"])
 def test_repr_counts_rows_without_a_label(tmp_path: Path, split: str) -> None:
     write_any_pack(tmp_path / "out", "npy")
