@@ -15,6 +15,7 @@ from packer.workers.run import open_pool
 from readers import open_dataset
 from readers.contract.manifest import STORAGES, Manifest
 
+pytestmark = pytest.mark.usefixtures("in_process")
 PACKS = [f"{storage}-{labels}" for storage in STORAGES for labels in ("onehot", "index")]
 
 
