@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from packer.build.plan_files import plan_pack
     from packer.build.share import build_part
     from packer.packs.diff import diff_pack
+    from packer.packs.push import pull_pack, push_pack
     from packer.packs.repair import repair_pack
     from packer.packs.stage import stage_pack
     from packer.packs.stats import pack_stats
@@ -67,6 +68,8 @@ __all__ = [
     "plan_pack",
     "probe_folder",
     "progress_bar",
+    "pull_pack",
+    "push_pack",
     "repair_pack",
     "stage_pack",
     "verify_pack",
@@ -84,6 +87,8 @@ _MODULES = {
     "plan_pack": "packer.build.plan_files",
     "probe_folder": "packer.probe.probe",
     "progress_bar": "packer.progress",
+    "pull_pack": "packer.packs.push",
+    "push_pack": "packer.packs.push",
     "repair_pack": "packer.packs.repair",
     "stage_pack": "packer.packs.stage",
     "verify_pack": "packer.packs.verify",

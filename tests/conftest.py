@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -158,6 +159,19 @@ def raw_folder(tmp_path_factory: pytest.TempPathFactory) -> RawFolder:
 
 
 SMALL_SHARDS = ("--shard-size", "30KB")
+
+
+@pytest.fixture(scope="session")
+def two_nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A pack after the first night and after the second one, in which a row changed."""
+    folder = tmp_path_factory.mktemp("nights")
+    raw = make_raw(folder / "raw", {"train": 12})
+    out = pack(raw.path, folder / "out", *SMALL_SHARDS)
+    first = folder / "first"
+    shutil.copytree(out, first)
+    key = next(key for _, key in raw.images)
+    write_png(raw.path / "train" / "images" / f"{key}.png", raw.images["train", key] ^ 255)
+    return first, pack(raw.path, out, *SMALL_SHARDS)
 
 
 @pytest.fixture(scope="session", params=STORAGES)

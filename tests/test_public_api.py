@@ -45,6 +45,8 @@ SIGNATURES = {
     "plan_pack": ["raw", "plan", "reuse", "progress", "options"],
     "probe_folder": ["raw", "options"],
     "progress_bar": ["task", "total", "unit"],
+    "pull_pack": ["url", "out", "workers", "progress"],
+    "push_pack": ["out", "url", "workers", "no_conditions", "progress"],
     "repair_pack": ["out", "raw", "config", "workers", "progress", "found"],
     "stage_pack": ["out", "target", "ram", "workers", "progress"],
     "verify_pack": ["out", "deep", "workers", "progress"],

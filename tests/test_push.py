@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import SMALL_SHARDS, RawFolder, make_raw, pack, run, write_png
+from conftest import RawFolder, pack, run
 from drills.made_stores import IGNORED, MemoryStore
 from faulty_proxy import BUSY, LOST, Request
 from store_servers import credentials, new_url, proxy
@@ -39,19 +39,6 @@ class Dying(MemoryStore):
             if self.left < 0:
                 raise KeyboardInterrupt
         super().put(name, data)
-
-
-@pytest.fixture(scope="session")
-def two_nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A pack after the first night and after the second one, in which a row changed."""
-    folder = tmp_path_factory.mktemp("nights")
-    raw = make_raw(folder / "raw", {"train": 12})
-    out = pack(raw.path, folder / "out", *SMALL_SHARDS)
-    first = folder / "first"
-    shutil.copytree(out, first)
-    key = next(key for _, key in raw.images)
-    write_png(raw.path / "train" / "images" / f"{key}.png", raw.images["train", key] ^ 255)
-    return first, pack(raw.path, out, *SMALL_SHARDS)
 
 
 @pytest.fixture
@@ -216,7 +203,9 @@ def test_what_cannot_be_pushed(two_nights: tuple[Path, Path], tmp_path: Path, mo
     use(bad, monkeypatch)
     with pytest.raises(TargetError, match="--no-conditions lock"):
         push_pack(first, "s3://bucket/out")
-    assert push_pack(first, "s3://bucket/out", may_lock=True).shards
+    assert push_pack(first, "s3://bucket/out", no_conditions="lock").shards
+    with pytest.raises(UsageError, match="expected refuse or lock"):
+        push_pack(first, "s3://bucket/out", no_conditions="never")
 
 
 def test_too_little_disk_is_known_before_the_first_shard(

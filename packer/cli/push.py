@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from packer.cli.copied import show_copied
 from packer.cli.loading import loading
 from packer.cli.log import publishing
-from packer.cli.output import show
 from packer.cli.progress import shown
 from packer.cli.store_options import no_conditions_option
-from packer.cli.values import PackType, bytes_text
-from packer.config.options import LOCK
+from packer.cli.values import PackType
 
 if TYPE_CHECKING:
-    from packer.packs.push import Copied
+    from packer.packs.copy_shards import Copied
 
 _workers = click.option(
     "--workers", type=click.IntRange(1), help="Shards to copy at the same time. Default: number of cores."
@@ -36,7 +34,7 @@ _quiet = click.option("--quiet", is_flag=True, help="Show no progress.")
 def push_command(
     out: Path | str, url: Path | str, workers: int | None, no_conditions: str, as_json: bool, quiet: bool
 ) -> None:
-    """Copy the current generation of OUT to URL: a bucket (s3://, gs://, az://), or a folder.
+    """Copy the current generation of OUT to URL: a bucket (s3://, gs://, az://), the Hugging Face Hub, or a folder.
 
     Shards that URL has are not copied again. Every byte is checked against its digest. The
     manifest comes last: until then, readers of URL see the old generation.
@@ -46,13 +44,14 @@ def push_command(
     \b
     Example:
       packer push out/ s3://bucket/city
+      packer push out/ hf://datasets/me/city
     """
     with loading():
         from packer.packs.push import push_pack
         from readers.stores.open_store import open_store
     with publishing(open_store(url)):
-        copied = push_pack(out, url, workers=workers, may_lock=no_conditions == LOCK, progress=shown(quiet))
-    _print_copied(out, url, copied, as_json)
+        copied = push_pack(out, url, workers=workers, no_conditions=no_conditions, progress=shown(quiet))
+    _show(out, url, copied, as_json)
 
 
 @click.command("pull")
@@ -70,29 +69,16 @@ def pull_command(url: Path | str, out: Path | str, workers: int | None, as_json:
     \b
     Example:
       packer pull s3://bucket/city out/
+      packer pull hf://datasets/me/city@main out/
     """
     with loading():
         from packer.packs.push import pull_pack
         from readers.stores.open_store import open_store
     with publishing(open_store(out)):
         copied = pull_pack(url, out, workers=workers, progress=shown(quiet))
-    _print_copied(url, out, copied, as_json)
+    _show(url, out, copied, as_json)
 
 
-def _print_copied(source: Path | str, target: Path | str, copied: Copied, as_json: bool) -> None:
-    manifest = copied.manifest
-    facts = {
-        "from": str(source),
-        "to": str(target),
-        "generation": manifest.generation,
-        "shards": manifest.shards,
-        "bytes": manifest.bytes,
-        "copied_shards": copied.shards,
-        "copied_bytes": copied.bytes,
-    }
-    show(
-        json.dumps(facts, indent=1)
-        if as_json
-        else f"{target}: has generation {manifest.generation} of {source}; {copied.shards} of {manifest.shards} shards "
-        f"were copied, {bytes_text(copied.bytes)} of {bytes_text(manifest.bytes)}"
-    )
+def _show(source: Path | str, target: Path | str, copied: Copied, as_json: bool) -> None:
+    where = f"{target}: has generation {copied.manifest.generation} of {source}"
+    show_copied({"from": str(source), "to": str(target)}, where, copied, as_json)

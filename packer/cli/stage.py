@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from packer.cli.copied import show_copied
 from packer.cli.loading import loading
 from packer.cli.log import LOG, publishing
 from packer.cli.output import show
@@ -17,7 +18,6 @@ from packer.cli.values import FolderType, bytes_text
 from packer.errors import UsageError
 
 if TYPE_CHECKING:
-    from packer.packs.stage import Staged
     from packer.packs.staged_copies import StagedCopy
 
 
@@ -83,31 +83,14 @@ def _stage(out: Path, target: Path | None, ram: bool, workers: int | None, as_js
     folder = target_folder(target, ram)
     with publishing(copy_folder(out, folder)):
         staged = stage_pack(out, target, ram=ram, workers=workers, progress=shown(quiet))
-    _print_staged(out, staged, as_json)
+    where = f"{out}: generation {staged.manifest.generation} is staged at {staged.path}"
+    show_copied({"path": str(staged.path)}, where, staged, as_json)
     if staged.opened != staged.path:
         LOG.say(
             "warning",
             f"warning: open_dataset reads {staged.opened or 'OUT itself'}; "
             f"set {FOLDERS_VARIABLE}={folder} to read this copy",
         )
-
-
-def _print_staged(out: Path, staged: Staged, as_json: bool) -> None:
-    manifest = staged.manifest
-    facts = {
-        "path": str(staged.path),
-        "generation": manifest.generation,
-        "shards": manifest.shards,
-        "bytes": manifest.bytes,
-        "copied_shards": staged.shards,
-        "copied_bytes": staged.bytes,
-    }
-    show(
-        json.dumps(facts, indent=1)
-        if as_json
-        else f"{out}: generation {manifest.generation} is staged at {staged.path}; {staged.shards} of "
-        f"{manifest.shards} shards were copied, {bytes_text(staged.bytes)} of {bytes_text(manifest.bytes)}"
-    )
 
 
 def _print_copies(copies: Sequence[StagedCopy], as_json: bool, action: str) -> None:

@@ -8,5 +8,6 @@ between leaves no manifest whose files are gone.
 holds a shared lock (flock) on the manifest of its generation, so that staging the next one does not delete it.
 `staged_copies` finds and drops copies.
 
-`push` copies it to a bucket or another folder, or back, by `copy_shards`: both sides have the same generation then.
+`push` copies it to a bucket, the Hugging Face Hub or another folder, or back, by `copy_shards`: both sides have the
+same generation then. `hub_commits` is the Hub as a target.
 """

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
 from packer.errors import TargetError
+from packer.packs.hub_commits import HubCommits
 from packer.plan.plan import SHARD_SLACK
 from packer.progress import Advance
 from packer.publish.atomic import target_errors
@@ -17,17 +20,29 @@ from packer.publish.free_space import free_space
 from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import SHARDS, Manifest
-from readers.contract.receipt import SUFFIX, shard_stem
+from readers.contract.receipt import FINGERPRINT, SUFFIX, shard_stem
 from readers.contract.shard_table import RECORD, ShardTable, table_header
 from readers.stores.fetch import Wanted, fetch_object, fetch_receipt, files_of_shard, wanted_table
 from readers.stores.folder_store import FolderStore
 from readers.stores.store import Store
 
+_STEM = re.compile(rf"(?<=-{FINGERPRINT.pattern})\..*")
+"""The rest of the name of a shard's file after its stem."""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """The generation that the copy has now, and the shards and bytes that were copied for it."""
+
+    manifest: Manifest
+    shards: int
+    bytes: int
+
 
 class Copying:
     """Copies the shards of `manifest` from `source` to `target`. `near` is that of the two on this machine."""
 
-    def __init__(self, source: Store, target: Store, near: Store, manifest: Manifest, advance: Advance) -> None:
+    def __init__(self, source: Store, target: Store, near: FolderStore, manifest: Manifest, advance: Advance) -> None:
         self.source, self.target, self._near, self._advance = source, target, near, advance
         self._manifest, self._table = manifest, read_table(source, manifest)
         splits = (split.name for split in manifest.splits for _ in range(split.shards))
@@ -58,8 +73,12 @@ class Copying:
         self._advance(sum(self._table.bytes(shard) for shard in shards if there[shard]))
         return [shard for shard in shards if not there[shard]]
 
-    def check_free_space(self, shards: list[int]) -> None:
-        """Refuse shards that the disk of a folder cannot hold."""
+    def check_space(self, shards: list[int], sizes: dict[str, int]) -> None:
+        """Refuse shards that the disk of a folder cannot hold, or a folder of the Hub, which has these objects now."""
+        if isinstance(self.target, HubCommits):
+            stems = {f"{SHARDS}/{self._stems[shard]}" for shard in shards}
+            new = {entry.name for entry in self._near.list(SHARDS) if _STEM.sub("", entry.name) in stems}
+            self.target.check_entries(len(new | {name for name in sizes if name.startswith(f"{SHARDS}/")}))
         if isinstance(self.target, FolderStore):
             needed = self.bytes(shards) + SHARD_SLACK * len(shards)
             free = free_space(self.target.root)
@@ -78,6 +97,8 @@ class Copying:
         if damage:
             raise DamagedError("\n".join([f"{self.source.url}: damaged, so nothing was published", *damage]))
         self._put([wanted_table(self._manifest)])
+        if isinstance(self.target, HubCommits):
+            self.target.send()
 
     def _known(self, before: Manifest | None) -> set[str]:
         """Return the SHA-256 of the receipts that the target's generation names."""
@@ -106,8 +127,11 @@ class Copying:
         for wanted in objects:
             if isinstance(self.target, FolderStore):
                 _write(self.source, wanted, self.target.path(wanted.name))
+                continue
+            data = fetched(self.source, wanted)
+            if isinstance(self.target, HubCommits) and wanted.name.startswith(SHARDS):
+                self.target.add(wanted.name, self._near.path(wanted.name))
             else:
-                data = fetched(self.source, wanted)
                 answered(lambda: self.target.put(wanted.name, data))  # noqa: B023 - called before the next object
         if isinstance(self.target, FolderStore):
             sync_folder(self.target.path(objects[0].name).parent)

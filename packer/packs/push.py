@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
+from packer.config.options import LOCK, REFUSE
 from packer.errors import TargetError, UsageError
-from packer.packs.copy_shards import Copying
+from packer.packs.copy_shards import Copied, Copying
+from packer.packs.hub_commits import HubCommits
 from packer.progress import Progress, no_progress
 from packer.publish.atomic import store_errors
 from packer.publish.generation import make_current, read_current
@@ -27,17 +28,9 @@ from readers.contract.manifest import MANIFEST, Manifest
 from readers.machine import usable_cores
 from readers.stores.cache import read_manifest
 from readers.stores.folder_store import FolderStore
+from readers.stores.hub_store import HubStore
 from readers.stores.open_store import is_url, open_store
 from readers.stores.store import Store
-
-
-@dataclass(frozen=True)
-class Copied:
-    """The generation that the target has now, and the shards and bytes that were copied for it."""
-
-    manifest: Manifest
-    shards: int
-    bytes: int
 
 
 def push_pack(
@@ -45,21 +38,23 @@ def push_pack(
     url: str | os.PathLike[str],
     *,
     workers: int | None = None,
-    may_lock: bool = False,
+    no_conditions: str = REFUSE,
     progress: Progress = no_progress,
 ) -> Copied:
-    """Copy the current generation of the pack `out` to a store: the URL of a bucket, or another folder.
+    """Copy the current generation of the pack `out` to a store: the URL of a bucket or of the Hub, or another folder.
 
-    `workers` shards are copied at the same time, by default as many as this process has cores. With `may_lock` a store
-    without conditional writes is locked. Raises TargetError if the store has a newer generation or another pack,
-    DamagedError if `out` is damaged, BusyError if somebody else publishes there or the store does not answer.
+    `workers` shards are copied at the same time, by default as many as this process has cores. A store without
+    conditional writes is refused, or locked with `no_conditions="lock"`. Raises TargetError if the store has a newer
+    generation or another pack, DamagedError if `out` is damaged, BusyError if somebody else publishes there or the
+    store does not answer.
     """
+    if no_conditions not in (REFUSE, LOCK):
+        raise UsageError(f"no_conditions={no_conditions!r}: expected {REFUSE} or {LOCK}")
     if is_url(out):
         raise UsageError(f"{out}: packer push copies from a folder; to copy from a store: packer pull {out} OUT")
     source, hint = FolderStore(Path(out)), f"packer pull {url} {out}"
-    return _copy(
-        source, open_store(os.fspath(url)), source, Manifest.load(source.root), hint, workers, may_lock, progress
-    )
+    target, may_lock = open_store(os.fspath(url)), no_conditions == LOCK
+    return _copy(source, target, source, Manifest.load(source.root), hint, workers, may_lock, progress)
 
 
 def pull_pack(
@@ -82,7 +77,7 @@ def pull_pack(
 def _copy(
     source: Store,
     target: Store,
-    near: Store,
+    near: FolderStore,
     manifest: Manifest,
     back: str,
     workers: int | None,
@@ -91,14 +86,14 @@ def _copy(
 ) -> Copied:
     """Copy what the target lacks, and publish it there. `back` is the command that copies the other way."""
     count = workers or usable_cores()
-    with progress("copying", manifest.bytes, "B") as advance, _changing(target, may_lock) as (store, sizes):
+    with progress("copying", manifest.bytes, "B") as advance, _changing(target, may_lock, count) as (store, sizes):
         before = read_current(store)
         if before.manifest is None and before.version is not None:
             raise TargetError(f"{store.url}/{MANIFEST}: is damaged; delete it, and run this again")
         _check_older(source, store, manifest, before.manifest, back)
         copying = Copying(source, store, near, manifest, advance)
         missing = copying.missing(sizes, before.manifest, count)
-        copying.check_free_space(missing)
+        copying.check_space(missing, sizes)
         if before.manifest is not None and before.manifest.same_data(manifest):
             copying.copy(missing, count)
             return Copied(before.manifest, len(missing), copying.bytes(missing))
@@ -109,14 +104,18 @@ def _copy(
 
 
 @contextmanager
-def _changing(target: Store, may_lock: bool) -> Iterator[tuple[Store, dict[str, int]]]:
-    """Yield the store to write to, a locked folder or a probed bucket, with the sizes of its objects."""
+def _changing(target: Store, may_lock: bool, threads: int) -> Iterator[tuple[Store, dict[str, int]]]:
+    """Yield the store to write to, a locked folder, a probed bucket or commits, with the sizes of its objects."""
     if isinstance(target, FolderStore):
         make_target(target.root)
         with locked(target.root):
             prepare_target(target.root)
             tidy(target.root)
             yield target, sizes_of_pack(target)
+    elif isinstance(target, HubStore):
+        commits = HubCommits(target.url, threads)
+        yield commits, sizes_of_pack(commits)
+        commits.commit()
     else:
         with exclusive(target, may_lock) as store:
             yield store, sizes_of_pack(store)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packer.errors import BusyError, TargetError, UsageError
+from packer.packs.copy_shards import Copied
 from packer.packs.generations import delete_garbage
 from packer.packs.staged_copies import check_target, copy_folder, generations_in_use, note_source, prepare_folder
 from packer.packs.verify import contradictions
@@ -36,13 +37,10 @@ from readers.stores.folder_store import FolderStore
 
 
 @dataclass(frozen=True)
-class Staged:
-    """A complete copy, and the shards and bytes that were copied for it: those that it had already are not counted."""
+class Staged(Copied):
+    """A complete copy on this machine."""
 
     path: Path
-    manifest: Manifest
-    shards: int
-    bytes: int
     opened: Path | None
     """The copy that `open_dataset` reads now; None if it reads the pack. It is not `path` if the target is not searched
     or if a copy in memory exists."""
@@ -96,7 +94,7 @@ def _stage(pack: Pack, path: Path, folder: Path, workers: int, advance: Advance)
             publish(path, pack.manifest)
         with generations_in_use(path, pack.manifest.generation) as in_use:
             delete_garbage(path, keep=0, grace=0, also=in_use)
-    return Staged(path, pack.manifest, len(missing), sum(map(pack.table.bytes, missing)), find(pack.manifest))
+    return Staged(pack.manifest, len(missing), sum(map(pack.table.bytes, missing)), path, find(pack.manifest))
 
 
 def target_folder(target: str | os.PathLike[str] | None, ram: bool) -> Path:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from readers.contract.errors import RequestError
 from readers.stores.folder_store import FolderStore
 from readers.stores.fsspec_store import FsspecStore
+from readers.stores.hub_store import SCHEME, HubStore
 from readers.stores.object_store import SCHEMES, ObjectStore
 from readers.stores.store import Store
 
@@ -44,4 +45,6 @@ def open_store(location: str | Path) -> Store:
         raise RequestError(f"{shown}: the URL has a user, a key or options in it; set them in the environment")
     if parts.scheme == _FILE:
         return FolderStore(url.removeprefix("file://"))
+    if parts.scheme == SCHEME:
+        return HubStore(url)
     return ObjectStore(url) if parts.scheme in SCHEMES else FsspecStore(url)

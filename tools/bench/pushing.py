@@ -1,18 +1,21 @@
 """A second `packer push` after 1 % of the pairs changed: the share of the shards and of the bytes that is sent.
 
-    tools/run bench.pushing [--pairs 25600] [--rows 128]
+    tools/run bench.pushing [--pairs 25600] [--rows 128] [--hub]
 
 The pictures are 16x16. The pairs that change are neighbours in key order, or drawn at random. Each push goes to a
-folder, with the objects that a bucket would get.
+folder, with the objects that a bucket would get; with --hub to a small Hugging Face Hub on loopback, without Xet, and
+the last column is what it received, all requests together.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from drills.hub_server import TOKEN, HubServer
 from program import parser
 from scenes.noise import write_noise
 from tables import aligned
@@ -28,16 +31,23 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--pairs", type=int, default=25_600)
     options.add_argument("--rows", type=int, default=128, help="rows of a shard, about")
+    options.add_argument("--hub", action="store_true", help="push to a Hub on loopback")
     chosen = options.parse_args()
+    hub = made_hub() if chosen.hub else None
+    names = ["", "shards", "sent", "share", "bytes", *(["received"] if hub else [])]
     with tempfile.TemporaryDirectory() as folder:
-        print(
-            "",
-            *aligned([["", "shards", "sent", "share", "bytes"], *rows(Path(folder), chosen.pairs, chosen.rows)]),
-            sep="\n",
-        )
+        print("", *aligned([names, *rows(Path(folder), chosen.pairs, chosen.rows, hub)]), sep="\n")
 
 
-def rows(folder: Path, pairs: int, shard_rows: int) -> Iterator[list[str]]:
+def made_hub() -> HubServer:
+    """Start a Hub with an empty repository, which huggingface_hub finds by the environment."""
+    hub = HubServer()
+    hub.make("me/pack")
+    os.environ |= {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HUB_DISABLE_XET": "1"}
+    return hub
+
+
+def rows(folder: Path, pairs: int, shard_rows: int, hub: HubServer | None) -> Iterator[list[str]]:
     """Yield a row of the table for each push."""
     dice = np.random.default_rng(1)
     changed = {
@@ -50,7 +60,8 @@ def rows(folder: Path, pairs: int, shard_rows: int) -> Iterator[list[str]]:
             write_noise(folder / "raw", f"{number:07}", SIZE, CLASSES, (night, number))
         shard_size = f"{shard_rows * ROW_BYTES}B"
         build_pack(folder / "raw", folder / "out", labels="index", classes=str(CLASSES), shard_size=shard_size)
-        pushed = push_pack(folder / "out", folder / "there")
+        before = hub.received if hub else 0
+        pushed = push_pack(folder / "out", "hf://datasets/me/pack" if hub else folder / "there")
         whole = pushed.manifest
         yield [
             name,
@@ -58,6 +69,7 @@ def rows(folder: Path, pairs: int, shard_rows: int) -> Iterator[list[str]]:
             str(pushed.shards),
             f"{pushed.shards / whole.shards:.1%}",
             f"{pushed.bytes / whole.bytes:.1%}",
+            *([f"{(hub.received - before) / whole.bytes:.1%}"] if hub else []),
         ]
 
 
