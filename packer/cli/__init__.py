@@ -44,6 +44,7 @@ COMMANDS = {
     "pull": ("push", "Copy a pack from a store to a folder."),
     "push": ("push", "Copy a pack to a store."),
     "repair": ("repair", "Build damaged shards again."),
+    "report": ("report", "Write a page about a pack in one file."),
     "rollback": ("generations", "Make an older generation current."),
     "sheet": ("sheet", "Draw rows with their labels into a file."),
     "show": ("show", "Draw a row in the terminal."),

@@ -120,12 +120,12 @@ class LabelCounts:
 def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
     """Decode a pair as a shard will, and count its pixels."""
     parts = request.ref.parts
-    image, label = parts[0], parts[request.label] if request.label else ""
     loaded, counts = source.load(request.ref), LabelCounts()
     if loaded.bad is not None:
         return LabelCounts(bad=loaded.bad)
     if request.only_heads:
         return _heads(parts, loaded.data)
+    image, label = parts[0], parts[request.label] if request.label else ""
     if any(isinstance(data, PackedPixels) for data in loaded.data):
         return _row_of_pixels(request, loaded.data)
     image_data, label_data = loaded.data[0], loaded.data[request.label]

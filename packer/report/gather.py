@@ -1,0 +1,128 @@
+"""Gather what a report says of all rows: sums, histograms, and the rows at the ends of each scale."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.shards.row_counts import RowCounts
+from readers.contract.tiles import Size
+
+BINS = 20
+MOST_EXTREME = 4
+"""So many rows are kept at the end of each scale."""
+MOST_TOGETHER = 256
+"""With more classes, no table shows which occur together: nobody could read it."""
+
+
+@dataclass
+class Extreme:
+    """The rows with the largest numbers on a scale, the largest first. With `sign` -1 those with the smallest."""
+
+    title: str
+    unit: str
+    sign: int = 1
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+
+    def add(self, first: int, values: NDArray[Any], there: NDArray[np.bool_] | None = None) -> None:
+        """Add the numbers of rows from `first` on; only those that are `there` and finite count."""
+        good = np.isfinite(values) if there is None else np.isfinite(values) & there
+        found = np.flatnonzero(good)
+        rows = np.concatenate([self.rows, first + found])
+        numbers = np.concatenate([self.values, np.asarray(values, np.float64)[found]])
+        best = np.lexsort((rows, -self.sign * numbers))[:MOST_EXTREME]
+        self.rows, self.values = rows[best], numbers[best]
+
+
+@dataclass
+class Gathered:
+    """The sums of the counts of all rows."""
+
+    classes: int
+    rarest: int | None
+    """The class of which rows are shown because few have it."""
+    rows: int = 0
+    labelled: int = 0
+    together: NDArray[np.int64] | None = None
+    """(classes, classes): the rows in which two classes occur."""
+    ignored: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS, np.int64))
+    """Rows by their share of ignored pixels."""
+    brightness: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS, np.int64))
+    """Rows by their brightness from 0 to 1."""
+    many: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    """Rows by the number of classes in them."""
+    sizes: Counter[Size] = field(default_factory=Counter)
+    """Rows by the size of the picture that they came from, as far as it is known."""
+    extremes: dict[str, Extreme] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, classes: int, rarest: int | None) -> Gathered:
+        """Return what nothing adds up to."""
+        found = cls(classes, rarest)
+        found.many = np.zeros(classes + 1, np.int64)
+        if classes <= MOST_TOGETHER:
+            found.together = np.zeros((classes, classes), np.int64)
+        found.extremes = {
+            "rarest": Extreme("The rarest class", "pixels"),
+            "ignored": Extreme("Most ignored pixels", "%"),
+            "dark": Extreme("The darkest", "", -1),
+            "bright": Extreme("The brightest", ""),
+            "many": Extreme("Most classes", "classes"),
+            "few": Extreme("Fewest classes", "classes", -1),
+        }
+        return found
+
+    def add(self, counts: RowCounts) -> None:
+        """Add the rows of the next shard."""
+        rows = len(counts.ignored)
+        if not rows:
+            return
+        brightness = counts.brightness
+        known = brightness[np.isfinite(brightness)]
+        self.brightness += np.histogram(np.clip(known, 0, 1), BINS, (0, 1))[0]
+        self.extremes["dark"].add(self.rows, brightness)
+        self.extremes["bright"].add(self.rows, brightness)
+        if len(counts.classes):
+            self._add_classes(counts)
+        self.rows += rows
+
+    def _add_classes(self, counts: RowCounts) -> None:
+        there = counts.classes > 0
+        many = there.sum(axis=0)
+        area = counts.classes.sum(axis=0, dtype=np.int64) + counts.ignored
+        ignored = counts.ignored / np.maximum(area, 1)
+        self.labelled += len(counts.ignored)
+        self.many += np.bincount(many, minlength=self.classes + 1)
+        self.ignored += np.histogram(ignored, BINS, (0, 1))[0]
+        if self.together is not None:
+            part = there.astype(np.float32)
+            self.together += (part @ part.T).astype(np.int64)
+        self.extremes["ignored"].add(self.rows, 100 * ignored, counts.ignored > 0)
+        self.extremes["many"].add(self.rows, many)
+        self.extremes["few"].add(self.rows, many)
+        if self.rarest is not None:
+            self.extremes["rarest"].add(self.rows, counts.classes[self.rarest], there[self.rarest])
+
+
+def gather(shards: Iterable[RowCounts], classes: int, rarest: int | None) -> Gathered:
+    """Return what the counts of all shards add up to."""
+    found = Gathered.begin(classes, rarest)
+    for counts in shards:
+        found.add(counts)
+    return found
+
+
+def median_size(sizes: Counter[Size]) -> Size | None:
+    """Return the size in the middle, by area."""
+    half, passed = sum(sizes.values()) / 2, 0
+    for size in sorted(sizes, key=lambda size: (size[0] * size[1], size)):
+        passed += sizes[size]
+        if passed >= half:
+            return size
+    return None

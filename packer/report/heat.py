@@ -1,0 +1,61 @@
+"""Maps of the frame for each class: the share of a sample of rows that have it in each cell of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readers.contract.bits import unpack_bits
+from readers.contract.fields import Field
+from readers.contract.kinds import BITS, INDEX, ONEHOT
+from readers.contract.onehot import collapse
+from readers.pack import Pack
+
+CELLS = 32
+POINTS = 96
+"""A label is looked at in so many rows and columns of pixels."""
+MOST_ROWS = 512
+
+
+@dataclass(frozen=True)
+class HeatMaps:
+    """For each class the share of pixels that it has in each cell (CELLS, CELLS), and the number of rows that count."""
+
+    shares: NDArray[np.float32]
+    rows: int
+
+
+def heat_maps(pack: Pack, label: Field, rows: Sequence[int]) -> HeatMaps | None:
+    """Return the maps of a label over these rows; None if none of them has the label."""
+    classes = len(label.classes or ())
+    sums = np.zeros((classes + 1, CELLS * CELLS), np.int64)
+    counted = 0
+    for row in rows:
+        number, inside = pack.table.locate(row)
+        shard = pack.shard(number)
+        if shard.has(label.name):
+            _add(sums, label, shard.pixels(label, inside), classes)
+            counted += 1
+    if not counted:
+        return None
+    points = POINTS * POINTS // (CELLS * CELLS) * counted
+    return HeatMaps((sums[:classes] / points).astype(np.float32).reshape(classes, CELLS, CELLS), counted)
+
+
+def _add(sums: NDArray[np.int64], label: Field, pixels: NDArray[Any], classes: int) -> None:
+    down, across = (np.arange(POINTS) * side // POINTS for side in pixels.shape[-2:])
+    points = pixels[..., down[:, None], across]
+    cells = (np.arange(POINTS) * CELLS // POINTS)[:, None] * CELLS + np.arange(POINTS) * CELLS // POINTS
+    if label.form == ONEHOT and label.classes is not None:
+        points = collapse(points, label.classes.index_dtype)
+    if label.form in (INDEX, ONEHOT):
+        found = np.minimum(points, classes).astype(np.int64) * (CELLS * CELLS) + cells
+        sums += np.bincount(found.reshape(-1), minlength=sums.size).reshape(sums.shape)
+        return
+    planes = unpack_bits(points, classes) if label.form == BITS else points
+    for number, plane in enumerate(planes):
+        sums[number] += np.bincount(cells[plane > 0], minlength=CELLS * CELLS)

@@ -1,0 +1,174 @@
+"""`packer report`: its numbers are those of the pixels, its names are harmless, and it loads nothing."""
+
+from __future__ import annotations
+
+import html as entities
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from any_pack import write_any_pack
+from conftest import RawFolder, run, without_workers
+
+from packer import PictureField, Rows, build_pack
+from packer.publish.target import REMARKS, STAMPS
+from packer.report.gather import MOST_EXTREME
+from packer.report.page import html
+from packer.report.report import make_report
+from readers import open_dataset
+
+pytestmark = pytest.mark.usefixtures("in_process")
+LOADING = ("src", "href", "srcset", "data", "action", "poster", "background")
+
+
+class Page(HTMLParser):
+    """The tags of a page, the addresses that it would load, its texts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.handlers: list[str] = []
+        self.words = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in LOADING]
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def test_the_numbers_are_those_of_the_pixels(packed_index: Path) -> None:
+    report = make_report(packed_index, rows=5)
+    data = open_dataset(packed_index, "all", label="index")
+    labels = [np.asarray(sample[1]) for sample in data]
+    means = np.array([np.asarray(sample[0]).mean() / 255 for sample in data])
+    classes = len(data.classes)
+    there = np.array([[bool((label == number).any()) for number in range(classes)] for label in labels])
+    found = report.gathered
+    assert found.together is not None
+    assert (found.together == there.T.astype(int) @ there.astype(int)).all()
+    assert found.many.tolist() == np.bincount(there.sum(1), minlength=classes + 1).tolist()
+    assert (found.rows, found.labelled, found.ignored.sum()) == (len(data), len(data), len(data))
+    assert found.extremes["dark"].rows.tolist() == np.argsort(means, kind="stable")[:MOST_EXTREME].tolist()
+    assert found.extremes["bright"].rows.tolist() == np.argsort(-means, kind="stable")[:MOST_EXTREME].tolist()
+    assert found.extremes["few"].values[0] == there.sum(1).min()
+    ignored = np.array([(label == 255).mean() for label in labels])
+    assert found.extremes["ignored"].values.tolist() == pytest.approx(
+        (100 * np.sort(ignored[ignored > 0])[::-1][:MOST_EXTREME]).tolist()
+    )
+    assert report.sizes == {(24, 36): len(data)}
+    assert report.heat is not None
+    assert report.heat.rows == len(data)
+    assert len(report.draw) == 5
+
+
+def test_heat_maps_show_where_a_class_lies(tmp_path: Path) -> None:
+    label = np.zeros((64, 32), np.uint8)
+    label[:32] = 1
+    rows = Rows([f"a{n}" for n in range(3)], lambda key: {"image": np.zeros((64, 32, 3), np.uint8), "label": label})
+    for form in ("index", "onehot"):
+        build_pack(rows, tmp_path / form, classes=["below", "above"], labels=form, workers=1)
+        heat = make_report(tmp_path / form).heat
+        assert heat is not None
+        assert (heat.shares[1][:16] == 1).all()
+        assert (heat.shares[1][16:] == 0).all()
+        assert (heat.shares.sum(0) == 1).all()
+
+
+@pytest.fixture(scope="module")
+def out(raw_folder: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pack in one format: pages do not depend on it."""
+    out = tmp_path_factory.mktemp("report") / "out"
+    with without_workers():
+        build_pack(raw_folder.path, out, labels="index", shard_size="30KB")
+    return out
+
+
+def test_the_page_loads_nothing_and_runs_nothing(out: Path, tmp_path: Path) -> None:
+    done = run("report", "--quiet", out, "-o", tmp_path / "report.html")
+    assert done.exit_code == 0, done.stderr
+    assert not done.stdout
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert not {"script", "link", "iframe", "object", "form", "base"} & {*page.tags}
+    assert {address.partition(":")[0] for address in page.addresses if not address.startswith("#")} == {"data"}
+    assert not page.handlers
+    assert "url(" not in text.replace("data:", "")
+    assert "default-src &#39;none&#39;" in text or "default-src 'none'" in text
+    pictures = sum(map(len, re.findall('data:image[^"]*', text)))
+    assert len(text) - pictures < 1 << 20
+
+
+def test_the_same_pack_gives_the_same_page(out: Path) -> None:
+    pages = [re.sub(r"[\d,]+ rows/s, [\d,]+ MB/s[^<]*", "", html(make_report(out, seed=3))) for _ in range(2)]
+    assert pages[0] == pages[1]
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "\"onload='x",
+    "../../etc/passwd",
+    "evil\u202egpj",
+    "x" * 500,
+    "a&b;",
+    "{{ 7*7 }}",
+]
+
+
+def test_hostile_names_are_harmless(tmp_path: Path) -> None:
+    keys = sorted(HOSTILE)
+    rows = Rows(keys, lambda key: {"image": np.full((8, 8, 3), 9, np.uint8), "label": np.zeros((8, 8), np.uint8)})
+    classes = ["</style><b>", "b\u2066c", "\x1b]0;x\x07", "n\nl"]
+    build_pack(rows, tmp_path / "out", classes=classes, labels="index", workers=1)
+    text = html(make_report(tmp_path / "out"))
+    page = Page(text)
+    assert "<script" not in text.lower()
+    assert not page.handlers
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x1b\x07]", text)
+    assert "\\u202e" in page.words
+    assert "{{ 7*7 }}" in page.words
+    assert "<script>alert(1)</script>" in page.words
+    assert entities.escape("</style><b>") in text
+
+
+def test_every_kind_of_field(tmp_path: Path) -> None:
+    write_any_pack(tmp_path / "out", "npy")
+    text = html(make_report(tmp_path / "out"))
+    assert "no remarks of its build" in text
+    assert "The sizes before are not known" in text
+
+
+def test_findings_and_rejects_are_shown_with_their_pictures(raw_folder: RawFolder, tmp_path: Path) -> None:
+    raw, out = tmp_path / "raw", tmp_path / "out"
+    shutil.copytree(raw_folder.path, raw)
+    images = sorted(path for path in raw.rglob("*.png") if "image" in path.parent.name)
+    train, val = ([path for path in images if split in path.parts] for split in ("train", "val"))
+    val[0].write_bytes(train[0].read_bytes())
+    train[3].write_bytes(train[3].read_bytes()[:-60])
+    build_pack(raw, out, labels="index", on_bad="skip")
+    report = make_report(out)
+    (group,) = report.doubles
+    assert [row.name for row in group.rows] == [f"train/{train[0].stem}", f"val/{val[0].stem}"]
+    assert group.rows[0].picture
+    words = Page(html(report)).words
+    assert f"train/{train[3].stem}" in words
+    assert "the same image in more than one split" in words
+
+
+def test_a_pack_without_labels_and_a_pack_without_stamps(out: Path, tmp_path: Path) -> None:
+    rows = Rows(["a", "b"], lambda key: {"image": np.full((8, 8, 3), 9, np.uint8)})
+    build_pack(rows, tmp_path / "bare", fields=[PictureField("image")], workers=1)
+    assert "The rows have no classes" in html(make_report(tmp_path / "bare"))
+    shutil.copytree(out, tmp_path / "copy", ignore=shutil.ignore_patterns(STAMPS, REMARKS))
+    ours, theirs = (make_report(each) for each in (out, tmp_path / "copy"))
+    assert (ours.gathered.together == theirs.gathered.together).all()  # type: ignore[union-attr]
+    assert [row.name for group in ours.groups for row in group.rows] == [
+        row.name for group in theirs.groups for row in group.rows
+    ]
