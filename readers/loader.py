@@ -57,6 +57,8 @@ class Loader:
         self.batch_size = batches.size
         self._batches = batches
         self._ahead = ahead
+        self.threads = ahead.workers
+        """The number of threads that read batches. The cores are counted here, and not again for each epoch."""
         self._output = output
         self._pin_memory = pin_memory
         pinned = pin_memory if pin_memory is not None else output == "torch" and torch.cuda.is_available()
@@ -74,11 +76,6 @@ class Loader:
             f"Loader({len(self)} batches of {self.batch_size}{mix}, {fields}, shuffle={order.shuffle!r}, "
             f"epoch {order.epoch}{rank})"
         )
-
-    @property
-    def threads(self) -> int:
-        """The number of threads that read batches."""
-        return self._ahead.workers
 
     @property
     def padding(self) -> int:
@@ -147,11 +144,9 @@ class Loader:
         process = os.getpid()
         waiting: deque[tuple[BatchRows, Future[Batch]]] = deque()
         begun = False
-        fetching = fetch_ahead(
-            self._batches, epoch.batches(self.batch_size), self._ahead.workers, self.order.world_size
-        )
+        fetching = fetch_ahead(self._batches, epoch.batches(self.batch_size), self.threads, self.order.world_size)
         # An executor's threads end with the interpreter, also when something still refers to this pass.
-        pool = ThreadPoolExecutor(self._ahead.workers, "segpack-loader")
+        pool = ThreadPoolExecutor(self.threads, "segpack-loader")
         prefetcher = ThreadPoolExecutor(
             1, "segpack-loader-prefetch"
         )  # waits for the disk; starts when it is first used

@@ -33,12 +33,12 @@ class Machine:
     @property
     def power(self) -> float:
         """The CPU time that can be used per second."""
-        return float(self.affinity) if self.quota is None else min(float(self.affinity), self.quota)
+        return _power(self.affinity, self.quota)
 
     @property
     def cores(self) -> int:
         """The number of threads that can compute at a time."""
-        return max(1, math.ceil(self.power))
+        return _cores(self.power)
 
     @classmethod
     def look(cls, root: Path | None = None) -> Machine:
@@ -55,7 +55,15 @@ class Machine:
 
 def usable_cores() -> int:
     """Return how many threads or processes can compute at a time: a container's CPU quota counts."""
-    return Machine.look().cores
+    return _cores(_power(_affinity(), _quota(ROOT)))  # what memory there is takes longer to find out
+
+
+def _power(affinity: int, quota: float | None) -> float:
+    return float(affinity) if quota is None else min(float(affinity), quota)
+
+
+def _cores(power: float) -> int:
+    return max(1, math.ceil(power))
 
 
 def _affinity() -> int:

@@ -18,6 +18,8 @@ from packer import FindingsError, build_pack
 from packer.data_checks.find_mistakes import ClassCounts, find_mistakes
 from packer.data_checks.image_hashes import NEAR_BITS, HashedImage, ImageHashes
 from packer.pixels.image_hash import image_hash
+from readers.contract.manifest import SHARDS
+from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.statistics import ClassStatistics
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -59,6 +61,33 @@ def test_the_same_pixels_in_two_splits_are_found_though_the_files_differ(tmp_pat
         "accepted": False,
     }
     assert "finding   the same image in more than one split (1): train/street_002 = val/street_001" in words
+
+
+def test_a_night_opens_each_receipt_once_however_many_findings_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 8, "val": 4})
+    first_image = (raw.path / "train/images/street_000.png").read_bytes()
+    for split, key in raw.images:
+        (raw.path / split / "images" / f"{key}.png").write_bytes(first_image)
+    (raw.path / "train/images/street_003.png").write_bytes(b"not a picture")
+    options = ("--shard-size", "64KiB", "--on-bad", "skip", "--max-bad", "1")
+    first, _ = built(raw, tmp_path / "out", *options)
+    opened: list[Path] = []
+    load = Receipt.load
+
+    def noted(path: Path) -> Receipt:
+        opened.append(path)
+        return load(path)
+
+    monkeypatch.setattr(Receipt, "load", noted)
+    night, _ = built(raw, tmp_path / "out", *options)
+    assert night == first
+    kept = [f"train/street_{number:03d}" for number in range(8) if number != 3]
+    assert pairs_of(night, "leakage") == [[*kept, *(f"val/street_{number:03d}" for number in range(4))]]
+    receipts = list((tmp_path / "out" / SHARDS).glob(f"*{SUFFIX}"))
+    assert len(receipts) > 1
+    assert sorted(opened) == sorted(receipts)
 
 
 def test_nearly_the_same_is_found_when_asked(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from conftest import make_raw, pack, run
 import packer.packs.stage
 import packer.packs.verify
 from packer.workers.in_process import InProcess
+from readers import open_dataset
 from readers.batches import ReadAhead
 from readers.machine import usable_cores
 
@@ -79,3 +80,11 @@ def test_the_loader_starts_as_many_threads_as_the_quota_grants(container: None) 
     assert usable_cores() == 3
     assert ReadAhead("auto", 100, drop_behind=False).workers == 3
     assert ReadAhead(9, 100, drop_behind=False).workers == 9
+
+
+def test_the_cores_are_counted_once_for_all_epochs_of_a_loader(
+    packed_index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = open_dataset(packed_index, "train").loader(2, shuffle=True)
+    monkeypatch.setattr("readers.machine.ROOT", None)  # the files of the kernel are not found below it
+    assert len(list(loader)) == len(list(loader)) > 0

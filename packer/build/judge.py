@@ -43,7 +43,8 @@ def find(expected: Expected, receipts: AllReceipts) -> Findings:
         known = expected.classes_before == classes and VOID_CLASS not in request.fail_on
         labels = ClassCounts(classes.names, counts, known) if any(each.count for each in counts.values()) else None
     near = request.near_duplicates or NEAR_LEAKAGE in request.fail_on
-    return find_mistakes(ImageHashes.of_receipts(request.out, receipts), expected.sizes, labels, near, request.accept)
+    images = ImageHashes.of_receipts(receipts, expected.keys)
+    return find_mistakes(images, expected.sizes, labels, near, request.accept)
 
 
 def _bad_pairs(expected: Expected, receipts: AllReceipts) -> tuple[tuple[str, str, str], ...]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readers.contract.manifest import SHARDS
-from readers.contract.receipt import FLAT, SUFFIX, Receipt
+from readers.contract.receipt import FLAT
 from readers.contract.receipt_facts import HASH, AllReceipts
 
 NEAR_BITS = 3
@@ -57,9 +55,14 @@ class ImageHashes:
         return cls(hashes, np.array(flat, np.int64), np.arange(len(images)), splits, lambda index: [images[index].key])
 
     @classmethod
-    def of_receipts(cls, out: Path, receipts: AllReceipts) -> ImageHashes:
-        """Return the hashes of all images of a pack. Keys are read from its receipts."""
-        shards = list(receipts.values())
+    def of_receipts(cls, receipts: AllReceipts, keys: Callable[[int], Iterable[str]]) -> ImageHashes:
+        """Return the hashes of all images of a pack. `keys` returns those of the rows and rejects of a shard."""
+        numbers, shards = list(receipts), list(receipts.values())
+
+        def kept(index: int) -> list[str]:
+            rejected = {reject.key for reject in shards[index].rejects}
+            return [key for key in keys(numbers[index]) if key not in rejected]
+
         ends = np.cumsum([0, *(len(facts.hashes) for facts in shards)])
         flat = [facts.flat + start for facts, start in zip(shards, ends, strict=False)]
         return cls(
@@ -67,7 +70,7 @@ class ImageHashes:
             np.concatenate([np.empty(0, np.int64), *flat]),
             ends[:-1],
             [facts.split for facts in shards],
-            lambda shard: Receipt.load(out / SHARDS / (shards[shard].stem + SUFFIX)).keys,
+            kept,
         )
 
     @property

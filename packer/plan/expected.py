@@ -16,6 +16,7 @@ from packer.plan.request import Request
 from packer.publish.generation import current_manifest
 from packer.publish.shadow import receipts_of
 from packer.publish.ticket import Ticket, folder_of, tickets_among
+from packer.recipe.piece import keys_of
 from packer.recipe.plan_folder import PLAN, PlanFolder
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
@@ -45,21 +46,29 @@ class Expected:
     sizes: Counter[Size]
     classes_before: ClassTable | None
     """The classes of the current generation; of a new pack those that the source has itself."""
-    refs: Callable[[Iterable[int]], Iterator[RowRef]]
-    """Yields the rows of these shards."""
+    spec: Callable[[int], ShardSpec]
+    """Returns a shard of the plan."""
 
     @property
     def cuts_tiles(self) -> bool:
         """True if each row becomes several tiles, with keys of their own."""
         return self.recipe.geometry.fit == TILE
 
+    def refs(self, shards: Iterable[int]) -> Iterator[RowRef]:
+        """Yield the rows of these shards."""
+        return (piece.ref for shard in shards for piece in self.spec(shard).pieces)
+
+    def keys(self, shard: int) -> Iterable[str]:
+        """Return the keys of the rows of a shard, if none is rejected."""
+        return keys_of(self.spec(shard).pieces)
+
     @classmethod
     def of(cls, plan: Plan) -> Expected:
         """Return what a plan in memory expects."""
         before = plan.current.classes if plan.current is not None else plan.found.classes
         count, pieces = len(plan.specs), plan.pieces
-        refs = _refs_of(plan.specs.__getitem__)
-        return cls(plan.request, plan.recipe, count, plan.pairs, pieces, plan.sizes, before, refs)
+        spec = plan.specs.__getitem__
+        return cls(plan.request, plan.recipe, count, plan.pairs, pieces, plan.sizes, before, spec)
 
 
 @dataclass(frozen=True)
@@ -86,8 +95,8 @@ class PlannedFiles:
         request = Request.from_settings({**later, "out": str(out)})
         own = facts.recipe.classes if facts.own_classes else None
         before = own if current is None else current.classes
-        sizes, refs = facts.sizes or Counter(), _refs_of(folder.spec)
-        expected = Expected(request, facts.recipe, len(folder), facts.rows, facts.pieces, sizes, before, refs)
+        sizes = facts.sizes or Counter()
+        expected = Expected(request, facts.recipe, len(folder), facts.rows, facts.pieces, sizes, before, folder.spec)
         return cls(folder, settings, expected)
 
     def receipt(self, number: int, fingerprint: str) -> Receipt | None:
@@ -125,7 +134,3 @@ def receipts_in(folder: PlanFolder, names: Iterable[str]) -> list[str]:
     """Return the names of the receipts of a plan, of which all objects of a pack have these names."""
     tickets, _ = tickets_among((name for name in names if name.startswith(f"{folder_of(folder.sha256)}/")), len(folder))
     return receipts_of(stems_of(folder, range(len(folder)), tickets))
-
-
-def _refs_of(spec: Callable[[int], ShardSpec]) -> Callable[[Iterable[int]], Iterator[RowRef]]:
-    return lambda shards: (piece.ref for number in shards for piece in spec(number).pieces)
