@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scenes.noise import make_blocks, write_noise
@@ -76,7 +76,7 @@ def night(root: Path, name: str, every: int, checkout: Checkout, number: int) ->
     return nullcontext(again)
 
 
-def build(raw: Path, out: Path, *options: str) -> list[str]:
+def build(raw: Path, out: Path | str, *options: str) -> list[str]:
     settings = ["--quiet", "--json", "--labels", "index", "--classes", str(CLASSES)]
     return packer("build", *settings, *options, str(raw), str(out))
 
@@ -88,23 +88,31 @@ def packer(*arguments: str) -> list[str]:
 def run(checkout: Checkout, command: list[str]) -> Cost:
     """Run a build to its end, and wait for all processes that it started."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    rows = json.loads(output(checkout, command))["rows"]
+    with subprocess.Popen(command, **_inside(checkout), start_new_session=True) as process:
+        answer, _ = process.communicate()
     seconds = time.perf_counter() - started
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
     with suppress(ChildProcessError):
         while True:
-            os.waitpid(-1, 0)
+            os.waitpid(-process.pid, 0)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Cost(rows, seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(json.loads(answer)["rows"], seconds, cpu)
 
 
 def output(checkout: Checkout, command: list[str]) -> str:
     """Return what a command prints that runs with the code of a checkout."""
+    return str(subprocess.run(command, **_inside(checkout), check=True).stdout)
+
+
+def _inside(checkout: Checkout) -> dict[str, Any]:
+    """Return how a command is started with the code of a checkout."""
     # Python keeps compiled modules for its users; without them a start takes longer.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPATH"] = str(checkout.folder)
-    return subprocess.run(
-        command, cwd=checkout.folder, env=environment, check=True, capture_output=True, text=True
-    ).stdout
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    return {"cwd": checkout.folder, "env": environment, "text": True, **pipes}
 
 
 def make_raw(root: Path, pairs: int | None) -> None:
