@@ -22,6 +22,7 @@ from click.testing import Result
 from conftest import HANG, SMALL_SHARDS, RawFolder, pack, pack_from, run, scene, write_png
 from drills.processes import start
 from drills.published import same
+from scenes.tiny import make_tiny
 from stored_scenes import KINDS, scenes_of
 from test_lock import holder
 
@@ -31,6 +32,7 @@ from packer.build.share import Part
 from packer.errors import TooManyRejectsError, UsageError
 from packer.publish.target import TICKETS, make_target, prepare_target
 from packer.workers.in_process import InProcess
+from readers.contract.errors import DamagedError
 from readers.contract.manifest import MANIFEST, MARK, STORAGES
 
 CALM = ("--quiet", *SMALL_SHARDS)
@@ -389,6 +391,33 @@ def test_tickets_are_not_trusted(plan: Path, tmp_path: Path) -> None:
     first.rename(first.with_name(f"{first.name[:-1]}{'0' if first.name[-1] != '0' else '1'}"))
     assert run("commit", "--plan", plan, out).exit_code == 1, "its receipt is another one"
     assert run("commit", "--plan", plan, "--missing", out).stdout == "1/1\n"
+
+
+def test_tickets_of_two_shards_that_were_swapped_are_found(tmp_path: Path) -> None:
+    """Their rows are those of the plan, in another order."""
+    make_tiny(tmp_path / "raw", {"train": 6})
+    plan_pack(tmp_path / "raw", tmp_path / "plan", shard_size="12KB")
+    build_part(tmp_path / "plan", "1/1", tmp_path / "out")
+    (first, second), (one, two) = tickets(tmp_path / "out")[:2], ("0", "1")
+    rests = [path.name.partition("-")[2] for path in (first, second)]
+    assert [path.name.partition("-")[0] for path in (first, second)] == [one, two]
+    second.rename(second.with_name(f"{one}-{rests[1]}"))
+    first.rename(first.with_name(f"{two}-{rests[0]}"))
+    with pytest.raises(DamagedError, match="is not shard 0 of"):
+        commit_pack(tmp_path / "plan", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "source",
+    ['{"kind": "no such"}', '{"kind": ["folder"]}', '{"kind": "folder"}', '{"kind": "objects", "url": 3}', "{}"],
+)
+def test_a_plan_whose_source_is_not_one_is_damaged(plan: Path, tmp_path: Path, source: str) -> None:
+    copy = shutil.copytree(plan, tmp_path / "plan")
+    facts = json.loads((copy / "plan.json").read_text())
+    (copy / "plan.json").write_text(json.dumps({**facts, "source": source}))
+    result = run("build", "--plan", copy, "--part", "1/1", tmp_path / "out")
+    assert result.exit_code in (1, 4)
+    assert result.stderr.startswith("packer: ")
 
 
 def test_words(plan: Path, raw_folder: RawFolder, tmp_path: Path) -> None:

@@ -336,6 +336,21 @@ def test_a_url_opens_its_store(tmp_path: Path) -> None:
         open_store("nothing://folder")
 
 
+@pytest.mark.parametrize(
+    "url", ["s3://", "s3:///x", "gs://", "s3://b/../x", "s3://b/%2e%2e/x", "s3://b/a//b", "s3://b/a/./b", "s3://b/a\nb"]
+)
+def test_a_url_that_would_mean_another_folder_is_refused(url: str) -> None:
+    """The client takes them as s3://b/x, and fails at others in a way that sounds as if another try could help."""
+    with pytest.raises(RequestError, match="is not the URL of a folder in a bucket"):
+        open_store(url)
+
+
+def test_the_container_of_azure_is_not_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "YWFh")
+    url = "abfss://container@account.dfs.core.windows.net/x"
+    assert open_store(url).url == url
+
+
 @pytest.mark.parametrize("url", ["s3://user:secret@bucket/a", "s3://user@bucket/a", "s3://bucket/a?key=secret"])
 def test_a_url_with_a_key_in_it_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(RequestError, match=r"^s3://bucket/a: the URL has a user, a key or options") as refusal:

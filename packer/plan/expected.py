@@ -27,7 +27,7 @@ from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt, shard_stem
-from readers.contract.tiles import Size
+from readers.contract.tiles import Size, picture_of
 
 LATER = ("on-bad", "max-bad", "near-duplicates", "fail-on", "accept", "task-timeout")
 """The options of a build that matter after it was planned."""
@@ -107,7 +107,8 @@ class PlannedFiles:
     def check(self, number: int, receipt: Receipt) -> None:
         """Raise DamagedError if a receipt is not of this shard of the plan."""
         pieces = int(self.folder.records["pieces"][number])
-        if receipt.recipe != self._recipe or len(receipt.sources) != pieces:
+        first = picture_of(receipt.sources[0].key) if self.expected.cuts_tiles else receipt.sources[0].key
+        if (receipt.recipe, len(receipt.sources), first) != (self._recipe, pieces, self.folder.first_key(number)):
             raise DamagedError(f"{receipt.stem}: is not shard {number} of {self.folder.folder}")
 
     @cached_property

@@ -61,6 +61,8 @@ MOST_PIECES = 2 * ROWS_OF_A_SHARD
 """No shard is cut with more."""
 MOST_TILES = 1 << 20
 """The most tiles of a picture that a plan is believed to have."""
+MOST_KEY_BYTES = 1 << 16
+"""A key is a path, and shorter."""
 _UNSAFE = re.compile(r"(?:^|/)\.\.?(?:/|$)|^/|[\0\n]")
 
 
@@ -124,6 +126,13 @@ class PlanFolder:
         bytes_of = np.array([field.row_bytes_at(*recipe.geometry.size) for field in recipe.fields], np.int64)
         has = self.records["fields"][:, None] >> np.arange(len(bytes_of), dtype=np.uint32) & 1
         return weights * (has.astype(np.int64) @ bytes_of)
+
+    def first_key(self, number: int) -> str:
+        """Return the key of the first row of a shard. Its lines are not checked."""
+        record = self.records[number]
+        path, begin = self.folder / ROWS.format(int(record["file"])), int(record["begin"])
+        line = self._read(path, begin, min(int(record["bytes"]), MOST_KEY_BYTES))
+        return line.partition(b"\0")[0].decode("utf-8", "surrogateescape")
 
     def spec(self, number: int) -> ShardSpec:
         """Read the spec of a shard. Raise DamagedError if its rows are not those that were planned."""

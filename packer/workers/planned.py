@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Collection, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 
 from packer.errors import InputError
 from packer.publish.outbox import Outbox, open_outbox
-from packer.recipe.plan_folder import PlanFolder
+from packer.recipe.plan_folder import PLAN, PlanFolder
 from packer.shards.versions import version_refusal
 from packer.sources.portable import check_portable, moved, path_of
 from packer.sources.reopen import reopen
 from packer.workers.jobs import ShardJob
 from packer.workers.pool import Pool
+from readers.contract.errors import DamagedError, ReadError
 from readers.contract.receipt import Receipt
 from readers.stores.open_store import is_url, open_store, url_of
 
@@ -37,11 +38,12 @@ class PlannedShards:
         """
         plan = PlanFolder.open(folder, sha256)
         text = plan.facts.source
-        check_portable(text, () if sha256 is None and modules is None else modules)
-        if raw is not None:
-            text = moved(text, plan.facts.raw, raw)
-        _check_there(path_of(text))
-        return cls(plan, text)
+        with _valid(folder):
+            check_portable(text, () if sha256 is None and modules is None else modules)
+            if raw is not None:
+                text = moved(text, plan.facts.raw, raw)
+            _check_there(path_of(text))
+            return cls(plan, text)
 
     def build(self, number: int, out: Path | Outbox, pool: Pool) -> Receipt:
         """Build a shard and its receipt below `out`."""
@@ -63,6 +65,17 @@ def open_out(out: str, scratch: Path | None, slots: int) -> AbstractContextManag
     """Open OUT for shards that are built here: a folder, or a URL to which `slots` shards are sent at a time."""
     url = url_of(out)
     return nullcontext(Path(out)) if url is None else open_outbox(url, scratch, slots)
+
+
+@contextmanager
+def _valid(folder: Path) -> Iterator[None]:
+    """Turn the errors of a text that no source gave into one that names the plan."""
+    try:
+        yield
+    except ReadError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DamagedError(f"{folder / PLAN}: its source cannot be opened ({type(error).__name__}: {error})") from error
 
 
 def _check_there(location: str) -> None:

@@ -41,6 +41,20 @@ ONE_PUT = 1 << 30
 PART = 1 << 26
 _CAUSE = re.compile(r'<Code>(\w{1,60})</Code>|message: "([^"\n]{1,100})"')
 """The code of a store's answer, or the words of the system about a connection."""
+_STATUS = re.compile(r"non-2xx status code: ([0-9]{3})")
+_PASSING = ("408", "409", "412", "423", "425", "429")
+"""The statuses from 400 to 499 that another try may change."""
+_PASSING_CODES = ("RequestTimeout", "ExpiredToken", "IncompleteBody")
+"""The codes with which status 400 is such a one, too."""
+_NEVER = ("301", "501", "505", "507")
+_NEVER_WORDS = ("redirect without LOCATION", "Header missing from response", "ETag required")
+"""The words of the client about a server that will not answer otherwise."""
+_HINTS = {
+    "RequestTimeTooSkewed": "set the clock of this machine",
+    "ExpiredToken": "renew the credentials",
+    "PermanentRedirect": "correct AWS_REGION or the endpoint",
+    "AuthorizationHeaderMalformed": "correct AWS_REGION",
+}
 _NETWORK = {"timeout": "1h", "allow_http": True}
 """`timeout` would end a large object that arrives. An endpoint without TLS is used only if the environment names it."""
 
@@ -67,8 +81,10 @@ class ObjectStore:
             ValueError,
         )
         self._retries, self._clients = retries, dict[float, Any]()
-        with self._errors(""):
+        try:
             self._store = self._client(0)
+        except self._failed as error:
+            raise StoreError(f"{self.url}: {_reason(error)}") from error
 
     def _client(self, longer: float) -> Any:
         """Return a client that waits so many seconds longer for an answer."""
@@ -114,17 +130,22 @@ class ObjectStore:
             if stop is not None and stop <= start:
                 return b"", _version(_waited(lambda: self._obstore.head(self._store, name)))
             try:
-                return self._read(name, {"range": (start, stop) if stop is not None else {"offset": start}})
+                return self._read(
+                    name, {"range": (start, stop) if stop is not None else {"offset": start}}, start, stop
+                )
             except self._failed:
                 found = _waited(lambda: self._obstore.head(self._store, name))
                 if found["size"] > start:
                     raise
                 return b"", _version(found)  # no byte of an empty object can be asked for
 
-    def _read(self, name: str, options: Any) -> tuple[bytes, Version]:
+    def _read(self, name: str, options: Any, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
         def read() -> tuple[bytes, Version]:
             result = self._obstore.get(self._store, name, options=options)
-            return result.bytes().to_bytes(), _version(result.meta)
+            data, size = result.bytes().to_bytes(), result.meta["size"]
+            if len(data) != min(size, size if stop is None else stop) - start:
+                raise StoreBusyError(f"{self.url}/{name}: {len(data)} bytes came, which is not what was asked for")
+            return data, _version(result.meta)
 
         return _waited(read)
 
@@ -191,9 +212,9 @@ class ObjectStore:
                 raise StoreError(f"{self.url}: there is no such bucket; make it, or correct its name") from error
             if isinstance(error, FileNotFoundError):
                 raise FileNotFoundError(f"{self.url}/{name}: there is no such object") from error
-            kind = StoreError if isinstance(error, self._final) else StoreBusyError
+            kind = StoreError if isinstance(error, self._final) or _is_final(str(error)) else StoreBusyError
             odd = isinstance(error, self._exceptions.InvalidPathError)
-            hint = "; the client cannot name this object, so rename or delete it" if odd else ""
+            hint = "; the client cannot name this object, so rename or delete it" if odd else _hint(str(error))
             raise kind(f"{self.url}/{name}: {_reason(error)}{hint}") from error
 
 
@@ -217,9 +238,25 @@ def _version(found: Any) -> Version:
     return Version(found["e_tag"] or "", found["version"] or "")
 
 
+def _is_final(text: str) -> bool:
+    """Return whether another try would have the same answer, by the status that an error names, or its words."""
+    if any(words in text for words in _NEVER_WORDS):
+        return True
+    found = _STATUS.search(text)
+    status = found[1] if found else ""
+    if status == "400":
+        code = _CAUSE.search(text)
+        return code is not None and code[1] not in _PASSING_CODES
+    return status in _NEVER or (status.startswith("4") and status not in _PASSING)
+
+
+def _hint(text: str) -> str:
+    return next((f"; {hint}" for code, hint in _HINTS.items() if f"<Code>{code}<" in text), "")
+
+
 def _reason(error: BaseException) -> str:
     """Return the first line of an error, and the cause that obstore names in the pages it adds."""
     text = str(error).strip() or type(error).__name__
-    first = text.partition("\n")[0].partition(": <?xml")[0][:300]
+    first = text.partition("\n")[0].partition(": <")[0][:300]
     cause = _CAUSE.search(text)
     return f"{first} ({next(filter(None, cause.groups()))})" if cause else first

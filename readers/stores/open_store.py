@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from readers.contract.errors import RequestError
 from readers.stores.folder_store import FolderStore
@@ -14,6 +14,9 @@ from readers.stores.object_store import SCHEMES, ObjectStore
 from readers.stores.store import Store
 
 _FILE = "file"
+_CONTAINERS = ("abfs", "abfss")
+"""The schemes whose URLs have a container where others have a user: abfss://container@account.dfs.core.windows.net/x."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/+)(.*)", re.DOTALL)
 
 
@@ -40,11 +43,17 @@ def open_store(location: str | Path) -> Store:
     if url is None:
         return FolderStore(Path(location).absolute())
     parts = urlsplit(url)
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+    has_user = parts.username is not None and parts.scheme not in _CONTAINERS
+    if has_user or parts.password is not None or parts.query or parts.fragment:
         shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         raise RequestError(f"{shown}: the URL has a user, a key or options in it; set them in the environment")
     if parts.scheme == _FILE:
         return FolderStore(url.removeprefix("file://"))
     if parts.scheme == SCHEME:
         return HubStore(url)
-    return ObjectStore(url) if parts.scheme in SCHEMES else FsspecStore(url)
+    if parts.scheme not in SCHEMES:
+        return FsspecStore(url)
+    names = unquote(parts.path).split("/")[1:]
+    if not parts.netloc or any(name in ("", ".", "..") for name in names) or _CONTROL.search(unquote(url)):
+        raise RequestError(f"{url!r}: is not the URL of a folder in a bucket, such as s3://bucket/folder")
+    return ObjectStore(url)

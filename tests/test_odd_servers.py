@@ -1,0 +1,127 @@
+"""Servers that answer oddly: with wrong lengths, ranges and codes. A store gives the right bytes or a clear error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from unittest import mock
+
+import pytest
+from store_servers import credentials
+
+from readers.contract.errors import StoreBusyError, StoreError
+from readers.stores.object_store import ObjectStore
+from readers.stores.store import Version
+
+DATA = bytes(range(100))
+ETAG = ("etag", '"abc"')
+TIME = ("last-modified", "Sun, 22 Nov 2026 00:00:00 GMT")
+
+
+@contextmanager
+def answering(status: int, body: bytes, *headers: tuple[str, str]) -> Iterator[ObjectStore]:
+    """Yield a store whose server gives this answer to every request, with a length unless the headers have one."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+            """Say nothing."""
+
+        def answer(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            self.send_response_only(status)
+            for name, value in dict(
+                [TIME, ("connection", "close"), ("content-length", str(len(body))), *headers]
+            ).items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+    for method in ("GET", "HEAD", "PUT", "POST", "DELETE"):
+        setattr(Handler, f"do_{method}", Handler.answer)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        with mock.patch.dict(os.environ, credentials(f"http://127.0.0.1:{server.server_address[1]}")):
+            yield ObjectStore("s3://bucket/pack", {"max_retries": 0, "retry_timeout": timedelta(seconds=9)})
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def error(code: str) -> bytes:
+    return f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode()
+
+
+CALLS: dict[str, Callable[[ObjectStore], object]] = {
+    "read": lambda store: store.read("a"),
+    "put": lambda store: store.put("a", b""),
+    "create": lambda store: store.create("a", b""),
+    "list": lambda store: list(store.list("")),
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "hint"),
+    [
+        (403, "RequestTimeTooSkewed", "set the clock of this machine"),
+        (403, "AccessDenied", ""),
+        (400, "AuthorizationHeaderMalformed", "correct AWS_REGION"),
+        (301, "PermanentRedirect", "region"),
+        (501, "NotImplemented", ""),
+        (507, "InsufficientStorage", ""),
+    ],
+)
+def test_what_another_try_does_not_change_is_not_tried_again(status: int, code: str, hint: str) -> None:
+    """Exit code 75 would have a scheduler start it for ever."""
+    with answering(status, error(code)) as store:
+        for call in CALLS.values():
+            with pytest.raises(StoreError, match=f"{code}|region") as raised:
+                call(store)
+            assert not isinstance(raised.value, StoreBusyError)
+            assert hint in str(raised.value)
+
+
+@pytest.mark.parametrize(("status", "code"), [(400, "ExpiredToken"), (400, "RequestTimeout"), (429, "SlowDown")])
+def test_what_may_pass_is_tried_again(status: int, code: str) -> None:
+    with answering(status, error(code)) as store:
+        for call in CALLS.values():
+            with pytest.raises(StoreBusyError, match=code):
+                call(store)
+
+
+def test_too_few_bytes_of_a_range_are_an_error() -> None:
+    part = ("content-range", "bytes 10-19/100")
+    with answering(206, DATA[10:20], ETAG, part) as store:
+        assert store.read("a", 10, 20)[0] == DATA[10:20]
+    with answering(206, DATA[10:15], ETAG, part) as store, pytest.raises(StoreBusyError, match="5 bytes came"):
+        store.read("a", 10, 20)
+
+
+@pytest.mark.parametrize("length", ["150", "-5", str(10**23), ""])
+def test_a_wrong_length_is_an_error(length: str) -> None:
+    with answering(200, DATA, ETAG, ("content-length", length)) as store:
+        with pytest.raises(StoreError):
+            store.read("a")
+        with pytest.raises(StoreError):
+            store.fetch("a", lambda piece: None)
+
+
+def test_an_object_without_a_tag_is_not_replaced() -> None:
+    with answering(200, DATA) as store:
+        assert store.read("a")[1] == Version("")
+        with pytest.raises(StoreError):
+            store.replace("a", b"", Version(""))
+        with pytest.raises(StoreError):
+            store.create("a", b"")
+
+
+def test_compressed_bytes_stay_as_they_are() -> None:
+    with answering(200, DATA, ETAG, ("content-encoding", "gzip")) as store:
+        assert store.read("a")[0] == DATA
