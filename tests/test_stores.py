@@ -322,6 +322,7 @@ def test_a_slow_upload_is_not_taken_for_a_dead_connection(monkeypatch: pytest.Mo
     monkeypatch.setattr(object_store, "SLOWEST", 4 << 20)
     monkeypatch.setattr(object_store, "STEP", 0.5)
     bucket(url, tries=0).put("large", bytes(8 << 20))
+    assert bucket(url, tries=0).create("large", bytes(8 << 20))
     monkeypatch.setattr(object_store, "SLOWEST", 1 << 40)
     with pytest.raises(StoreBusyError):
         bucket(url, tries=0).put("large", bytes(8 << 20))

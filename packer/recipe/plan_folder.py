@@ -127,12 +127,12 @@ class PlanFolder:
         has = self.records["fields"][:, None] >> np.arange(len(bytes_of), dtype=np.uint32) & 1
         return weights * (has.astype(np.int64) @ bytes_of)
 
-    def first_key(self, number: int) -> str:
-        """Return the key of the first row of a shard. Its lines are not checked."""
+    def begins_with(self, number: int, key: str) -> bool:
+        """Return whether the first row of a shard has this key. Its lines are not checked."""
         record = self.records[number]
         path, begin = self.folder / ROWS.format(int(record["file"])), int(record["begin"])
         line = self._read(path, begin, min(int(record["bytes"]), MOST_KEY_BYTES))
-        return line.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+        return line.partition(b"\0")[0] == key.encode("utf-8", "surrogatepass")
 
     def spec(self, number: int) -> ShardSpec:
         """Read the spec of a shard. Raise DamagedError if its rows are not those that were planned."""

@@ -103,6 +103,10 @@ class ObjectStore:
             self._clients[longer] = from_url(self.url, client_options=options, retry_config=retries)
         return self._clients[longer]
 
+    def _sender(self, data: Data) -> Any:
+        """Return the client for an upload."""
+        return self._client(STEP * (memoryview(data).nbytes // int(STEP * SLOWEST)))
+
     def list(self, folder: str) -> Iterator[Entry]:
         prefix = check_name(folder) if folder else None
         last, tries, until = None, LIST_TRIES, time.monotonic() + RETRY_SECONDS
@@ -167,9 +171,7 @@ class ObjectStore:
     def put(self, name: str, data: Data) -> None:
         check_name(name)
         with self._errors(name):
-            size = memoryview(data).nbytes
-            client = self._client(STEP * (size // int(STEP * SLOWEST)))
-            is_large = size > ONE_PUT
+            is_large, client = memoryview(data).nbytes > ONE_PUT, self._sender(data)
             _waited(lambda: self._obstore.put(client, name, data, use_multipart=is_large, chunk_size=PART))
 
     def delete(self, names: Iterable[str]) -> None:
@@ -196,8 +198,9 @@ class ObjectStore:
     def _put_if(self, name: str, data: Data, mode: Any) -> bool:
         check_name(name)
         with self._errors(name):
+            client = self._sender(data)
             try:
-                _waited(lambda: self._obstore.put(self._store, name, data, mode=mode, use_multipart=False))
+                _waited(lambda: self._obstore.put(client, name, data, mode=mode, use_multipart=False))
             except self._lost:
                 return False
             return True
