@@ -152,9 +152,17 @@ def test_any_request_may_fail_once(
     assert not verify_pack(tmp_path / "back")
 
 
+@pytest.mark.parametrize("ranges", [True, False])
 def test_answers_that_are_cut_are_continued(
-    hub: HubServer, proxy: Proxy, two_nights: tuple[Path, Path], tmp_path: Path
+    ranges: bool,
+    hub: HubServer,
+    proxy: Proxy,
+    two_nights: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(hub_store, "PIECE", 64)
+    monkeypatch.setattr(hub, "ranges", ranges)
     push_pack(two_nights[0], URL)
     met: set[str] = set()
 

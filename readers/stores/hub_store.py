@@ -115,8 +115,9 @@ class HubStore:
                     for piece in response.iter_bytes(PIECE):
                         kept = piece[passed:]
                         passed -= len(piece) - len(kept)
-                        done, tries = done + len(kept), TRIES
-                        yield tag, kept
+                        if kept:
+                            done, tries = done + len(kept), TRIES
+                            yield tag, kept
                     return
                 except self._errors_of_hub.HTTPError:
                     tries -= 1

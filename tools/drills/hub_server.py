@@ -91,6 +91,7 @@ class HubServer:
         self.repos: dict[str, Repo] = {}
         self.large: dict[str, bytes] = {}
         self.received = 0
+        self.ranges = True
         self._lock = Lock()
 
         class Handler(_Handler):
@@ -243,7 +244,7 @@ class HubServer:
             raise RefusedError(404, "Entry not found", "EntryNotFound")
         data = files[path]
         if len(data) <= LARGE:
-            return _part(request, data)
+            return self._part(request, data)
         oid = hashlib.sha256(data).hexdigest()
         self.large[oid] = data
         port = request.host.rpartition(":")[2]
@@ -252,7 +253,18 @@ class HubServer:
     def _download(self, request: Request, oid: str) -> Answer:
         if "authorization" in request.headers:
             raise RefusedError(400, "a token for the Hub went to another host")
-        return _part(request, self.large[oid])
+        return self._part(request, self.large[oid])
+
+    def _part(self, request: Request, data: bytes) -> Answer:
+        """Return the range that is asked for, or all if this Hub knows no ranges."""
+        etag = {"etag": f'"{hashlib.sha1(data).hexdigest()}"'}
+        found = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("range", ""))
+        if found is None or not self.ranges:
+            return Answer(data, etag)
+        start, stop = int(found[1]), int(found[2]) + 1 if found[2] else len(data)
+        if start >= len(data):
+            raise RefusedError(416, "no such range")
+        return Answer(data[start:stop], etag, 206)
 
 
 def _json(document: object) -> Answer:
@@ -266,17 +278,6 @@ def _entry(name: str, data: bytes) -> dict[str, Any]:
         return {**entry, "oid": hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()}
     oid = hashlib.sha256(data).hexdigest()
     return {**entry, "oid": oid, "lfs": {"oid": oid, "size": len(data), "pointerSize": 130}}
-
-
-def _part(request: Request, data: bytes) -> Answer:
-    etag = {"etag": f'"{hashlib.sha1(data).hexdigest()}"'}
-    found = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("range", ""))
-    if found is None:
-        return Answer(data, etag)
-    start, stop = int(found[1]), int(found[2]) + 1 if found[2] else len(data)
-    if start >= len(data):
-        raise RefusedError(416, "no such range")
-    return Answer(data[start:stop], etag, 206)
 
 
 class _Server(ThreadingHTTPServer):
