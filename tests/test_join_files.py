@@ -18,6 +18,7 @@ from packer.pairs import files, join_files
 from packer.pairs.files import FileNames, RawFiles
 from packer.pairs.join_files import Joined
 from packer.pairs.pairing_rules import PairingRules
+from packer.pairs.split_by_hash import Shares
 from packer.recipe import long_text, ref_table, sorted_lines
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
@@ -25,6 +26,7 @@ from packer.recipe.sorted_lines import SortedLines
 from packer.sources.open_source import SourceOptions
 
 PLAIN = ["images/train/a", "images/val/b", "masks/train/a", "masks/val/b", "notes", "images/train/é", "masks/train/é"]
+HALVES = Shares.parse("50/50")
 RULES = [
     PairingRules(),
     PairingRules(missing="skip"),
@@ -34,6 +36,10 @@ RULES = [
     PairingRules("{key}.png", "{key}_L.png"),
     PairingRules("images/{key}", "train_labels/{key}", missing="keep"),
     PairingRules("images/{key}", has_label=False),
+    PairingRules(split=HALVES),
+    PairingRules("images/{key}", "masks/{key}", split=HALVES),
+    PairingRules("images/{city}/{key}", "masks/{city}/{key}", split=HALVES, split_by="city"),
+    PairingRules("images/{key}", has_label=False, split=HALVES, split_by="town"),
 ]
 
 
@@ -81,11 +87,16 @@ def test_many_files_are_paired_as_few_are(
 def test_pairs_without_a_problem_are_joined(tmp_path: Path) -> None:
     """The test above would pass if all files were matched together."""
     touch(tmp_path, *(f"{side}/{split}/{n}.png" for side in ("images", "masks") for split in "ab" for n in range(9)))
-    for rules in (RULES[3], PairingRules("images/{split}/{key}", has_label=False)):
+    for rules in (RULES[3], PairingRules("images/{split}/{key}", has_label=False), RULES[-3]):
         joined = join_files.join_files(tmp_path, rules, None, SortedLines)
         assert isinstance(joined, Joined)
         rows = list(joined.rows())
-        assert (len(rows), rows == sorted(rows), joined.splits) == (18, True, {"a", "b"})
+        splits = {"train", "val"} if rules.split else {"a", "b"}
+        assert (len(rows), rows == sorted(rows), joined.splits) == (18, not rules.split, splits)
+    grouped = join_files.join_files(tmp_path, RULES[-2], None, SortedLines)
+    assert isinstance(grouped, Joined)
+    assert {split for split, _, _ in grouped.rows()} == {HALVES.split_of("a"), HALVES.split_of("b")}
+    assert any("the split train gets 0 of 18 pairs" in note for note in grouped.notes)
 
 
 @given(st.lists(st.lists(st.text("aé\ud800 ", max_size=4), min_size=1, max_size=9), max_size=9))
@@ -105,7 +116,8 @@ def names_of(files_of_a_folder: Sequence[str]) -> FileNames:
     return names
 
 
-def test_pairing_many_files_takes_few_bytes_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rules", [PairingRules(), PairingRules("images/*/{key}", "masks/*/{key}", split=HALVES)])
+def test_pairing_many_files_takes_few_bytes_for_each(rules: PairingRules, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = 40_000
     for module, name, value in (
         (join_files, "MANY_FILES", 0),
@@ -120,11 +132,12 @@ def test_pairing_many_files_takes_few_bytes_for_each(monkeypatch: pytest.MonkeyP
     try:
         raw = RawFiles({"images/train/": names_of(stems), "masks/train/": names_of(stems)})
         monkeypatch.setattr(join_files, "find_files", lambda *_: raw)
-        joined = join_files.join_files(Path("raw"), PairingRules(), None, SortedLines)
+        joined = join_files.join_files(Path("raw"), rules, None, SortedLines)
         assert isinstance(joined, Joined)
         table = RefTable.of(RowRef(*row) for row in joined.rows())
         highest = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert (len(table), table.splits) == (pairs, {"train": pairs})
+    assert len(table) == sum(table.splits.values()) == pairs
+    assert set(table.splits) == ({"train", "val"} if rules.split else {"train"})
     assert highest < 150 * pairs, "it was 840 bytes a pair"

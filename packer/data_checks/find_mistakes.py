@@ -73,7 +73,9 @@ def _of_images(images: ImageHashes, near: bool) -> Iterator[Finding]:
     for pair in pairs:
         yield _of_group(NEAR_LEAKAGE, [found[image] for image in pair])
     for image in flat:
-        yield _of_group(ONE_COLOUR, [found[image]])
+        split, key = found[image]
+        name = f"{split}/{key}"
+        yield Finding(ONE_COLOUR, name, (name,), (split,))  # of some data sets that is every image
 
 
 def _of_group(kind: str, group: Sequence[tuple[str, str]]) -> Finding:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from packer.errors import InputError, UsageError
 from packer.pairs.candidates import Candidate, Candidates
@@ -13,37 +15,56 @@ from packer.pairs.split_exact import CountPixels, draw_exact
 from packer.pairs.template import composed
 from readers.contract.manifest import ALL
 
+NOT_EXACT: Mapping[str, str] = MappingProxyType({})
 FEW_PAIRS, FEW_PERCENT = 5, 1
 """A drawn split with fewer pairs, or with a smaller part of all pairs, is reported."""
 
 
-def draw_splits(
-    found: Candidates, shares: Shares, split_by: str | None, layout: Layout | None, count_pixels: CountPixels | None
-) -> None:
-    """Give each pair a split, the same to all with one capture `split_by`; of exact sizes if pixels are counted."""
-    groups = [_group(pair, split_by, layout) for pair in found.pairs]
-    exact = draw_exact(shares, groups, count_pixels([pair.label for pair in found.pairs])) if count_pixels else {}
-    drawn = [exact.get(group) or shares.split_of(group) for group in groups]
-    found.pairs = [pair._replace(split=split) for pair, split in zip(found.pairs, drawn, strict=True)]
-    advice = "" if count_pixels else "; --split-exact draws splits of exact sizes"
-    found.notes += [f"{words}{advice}" for words in _small_splits(shares, Counter(drawn))]
+@dataclass
+class SplitDrawer:
+    """Draws the split of one pair after the other, the same for all with one capture `split_by`, and counts them."""
 
+    shares: Shares
+    split_by: str | None
+    layout: Layout | None
+    counts: Counter[str] = field(default_factory=Counter)
 
-def _group(pair: Candidate, split_by: str | None, layout: Layout | None) -> str:
-    """Return what decides the split of a pair: its key, or the capture or column `split_by`."""
-    if pair.split not in ("", ALL):
-        raise InputError(
-            f"--split: there are splits already, such as {pair.split!r} of {pair.image}; leave --split out, "
-            "or give --image and --label without {split} to ignore these splits and any split lists"
-        )
-    group = pair.key
-    if split_by:
-        captures = dict(pair.captures) or (layout.captures(pair.image, pair.label) if layout else {})
-        if split_by not in captures:
+    def draw(self, pair: Candidate, exact: Mapping[str, str] = NOT_EXACT) -> str:
+        """Return the split of a pair. `exact` has those that groups get for exact sizes."""
+        group = self.group(pair)
+        split = exact.get(group) or self.shares.split_of(group)
+        self.counts[split] += 1
+        return split
+
+    def group(self, pair: Candidate) -> str:
+        """Return what decides the split of a pair: its key, or the capture or column `split_by`."""
+        if pair.split not in ("", ALL):
+            raise InputError(
+                f"--split: there are splits already, such as {pair.split!r} of {pair.image}; leave --split out, "
+                "or give --image and --label without {split} to ignore these splits and any split lists"
+            )
+        if not self.split_by:
+            return composed(pair.key)
+        captures = dict(pair.captures) or (self.layout.captures(pair.image, pair.label) if self.layout else {})
+        if self.split_by not in captures:
             known = ", ".join(captures) or "none"
-            raise UsageError(f"--split-by {split_by}: no capture or column has this name; there are only {known}")
-        group = captures[split_by]
-    return composed(group)
+            raise UsageError(f"--split-by {self.split_by}: no capture or column has this name; there are only {known}")
+        return composed(captures[self.split_by])
+
+    def notes(self, is_exact: bool = False) -> Iterator[str]:
+        """Yield a warning for each drawn split that is too small."""
+        advice = "" if is_exact else "; --split-exact draws splits of exact sizes"
+        return (f"{words}{advice}" for words in _small_splits(self.shares, self.counts))
+
+
+def draw_splits(found: Candidates, drawer: SplitDrawer, count_pixels: CountPixels | None) -> None:
+    """Give each pair a split, of exact sizes if pixels are counted."""
+    exact: Mapping[str, str] = NOT_EXACT
+    if count_pixels:
+        groups = [drawer.group(pair) for pair in found.pairs]
+        exact = draw_exact(drawer.shares, groups, count_pixels([pair.label for pair in found.pairs]))
+    found.pairs = [pair._replace(split=drawer.draw(pair, exact)) for pair in found.pairs]
+    found.notes += drawer.notes(bool(count_pixels))
 
 
 def _small_splits(shares: Shares, counts: Mapping[str, int]) -> Iterator[str]:

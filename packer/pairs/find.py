@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from packer.errors import InputError, Problem, TargetError
 from packer.pairs.candidates import Candidates
-from packer.pairs.draw_splits import draw_splits
+from packer.pairs.draw_splits import SplitDrawer, draw_splits
 from packer.pairs.files import RawFiles, find_files
 from packer.pairs.further import FoundFiles, lacking, take_further, with_further
 from packer.pairs.hints import no_common_key_hint
@@ -98,7 +98,8 @@ def search_pairs(
         _check_target(raw, leave_out, layout)
     found.notes += files.notes
     if rules.split:
-        draw_splits(found, rules.split, rules.split_by, layout, count_pixels if rules.split_exact else None)
+        drawer = SplitDrawer(rules.split, rules.split_by, layout)
+        draw_splits(found, drawer, count_pixels if rules.split_exact else None)
     found.problems += map(Problem, _bad_splits({pair.split for pair in found.pairs}))
     name = layout.name if layout else "given by " + ("--pairs" if rules.pairs else "--lists")
     refusal = None

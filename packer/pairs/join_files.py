@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from packer.pairs.candidates import Candidate
+from packer.pairs.draw_splits import SplitDrawer
 from packer.pairs.files import RawFiles, find_files
 from packer.pairs.folder_names import Folders
 from packer.pairs.given_layout import given_layout
@@ -47,6 +49,8 @@ class Joined:
     keeps: bool
     """True if an image without a label is a row."""
     has_label: bool
+    drawer: SplitDrawer | None = None
+    """Draws the splits, which the files do not have; None if nothing is drawn."""
     splits: set[str] = field(default_factory=set)
     """The splits of the rows so far."""
 
@@ -65,11 +69,14 @@ class Joined:
             else:
                 raise NotPlainError("an image without a label")
             split = self.layout.split(key, image, label)
+            if self.drawer is not None:
+                split = self.drawer.draw(Candidate(split, key[1], image, label))
             self.splits.add(split)
             yield split, key[1], (image, label) if self.has_label else (image,)
             before = key
         if known is not None or before is None:
             raise NotPlainError("a label without an image, several labels, or no pair")
+        self.notes += self.drawer.notes() if self.drawer is not None else ()
 
 
 class NotPlainError(Exception):
@@ -79,7 +86,7 @@ class NotPlainError(Exception):
 def join_files(raw: Path, rules: PairingRules, leave_out: Path | None, lines: Callable[[], Lines]) -> Joined | RawFiles:
     """Sort very many files into images and labels. Return all files if they must be matched together."""
     files = find_files(raw, leave_out)
-    many = files.count >= MANY_FILES and not (rules.pairs or rules.lists or rules.split or rules.further)
+    many = files.count >= MANY_FILES and not (rules.pairs or rules.lists or rules.split_exact or rules.further)
     joined = _join(files, rules, lines(), lines()) if many else None
     return joined or (find_files(raw, leave_out) if files.is_taken else files)
 
@@ -98,7 +105,8 @@ def _join(files: RawFiles, rules: PairingRules, images: Lines, labels: Lines) ->
             if found:
                 known.add([f"{split}\0{key}\0{path}" for (split, key), path in found.items()])
     notes = [*Matches(layout, others=others).notes(), *files.notes]
-    return Joined(layout, notes, images, labels, rules.keeps, rules.has_label)
+    drawer = SplitDrawer(rules.split, rules.split_by, layout) if rules.split else None
+    return Joined(layout, notes, images, labels, rules.keeps, rules.has_label, drawer)
 
 
 def _known_layout(files: RawFiles) -> Layout | None:

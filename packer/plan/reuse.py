@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.config.options import DIGEST, MTIME
+from packer.recipe.long_text import long_table
 from packer.recipe.piece import text_of
 from packer.recipe.ref_table import CHUNK, RefTable
 from packer.recipe.row_ref import RowRef
@@ -36,7 +37,7 @@ class RowStates:
     def __init__(self, source: Source, refs: RefTable) -> None:
         self._source, self._refs = source, refs
         self.width = source.states([]).shape[1]
-        self._states = np.empty((len(refs), self.width), np.int64)
+        self._states = long_table(len(refs), self.width)
         self._asked = np.zeros(len(refs), np.bool_)
 
     def of(self, numbers: NDArray[np.intp]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""`LongText`: lines that grow; from a size on, in a file without a name, which is mapped when it is read."""
+"""`LongText`: lines that grow; `long_table`: numbers of all rows. Long ones are in a mapped file without a name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import os
 import tempfile
 import weakref
 from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from packer.errors import TargetError
 
@@ -54,6 +57,23 @@ class LongText:
             if flush:
                 self._file.flush()
         except OSError as error:
-            why = f"cannot be written ({os.strerror(error.errno or 0)})"
-            advice = f"set TMPDIR to a folder with more than {self._size:,} bytes free"
-            raise TargetError(f"{tempfile.gettempdir()}: the list of rows {why}; {advice}") from error
+            raise _too_large(self._size, error) from error
+
+
+def long_table(rows: int, width: int) -> NDArray[np.int64]:
+    """Return zeros. The kernel may take back the memory of a table in a file."""
+    size = rows * width * np.dtype(np.int64).itemsize
+    if size <= IN_MEMORY or not hasattr(os, "posix_fallocate"):
+        return np.zeros((rows, width), np.int64)
+    with tempfile.TemporaryFile() as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)  # a disk that is full later would end the process
+        except OSError as error:
+            raise _too_large(size, error) from error
+        return np.frombuffer(mmap.mmap(file.fileno(), size), np.int64).reshape(rows, width)
+
+
+def _too_large(size: int, error: OSError) -> TargetError:
+    why = f"cannot be written ({os.strerror(error.errno or 0)})"
+    advice = f"set TMPDIR to a folder with more than {size:,} bytes free"
+    return TargetError(f"{tempfile.gettempdir()}: the list of rows {why}; {advice}")
