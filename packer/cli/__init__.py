@@ -28,6 +28,7 @@ MOST_LINES = 20
 COMMANDS = {
     "bench": ("bench", "Measure how fast a pack reads here, and recommend a loader."),
     "build": ("build", "Pack a raw folder."),
+    "card": ("card", "Write the card of a data set."),
     "commit": ("commit", "Publish the parts of a plan."),
     "completion": ("completion", "Print a script that completes commands in a shell."),
     "diagnose": ("diagnose", "Run a training script, and report what it waits for."),

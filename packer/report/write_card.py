@@ -1,0 +1,47 @@
+"""Write the card of a pack: the page, its Croissant description and a sheet of rows, in one folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from io import BytesIO
+from os import PathLike
+from pathlib import Path
+
+from packer.packs.sha256sums import sha256sums
+from packer.packs.stats import pack_stats
+from packer.publish.atomic import write_atomic
+from packer.report.card import CROISSANT, SHEET, card_text
+from packer.report.croissant import About, croissant
+from readers.contract.manifest import ALL, Manifest
+from readers.pack import Pack
+from readers.row_pictures import RowPictures, Style
+from readers.row_sheet import Choice, row_sheet
+
+ROWS = 12
+
+
+def write_card(
+    out: str | PathLike[str], output: str | PathLike[str], about: About, *, files: bool = False, seed: int = 0
+) -> tuple[Path, ...]:
+    """Write the card of the pack at `out` to `output`, with `croissant.json` and `sheet.jpg` next to it.
+
+    With `files`, the description lists every file of the pack with its SHA-256, for which all of them are read.
+    """
+    root, output = Path(out), Path(output)
+    manifest = Manifest.load(root)
+    sums: Sequence[str] = list(sha256sums(root)) if files else ()
+    described = json.dumps(croissant(root, manifest, about, sums), indent=1, ensure_ascii=False) + "\n"
+    written = (output, output.with_name(CROISSANT), output.with_name(SHEET))
+    card = card_text(manifest, pack_stats(root), about)
+    contents: tuple[str | bytes, ...] = (card, described, _sheet(root, about.name, seed))
+    for path, content in zip(written, contents, strict=True):
+        write_atomic(path, content)
+    return written
+
+
+def _sheet(root: Path, title: str, seed: int) -> bytes:
+    pack, file = Pack.open(root), BytesIO()
+    choice = Choice(pack.rows_of(ALL), ALL, ROWS, seed)
+    row_sheet(RowPictures(pack, Style()), title, choice).save(file, "JPEG", quality=88)
+    return file.getvalue()
