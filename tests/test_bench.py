@@ -54,14 +54,14 @@ def figures(printed: str, name: str) -> list[float]:
     return [float(word) for word in line.removeprefix(name).split()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "formats"),
     [
-        pytest.param((), ("npy",), marks=pytest.mark.short),
-        pytest.param((), STORAGES, marks=pytest.mark.long),
-        pytest.param(("--colours",), ("npy",), marks=pytest.mark.long),
+        ((), STORAGES),
+        (("--colours",), ("npy",)),
     ],
-    ids=["numbers", "all", "colours"],
+    ids=["all", "colours"],
 )
 def test_the_decode_loop_makes_what_a_build_packs(
     options: tuple[str, ...], formats: tuple[str, ...], drawn: Path, tmp_path: Path

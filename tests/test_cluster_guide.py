@@ -152,6 +152,7 @@ class StubTask:
         return other
 
 
+@pytest.mark.long
 def test_airflow_maps_the_parts(root: Path, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, _ = blocks("python")
     names = (
@@ -184,6 +185,7 @@ def test_rsync_copies_what_a_commit_needs(root: Path, whole: Path) -> None:
     assert same(root / "out", whole)
 
 
+@pytest.mark.long
 def test_the_loop_over_missing_parts_and_the_functions(root: Path, whole: Path) -> None:
     loop = next(text for text in blocks("sh") if "--missing" in text)
     _, code = blocks("python")
