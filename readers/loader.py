@@ -57,8 +57,7 @@ class Loader:
         self.batch_size = batches.size
         self._batches = batches
         self._ahead = ahead
-        self.threads = ahead.workers
-        """The number of threads that read batches. The cores are counted here, and not again for each epoch."""
+        self._threads = ahead.workers  # the cores are counted here, and not again for each epoch
         self._output = output
         self._pin_memory = pin_memory
         pinned = pin_memory if pin_memory is not None else output == "torch" and torch.cuda.is_available()
@@ -76,6 +75,11 @@ class Loader:
             f"Loader({len(self)} batches of {self.batch_size}{mix}, {fields}, shuffle={order.shuffle!r}, "
             f"epoch {order.epoch}{rank})"
         )
+
+    @property
+    def threads(self) -> int:
+        """The number of threads that read batches."""
+        return self._threads
 
     @property
     def padding(self) -> int:
