@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from pathlib import Path
+from threading import Event, Semaphore, Thread
 from unittest import mock
 
 import pytest
+from conftest import HANG
+from drills.made_stores import MemoryStore
 from store_servers import credentials
 
 from readers.contract.errors import StoreBusyError, StoreError
+from readers.stores import fetch
+from readers.stores.evict import Budget
+from readers.stores.fetch import Fetcher
 from readers.stores.object_store import ObjectStore
 from readers.stores.store import Version
 
@@ -125,3 +132,32 @@ def test_an_object_without_a_tag_is_not_replaced() -> None:
 def test_compressed_bytes_stay_as_they_are() -> None:
     with answering(200, DATA, ETAG, ("content-encoding", "gzip")) as store:
         assert store.read("a")[0] == DATA
+
+
+def test_who_waited_for_a_silent_store_does_not_wait_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that fetch ahead and the one that needs a shard waited for minutes, one after the other."""
+    asked, waiting, go = list[str](), Semaphore(0), Event()
+    monkeypatch.setattr(fetch, "RETRY_SECONDS", -1.0)
+    store, budget = MemoryStore(), Budget(tmp_path, 1 << 20)
+    fetcher, lock = Fetcher(store, budget.packs / "pack", budget), budget.fetch_lock
+
+    def silent(name: str, write: object) -> None:
+        asked.append(name)
+        go.wait(HANG)
+        raise StoreBusyError(f"{name}: no answer")
+
+    def counted(unit: Path) -> Path:
+        waiting.release()
+        return lock(unit)
+
+    monkeypatch.setattr(store, "fetch", silent)
+    monkeypatch.setattr(budget, "fetch_lock", counted)
+    with ThreadPoolExecutor(2) as threads:
+        calls = [threads.submit(fetcher.shard, f"train-{'0' * 32}", "0" * 64) for _ in range(2)]
+        for _ in calls:
+            assert waiting.acquire(timeout=HANG)
+        go.set()
+        for call in calls:
+            with pytest.raises(StoreBusyError, match="no answer"):
+                call.result()
+    assert len(asked) == 1

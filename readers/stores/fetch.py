@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import sys
@@ -19,7 +20,7 @@ from typing import NamedTuple, Protocol
 from blake3 import blake3
 
 from readers.contract.atomic import sync_folder
-from readers.contract.errors import DamagedError, ReadError, StoreError
+from readers.contract.errors import DamagedError, ReadError, StoreBusyError, StoreError
 from readers.contract.files import Hash
 from readers.contract.manifest import SHARDS, Manifest
 from readers.contract.receipt import FINGERPRINT, SUFFIX, Receipt
@@ -27,7 +28,7 @@ from readers.contract.shard_table import RECORD, table_header, table_path
 from readers.stores.checksums import MOST_RECEIPT_BYTES, parse_receipt
 from readers.stores.evict import Budget, CacheFullError, partial_folder
 from readers.stores.locks import ReadLock, only_fetcher
-from readers.stores.store import Store
+from readers.stores.store import RETRY_SECONDS, Store
 
 TOUCH_SECONDS = 60
 """The last use of a shard is noted at most this often."""
@@ -54,6 +55,8 @@ class Fetcher:
 
     def __init__(self, store: Store, root: Path, budget: Budget) -> None:
         self.store, self.root, self.budget = store, root, budget
+        self._silent = (-math.inf, "")
+        """The time at which a store had been silent for minutes, and the error. Who waited then does not wait again."""
 
     def shard(self, stem: str, digest: str) -> ReadLock:
         """Return the lock of a shard's receipt, after fetching the shard if it is not there."""
@@ -75,17 +78,23 @@ class Fetcher:
         """Let one thread of the machine fetch a unit. What is damaged on the way is fetched once more."""
         with suppress(FileNotFoundError):
             return self.held(name + suffix)
-        unit = self.root / name
+        unit, begun = self.root / name, time.monotonic()
         with only_fetcher(self.budget.fetch_lock(unit)):
             with suppress(FileNotFoundError):
                 return self.held(name + suffix)
+            when, why = self._silent
+            if when > begun:
+                raise StoreBusyError(why)
             for last in (False, True):
                 try:
                     return self._fetched(unit, wanted())
                 except CacheFullError:
                     raise
-                except (DamagedError, StoreError):
-                    if last:
+                except (DamagedError, StoreError) as error:
+                    is_silent = isinstance(error, StoreBusyError) and time.monotonic() - begun > RETRY_SECONDS
+                    if is_silent:
+                        self._silent = time.monotonic(), str(error)
+                    if last or is_silent:
                         raise
         raise AssertionError("the second try returns or raises")
 

@@ -50,9 +50,9 @@ RAW_BYTES = 10_000
 WORDS = ("--size", f"{SIZE}x{SIZE}", "--shard-size", SHARD, "--workers", "2")
 START = """
 import sys
-import packer.publish.claim, readers.stores.object_store
+import packer.publish.claim, readers.stores.fetch, readers.stores.object_store
 for name, value in {limits!r}.items():
-    for module in (packer.publish.claim, readers.stores.object_store):
+    for module in (packer.publish.claim, readers.stores.fetch, readers.stores.object_store):
         if hasattr(module, name):
             setattr(module, name, value)
 {then}
@@ -74,6 +74,11 @@ for row in range(len(data)):
     for part in data[row]:
         digest.update(part.numpy())
 print(len(data), digest.hexdigest())
+"""
+READ_BATCHES = """
+from readers import open_dataset
+for batch in open_dataset(sys.argv[1], split="train", cache=sys.argv[2]).loader(2, shuffle=False):
+    pass
 """
 
 
@@ -245,6 +250,22 @@ def reader(case: Case) -> str | None:
     return expected(built, 0) or expected(here, 0) or expected(read, 0, here.output) or was_cut(wire)
 
 
+def reader_cut_for_good(case: Case) -> str | None:
+    """A reader whose link stays cut, row by row and in batches."""
+    url, wire = case.url(), case.net.wires[0]
+    built = case.net.run(1, *case.build(ROWS, url))
+    fault = expected(built, 0)
+    for program in (READ, READ_BATCHES):
+        wire.after(FAR, MIDDLE)
+        ended = case.net.run(0, url, case.new("cache"), then=program)
+        wire.cut = False
+        print(f"  after {ended.seconds:.0f} s: {ended.output.strip().splitlines()[-1]}")
+        if ended.seconds > case.longest:
+            return f"it ended after {ended.seconds:.0f} s, not {case.longest:.0f}"
+        fault = fault or was_cut(wire) or expected(ended, 1, "StoreBusyError", url)
+    return fault
+
+
 def part(case: Case) -> str | None:
     """A part by hand whose link is cut while it reads raw files from the store, and comes back."""
     raw, wire = case.url(), case.net.wires[0]
@@ -260,6 +281,17 @@ def part(case: Case) -> str | None:
     return None if same(out, case.local(ROWS)) else "the pack is not that of a local build"
 
 
+def part_sent(case: Case) -> str | None:
+    """A part by hand whose link is cut while it sends shards to the store, and comes back."""
+    url, plan, wire = case.url(), case.new("plan"), case.net.wires[0]
+    planned = case.net.run(1, "plan", "--quiet", *WORDS, case.raw(ROWS), plan)
+    wire.after(NEAR, MIDDLE, case.outage)
+    built = case.net.run(0, "build", "--quiet", "--plan", plan, "--part", "1/1", url)
+    committed = case.net.run(1, "commit", "--quiet", "--plan", plan, url)
+    fault = next(filter(None, (expected(ended, 0) for ended in (planned, built, committed))), None)
+    return fault or was_cut(wire) or case.fault(ROWS, url)
+
+
 def was_cut(wire: Wire) -> str | None:
     """Return a fault if the wire was not cut; then a case shows nothing."""
     return None if wire.trap is None else "the wire was not cut"
@@ -268,12 +300,14 @@ def was_cut(wire: Wire) -> str | None:
 CASES: dict[str, Callable[[Case], str | None]] = {
     "cut and back": cut_and_back,
     "part": part,
+    "part sent": part_sent,
     "reader": reader,
     "two coordinators, claim lost": partial(two_coordinators, name=b"/generations/000001.json", is_lost=True),
     "two coordinators, claim sent": partial(two_coordinators, name=b"/generations/000001.json", is_lost=False),
     "two coordinators, manifest lost": partial(two_coordinators, name=b"/manifest.json", is_lost=True),
     "lossy": lossy,
     "cut for good": cut_for_good,
+    "reader cut for good": reader_cut_for_good,
 }
 
 
