@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from packer.cli.loading import loading
-from packer.cli.output import join_lines, show
+from packer.cli.output import show
+from packer.cli.page import show_page
 from packer.cli.values import FolderType
 from packer.errors import first_of
 from packer.publish.target import raw_and_out
@@ -42,7 +43,10 @@ def diff_command(ctx: click.Context, raw: Path, out: Path, config: Path | None, 
         from packer.packs.diff import diff_pack
     raw, out = raw_and_out(raw, out)
     found = diff_pack(out, raw, config=config)
-    show(json.dumps(found.to_json(), indent=1, ensure_ascii=False) if as_json else join_lines(_text(found)))
+    if as_json:
+        show(json.dumps(found.to_json(), indent=1, ensure_ascii=False))
+    else:
+        show_page(_text(found))
     if not found.is_empty:
         ctx.exit(DIFFERENT)
 

@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from packer.cli.loading import loading
-from packer.cli.output import join_lines, show
+from packer.cli.output import show
+from packer.cli.page import show_page
 from packer.cli.text_table import text_table
 from packer.cli.values import PackType, bytes_text, shape_text
 from readers.contract.errors import NoPackError
@@ -34,7 +35,10 @@ def info_command(out: Path | str, as_json: bool) -> None:
       packer info s3://bucket/out
     """
     manifest = Manifest.load(out) if isinstance(out, Path) else _remote(out)
-    show(json.dumps(manifest.to_json(), indent=1, ensure_ascii=False) if as_json else _text(manifest))
+    if as_json:
+        show(json.dumps(manifest.to_json(), indent=1, ensure_ascii=False))
+    else:
+        show_page(_lines(manifest))
 
 
 def _remote(url: str) -> Manifest:
@@ -47,8 +51,8 @@ def _remote(url: str) -> Manifest:
     return manifest
 
 
-def _text(manifest: Manifest) -> str:
-    lines = [
+def _lines(manifest: Manifest) -> list[str]:
+    return [
         f"format      {manifest.storage}, generation {manifest.generation} of {manifest.created}",
         f"bytes       {manifest.bytes:,} ({bytes_text(manifest.bytes)}) in {manifest.shards} shards",
         f"rows        {manifest.rows}",
@@ -59,7 +63,6 @@ def _text(manifest: Manifest) -> str:
         "recipe",
         *chain.from_iterable(_recipe_lines(key, value) for key, value in manifest.recipe.items()),
     ]
-    return join_lines(lines)
 
 
 def _field_cells(field: Field) -> list[str]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from packer.cli.loading import loading
-from packer.cli.output import join_lines, show
+from packer.cli.output import show
+from packer.cli.page import show_page
 from packer.cli.text_table import text_table
 from packer.cli.values import FolderType, shape_text
 from packer.errors import first_of
@@ -43,7 +44,8 @@ def inspect_command(out: Path, key: str, split: str | None, as_json: bool) -> No
     if as_json:
         show(json.dumps(list(map(_json, rows)), indent=1, ensure_ascii=False))
     else:
-        show("\n\n".join(join_lines(_lines(row)) for row in rows))
+        for number, row in enumerate(rows):
+            show_page([*[""] * (number > 0), *_lines(row)])
     damaged = [field.field.name for row in rows for field in row.fields if not field.whole]
     if damaged:
         raise DamagedError(f"{out}: {key!r}: {', '.join(damaged)}: damaged; find out what else is: packer verify {out}")

@@ -10,7 +10,8 @@ import click
 
 from packer.cli.configured import build_option
 from packer.cli.loading import loading
-from packer.cli.output import join_lines, show
+from packer.cli.output import show
+from packer.cli.page import show_page
 from packer.cli.values import CountType, OutputFile
 from packer.errors import InputError, UsageError
 from packer.publish.atomic import write_atomic
@@ -51,10 +52,10 @@ def probe_command(raw: str, as_json: bool, write: Path | None, **options: Any) -
         from packer.cli.probe_text import probe_json, probe_text, probe_toml
         from packer.probe.probe import probe_folder
     found = probe_folder(raw, **options)
-    text = (
-        json.dumps(probe_json(found), indent=1, ensure_ascii=False) if as_json else join_lines(probe_text(raw, found))
-    )
-    show(text)
+    if as_json:
+        show(json.dumps(probe_json(found), indent=1, ensure_ascii=False))
+    else:
+        show_page(probe_text(raw, found))
     if found.pairing is None:
         raise InputError(found.why_not or f"{raw}: no image and label form a pair")
     if write is not None:

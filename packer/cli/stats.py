@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from packer.cli.loading import loading
-from packer.cli.output import join_lines, show
+from packer.cli.output import show
+from packer.cli.page import show_page
 from packer.cli.text_table import text_table
 from packer.cli.values import FolderType
 from packer.errors import first_of
@@ -45,7 +46,8 @@ def stats_command(out: Path, as_json: bool) -> None:
     if as_json:
         show(json.dumps(list(map(_json, stats)), indent=1, ensure_ascii=False))
     else:
-        show("\n\n".join(map(_text, stats)))
+        for number, split in enumerate(stats):
+            show_page([""] * (number > 0) + _lines(split))
 
 
 def _json(stats: SplitStats) -> dict[str, Any]:
@@ -53,12 +55,12 @@ def _json(stats: SplitStats) -> dict[str, Any]:
     return asdict(stats) | {"sizes": sizes}
 
 
-def _text(stats: SplitStats) -> str:
+def _lines(stats: SplitStats) -> list[str]:
     sizes = [f"{count} of {height}x{width}" for (height, width), count in stats.sizes.items()]
     lines = [f"{stats.split}: {stats.rows} rows ({', '.join(first_of(sizes, MOST_SIZES, 'sizes'))})"]
     for field in stats.fields:
         lines += _field_lines(field, stats.rows)
-    return join_lines(lines)
+    return lines
 
 
 def _field_lines(field: FieldStats, rows: int) -> Iterator[str]:

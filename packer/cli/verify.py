@@ -9,6 +9,7 @@ import click
 
 from packer.cli.loading import loading
 from packer.cli.output import join_lines, show
+from packer.cli.page import show_page
 from packer.cli.progress import shown
 from packer.cli.values import FolderType, bytes_text
 from readers.contract.errors import DamagedError
@@ -50,7 +51,7 @@ def verify_command(out: Path, deep: bool, sha256sums: bool, workers: int | None,
         facts["damaged"] = [{"shard": item.shard, "row": item.row, "field": item.field} for item in damage]
         show(json.dumps(facts, indent=1))
     elif damage:
-        show(join_lines(messages))
+        show_page(messages)
     else:
         if sha256sums:
             show(join_lines(sums.sha256sums(out, workers)))
