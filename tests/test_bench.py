@@ -88,6 +88,15 @@ def test_a_checkout_is_compared_with_itself(only: str, lines: int, tmp_path: Pat
 
 
 @pytest.mark.long
+def test_a_build_into_a_bucket_is_compared_with_one_into_a_folder(tmp_path: Path) -> None:
+    pytest.importorskip("ministack")
+    printed = bench("bucket_builds", "--pairs", 4, "--rounds", 1, "--keep", tmp_path)
+    folder, bucket, plain = (figures(printed, name) for name in ("folder", "bucket", "plain PUTs"))
+    assert folder[3] == folder[5] == 1
+    assert min(*bucket, *plain[:4]) > 0
+
+
+@pytest.mark.long
 def test_one_worker_is_compared_with_all_cores(drawn: Path, tmp_path: Path) -> None:
     link_pairs(drawn, tmp_path / "numbers")
     options = ("--pairs", PAIRS, "--rounds", 1, "--keep", tmp_path, "--formats", "npy", "hdf5")

@@ -1,0 +1,90 @@
+"""A build into a bucket on loopback, next to the same build into a folder, and plain PUTs of the same objects.
+
+    tools/run bench.bucket_builds [--pairs 1200] [--rounds 5] [--format npy] [--keep FOLDER]
+
+The server is MiniStack, a process on the same cores that keeps all objects in memory, so the clock counts its work. The
+CPU seconds are those of the build alone. Pairs are of 512x512, in turns; *plain PUTs* send what the build has sent,
+by as many threads as cores.
+"""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from drills.s3_server import BUCKET, started
+from program import REPO, parser
+from scenes.noise import make_blocks
+from tables import aligned
+
+from bench.checkout_builds import CLASSES, Checkout, Cost, build, run, wait_for_orphans
+from readers.contract.manifest import SHARDS, STORAGES
+from readers.machine import usable_cores
+from readers.stores.open_store import open_store
+
+SIDE = 512
+HERE = Checkout("now", REPO)
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--pairs", type=int, default=1200)
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--format", choices=STORAGES, default="npy")
+    options.add_argument("--keep", type=Path, metavar="FOLDER", help="make the data there and keep it for the next run")
+    chosen = options.parse_args()
+    wait_for_orphans()
+    with tempfile.TemporaryDirectory() as temporary:
+        root = (chosen.keep or Path(temporary)).resolve()
+        raw, out = root / f"raw-{chosen.pairs}", Path(temporary).resolve() / "out"
+        if not raw.is_dir():
+            make_blocks(raw, chosen.pairs, (SIDE, SIDE), CLASSES, np.random.default_rng(0))
+        found: dict[str, list[Cost]] = {"folder": [], "bucket": [], "plain PUTs": []}
+        with started(Path(temporary)):
+            for number in range(chosen.rounds):
+                url = f"s3://{BUCKET}/{number}"
+                options_of = ["--format", chosen.format, "--workers", str(usable_cores())]
+                shutil.rmtree(out, ignore_errors=True)
+                targets = {"folder": str(out), "bucket": url}
+                for name in sorted(targets, reverse=bool(number % 2)):
+                    found[name].append(run(HERE, build(raw, targets[name], *options_of)))
+                found["plain PUTs"].append(put_all(out, f"{url}-plain"))
+                for prefix in (url, f"{url}-plain"):  # the server has them in memory
+                    store = open_store(prefix)
+                    store.delete([entry.name for entry in store.list("")])
+    print(*aligned(list(table(found))), sep="\n")
+
+
+def put_all(pack: Path, url: str) -> Cost:
+    """Send the files of the shards of a pack."""
+    store, paths = open_store(url), sorted((pack / SHARDS).iterdir())
+
+    def put(path: Path) -> None:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            store.put(path.name, bytes(data))
+
+    started_at, spent = time.perf_counter(), time.process_time()
+    with ThreadPoolExecutor(usable_cores()) as threads:
+        list(threads.map(put, paths))
+    return Cost(len(paths), time.perf_counter() - started_at, time.process_time() - spent)
+
+
+def table(found: dict[str, list[Cost]]) -> Iterator[tuple[str, ...]]:
+    """Yield the lines: medians, and the ratio of the folder's seconds to those of the same round."""
+    yield ("", "seconds", "least", "most", "of folder", "CPU s", "of folder")
+    for name, costs in found.items():
+        clocks, cpus = [cost.seconds for cost in costs], [cost.cpu for cost in costs]
+        pairs = list(zip(found["folder"], costs, strict=True))
+        ratios = (
+            median(base.seconds / cost.seconds for base, cost in pairs),
+            median(base.cpu / cost.cpu for base, cost in pairs),
+        )
+        numbers = (median(clocks), min(clocks), max(clocks), ratios[0], median(cpus), ratios[1])
+        yield (name, *(f"{number:.2f}" for number in numbers))
