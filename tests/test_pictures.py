@@ -22,6 +22,7 @@ from readers.contract.fields import Field, classes_field, picture_field
 from readers.contract.kinds import BITS, IDS, INDEX, MULTILABEL, ONEHOT, PLANES, VALUES
 from readers.contract.onehot import expand
 from readers.pack import Pack
+from readers.pictures import text
 from readers.pictures.blocks import HALF, coloured, fitted_blocks, shades
 from readers.pictures.count import class_pixels
 from readers.pictures.draw import BACKGROUND, Drawing, Look, draw, ramp
@@ -85,7 +86,8 @@ def test_only_some_classes_are_laid_over_a_picture_and_ignored_pixels_are_hatche
     assert (some[index != 1] == 90).all()
     assert (some[index == 1] != 90).any()
     hatched = overlay(picture, draw(LABEL, index), 0.5)[index == 255]
-    assert len({*map(tuple, hatched.tolist())}) == 2, "lines, and what is between them"
+    assert len({*map(tuple, hatched.tolist())}) == 3, "lines, their dark edges, and what is between them"
+    assert hatched.min() < 90 < hatched.max(), "seen on dark and on bright pictures"
     edges = overlay(picture, draw(LABEL, index), 0, outlines=True)
     assert (edges[3] == TABLE.palette[0]).all()
     assert (edges[1] == 90).all()
@@ -182,14 +184,29 @@ def test_the_mean_of_whole_parts_is_exact() -> None:
     assert np.allclose(mean(plane, (4, 6)), plane.reshape(4, 3, 6, 3).mean((1, 3)))
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_texts_of_strangers_are_harmless_and_fit(text: str) -> None:
-    shown = visible(text)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_texts_of_strangers_are_harmless_and_fit(name: str) -> None:
+    shown = visible(name)
     assert not re.search("[\x00-\x1f\x7f-\x9f\u202e\u2066]", shown)
     for width in (20, 90, 400):
-        assert width_of(cut_to(text, width, 12), 12) <= max(width, width_of("…", 12))
+        assert width_of(cut_to(name, width, 12), 12) <= max(width, width_of("…", 12))
     assert visible("猫") in ("猫", "\\u732b")
     assert visible("Straße, été") == "Straße, été"
+
+
+def test_without_fonts_of_the_machine_other_letters_are_codes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is named like a font, but is none, is left out."""
+    (tmp_path / "DejaVuSans.ttf").write_bytes(b"no font")
+    monkeypatch.setattr(text, "FOLDERS", (str(tmp_path), str(tmp_path / "missing")))
+    caches = (text._files, text._fonts, text._font_of)
+    for cache in caches:
+        cache.cache_clear()
+    try:
+        assert visible("ሀa") == "\\u1200a"
+        assert width_of("a", 12) > 0
+    finally:
+        for cache in caches:
+            cache.cache_clear()
 
 
 def test_a_long_key_loses_its_middle() -> None:
