@@ -36,4 +36,4 @@ def fetch_ahead(batches: Batches, coming: Iterator[BatchRows], at_once: int, ran
         )
     known = os.environ.get(RANKS, "")
     share = budget // 2 // (int(known) if known.isdigit() and int(known) else ranks)
-    return Ahead(chain(first, shards), pack.table.bytes, pack.fetch, max(needed, share))
+    return Ahead(chain(first, shards), pack.table.bytes, pack.fetch, pack.release, max(needed, share))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from readers.contract.errors import DamagedError, RequestError
+from readers.contract.errors import DamagedError, ReadError, RequestError
 from readers.contract.manifest import Manifest
 from readers.pack import Pack
 from readers.staged_copies import open_pack, reopen, staged_copy
@@ -90,9 +90,19 @@ class Location:
         """Open a generation. With `identity` the manifest that the cache has may do."""
         if self.cache is None:
             return open_pack(Path(self.root), generation, self.digests, self.staged)
+        try:
+            return self._in_cache(self.cache, generation, identity)
+        except ReadError:
+            raise
+        except OSError as error:
+            from readers.stores.evict import unusable
+
+            raise unusable(self.cache, error) from error
+
+    def _in_cache(self, folder: Path, generation: int | None, identity: str | None) -> Pack:
         from readers.stores.cache import CachedPack, open_cache, read_manifest
 
-        cache, store = open_cache(self.cache, self.cache_bytes), open_store(self.root)
+        cache, store = open_cache(folder, self.cache_bytes), open_store(self.root)
         manifest = None if generation is None or identity is None else cache.manifest(store, generation, identity)
         if manifest is None:
             manifest = read_manifest(store, generation) if self.is_url else Manifest.load(Path(self.root), generation)

@@ -95,18 +95,19 @@ class Order:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the state was taken, also with another number of ranks."""
-        expected = set(self.state_dict())
-        if set(state) != expected or not all(isinstance(state[name], int) for name in expected - {"shuffle"}):
-            raise RequestError(f"this is not the state of an order: {dict(state)}")
         wrong = [
             f"{name} is {mine} here and was {state[name]}"
             for name, mine in (("rows", self.rows), ("shuffle", repr(self.shuffle)))
-            if state[name] != mine
+            if state.get(name, mine) != mine
         ]
-        if wrong or not 0 <= state["consumed"] <= self.rows:
-            raise RequestError(
-                "the state is of another order: " + ("; ".join(wrong) or f"consumed {state['consumed']}")
-            )
+        if wrong:
+            same = f"; pass shuffle={state['shuffle']} to go on" if state.get("rows") == self.rows else ""
+            raise RequestError(f"the state is of another order: {'; '.join(wrong)}{same}")
+        expected = set(self.state_dict())
+        if set(state) != expected or not all(isinstance(state[name], int) for name in expected - {"shuffle"}):
+            raise RequestError(f"this is not the state of an order: {dict(state)}")
+        if not 0 <= state["consumed"] <= self.rows:
+            raise RequestError(f"the state is of another order: consumed {state['consumed']}")
         self._opened = NOTHING_OPEN if self._apart is None else self._open_in(state, self._apart)
         self.seed, self.epoch, self.consumed = state["seed"], state["epoch"], state["consumed"]
         self._start = self.consumed

@@ -223,6 +223,12 @@ class Pack:
             closed, self._shards = self._shards, OrderedDict()
         del closed
 
+    def release(self, number: int) -> None:
+        """Close a shard that no coming batch needs, so that its space in the cache can be used."""
+        with self._own_lock():
+            closed = self._shards.pop(number, None)
+        del closed
+
     def _own_lock(self) -> threading.Lock:
         if self._process != os.getpid():  # a forked process shares the maps, but may inherit a lock that stays held
             self._lock, self._process = threading.Lock(), os.getpid()
@@ -241,13 +247,15 @@ class Pack:
         return shard
 
     def _open(self, number: int) -> Shard:
+        # A bound method would tie pack and shard together, and the files would stay open until Python collects garbage.
+        known = partial(_explained, self.root, self.manifest.generation)
+        explain = known if self.cached is None else self.cached.explained
         try:
             with damage_at(self.stem(number), ValueError, OverflowError, LookupError):
                 shard = self._opened(number)
         except MissingError as missing:
-            raise _explained(self.root, self.manifest.generation, missing) from missing
-        # A bound method would tie pack and shard together, and the files would stay open until Python collects garbage.
-        shard.explain = partial(_explained, self.root, self.manifest.generation)
+            raise explain(missing) from missing
+        shard.explain = explain
         return shard
 
     def _opened(self, number: int) -> Shard:

@@ -74,14 +74,20 @@ def _ministack() -> str:
     return _started([sys.executable, "-m", "ministack"], settings, makes_bucket=True)
 
 
-def _rclone() -> str:
-    rclone = shutil.which("rclone", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
-    if rclone is None:
+def rclone() -> str:
+    """Return the path of rclone. Skip the test if it is not installed."""
+    found = shutil.which("rclone", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
+    if found is None:
         pytest.skip("rclone is not installed")
+    return found
+
+
+def _rclone() -> str:
+    program = rclone()
     folder = _folder()
     (folder / BUCKET).mkdir()
     address = ["--addr", "127.0.0.1:{port}", "--auth-key", f"{KEY},{KEY}", "--dir-cache-time", "0s"]
-    return _started([rclone, "serve", "s3", *address, str(folder)], {}, makes_bucket=False)
+    return _started([program, "serve", "s3", *address, str(folder)], {}, makes_bucket=False)
 
 
 def _s3rver() -> str:

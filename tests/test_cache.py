@@ -5,31 +5,39 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import re
+import resource
 import shutil
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from conftest import HANG, make_raw, pack, run
+from bench import remote as server_of_bench
+from conftest import HANG, REPO, make_raw, pack, run
 from drills.cache import bytes_in, drill
 from faulty_proxy import BUSY, CUT, ERROR, times
 from scenes.tiny import SHARDS as SMALL_SHARDS
-from store_servers import credentials, new_url, proxy
+from store_servers import credentials, new_url, proxy, rclone
 from test_verify import flip
 from torch.utils.data import DataLoader
 
 import readers.location
+import readers.stores.ahead
 import readers.stores.cache
-from readers import DamagedError, NoPackError, ReadError, RequestError, SegDataset, open_dataset
+from readers import DamagedError, NoPackError, ReadError, RequestError, SegDataset, Window, open_dataset
 from readers.contract.atomic import PARTIAL
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.contract.manifest import Manifest
-from readers.stores.ahead import Ahead
+from readers.stores.ahead import THREADS, Ahead
 from readers.stores.cache import open_cache
 from readers.stores.evict import Budget, CacheFullError
 from readers.stores.folder_store import FolderStore
@@ -162,6 +170,52 @@ def test_workers_of_a_data_loader_fetch(out: Path, tmp_path: Path, method: str) 
     assert images == [image.numpy().tobytes() for image, _ in open_dataset(out, "train")]
 
 
+def test_threads_of_a_forked_worker_share_a_helper(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = cached(tmp_path)._pack.cached
+    assert pack is not None
+    both, asked = threading.Barrier(2, timeout=HANG), []
+
+    class SlowHelper:
+        def __init__(self, *arguments: object) -> None:
+            both.wait()
+
+        def shard(self, stem: str, digest: str) -> None:
+            asked.append(self)
+            both.wait()
+
+    monkeypatch.setattr(readers.stores.cache, "Helper", SlowHelper)
+    monkeypatch.setattr(pack, "_process", 0)
+    with ThreadPoolExecutor(2) as pool:
+        for failed in [pool.submit(pack.fetch, f"train-{'0' * 32}", "") for _ in range(2)]:
+            assert isinstance(failed.exception(), FileNotFoundError), "nothing was fetched"
+    assert len(asked) == 2
+    assert asked[0] is asked[1]
+
+
+def test_a_helper_reports_why_it_cannot_write(out: Path, tmp_path: Path) -> None:
+    dataset = cached(tmp_path, root=f"local://{out}")
+    pack = dataset._pack.cached
+    assert pack is not None
+    pack._process = 0  # as in a forked worker
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (256, limits[1]))
+    try:
+        with pytest.raises(
+            ReadError, match=r"train-\w+.receipt.json cannot be written \(.*File too large.*cache_bytes"
+        ):
+            dataset[0]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    (helper,) = pack._helpers.values()
+    assert helper._process is not None
+    assert helper._process.stdin is not None
+    with helper._process:
+        helper._process.stdin.close()
+    assert helper._process.returncode == 0
+
+
 def test_a_bucket_is_read_without_a_listing(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also by a forked worker, and over a network that breaks a body, refuses a request and asks to wait."""
     bucket = proxy("moto")
@@ -187,6 +241,55 @@ def test_a_bucket_is_read_without_a_listing(out: Path, tmp_path: Path, monkeypat
     assert not [request for request in bucket.requests if request.is_listing]
     assert sum(asked.values()) <= 2 * len(asked) + 10
     assert pickle.loads(pickle.dumps(dataset)).root == dataset.root  # noqa: S301 - our own
+
+
+JOB = """
+import sys
+from torch.utils.data import DataLoader
+from readers import open_dataset
+
+url, cache = sys.argv[1:]
+loader = DataLoader(open_dataset(url, "train", cache=cache), 4, num_workers=4, multiprocessing_context="fork")
+print(sum(len(images) for images, _ in loader))
+"""
+
+
+@pytest.mark.long
+def test_two_jobs_with_four_workers_each_list_nothing_and_fetch_each_object_once(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket, url = proxy("moto"), new_url()
+    for name, value in credentials(bucket.url).items():
+        monkeypatch.setenv(name, value)
+    for path in filter(Path.is_file, out.rglob("*")):
+        open_store(url).put(path.relative_to(out).as_posix(), path.read_bytes())
+    before = len(bucket.requests)
+    command = [sys.executable, "-c", JOB, url, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(REPO)}
+    started = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [job.communicate(timeout=HANG)[0] for job in started] == ["40\n"] * 2
+    requests = bucket.requests[before:]
+    assert not [request for request in requests if request.is_listing]
+    asked = Counter(Path(request.name).name for request in requests)
+    assert asked.pop("manifest.json") == 2, "one for each job"
+    assert {*asked.values()} == {1}
+    assert len(asked) > 40
+
+
+@pytest.mark.parametrize(("here", "there"), [("a folder", "a cache"), ("a cache", "a folder")])
+def test_a_state_of_another_window_names_what_to_pass(out: Path, tmp_path: Path, here: str, there: str) -> None:
+    datasets = {"a folder": open_dataset(out, "train"), "a cache": cached(tmp_path, root=out)}
+    first, second = datasets[here], datasets[there]
+    batches = iter(saved := first.loader(4, shuffle="window"))
+    next(batches)
+    with pytest.raises(RequestError, match=r"another order: shuffle is Window.*; pass shuffle=(.*) to go on") as caught:
+        second.loader(4, shuffle="window").load_state_dict(saved.state_dict())
+    named = re.search(r"pass shuffle=Window\(block=(\d+), blocks=(\d+)(, apart=True)?\)", str(caught.value))
+    assert named
+    again = second.loader(4, shuffle=Window(int(named[1]), int(named[2]), bool(named[3])))
+    again.load_state_dict(saved.state_dict())
+    for mine, rest in zip(again, batches, strict=True):
+        assert torch.equal(mine[0], rest[0])
 
 
 # --- the budget ---
@@ -226,6 +329,7 @@ def test_a_cache_full_of_open_shards_is_an_error_in_the_end(
     dataset = cached(tmp_path, 60_000)
     with pytest.raises(ReadError, match=r"fake://bucket/out/train-\w+: .* budget is 60,000 bytes.*higher cache_bytes"):
         _ = [dataset._pack.shard(number) for number in range(len(dataset._pack.table))]
+    assert {*remote.asked.values()} == {1}, "the receipt is kept for the next try"
 
 
 def test_what_can_never_fit_is_refused_at_once(remote: Remote, tmp_path: Path) -> None:
@@ -331,6 +435,101 @@ def test_a_cache_that_was_deleted_is_named(remote: Remote, tmp_path: Path) -> No
         dataset[0]
 
 
+def test_a_cache_that_was_deleted_can_be_opened_again_at_once(out: Path, remote: Remote, tmp_path: Path) -> None:
+    dataset = cached(tmp_path)
+    shutil.rmtree(dataset.root.parents[1])
+    with pytest.raises(ReadError, match="was deleted while it was read"):
+        dataset[0]
+    assert rows(cached(tmp_path)) == rows(open_dataset(out, "train"))
+
+
+def test_a_cache_that_cannot_be_used_is_named(remote: Remote, tmp_path: Path) -> None:
+    (tmp_path / f"segpack-{os.geteuid()}").mkdir(0o700)
+    (tmp_path / f"segpack-{os.geteuid()}" / ".cache").touch()
+    with pytest.raises(ReadError, match=r"the cache cannot be used \(.*Not a directory.*; delete it"):
+        cached(tmp_path)
+
+
+def test_a_cache_that_is_deleted_in_mid_epoch_is_named(remote: Remote, tmp_path: Path) -> None:
+    dataset = cached(tmp_path)
+    shard = dataset._pack.shard(0)
+    batches = iter(dataset.loader(2))
+    next(batches)
+    shutil.rmtree(dataset.root.parents[1], ignore_errors=True)
+    with pytest.raises(ReadError, match=f"was deleted|deletes files of the cache while it is read; open {URL}"):
+        list(batches)
+    with pytest.raises(ReadError, match=r"cannot be used|deletes files of the cache while it is read"):
+        list(dataset.loader(2))
+    with pytest.raises(DamagedError, match="is missing; somebody deletes files of the cache"):
+        shard.pixels(dataset._pack.fields[1], 0)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
+def test_what_became_no_file_is_fetched_again(out: Path, remote: Remote, tmp_path: Path, kind: str) -> None:
+    dataset = cached(tmp_path)
+    rows(dataset)
+    pickled = pickle.dumps(dataset)
+    del dataset
+    gc.collect()
+    there = files(tmp_path)
+    shards = [path for path in there if path.parent.name == "shards"]
+    images = [path for path in shards if path.name.endswith(".image.npy")]
+    receipts = [
+        path for path in shards if path.name.endswith(".receipt.json") and path.stem[:38] != images[0].stem[:38]
+    ]
+    victims = [images[0], receipts[0], *(path for path in there if path.parent.name == "generations")]
+    for victim in victims:
+        victim.unlink()
+        if kind == "pipe":
+            os.mkfifo(victim)
+        elif kind == "folder":
+            (victim / "inside").mkdir(parents=True)
+        else:
+            victim.symlink_to(out / "manifest.json")
+    assert len(victims) == 4
+    assert rows(pickle.loads(pickled)) == rows(open_dataset(out, "train"))  # noqa: S301 - our own
+    assert all(victim.is_file() and not victim.is_symlink() for victim in victims)
+    budget = open_cache(tmp_path, 10**9).budget
+    receipts[0].unlink()
+    receipts[0].mkdir()
+    budget.reserve(budget.packs / "x" / "shards" / f"{PARTIAL}train-{'1' * 32}", {"a": budget.limit()})
+    assert not receipts[0].exists(), "it was deleted to make space"
+
+
+def test_a_clock_that_was_set_back_does_not_stop_the_order_of_use(remote: Remote, tmp_path: Path) -> None:
+    rows(cached(tmp_path))
+    gc.collect()
+    later = time.time() + 10**6
+    for path in files(tmp_path):
+        os.utime(path, (later, later))
+    rows(cached(tmp_path))
+    assert all(path.stat().st_mtime < later for path in files(tmp_path) if path.name.endswith(".receipt.json"))
+
+
+def test_a_server_that_is_killed_and_started_again_in_mid_epoch(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rclone()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    for name, value in server_of_bench.credentials(address).items():
+        monkeypatch.setenv(name, value)
+    server = server_of_bench.started(address, out.parent)
+    try:
+        dataset = cached(tmp_path, Manifest.load(out).bytes // 2, root=f"s3://{out.parent.name}/{out.name}")
+        batches = iter(dataset.loader(2))
+        images = [next(batches)[0]]
+        server.kill()
+        server.wait()
+        server = server_of_bench.started(address, out.parent)
+        images += [image for image, _ in batches]
+    finally:
+        server.kill()
+        server.wait()
+    expected = [image for image, _ in open_dataset(out, "train").loader(2)]
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(images, expected, strict=True))
+
+
 def test_a_pack_that_was_built_again_replaces_its_manifest(own_remote: Remote, out: Path, tmp_path: Path) -> None:
     cached(tmp_path / "cache")
     shutil.rmtree(own_remote.root)
@@ -369,7 +568,7 @@ def test_an_order_that_fails_ends_all_threads() -> None:
         raise ValueError("the order of a user")
 
     before = set(threading.enumerate())
-    ahead = Ahead(order(), lambda shard: 10, lambda shard: None, 1000)
+    ahead = Ahead(order(), lambda shard: 10, ignore, ignore, 1000)
     for thread in set(threading.enumerate()) - before:
         thread.join(HANG)
         assert not thread.is_alive()
@@ -379,7 +578,7 @@ def test_an_order_that_fails_ends_all_threads() -> None:
 def fetched_ahead(batches: list[list[int]], limit: int, expected: int) -> tuple[Ahead, list[int]]:
     """Return an `Ahead` of shards of 10 bytes, and the shards that it fetched, once there are as many as expected."""
     fetched: list[int] = []
-    ahead = Ahead(iter(batches), lambda shard: 10, fetched.append, limit)
+    ahead = Ahead(iter(batches), lambda shard: 10, fetched.append, ignore, limit)
     wait_for(fetched, expected)
     return ahead, fetched
 
@@ -404,7 +603,7 @@ def test_shards_are_fetched_in_the_order_of_need_and_no_more_than_the_limit() ->
     ahead.close()
 
 
-def test_shards_of_batches_that_are_over_are_not_fetched() -> None:
+def test_shards_of_batches_that_are_over_are_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     full = threading.Event()
 
@@ -413,7 +612,8 @@ def test_shards_of_batches_that_are_over_are_not_fetched() -> None:
         if not full.is_set():
             raise CacheFullError("full")
 
-    ahead = Ahead(iter([[1], [2]]), lambda shard: 10, fetch, 100)
+    monkeypatch.setattr(readers.stores.ahead, "PAUSES", (0.01, 0.01))
+    ahead = Ahead(iter([[1], [2]]), lambda shard: 10, fetch, ignore, 100)
     wait = time.monotonic() + HANG
     while len(asked) < 3 and time.monotonic() < wait:
         time.sleep(0.001)
@@ -422,6 +622,40 @@ def test_shards_of_batches_that_are_over_are_not_fetched() -> None:
     ahead.received()
     ahead.close()
     assert {*asked} <= {1, 2}
+
+
+def test_a_full_cache_is_tried_again_when_a_shard_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers.stores.ahead, "PAUSES", (HANG, HANG))
+    asked: list[int] = []
+    released: list[int] = []
+    gone = threading.Event()
+
+    def fetch(shard: int) -> None:
+        asked.append(shard)
+        if not gone.is_set():
+            raise CacheFullError("full")
+
+    ahead = Ahead(
+        iter([[0], [0, 1], *([number] for number in range(2, 9))]), lambda shard: 10, fetch, released.append, 90
+    )
+    deadline = time.monotonic() + HANG
+    while not asked and time.monotonic() < deadline:
+        time.sleep(0.001)
+    time.sleep(0.3)
+    assert 0 < len(asked) <= THREADS, "each thread has tried once at most, and now all wait"
+    ahead.received()
+    assert released == [], "the next batch needs shard 0"
+    gone.set()
+    ahead.received()
+    assert released == [0, 1]
+    while {*range(2, 9)} - {*asked} and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert {*range(2, 9)} <= {*asked}
+    ahead.close()
+
+
+def ignore(shard: int) -> None:
+    """Stand for a function that fetches or closes a shard."""
 
 
 def test_a_lock_of_a_deleted_file_is_refused(tmp_path: Path) -> None:

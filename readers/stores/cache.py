@@ -28,7 +28,7 @@ from typing import Protocol
 from readers.contract.errors import DamagedError, NoPackError, ReadError, RequestError
 from readers.contract.manifest import GENERATIONS, MANIFEST, MOST_BYTES, SHARDS, Manifest, generation_path
 from readers.contract.receipt import SUFFIX
-from readers.stores.evict import Budget, CacheFullError
+from readers.stores.evict import Budget, CacheFullError, unusable
 from readers.stores.fetch import Fetcher, Wanted, read_small, wanted_table
 from readers.stores.helper import Helper
 from readers.stores.locks import ReadLock
@@ -56,9 +56,9 @@ class Cache:
         if problem:
             raise RequestError(f"cache={str(target)!r}: {problem}")
         folder = private_folder(target) / ".cache"  # with a dot: it holds no staged copies
-        self.folder, self.asked = folder, _free(folder) if limit is None else limit
-        self.budget = Budget(folder, self.asked)
         self._holders: weakref.WeakSet[Holder] = weakref.WeakSet()
+        self.folder = folder
+        self.budget = Budget(folder, _free(folder) if limit is None else limit)
         self._pressure = _shared_counter(folder / "locks" / "pressure")
         self._seen = self._pressure[:]
 
@@ -97,7 +97,7 @@ _opened: weakref.WeakValueDictionary[tuple[Path, int | None], Cache] = weakref.W
 def open_cache(target: Path, limit: int | None) -> Cache:
     """Return the cache in a target folder; the data sets of a process share one."""
     cache = _opened.get((target, limit))
-    if cache is None:
+    if cache is None or not cache.budget.is_there():
         cache = _opened[target, limit] = Cache(target, limit)
     return cache
 
@@ -110,7 +110,8 @@ class CachedPack:
         self.root = pack_folder(cache, store)
         self._fetcher = Fetcher(store, self.root, cache.budget)
         self._process = os.getpid()
-        self._helper: tuple[int, Helper] | None = None
+        self._helpers: dict[int, Helper] = {}
+        """By process: a helper belongs to the process that started it."""
         for folder in (SHARDS, GENERATIONS):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
         table, text = wanted_table(manifest), manifest.to_text().encode()
@@ -137,7 +138,9 @@ class CachedPack:
                 if not self.root.is_dir():
                     raise ReadError(f"{self.root}: was deleted while it was read; open {self.url} again") from error
                 if time.monotonic() > until:
-                    raise
+                    raise unusable(self.cache.folder, error) from error
+            except OSError as error:
+                raise unusable(self.cache.folder, error) from error
             except CacheFullError as full:
                 self.cache.press()
                 if time.monotonic() > until:
@@ -163,19 +166,26 @@ class CachedPack:
         return (self.root / SHARDS / f"{stem}{SUFFIX}").exists()
 
     def stems(self) -> set[str]:
-        """Return the shards that are there at this moment."""
-        with os.scandir(self.root / SHARDS) as entries:
+        """Return the shards that are there at this moment; none if the cache cannot be read."""
+        with suppress(OSError), os.scandir(self.root / SHARDS) as entries:
             return {entry.name.removesuffix(SUFFIX) for entry in entries if entry.name.endswith(SUFFIX)}
+        return set()
+
+    def explained(self, missing: ReadError) -> DamagedError:
+        """Return the error for a file that is missing although the shard was opened."""
+        return DamagedError(f"{missing}; somebody deletes files of the cache while it is read; open {self.url} again")
 
     def drop(self, stem: str, files: Sequence[Path]) -> bool:
         """Delete a damaged shard, unless somebody else reads it; return whether it is gone."""
-        return self.cache.budget.delete(self.root / SHARDS / f"{stem}{SUFFIX}", tuple(files))
+        with suppress(OSError):
+            return self.cache.budget.delete(self.root / SHARDS / f"{stem}{SUFFIX}", tuple(files))
+        return False
 
     def _own_helper(self) -> Helper:
-        if self._helper is None or self._helper[0] != os.getpid():
-            helper = Helper(self.url, self.cache.folder, self.cache.asked, self.root.name)
-            self._helper = (os.getpid(), helper)
-        return self._helper[1]
+        helper = Helper(
+            self.url, self.cache.folder, self.cache.budget.asked, self.root.name
+        )  # starts when it is first asked
+        return self._helpers.setdefault(os.getpid(), helper)  # one for all threads
 
     def _manifest_lock(self, text: bytes) -> ReadLock:
         """Keep the manifest for processes that open the same generation later."""

