@@ -45,7 +45,7 @@ class Ahead:
         self._received = 0
         """The batches that were received before they were looked up."""
         self._pause, self._try_at = PAUSES[0], 0.0
-        """How long to wait after the next refusal of a full cache, and when to try it again."""
+        """The seconds to wait after the next refusal of a full cache, and the time to try it again."""
         self._over = self._closed = False
         self._threads = [
             threading.Thread(target=self._run, name=f"segpack-fetch-{number}", daemon=True) for number in range(THREADS)

@@ -135,7 +135,7 @@ class CachedPack:
             try:
                 return fetch()
             except FileNotFoundError as error:  # fetched by the helper, and deleted again by others
-                if not self.root.is_dir():
+                if not self.root.is_dir() or not self.cache.budget.is_there():
                     raise ReadError(f"{self.root}: was deleted while it was read; open {self.url} again") from error
                 if time.monotonic() > until:
                     raise unusable(self.cache.folder, error) from error

@@ -22,3 +22,9 @@ def cpu_seconds() -> float:
     while grown := {pid for pid, (parent, _) in known.items() if parent in family} - family:
         family |= grown
     return sum(known[pid][1] for pid in family) / TICK
+
+
+def process_seconds(pid: int) -> float:
+    """Return the CPU time so far of another process that runs."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return sum(map(int, fields[SPENT][:2])) / TICK
