@@ -10,11 +10,9 @@ from drills.network import CASES, drill
 from drills.wire import missing
 
 REQUIRE = "SEGPACK_REQUIRE_NETWORK"
-SHORT = ("cut and back", "cut for good")
-"""The cases of `make test`."""
 
 
-@pytest.mark.long(short=lambda case: case["name"] in SHORT)
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_a_network_that_fails_leaves_the_right_pack_or_none(name: str, tmp_path: Path) -> None:
     if lacking := missing():

@@ -58,6 +58,8 @@ NOT_RAW = {
     "packer.publish.lock": "the lock of OUT",
     "packer.publish.next_manifest": "nothing; it hashes the table",
     "packer.recipe.plan_folder": "files of a plan, by open_raw; then numpy maps one",
+    "packer.report.croissant": "nothing; it hashes the manifest",
+    "packer.report.write_card": "a pack",
     "packer.report.report": "a pack",
     "packer.shards.formats.lmdb": "a file that it makes",
     "packer.publish.outbox": "shards that it sends",

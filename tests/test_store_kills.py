@@ -9,10 +9,8 @@ from conftest import HANG
 from program import command
 
 
-@pytest.mark.long(short=lambda case: case["kills"] < 12)
-@pytest.mark.parametrize(
-    ("case", "kills"), [("build", 3), ("build", 12), ("push", 12), ("pull", 12), ("part", 12), ("commit", 12)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("case", "kills"), [("build", 6), ("push", 4), ("pull", 4), ("part", 4), ("commit", 4)])
 def test_a_command_that_was_killed_leaves_a_whole_generation_and_is_run_again(case: str, kills: int) -> None:
     pytest.importorskip("ministack")
     argv = command("drills.store_kills", "--case", case, "--kills", kills)
