@@ -24,7 +24,8 @@ from test_reuse import built
 from packer import build_pack
 from packer.cli.log import LOG, publishing
 from packer.errors import BusyError, PinnedError, UsageError
-from packer.packs.generations import _SHARD, delete_garbage, find_garbage, list_generations, rollback_pack
+from packer.packs.garbage import _SHARD, delete_garbage, find_garbage
+from packer.packs.generations import list_generations, rollback_pack
 from packer.publish.generation import restore_manifest
 from packer.publish.history import HISTORY, History, read_history
 from packer.publish.lock import locked

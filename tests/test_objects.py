@@ -323,7 +323,7 @@ def names_and_bytes(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (out / "shards").iterdir()}
 
 
-@pytest.mark.parametrize("command", ["verify", "stats", "gc", "repair"])
+@pytest.mark.parametrize("command", ["bench", "repair"])
 def test_commands_of_folders_refuse_urls_before_work(bucket: str, command: str) -> None:
     answer = run(*command.split(), bucket)
     assert answer.exit_code == 2

@@ -16,7 +16,7 @@ from drills.published import same
 from packer.build import Summary, build
 from packer.errors import RejectedError
 from packer.packs.diff import difference
-from packer.packs.generations import delete_garbage
+from packer.packs.garbage import delete_garbage
 from packer.packs.repair import repair_pack
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Limits, Request

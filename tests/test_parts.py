@@ -431,6 +431,8 @@ def test_words(plan: Path, raw_folder: RawFolder, tmp_path: Path) -> None:
     assert run("plan", *CALM, raw_folder.path, plan).exit_code == 1
     good("plan", *CALM, "--dry-run", raw_folder.path, tmp_path / "dry")
     assert not (tmp_path / "dry").exists()
+    result = run("plan", *CALM, raw_folder.path, "s3://bucket/plan")
+    assert (result.exit_code, "s3://bucket/plan: a plan is a folder of this machine" in result.stderr) == (1, True)
     facts = json.loads(good("plan", *CALM, "--json", raw_folder.path, tmp_path / "plan").stdout)
     assert (len(facts["sha256"]), facts["shards"]) == (64, len(range(facts["shards"])))
     assert [str(Part.of(shard, 3)) for shard in range(4)] == ["1/3", "2/3", "3/3", "1/3"]

@@ -49,7 +49,7 @@ SIGNATURES = {
     "push_pack": ["out", "url", "workers", "no_conditions", "progress"],
     "repair_pack": ["out", "raw", "config", "workers", "progress", "found"],
     "stage_pack": ["out", "target", "ram", "workers", "progress"],
-    "verify_pack": ["out", "deep", "workers", "progress"],
+    "verify_pack": ["out", "deep", "workers", "scratch", "progress"],
 }
 FIELDS = {
     "ClassesField": ["name", "files", "classes", "form", "codec", "unknown", "threshold", "divisor"],

@@ -10,7 +10,7 @@ import pytest
 from conftest import RawFolder
 
 from packer import build_pack, build_part, commit_pack, plan_pack
-from packer.packs.generations import delete_garbage
+from packer.packs.garbage import delete_garbage
 from packer.publish.remarks import load_remarks
 from packer.publish.target import REMARKS
 from readers.contract.manifest import Manifest

@@ -12,7 +12,7 @@ from conftest import RawFolder, pack, scene, write_png
 
 from packer import build_pack
 from packer.packs.count_rows import count_rows
-from packer.packs.generations import delete_garbage
+from packer.packs.garbage import delete_garbage
 from packer.publish.target import STAMPS
 from packer.shards.row_counts import SUFFIX, RowCounts
 from readers import DamagedError, open_dataset

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -15,7 +17,11 @@ from packer.plan.plan import Plan
 from packer.plan.request import Input, Request, is_from, raw_or_source
 from packer.plan.write_plan import check_folder, write_plan
 from packer.progress import Progress, no_progress
+from packer.publish.atomic import store_errors
+from packer.publish.bucket import with_stamps
+from packer.publish.shadow import open_shadow
 from packer.publish.target import check_target
+from readers.stores.open_store import open_store, url_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -40,23 +46,36 @@ def plan_pack(
     name = "from" if folder is not None and is_from(folder) else "raw"
     settings = effective(from_python({**options, name: folder, "out": fspath(plan)}))
     request = Request.from_settings(settings, source)
-    _, sha256 = plan_from(settings, None if reuse is None else Path(reuse), request, progress)
+    _, sha256 = plan_from(settings, reuse, request, progress)
     return str(sha256)
 
 
 def plan_from(
-    settings: Settings, reuse: Path | None = None, request: Request | None = None, progress: Progress = no_progress
+    settings: Settings,
+    reuse: str | PathLike[str] | None = None,
+    request: Request | None = None,
+    progress: Progress = no_progress,
 ) -> tuple[Plan, str | None]:
     """Plan with these effective settings, whose OUT is the folder of the plan. With --dry-run nothing is written."""
     folder = Path(str(settings["out"]))
     request = request or Request.from_settings(settings)
     check_folder(folder)
-    if reuse is not None:
-        check_target(reuse, request.raw)
-        request = replace(request, out=reuse)
-    with lock_if_there(request.out):
-        plan = make_plan(request)
+    with reusable(reuse, request) as wanted, lock_if_there(wanted.out):
+        plan = make_plan(wanted)
     if settings.get("dry-run"):
         return plan, None
     with progress("writing the plan", len(plan.specs), "shards") as advance:
         return plan, write_plan(plan, folder, settings, advance).sha256
+
+
+@contextmanager
+def reusable(reuse: str | PathLike[str] | None, request: Request) -> Iterator[Request]:
+    """Yield the request with the pack whose unchanged shards are not built again; of a URL, with its shadow."""
+    if reuse is None:
+        yield request
+    elif (url := url_of(reuse)) is None:
+        check_target(Path(reuse), request.raw)
+        yield replace(request, out=Path(reuse))
+    else:
+        with store_errors(), open_shadow(open_store(url), request.scratch, with_stamps) as shadow:
+            yield replace(request, out=shadow)

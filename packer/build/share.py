@@ -109,6 +109,8 @@ def build_part(
         files = _prepare(shards, target, tickets, numbers)
         tickets.note_parts(wanted.count)
         missing = list(_without(files, tickets, numbers, retry_bad))
+        if isinstance(target, Outbox):
+            target.forget()  # a shard that is built again must have its bytes
         _check_free_space(files, target, missing)
         missing.sort(key=lambda number: -int(shards.plan.row_bytes[number]))  # so that the last ones end together
         total = sum(int(shards.plan.records["pieces"][number]) for number in missing)
@@ -136,7 +138,6 @@ def _check_free_space(files: PlannedFiles, target: Path | Outbox, missing: Seque
     """Raise TargetError if the disk has too little free space for shards that are to be built."""
     sizes = [int(files.folder.row_bytes[number]) + SHARD_SLACK for number in missing]
     if isinstance(target, Outbox):
-        target.forget()  # a shard that is built again must have its bytes
         target.check_scratch(max(sizes, default=0))
     elif sum(sizes) > (free := free_space(target)):
         raise TargetError(f"{target}: needs about {sum(sizes):,} bytes, the disk has {free:,} free")

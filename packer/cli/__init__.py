@@ -34,7 +34,7 @@ COMMANDS = {
     "diagnose": ("diagnose", "Run a training script, and report what it waits for."),
     "diff": ("diff", "Show what a build would change."),
     "extract": ("extract", "Write rows of a pack as files again."),
-    "gc": ("generations", "Delete shards that only old generations use."),
+    "gc": ("gc", "Delete shards that only old generations use."),
     "help": ("help", "Show the help of a command."),
     "info": ("info", "Show the contents of a pack."),
     "inspect": ("inspect", "Show where a row is stored, and where it came from."),

@@ -94,18 +94,15 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
 
 def _show_plan(settings: Settings) -> None:
     with loading():
+        from packer.build.plan_files import reusable
         from packer.cli.build_text import plan_json, plan_text
-        from packer.errors import UsageError
         from packer.plan.make_plan import make_plan
         from packer.plan.request import Request
-        from packer.publish.target import check_target
         from readers.stores.open_store import is_url
-    if is_url(settings["out"]):
-        raise UsageError("--dry-run: shows the plan of a folder; name one that need not exist instead of a URL")
     request = Request.from_settings(settings)
-    check_target(request.out, request.raw)
-    plan = make_plan(request)
-    show(json.dumps(plan_json(plan), indent=1) if settings["json"] else plan_text(plan))
+    with reusable(str(settings["out"]), request) as wanted:
+        plan = make_plan(wanted)
+    show(json.dumps(plan_json(plan), indent=1) if settings["json"] else plan_text(plan, not is_url(settings["out"])))
 
 
 def _log_reject(key: str, reason: str, host: str) -> None:

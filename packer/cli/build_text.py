@@ -43,7 +43,8 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-def plan_text(plan: Plan) -> str:
+def plan_text(plan: Plan, on_disk: bool = True) -> str:
+    """Return the lines of a plan. The shards of a pack that is not on a disk of this machine need no space there."""
     facts, recipe = plan_json(plan), plan.recipe
     fields = [
         f"{field['name']} {field['dtype']} {shape_text(field['shape'])} {field['kind']} {field['form']}"
@@ -65,9 +66,13 @@ def plan_text(plan: Plan) -> str:
         f"classes   {len(facts['classes'])}: " + ", ".join(first_of(facts["classes"], MOST_NAMED)),
         f"shards    {facts['shards']}, of which {facts['reused_shards']} exist already",
         _rows_line(plan),
-        f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else ""),
+        *([_free_line(plan)] if on_disk else []),
     ]
     return join_lines([*lines, *plan_notes(plan), *size_notes(plan)])
+
+
+def _free_line(plan: Plan) -> str:
+    return f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else "")
 
 
 def _rows_line(plan: Plan) -> str:

@@ -20,7 +20,9 @@ MISSING = 1
 
 
 @click.command("commit")
-@click.option("--plan", type=FolderType(), required=True, help="The folder that packer plan wrote.")
+@click.option(
+    "--plan", type=FolderType("copy the plan to this machine"), required=True, help="The folder that packer plan wrote."
+)
 @click.argument("out", type=PackType())
 @click.option("--missing", is_flag=True, help="Print the parts that must run again, one a line, and stop.")
 @scratch_option

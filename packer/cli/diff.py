@@ -12,7 +12,7 @@ import click
 from packer.cli.loading import loading
 from packer.cli.output import show
 from packer.cli.page import show_page
-from packer.cli.values import FolderType
+from packer.cli.values import PackType
 from packer.errors import first_of
 from packer.publish.target import raw_and_out
 
@@ -25,11 +25,11 @@ MOST_NAMED = 20
 
 @click.command("diff")
 @click.argument("raw", type=click.Path(path_type=Path))
-@click.argument("out", type=FolderType())
+@click.argument("out", type=PackType())
 @click.option("--config", type=click.Path(path_type=Path), help="Options of the build. Default: those of the last one.")
 @click.option("--json", "as_json", is_flag=True, help="Print every name, as JSON.")
 @click.pass_context
-def diff_command(ctx: click.Context, raw: Path, out: Path, config: Path | None, as_json: bool) -> None:
+def diff_command(ctx: click.Context, raw: Path, out: Path | str, config: Path | None, as_json: bool) -> None:
     """Compare RAW with the pack OUT: which pairs are new, changed or removed, which fields
     changed, and how many shards a build would write.
 
@@ -41,7 +41,8 @@ def diff_command(ctx: click.Context, raw: Path, out: Path, config: Path | None, 
     """
     with loading(workers=True):
         from packer.packs.diff import diff_pack
-    raw, out = raw_and_out(raw, out)
+    if isinstance(out, Path):
+        raw, out = raw_and_out(raw, out)
     found = diff_pack(out, raw, config=config)
     if as_json:
         show(json.dumps(found.to_json(), indent=1, ensure_ascii=False))

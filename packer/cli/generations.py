@@ -1,4 +1,4 @@
-"""`packer log`, `packer rollback` and `packer gc`: the generations of a pack."""
+"""`packer log`, `packer rollback` and `packer unpin`: the generations of a pack."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import click
 from packer.cli.loading import loading
 from packer.cli.log import publishing
 from packer.cli.output import join_lines, show
-from packer.cli.values import FolderType, TimeType, bytes_text
-from packer.publish.history import DEFAULT_KEEP
+from packer.cli.store_options import no_conditions_option
+from packer.cli.values import PackType, bytes_text
 from packer.publish.pin import is_pinned
 from readers.contract.manifest import Manifest
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 @click.command("log")
-@click.argument("out", type=FolderType())
+@click.argument("out", type=PackType())
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
-def log_command(out: Path, as_json: bool) -> None:
+def log_command(out: Path | str, as_json: bool) -> None:
     """List the generations that OUT has kept, the newest first. A star marks the current one.
 
     If the current manifest is damaged, none has a star, and the command exits 4.
@@ -32,24 +32,28 @@ def log_command(out: Path, as_json: bool) -> None:
     \b
     Example:
       packer log out/
+      packer log s3://bucket/out
     """
     with loading():
         from packer.packs.generations import list_generations
-    generations, pinned = list_generations(out), is_pinned(out)
-    if as_json:
-        facts = [_facts(generation, pinned) for generation in generations]
-        show(json.dumps(facts, indent=1, ensure_ascii=False))
-    else:
-        for generation in generations:
-            show(join_lines([" ".join(_words(generation, pinned))]))
-    Manifest.load(out)  # if it is damaged: exit 4, after the list of what it can be replaced with
+        from packer.packs.stored import seen
+    with seen(out, holes=()) as (folder, _):
+        generations, pinned = list_generations(folder), is_pinned(folder)
+        if as_json:
+            facts = [_facts(generation, pinned) for generation in generations]
+            show(json.dumps(facts, indent=1, ensure_ascii=False))
+        else:
+            for generation in generations:
+                show(join_lines([" ".join(_words(generation, pinned))]))
+        Manifest.load(folder)  # if it is damaged: exit 4, after the list of what it can be replaced with
 
 
 @click.command("rollback")
-@click.argument("out", type=FolderType())
+@click.argument("out", type=PackType())
 @click.argument("number", type=click.IntRange(1))
 @click.option("--pin", is_flag=True, help="Keep NUMBER current: builds exit 5 until packer unpin.")
-def rollback_command(out: Path, number: int, pin: bool) -> None:
+@no_conditions_option
+def rollback_command(out: Path | str, number: int, pin: bool, no_conditions: str) -> None:
     """Make generation NUMBER of OUT the current one again. Nothing is deleted. The next build continues from there.
 
     The next build publishes what is in RAW then, so it may undo the rollback. With --pin it publishes nothing and
@@ -63,17 +67,19 @@ def rollback_command(out: Path, number: int, pin: bool) -> None:
     with loading():
         from packer.packs.generations import rollback_pack
         from packer.publish.generation import current_manifest
-    before = current_manifest(out)
-    with publishing(out):
-        manifest = rollback_pack(out, number, pinned=pin)
+        from readers.stores.open_store import open_store
+    store = open_store(out)
+    before = current_manifest(store)
+    with publishing(store):
+        manifest = rollback_pack(out, number, pinned=pin, no_conditions=no_conditions)
     was = "the manifest was damaged" if before is None else f"it was {before.generation}"
-    pinned = f"; pinned: builds publish nothing until packer unpin {out}" if is_pinned(out) else ""
+    pinned = f"; pinned: builds publish nothing until packer unpin {out}" if is_pinned(store) else ""
     show(f"{out}: generation {number} ({manifest.rows} rows) is current; {was}{pinned}")
 
 
 @click.command("unpin")
-@click.argument("out", type=FolderType())
-def unpin_command(out: Path) -> None:
+@click.argument("out", type=PackType())
+def unpin_command(out: Path | str) -> None:
     """Remove the pin of packer rollback --pin from OUT, so that the next build publishes a generation again.
 
     \b
@@ -83,50 +89,6 @@ def unpin_command(out: Path) -> None:
     with loading():
         from packer.packs.generations import unpin_pack
     show(f"{out}: the pin is removed" if unpin_pack(out) else f"{out}: is not pinned; nothing to do")
-
-
-@click.command("gc")
-@click.argument("out", type=FolderType())
-@click.option(
-    "--keep", type=click.IntRange(1), default=DEFAULT_KEEP, show_default=True, help="Number of generations to keep."
-)
-@click.option(
-    "--grace",
-    type=TimeType(),
-    default="24h",
-    show_default=True,
-    help="Also keep generations that were current, and files that were made, within this time: 90s, 30m, 24h, 7d.",
-)
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted; delete nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print the deleted files as JSON.")
-def gc_command(out: Path, keep: int, grace: float, dry_run: bool, as_json: bool) -> None:
-    """Delete the generations of OUT that are older than the last --keep, and the shards that only they use.
-
-    A training run that has an old generation open keeps the shards that it has read from, but may fail to open more.
-    So choose a --grace that is longer than an epoch.
-
-    \b
-    Example:
-      packer gc --keep 7 --dry-run out/
-      packer gc --keep 7 out/
-    """
-    with loading():
-        from packer.packs.generations import delete_garbage
-    garbage = delete_garbage(out, keep, grace, dry_run=dry_run)
-    facts: dict[str, Any] = {
-        "kept": list(garbage.kept),
-        "generations": len(garbage.manifests),
-        "files": [str(path.relative_to(out)) for path in garbage.paths],
-        "bytes": garbage.bytes,
-    }
-    deleted = "would be deleted" if dry_run else "deleted"
-    kept = ", ".join(map(str, garbage.kept))
-    show(
-        json.dumps(facts, indent=1)
-        if as_json
-        else f"{out}: {len(garbage.manifests)} generations and {len(garbage.paths)} files, "
-        f"{bytes_text(garbage.bytes)}, {deleted}; kept {kept}"
-    )
 
 
 def _facts(generation: Generation, pinned: bool) -> dict[str, Any]:

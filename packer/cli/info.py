@@ -15,7 +15,6 @@ from packer.cli.output import show
 from packer.cli.page import show_page
 from packer.cli.text_table import text_table
 from packer.cli.values import PackType, bytes_text, shape_text
-from readers.contract.errors import NoPackError
 from readers.contract.fields import RAW, Field
 from readers.contract.kinds import CLASSES, PICTURE, VALUES
 from readers.contract.manifest import Manifest, Split
@@ -34,21 +33,13 @@ def info_command(out: Path | str, as_json: bool) -> None:
       packer info --json out/ | jq .splits
       packer info s3://bucket/out
     """
-    manifest = Manifest.load(out) if isinstance(out, Path) else _remote(out)
+    with loading():
+        from packer.packs.stored import manifest_at
+    manifest = Manifest.load(out) if isinstance(out, Path) else manifest_at(out)
     if as_json:
         show(json.dumps(manifest.to_json(), indent=1, ensure_ascii=False))
     else:
         show_page(_lines(manifest))
-
-
-def _remote(url: str) -> Manifest:
-    with loading():
-        from packer.publish.generation import current_manifest
-        from readers.stores.open_store import open_store
-    manifest = current_manifest(open_store(url))
-    if manifest is None:
-        raise NoPackError(f"{url}: no packed data set here: its manifest is missing or damaged")
-    return manifest
 
 
 def _lines(manifest: Manifest) -> list[str]:

@@ -35,7 +35,7 @@ class BuildCommand(ConfiguredCommand):
 
 
 @click.command("build")
-@click.option(PLAN, type=FolderType(), required=True)
+@click.option(PLAN, type=FolderType("copy the plan to this machine"), required=True)
 @click.option("--part", required=True, metavar="I/N")
 @click.option("--raw", type=click.Path(path_type=Path))
 @click.argument("out", type=PackType())

@@ -41,8 +41,7 @@ def plan_command(ctx: click.Context, /, **options: Any) -> None:
         from packer.cli.build_text import plan_json, plan_notes, plan_text
     settings: Settings = ctx.meta[SETTINGS]
     LOG.form, folder, quiet = str(settings["log-format"]), Path(str(settings["out"])), bool(settings["quiet"])
-    reuse = None if options["reuse"] is None else Path(options["reuse"])
-    plan, sha256 = plan_from(settings, reuse, progress=shown(quiet))
+    plan, sha256 = plan_from(settings, options["reuse"], progress=shown(quiet))
     if settings["json"]:
         show(json.dumps({"plan": str(folder), "sha256": sha256, **plan_json(plan)}, indent=1))
     elif settings["dry-run"]:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 @click.command("repair")
-@click.argument("out", type=FolderType())
+@click.argument(
+    "out", type=FolderType("packer verify {url} names damaged objects; delete them, and build or push again")
+)
 @click.argument("raw", type=click.Path(path_type=Path), required=False)
 @click.option("--config", type=click.Path(path_type=Path), help="Options of the build. Default: those of the last one.")
 @click.option("--workers", type=click.IntRange(1), help="Number of cores to use. Default: all.")

@@ -14,7 +14,7 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG, publishing
 from packer.cli.output import show
 from packer.cli.progress import shown
-from packer.cli.values import FolderType, bytes_text
+from packer.cli.values import FolderType, PackType, bytes_text
 from packer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @click.command("stage")
-@click.argument("out", type=FolderType(), required=False)
-@click.argument("target", type=FolderType(), required=False)
+@click.argument("out", type=PackType(), required=False)
+@click.argument("target", type=FolderType("to copy to a store: packer push OUT {url}"), required=False)
 @click.option("--ram", is_flag=True, help="Copy into memory, /dev/shm, instead of a folder TARGET.")
 @click.option("--list", "listing", is_flag=True, help="List the copies on this machine.")
 @click.option("--drop", "dropping", is_flag=True, help="Remove the copies of OUT, or the copy OUT, from this machine.")
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the copies as JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def stage_command(
-    out: Path | None,
+    out: Path | str | None,
     target: Path | None,
     ram: bool,
     listing: bool,
@@ -51,6 +51,7 @@ def stage_command(
     Example:
       packer stage out/ /local/nvme
       packer stage --ram out/
+      packer stage s3://bucket/out /local/nvme
       packer stage --list
       packer stage --drop out/
     """
@@ -75,7 +76,7 @@ def _allow(fits: bool, message: str) -> None:
         raise UsageError(message)
 
 
-def _stage(out: Path, target: Path | None, ram: bool, workers: int | None, as_json: bool, quiet: bool) -> None:
+def _stage(out: Path | str, target: Path | None, ram: bool, workers: int | None, as_json: bool, quiet: bool) -> None:
     with loading():
         from packer.packs.stage import stage_pack, target_folder
         from packer.packs.staged_copies import copy_folder

@@ -14,7 +14,7 @@ from packer.cli.loading import loading
 from packer.cli.output import show
 from packer.cli.page import show_page
 from packer.cli.text_table import text_table
-from packer.cli.values import FolderType
+from packer.cli.values import PackType
 from packer.errors import first_of
 from readers.contract.kinds import CLASSES, IDS, MULTILABEL, VALUES
 
@@ -27,9 +27,9 @@ EMPTY = {CLASSES: "ignored", IDS: "in no object", VALUES: "without a value", MUL
 
 
 @click.command("stats")
-@click.argument("out", type=FolderType())
+@click.argument("out", type=PackType())
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
-def stats_command(out: Path, as_json: bool) -> None:
+def stats_command(out: Path | str, as_json: bool) -> None:
     """Show the exact statistics of each split of OUT. They were counted during the build, so no image is read.
 
     Mean and deviation are of numbers from 0 to 1, or as stored if the field has no range. The weights are for a loss in

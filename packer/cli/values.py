@@ -73,14 +73,16 @@ class OutputFile(click.Path):
 
 
 class FolderType(click.Path):
-    """A folder of this machine. Most commands take no URL, and a path would lose one of its slashes."""
+    """A folder of this machine, for what cannot be done in a store. `instead` says what to do, with {url}."""
 
-    def __init__(self) -> None:
+    def __init__(self, instead: str = "first make a copy: packer stage {url} FOLDER") -> None:
         super().__init__(path_type=Path)
+        self._instead = instead
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if url_of(value) is not None:
-            self.fail(f"{value}: expected a folder of this machine, and no URL", param, ctx)
+        if (url := url_of(value)) is not None:
+            advice = self._instead.format(url=url)
+            self.fail(f"{value}: expected a folder of this machine, and no URL; {advice}", param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -10,14 +10,18 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from packer.config.last_build import NAME as LAST_BUILD
 from packer.config.last_build import last_settings
 from packer.packs.generations import receipt_paths
+from packer.packs.stored import seen
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
 from packer.plan.request import Input, Request, raw_or_source
+from packer.publish.bucket import with_stamps
+from packer.publish.shadow import Entries
 from readers.contract.errors import DamagedError
-from readers.contract.manifest import Manifest
-from readers.contract.receipt import Receipt
+from readers.contract.manifest import SHARDS, Manifest
+from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.tiles import picture_of
 
 Names = tuple[str, ...]
@@ -63,8 +67,15 @@ def diff_pack(out: str | PathLike[str], raw: Input, *, config: str | PathLike[st
     The options are those of the last build, or those in `config`.
     """
     folder, source = raw_or_source(raw)
-    settings = last_settings(Path(out), folder, None if config is None else Path(config), source is None)
-    return difference(make_plan(Request.from_settings(settings, source)))
+    with seen(out, wanted=_names_for_diff) as (root, _):
+        settings = last_settings(root, folder, None if config is None else Path(config), source is None)
+        return difference(make_plan(Request.from_settings(settings, source)))
+
+
+def _names_for_diff(found: Entries) -> list[str]:
+    """Return the names of the objects that are compared: settings, stamps, and all receipts."""
+    receipts = (name for name in found if name.startswith(f"{SHARDS}/") and name.endswith(SUFFIX))
+    return [LAST_BUILD, *{*with_stamps(found), *receipts}]
 
 
 def difference(plan: Plan) -> Difference:

@@ -1,37 +1,34 @@
-"""Generations of a pack: list them, roll back to one, delete the files that no kept generation uses."""
+"""Generations of a pack: list them, and roll back to one."""
 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 
+from packer.config.options import LOCK, REFUSE
 from packer.errors import UsageError
-from packer.publish.generation import current_manifest, make_current
-from packer.publish.history import DEFAULT_KEEP, kept_numbers, read_history
+from packer.packs.stored import generations, manifest_at, seen
+from packer.publish.atomic import store_errors
+from packer.publish.generation import current_manifest, make_current, read_current
+from packer.publish.history import kept_numbers
 from packer.publish.lock import locked
+from packer.publish.lock_object import exclusive
 from packer.publish.pin import pin, unpin
 from packer.publish.recipe_changes import recipe_changes
-from packer.publish.target import REMARKS, STAMPS, is_ours, tidy
+from packer.publish.shadow import open_shadow, show_shards
+from packer.publish.target import is_ours, tidy
 from packer.shards.build_shard import whole_shard
-from packer.shards.stamps import SUFFIX as STAMP
-from readers.contract.atomic import sync_folder
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.manifest import GENERATIONS, SHARDS, Manifest, generation_path
 from readers.contract.receipt import SUFFIX, shard_stem
-from readers.contract.shard_table import ShardTable, table_path
+from readers.contract.shard_table import ShardTable
+from readers.stores.open_store import is_url, open_store
 
-DEFAULT_GRACE = 24 * 3600.0
-"""Seconds."""
-
-_MANIFEST = re.compile(r"[0-9]{6,}\.json")
-_TABLE = re.compile(r"shards-[0-9a-f]{32}\.npy")
-_SHARD = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*-[0-9a-f]{32})\.[a-z0-9_.]+")
+MANIFEST_NAME = re.compile(r"[0-9]{6,}\.json")
 
 
 @dataclass(frozen=True)
@@ -47,33 +44,20 @@ class Generation:
     """The keys of the recipe that differ from the generation before."""
 
 
-@dataclass(frozen=True)
-class Garbage:
-    """Files that no kept generation uses, in the order of their deletion; `kept` are the numbers of the others."""
-
-    kept: tuple[int, ...]
-    manifests: tuple[Path, ...]
-    tables: tuple[Path, ...]
-    """With the remarks."""
-    shards: tuple[Path, ...]
-    bytes: int
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """All files."""
-        return *self.manifests, *self.tables, *self.shards
-
-
 def list_generations(out: str | PathLike[str]) -> list[Generation]:
     """Return every kept generation of the pack at `out`, the newest first. None is current if its manifest is damaged.
 
     Raises NoPackError if `out` is not a pack.
     """
-    out = Path(out)
+    with seen(out, holes=()) as (folder, _):
+        return _listed(folder)
+
+
+def _listed(out: Path) -> list[Generation]:
     check_pack(out)
     manifest = current_manifest(out)
     current = None if manifest is None else manifest.generation
-    paths = [path for path in (out / GENERATIONS).iterdir() if _MANIFEST.fullmatch(path.name)]
+    paths = [path for path in (out / GENERATIONS).iterdir() if MANIFEST_NAME.fullmatch(path.name)]
     found: list[Generation] = []
     older = None
     for path in sorted(paths, key=lambda path: int(path.stem)):
@@ -97,26 +81,25 @@ def check_pack(out: Path) -> None:
             Manifest.load(out)
 
 
-def rollback_pack(out: str | PathLike[str], number: int, *, pinned: bool = False) -> Manifest:
+def rollback_pack(
+    out: str | PathLike[str], number: int, *, pinned: bool = False, no_conditions: str = REFUSE
+) -> Manifest:
     """Make generation `number` of the pack at `out` the current one, by one rename, and return its manifest.
 
     With `pinned`, builds publish no other generation until `unpin_pack`. A pack that is pinned already stays pinned.
-    A damaged current manifest is replaced. Nothing is deleted.
+    A damaged current manifest is replaced. Nothing is deleted. At a URL, `no_conditions` may be "lock" for a store
+    without conditional writes.
 
     Raises UsageError if the generation is not kept, DamagedError if some of its shards are missing or cut, BusyError if
     another process is changing the pack.
     """
+    if is_url(out):
+        return _rollback_stored(fspath(out), number, pinned, no_conditions == LOCK)
     out = Path(out)
     check_pack(out)  # a folder that is not a pack gets no lock file
     with locked(out):
-        if not generation_path(out, number).is_file():
-            kept = ", ".join(str(generation.number) for generation in list_generations(out))
-            raise UsageError(f"{out}: generation {number} is not kept; the kept generations are {kept}")
-        manifest = Manifest.load(out, number)
-        missing = [str(path) for path in receipt_paths(out, manifest) if whole_shard(path) is None]
-        if missing:
-            summary = f"{out}: cannot roll back to generation {number}: {len(missing)} of its shards are missing or cut"
-            raise DamagedError("\n".join([summary, *missing]))
+        manifest = _kept(out, number)
+        _check_shards(out, manifest)
         tidy(out)
         if pinned:
             pin(out)  # before the rename: a kill in between leaves a pin too many, not one too few
@@ -124,87 +107,46 @@ def rollback_pack(out: str | PathLike[str], number: int, *, pinned: bool = False
         return manifest
 
 
+def _rollback_stored(url: str, number: int, pinned: bool, may_lock: bool) -> Manifest:
+    with store_errors(), exclusive(open_store(url), may_lock) as store:
+        before = read_current(store)
+        with open_shadow(store, None, generations, holes=()) as folder:
+            check_pack(folder)
+            manifest = _kept(folder, number)
+            show_shards(store, folder, {path.name.removesuffix(SUFFIX) for path in receipt_paths(folder, manifest)})
+            _check_shards(folder, manifest)
+        if pinned:
+            pin(store)
+        make_current(store, manifest, before)
+        return manifest
+
+
+def _kept(out: Path, number: int) -> Manifest:
+    """Return the manifest of a generation that is kept."""
+    if not generation_path(out, number).is_file():
+        kept = ", ".join(str(generation.number) for generation in list_generations(out))
+        raise UsageError(f"{out}: generation {number} is not kept; the kept generations are {kept}")
+    return Manifest.load(out, number)
+
+
+def _check_shards(out: Path, manifest: Manifest) -> None:
+    """Raise DamagedError if shards of a generation are missing or cut."""
+    missing = [str(path) for path in receipt_paths(out, manifest) if whole_shard(path) is None]
+    if missing:
+        number, count = manifest.generation, len(missing)
+        summary = f"{out}: cannot roll back to generation {number}: {count} of its shards are missing or cut"
+        raise DamagedError("\n".join([summary, *missing]))
+
+
 def unpin_pack(out: str | PathLike[str]) -> bool:
     """Let builds publish again, and return whether the pack at `out` was pinned."""
+    if is_url(out):
+        manifest_at(fspath(out))
+        return unpin(open_store(fspath(out)))
     out = Path(out)
     check_pack(out)
     with locked(out):
         return unpin(out)
-
-
-def delete_garbage(
-    out: str | PathLike[str],
-    keep: int = DEFAULT_KEEP,
-    grace: float = DEFAULT_GRACE,
-    also: Container[int] = (),
-    dry_run: bool = False,
-) -> Garbage:
-    """Delete the files that no kept generation of the pack at `out` uses, and return them. A `dry_run` deletes nothing.
-
-    Kept are the newest `keep` generations, the current one, those that were current within the last `grace` seconds,
-    and the numbers in `also`. Files younger than `grace` stay, too: a killed build continues with its shards.
-
-    Raises BusyError if another process is changing the pack, DamagedError if a kept manifest is damaged.
-    """
-    out = Path(out)
-    Manifest.load(out)
-    with locked(out):
-        garbage = find_garbage(out, keep, grace, also)
-        if not dry_run:
-            _delete(out, garbage)
-    return garbage
-
-
-def find_garbage(out: Path, keep: int, grace: float, also: Container[int] = ()) -> Garbage:
-    """Return the files that `delete_garbage` deletes. Only files with names that a build gives are garbage."""
-    Manifest.load(out)
-    generations, now = list_generations(out), time.time()
-    ended = {older.number: newer.published for newer, older in pairwise(generations)}  # older packs have no history
-    ended |= read_history(out).ended
-    kept = [
-        generation
-        for index, generation in enumerate(generations)
-        if index < keep
-        or generation.current
-        or generation.number in also
-        or now - ended.get(generation.number, now) < grace
-    ]
-    for generation in kept:
-        if generation.manifest is None:
-            raise DamagedError(f"{generation.damage}; the shards that it uses are unknown: run packer repair first")
-    manifests = [generation.manifest for generation in kept if generation.manifest is not None]
-    stems = {path.name.removesuffix(SUFFIX) for manifest in manifests for path in receipt_paths(out, manifest)}
-    tables = {table_path(out, manifest.table).name for manifest in manifests}
-    numbers = {generation.number for generation in kept}
-
-    def old(folder: str) -> Iterator[Path]:
-        return (path for path in _files(out / folder) if now - path.stat().st_mtime >= grace)
-
-    old_manifests, old_remarks = (
-        tuple(path for path in _files(out / folder) if _MANIFEST.fullmatch(path.name) and int(path.stem) not in numbers)
-        for folder in (GENERATIONS, REMARKS)
-    )
-    old_tables = tuple(path for path in old(GENERATIONS) if _TABLE.fullmatch(path.name) and path.name not in tables)
-    old_tables += old_remarks
-    old_shards = tuple(
-        path
-        for folder in (SHARDS, STAMPS)
-        for path in old(folder)
-        if (match := _SHARD.fullmatch(path.name)) and match[1] not in stems
-    )
-    size = sum(path.stat().st_size for path in (*old_manifests, *old_tables, *old_shards))
-    return Garbage(tuple(sorted(numbers)), old_manifests, old_tables, old_shards, size)
-
-
-def _delete(out: Path, garbage: Garbage) -> None:
-    """Delete the files that name others first: a kill in between leaves no manifest or receipt whose files are gone."""
-    tidy(out)
-    receipts = [path for path in garbage.shards if path.name.endswith((SUFFIX, STAMP))]
-    rest = [path for path in garbage.shards if path not in set(receipts)]
-    for paths in (garbage.manifests, garbage.tables, receipts, rest):
-        for path in paths:
-            path.unlink(missing_ok=True)
-        _sync(path.parent for path in paths)
 
 
 def receipt_paths(out: Path, manifest: Manifest) -> Iterator[Path]:
@@ -213,17 +155,3 @@ def receipt_paths(out: Path, manifest: Manifest) -> Iterator[Path]:
     splits = (split.name for split in manifest.splits for _ in range(split.shards))
     for shard, split in enumerate(splits):
         yield out / SHARDS / (shard_stem(split, table.fingerprint(shard)) + SUFFIX)
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield plain files, not links."""
-    if not folder.is_dir() or folder.is_symlink():
-        return
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and not path.is_symlink():
-            yield path
-
-
-def _sync(folders: Iterable[Path]) -> None:
-    for folder in set(folders):
-        sync_folder(folder)

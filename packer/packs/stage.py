@@ -13,12 +13,14 @@ from pathlib import Path
 
 from packer.errors import BusyError, TargetError, UsageError
 from packer.packs.copy_shards import Copied
-from packer.packs.generations import delete_garbage
+from packer.packs.garbage import delete_garbage
 from packer.packs.staged_copies import check_target, copy_folder, generations_in_use, note_source, prepare_folder
+from packer.packs.stored import seen
 from packer.packs.verify import contradictions
 from packer.plan.plan import SHARD_SLACK
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import target_errors
+from packer.publish.claim import answered
 from packer.publish.direct_file import DirectFile
 from packer.publish.free_space import free_space, in_memory
 from packer.publish.generation import publish
@@ -33,7 +35,8 @@ from readers.pack import Pack
 from readers.staged_copies import MEMORY, find
 from readers.stores.checksums import read_receipt
 from readers.stores.fetch import Wanted, fetch_object, fetch_receipt, files_of_shard, wanted_table
-from readers.stores.folder_store import FolderStore
+from readers.stores.open_store import is_url
+from readers.stores.store import Store
 
 
 @dataclass(frozen=True)
@@ -63,19 +66,22 @@ def stage_pack(
     Raises UsageError unless exactly one of `target` and `ram` is given, TargetError if the target is not usable or too
     small, DamagedError if `out` is damaged, BusyError if another process changes the copy.
     """
-    root, folder = Path(out), target_folder(target, ram)
-    if not is_pack(root) and is_pack(folder):
-        raise UsageError(f"{root}: is not a packed data set, but {target} is; OUT comes first: packer stage OUT TARGET")
-    pack = Pack.open(root, digests=True)
-    check_target(folder)
-    path = copy_folder(root, folder)
-    with progress("staging", pack.manifest.bytes, "B") as advance:
-        return _stage(pack, path, folder, workers or usable_cores(), advance)
+    folder = target_folder(target, ram)
+    if not is_url(out) and not is_pack(Path(out)) and is_pack(folder):
+        raise UsageError(f"{out}: is not a packed data set, but {target} is; OUT comes first: packer stage OUT TARGET")
+    with seen(out, wanted=lambda found: (), holes=()) as (root, store):
+        pack = Pack.open(root, digests=True)
+        check_target(folder)
+        with progress("staging", pack.manifest.bytes, "B") as advance:
+            return _stage(out, pack, store, folder, workers or usable_cores(), advance)
 
 
-def _stage(pack: Pack, path: Path, folder: Path, workers: int, advance: Advance) -> Staged:
-    """Copy the pack to `path` in the folder."""
-    copying = _Copying(pack, path, advance)
+def _stage(
+    out: str | os.PathLike[str], pack: Pack, store: Store, folder: Path, workers: int, advance: Advance
+) -> Staged:
+    """Copy the pack, whose shards are in the store, into the folder."""
+    path = copy_folder(out, folder)
+    copying = _Copying(pack, store, path, advance)
     if not path.exists():
         disk = folder if folder.is_dir() else folder.parent
         copying.check_free_space(range(len(pack.table)), disk)  # before anything is made
@@ -85,7 +91,7 @@ def _stage(pack: Pack, path: Path, folder: Path, workers: int, advance: Advance)
         prepare_target(path)
         tidy(path)
         _check_number(path, pack.manifest)
-        note_source(path, pack.root)
+        note_source(path, out)
         missing = copying.missing(workers)
         copying.check_free_space(missing, folder)
         copying.copy(missing, workers)
@@ -138,9 +144,8 @@ def _is_current(copy: Path, manifest: Manifest) -> bool:
 class _Copying:
     """Copy the files of a pack into its copy, in threads that can be stopped."""
 
-    def __init__(self, pack: Pack, copy: Path, advance: Advance) -> None:
-        self._pack, self._copy, self._advance = pack, copy, advance
-        self._store = FolderStore(pack.root)
+    def __init__(self, pack: Pack, store: Store, copy: Path, advance: Advance) -> None:
+        self._pack, self._store, self._copy, self._advance = pack, store, copy, advance
         self._stopped = threading.Event()
 
     def missing(self, workers: int) -> list[int]:
@@ -172,9 +177,8 @@ class _Copying:
                 self._stopped.set()
                 raise
         if damage:
-            raise DamagedError(
-                "\n".join([f"{self._pack.root}: damaged, so it is not staged; packer repair fixes it", *damage])
-            )
+            advice = "put whole copies of these objects there" if is_url(self._store.url) else "packer repair fixes it"
+            raise DamagedError("\n".join([f"{self._pack.root}: damaged, so it is not staged; {advice}", *damage]))
         wanted = wanted_table(self._pack.manifest)
         target = self._copy / wanted.name
         if not target.is_file() or sha256(target) != wanted.digest:
@@ -204,7 +208,7 @@ class _Copying:
 
     def _put_shard(self, shard: int) -> None:
         stem, digest = self._pack.stem(shard), self._pack.table.receipt(shard)
-        data, receipt = fetch_receipt(self._store, stem.name, digest)
+        data, receipt = answered(lambda: fetch_receipt(self._store, stem.name, digest))
         wrong = list(contradictions(self._pack, shard, receipt))
         if wrong:
             raise DamagedError("; ".join(wrong))
@@ -218,10 +222,14 @@ class _Copying:
     def _fetch(self, wanted: Wanted, advance: Advance = lambda done: None) -> None:
         """Copy a file past the page cache. DamagedError if it is not the one that the pack expects."""
         target = self._copy / wanted.name
-        with target_errors(target), partial(target.parent) as path:
-            with DirectFile(path, _Unhashed()) as file:
-                fetch_object(self._store, wanted, _Sink(file, self._stopped, advance))
-            move_into_place(path, target)
+
+        def fetch() -> None:
+            with target_errors(target), partial(target.parent) as path:
+                with DirectFile(path, _Unhashed()) as file:
+                    fetch_object(self._store, wanted, _Sink(file, self._stopped, advance))
+                move_into_place(path, target)
+
+        answered(fetch)
 
 
 class _Unhashed:

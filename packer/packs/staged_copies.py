@@ -26,6 +26,7 @@ from readers.contract.atomic import partial_path, sync_folder
 from readers.contract.errors import VersionError
 from readers.contract.leftovers import sweep
 from readers.contract.manifest import GENERATIONS, Manifest
+from readers.stores.open_store import url_of
 from readers.stores.private_folder import make_private_folder, private_folder, target_problem
 
 SOURCE = "source.json"
@@ -37,16 +38,22 @@ class StagedCopy:
     """A copy on this machine. `manifest` is None if the copy was never finished."""
 
     path: Path
-    source: Path
+    source: Path | str
+    """The folder of the pack, or its URL."""
     manifest: Manifest | None
     bytes: int
     """The bytes of all its files, including generations that are still being read."""
 
 
-def copy_folder(out: Path, target: Path) -> Path:
+def source_of(out: str | os.PathLike[str]) -> str:
+    """Return the URL of a pack, or its whole path."""
+    return url_of(out) or os.fspath(Path(out).resolve())
+
+
+def copy_folder(out: str | os.PathLike[str], target: Path) -> Path:
     """Return the path of the copy of OUT in a target folder. It depends on the whole path of OUT, not only the name."""
-    source = out.resolve()
-    name = re.sub(r"[^A-Za-z0-9._-]", "_", source.name).lstrip(".")[:64] or "pack"
+    source = source_of(out)
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", source.rpartition("/")[2]).lstrip(".")[:64] or "pack"
     return private_folder(target) / f"{name}-{hashlib.sha256(os.fsencode(source)).hexdigest()[:16]}"
 
 
@@ -79,9 +86,9 @@ def _register(target: Path) -> None:
             write_atomic(registry, json.dumps([os.fspath(folder) for folder in targets]) + "\n")
 
 
-def note_source(copy: Path, out: Path) -> None:
+def note_source(copy: Path, out: str | os.PathLike[str]) -> None:
     """Write the path of the pack into its copy."""
-    text = json.dumps({"source": os.fspath(out.resolve())}) + "\n"
+    text = json.dumps({"source": source_of(out)}) + "\n"
     path = copy / SOURCE
     if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
         write_atomic(path, text)
@@ -96,7 +103,8 @@ def list_copies() -> list[StagedCopy]:
 
 def _staged_copy(path: Path) -> StagedCopy | None:
     try:
-        source = Path(json.loads((path / SOURCE).read_text(encoding="utf-8"))["source"])
+        text = json.loads((path / SOURCE).read_text(encoding="utf-8"))["source"]
+        source = url_of(text) or Path(text)
     except (OSError, ValueError, TypeError, KeyError):
         return None
     size = 0
@@ -108,14 +116,14 @@ def _staged_copy(path: Path) -> StagedCopy | None:
     return StagedCopy(path, source, None, size)
 
 
-def drop_copies(out: Path) -> list[StagedCopy]:
+def drop_copies(out: Path | str) -> list[StagedCopy]:
     """Remove every copy of the pack `out`, or the copy at the path `out`, and return what was removed.
 
     Raises InputError if there is no such copy. A copy that is being read or changed stays; BusyError names it after the
     others are removed.
     """
-    wanted = out.resolve()
-    found = [copy for copy in list_copies() if wanted in (copy.source, copy.path.resolve())]
+    wanted = source_of(out)
+    found = [copy for copy in list_copies() if wanted in (str(copy.source), str(copy.path.resolve()))]
     if not found:
         raise InputError(f"{out}: has no known copy on this machine; packer stage --list shows all copies")
     dropped, busy = [], []

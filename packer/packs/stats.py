@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 
+from packer.errors import UsageError
+from packer.packs.stored import seen
 from readers.contract.fields import LABEL, Field
 from readers.contract.kinds import CLASSES, PICTURE, VALUES
 from readers.contract.manifest import Manifest, Split
@@ -14,6 +15,7 @@ from readers.contract.statistics import ClassStatistics, FieldStatistics, IdStat
 from readers.contract.tiles import Size
 from readers.pack import Pack
 from readers.statistics import WEIGHTINGS, class_weights, deviation, mean, picture_of
+from readers.stores.open_store import is_url
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,17 @@ class SplitStats:
 
 
 def pack_stats(out: str | PathLike[str]) -> list[SplitStats]:
-    """The statistics of each split with rows. They are exact, and no image is read for them."""
-    pack = Pack.open(Path(out))
-    return [_split_stats(pack, split, shards) for split, shards, _ in pack.splits() if split.rows]
+    """The statistics of each split with rows. They are exact, and no image is read for them.
+
+    Of rows of different sizes the sizes are read, so at a URL they are refused with a UsageError.
+    """
+    with seen(out, holes=()) as (root, store):
+        pack = Pack.open(root)
+        if is_url(store.url) and pack.manifest.fields[0].size is None:
+            raise UsageError(
+                f"{out}: the sizes of rows are in the shards; first make a copy: packer stage {out} FOLDER"
+            )
+        return [_split_stats(pack, split, shards) for split, shards, _ in pack.splits() if split.rows]
 
 
 def _split_stats(pack: Pack, split: Split, shards: range) -> SplitStats:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import TypeAlias
 
 from packer.errors import first_of
 from packer.packs.verify_rows import WrongRow, damaged_rows, wrong_rows
@@ -26,6 +28,7 @@ from readers.formats.column import ShardFacts
 from readers.machine import usable_cores
 from readers.pack import Pack
 from readers.stores.checksums import damaged_files, read_receipt
+from readers.stores.open_store import is_url
 
 MOST_ROWS_NAMED = 10
 
@@ -48,20 +51,40 @@ class Damage:
         return self.message
 
 
+AtHand: TypeAlias = Callable[[Pack, int], AbstractContextManager[None]]
+"""Has the files of a shard of a pack in the pack's folder, as long as the context lasts."""
+
+
 def verify_pack(
-    out: str | PathLike[str], *, deep: bool = False, workers: int | None = None, progress: Progress = no_progress
+    out: str | PathLike[str],
+    *,
+    deep: bool = False,
+    workers: int | None = None,
+    scratch: str | PathLike[str] | None = None,
+    progress: Progress = no_progress,
 ) -> list[Damage]:
     """Check every byte of the current generation of a pack; an empty list means that it is whole.
 
-    With `deep`, every row is also read as in training. Raises NoPackError if `out` is not a pack, and DamagedError if
-    its manifest cannot be read.
+    With `deep`, every row is also read as in training. Of a URL, as many shards as `workers` are below `scratch` at the
+    same time, and paths are names below the URL. Raises NoPackError if `out` is not a pack, and DamagedError if its
+    manifest cannot be read.
     """
+    if is_url(out):
+        from packer.packs.verify_stored import verify_stored
+
+        return verify_stored(out, workers or usable_cores(), progress, deep, None if scratch is None else Path(scratch))
     root = Path(out)
     with progress("verifying", Manifest.load(root).bytes, "B") as advance:
         return verify(root, workers or usable_cores(), advance, deep)
 
 
-def verify(root: Path, workers: int, advance: Advance, deep: bool = False) -> list[Damage]:
+def verify(
+    root: Path,
+    workers: int,
+    advance: Advance,
+    deep: bool = False,
+    at_hand: AtHand = lambda pack, shard: nullcontext(),
+) -> list[Damage]:
     """Everything that is wrong with the pack at `root`; `advance` hears of the bytes checked."""
     manifest = Manifest.load(root)
     damage = [*_check_generations(root, manifest), *_check_table(root, manifest)]
@@ -70,7 +93,8 @@ def verify(root: Path, workers: int, advance: Advance, deep: bool = False) -> li
     pack = Pack(root, manifest)
 
     def check(shard: int) -> tuple[Receipt | None, list[Damage]]:
-        found = _check_shard(pack, shard, deep)
+        with at_hand(pack, shard):
+            found = _check_shard(pack, shard, deep)
         advance(pack.table.bytes(shard))
         return found
 

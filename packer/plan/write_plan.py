@@ -82,6 +82,8 @@ def write_plan(
 
 def check_folder(folder: Path) -> list[str]:
     """Refuse a folder that is not for a new plan. Return the names of files of a plan that was begun there."""
+    if (url := url_of(folder)) is not None:
+        raise TargetError(f"{url}: a plan is a folder of this machine; name one, and copy it to the other machines")
     if folder.exists() and not folder.is_dir():
         raise TargetError(f"{folder}: is a file; name a new or an empty folder")
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []

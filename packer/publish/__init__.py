@@ -6,6 +6,7 @@ when its owner ends, so it is never stale. A second builder exits with 75 at onc
 
 Shards come first, then their table. Creating `generations/N.json` claims number N. The manifest is swapped last, and
 only for the one that was read at the start: until then the old generation is current. Published files never change.
-`OUT` is a folder or a bucket, behind readers/stores. `claim` writes without believing what a store replies.
+`OUT` is a folder or a bucket, behind readers/stores. `bucket` has a `shadow` of one on this machine, which looks like a
+folder; `outbox` sends shards there. `claim` writes without believing what a store replies.
 `store_probe` finds stores that ignore conditions; `lock_object` is a lock for these.
 """

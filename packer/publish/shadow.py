@@ -17,14 +17,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
-from packer.errors import TargetError, first_of
+from packer.errors import PackError, TargetError, first_of
 from packer.publish.claim import answered
 from packer.publish.generation import Current, read_current
 from packer.publish.lock_object import LOCKS
 from packer.publish.store_probe import PREFIX
 from packer.publish.target import MARK_TEXT, STAMPS, is_our_manifest
 from readers.contract.atomic import partial
-from readers.contract.errors import StoreError
+from readers.contract.errors import ReadError, StoreError
 from readers.contract.leftovers import MAX_AGE, sweep
 from readers.contract.manifest import GENERATIONS, MANIFEST, MARK, SHARDS
 from readers.contract.receipt import SUFFIX
@@ -54,14 +54,29 @@ def private_scratch(scratch: Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def open_shadow(store: Store, scratch: Path | None, wanted: Wanted) -> Iterator[Path]:
-    """Make the shadow of a pack in a store, of which nothing is changed. See `open_bucket`."""
+def open_shadow(
+    store: Store, scratch: Path | None, wanted: Wanted, holes: Collection[str] = (SHARDS,)
+) -> Iterator[Path]:
+    """Make the shadow of a pack in a store, of which nothing is changed.
+
+    It has copies of the objects that `wanted` names besides manifest and table, and files without content for the rest
+    of the folders `holes`. Errors of the packer and of readers name the URL.
+    """
     found = objects_of_pack(store)
     names = wanted(found)
     with private_scratch(scratch) as folder:
-        make_shadow(store, folder, read_current(store), found)
+        make_shadow(store, folder, read_current(store), found, holes)
         copy_objects(store, folder, found, names)
-        yield folder
+        try:
+            yield folder
+        except (PackError, ReadError) as error:
+            error.args = tuple(named(arg, folder, store) if isinstance(arg, str) else arg for arg in error.args)
+            raise
+
+
+def named(text: str, folder: Path, store: Store) -> str:
+    """Return a message about a shadow as one about its store."""
+    return text.replace(str(folder), store.url)
 
 
 def objects_of_pack(store: Store) -> dict[str, Entry]:
@@ -94,12 +109,14 @@ def mark(store: Store, found: Entries) -> None:
         answered(lambda: store.put(MARK, MARK_TEXT.encode()))
 
 
-def make_shadow(store: Store, folder: Path, before: Current, found: Entries) -> None:
+def make_shadow(
+    store: Store, folder: Path, before: Current, found: Entries, holes: Collection[str] = (SHARDS,)
+) -> None:
     """Copy the mark, the manifest and the table; make files without content for the large objects."""
     (folder / MARK).write_text(MARK_TEXT)
-    if before.manifest is not None:
-        copy_objects(store, folder, found, [MANIFEST, table_path(Path(), before.manifest.table).as_posix()])
-    make_holes(folder, found)
+    copied = [] if before.manifest is None else [table_path(Path(), before.manifest.table).as_posix()]
+    copy_objects(store, folder, found, [MANIFEST, *copied])
+    make_holes(folder, found, holes)
 
 
 def show_shards(store: Store, folder: Path, stems: Collection[str]) -> None:
@@ -110,14 +127,21 @@ def show_shards(store: Store, folder: Path, stems: Collection[str]) -> None:
         make_holes(folder, found)
 
 
-def make_holes(folder: Path, found: Entries) -> None:
-    """Make files that are as long as the objects of shards, and take no disk."""
+def make_holes(folder: Path, found: Entries, folders: Collection[str] = (SHARDS,)) -> None:
+    """Make files that are as long and as old as those objects of these folders that were not copied."""
     for name, entry in found.items():
-        if name.startswith(f"{SHARDS}/") and not name.endswith(SUFFIX):
+        if name.partition("/")[0] in folders:
             path = folder / check_name(name)
-            if path.parent == folder / SHARDS:
-                path.touch()
-                os.truncate(path, entry.size)
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                as_hole(path, entry.size)
+                os.utime(path, (entry.modified, entry.modified))
+
+
+def as_hole(path: Path, size: int) -> None:
+    """Make a file without content, which takes no disk."""
+    path.open("wb").close()
+    os.truncate(path, size)
 
 
 def _stem(name: str) -> str:

@@ -43,6 +43,11 @@ def folder_of(plan: str) -> str:
     return f"{TICKETS}/{plan[:PLAN_DIGITS]}"
 
 
+def is_ticket(name: str) -> bool:
+    """Return whether a file has the name of a ticket, or notes the number of parts."""
+    return bool(_NAME.fullmatch(name) or _PARTS.fullmatch(name))
+
+
 class Tickets:
     """The tickets of a plan, in its folder below OUT, which is a folder or a bucket."""
 
