@@ -54,7 +54,7 @@ def connect_threads(url: str) -> Iterator[Connection]:
 
 
 def build_rows(
-    out: Path,
+    out: Path | str,
     url: str | None = None,
     faults: tuple[str, ...] = (),
     connect: Callable[[str], AbstractContextManager[Connection]] | None = None,

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from multiprocessing import forkserver
@@ -20,7 +20,9 @@ from typing import Any
 import engine_rows
 import pytest
 from conftest import HANG, REPO
+from cut_proxy import CutProxy
 from engine_rows import AT, FAULTS, POISON, POISON_ON, WAIT, build_rows, connect_threads
+from store_servers import credentials, new_url, server
 
 from packer.engines.build_task import build_task, end_stations
 from packer.engines.connect import Connection, connect
@@ -28,9 +30,11 @@ from packer.engines.engine import Engine
 from packer.engines.station import Station as StationAnswers
 from packer.engines.task import Failed, Refused, Task, Wrong, read_answer
 from packer.errors import BusyError, EngineError, UnavailableError, UsageError, VersionsError
+from packer.packs.push import pull_pack
 from packer.packs.verify import verify_pack
 from packer.publish.target import PLANS
 from readers.contract.manifest import MANIFEST, Manifest
+from readers.stores.open_store import open_store
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,9 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(FAULTS, str(folder))
         patch.setenv("PYTHONPATH", os.pathsep.join([str(REPO), str(REPO / "tests")]))
+        if find_spec("ministack") is not None:  # workers take their credentials from the environment
+            for name, value in credentials(server("ministack")).items():
+                patch.setenv(name, value)
         forkserver._forkserver._stop()  # type: ignore[attr-defined]  # that of other tests has another environment
         yield folder
 
@@ -138,11 +145,55 @@ def check(out: Path, local: Manifest) -> None:
     assert not (out / PLANS).exists()
 
 
+@dataclass(frozen=True)
+class Unreliable:
+    """An engine that runs each task twice, and declares some dead that go on."""
+
+    engine: Engine
+    given_up: list[Future[str]]
+
+    def submit(self, build: Callable[[str], str], task: str, /) -> Future[str]:
+        first, second = self.engine.submit(build, task), self.engine.submit(build, task)
+        self.given_up.append(first)
+        if len(self.given_up) % 3:
+            return second
+        dead: Future[str] = Future()
+        dead.set_exception(RuntimeError("the worker does not answer"))
+        return dead
+
+    def shutdown(self, wait: bool = True) -> None:
+        raise AssertionError("who opened the engine closes it")
+
+
 def test_the_pack_is_that_of_a_local_build(cluster: Cluster, local: Manifest, tmp_path: Path) -> None:
     summary = build_rows(tmp_path / "out", cluster.url)
     check(tmp_path / "out", local)
     assert summary.rows == len(engine_rows.KEYS)
     assert build_rows(tmp_path / "out", cluster.url).manifest.generation == 1
+
+
+def test_out_in_a_bucket(cluster: Cluster, local: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stations send what they build, and are asked again while others send the same."""
+    server("ministack")
+    monkeypatch.setattr("packer.engines.submit.pause", lambda tries: 0.0)
+    given_up: list[Future[str]] = []
+
+    @contextmanager
+    def unreliable(url: str) -> Iterator[Connection]:
+        with cluster.connect(url) as connection:
+            yield Connection(Unreliable(connection.engine, given_up), connection.slots)
+            for future in given_up:
+                assert not isinstance(read_answer(future.result(HANG)), (Refused, Wrong))
+
+    url = new_url()
+    summary = build_rows(url, cluster.url, connect=unreliable)
+    assert summary.manifest.same_data(local)
+    found = {entry.name for entry in open_store(url).list("")}
+    assert not any(name.startswith(PLANS) for name in found)
+    assert build_rows(url, cluster.url).manifest.generation == 1
+    assert {entry.name for entry in open_store(url).list("")} == found
+    pull_pack(url, tmp_path / "pulled")
+    check(tmp_path / "pulled", local)
 
 
 def test_a_worker_is_killed_in_the_middle_of_a_shard(
@@ -164,26 +215,6 @@ def test_a_worker_is_killed_in_the_middle_of_a_shard(
     killer.join()
     assert len(killed) == 2
     check(tmp_path / "out", local)
-
-
-@dataclass(frozen=True)
-class Unreliable:
-    """An engine that runs each task twice, and declares some dead that go on."""
-
-    engine: Engine
-    given_up: list[Future[str]]
-
-    def submit(self, build: Callable[[str], str], task: str, /) -> Future[str]:
-        first, second = self.engine.submit(build, task), self.engine.submit(build, task)
-        self.given_up.append(first)
-        if len(self.given_up) % 3:
-            return second
-        dead: Future[str] = Future()
-        dead.set_exception(RuntimeError("the worker does not answer"))
-        return dead
-
-    def shutdown(self, wait: bool = True) -> None:
-        raise AssertionError("who opened the engine closes it")
 
 
 def test_tasks_run_twice_and_end_after_they_were_given_up(
@@ -248,6 +279,41 @@ def test_a_coordinator_is_killed_and_another_goes_on(
     check(out, local)
 
 
+@pytest.mark.long
+@pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed")
+def test_all_connections_are_cut_in_the_middle_of_a_shard(local: Manifest, faults: Path, tmp_path: Path) -> None:
+    """The command connects again. A worker of Dask that loses its scheduler ends, and others start."""
+    import distributed
+
+    with ExitStack() as stack:
+        settings: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": 50}
+        cluster = stack.enter_context(distributed.LocalCluster(n_workers=0, **settings))
+        proxy = stack.enter_context(closing(CutProxy(cluster.scheduler.port)))
+        address = f"127.0.0.1:{proxy.port}"
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://{address}", "--no-dashboard"]
+        cut: list[int] = []
+
+        def start() -> None:
+            for _ in range(2):
+                worker = subprocess.Popen([*command, "--nthreads", "1"], stderr=subprocess.DEVNULL)
+                stack.callback(worker.wait)
+                stack.callback(worker.terminate)
+
+        def cut_all() -> None:
+            at(faults)
+            cut.append(proxy.cut())
+            (faults / WAIT).unlink()
+            start()
+
+        start()
+        cutter = threading.Thread(target=cut_all)
+        cutter.start()
+        build_rows(tmp_path / "out", f"dask://{address}", (WAIT,))
+        cutter.join()
+    assert cut[0] >= 3
+    check(tmp_path / "out", local)
+
+
 def test_signals_are_handled_inside_like_outside(cluster: Cluster) -> None:
     before = signal.getsignal(signal.SIGTERM)
     with cluster.connect(cluster.url):
@@ -259,6 +325,17 @@ def test_a_station_that_does_not_start_is_a_failure(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("packer.engines.build_task.STATION", "packer.engines.no_station")
     with pytest.raises(EngineError, match="the station ended"):
         build_task(Task("/plans/1", "a" * 64, 0, "/out", None, 300).to_text())
+
+
+def test_a_station_finds_what_its_worker_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker found its modules by `sys.path`, which its environment does not name."""
+    end_stations()
+    (tmp_path / "station_elsewhere.py").write_text("print(input())")
+    monkeypatch.setattr("packer.engines.build_task.STATION", "station_elsewhere")
+    monkeypatch.syspath_prepend(tmp_path)
+    task = Task("/plans/1", "a" * 64, 0, "/out", None, 300).to_text()
+    assert build_task(task) == task
+    end_stations()
 
 
 def test_a_plan_that_is_not_there_is_a_failure(tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ NOT_RAW = {
     "packer.engines.station": "its stdout",
     "packer.plan.shared_plan": "a plan below OUT",
     "packer.workers.planned": "a plan, by open_raw",
+    "packer.workers.stored_plan": "a plan in a store: files of its own",
     "packer.workers.worker": "stderr and /dev/null",
 }
 """Each module with a call that may open a file, and what this opens."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from packer.engines.submit import AHEAD, LONGEST_PAUSE, MOST_TRIES, Clock, pause, submit_all
+from packer.engines.submit import AGAIN, AHEAD, LONGEST_PAUSE, MOST_TRIES, RECOUNT, Clock, pause, submit_all
 from packer.engines.task import Answer, Built, Failed, Refused, Task, Wrong, answer_of, answer_text, read_answer
 from packer.errors import EngineError, InputError, UnavailableError, UsageError, VersionsError
 
@@ -193,6 +193,29 @@ def test_slots_that_cannot_be_counted_are_those_of_before() -> None:
     found = submit_all(engine, never, tasks(200), slots, engine)
     assert sorted(task.shard for task, _ in found) == list(range(200))
     assert engine.most == AHEAD * 3
+
+
+def test_an_engine_without_workers_is_reported_now_and_then() -> None:
+    """Workers come after an hour."""
+
+    class Late(SimulatedEngine):
+        def next(self, finished: SimpleQueue[Any], seconds: float) -> Any:
+            if self.time >= 3600 and not self.slots:
+                self.slots = self.free = 1
+                self._start()
+            return super().next(finished, seconds)
+
+    engine, heard = Late(good, slots=0), list[float]()
+    found = submit_all(engine, never, tasks(5), lambda: engine.slots, engine, heard.append)
+    assert len(list(found)) == 5
+    assert heard == [RECOUNT + number * AGAIN for number in range(6)]
+
+
+def test_an_engine_whose_workers_come_soon_is_not_reported() -> None:
+    engine, counts, heard = SimulatedEngine(good, slots=3), iter([0, 3, 0]), list[float]()
+    found = submit_all(engine, never, tasks(50), lambda: next(counts, 3), engine, heard.append)
+    assert len(list(found)) == 50
+    assert not heard
 
 
 def test_pauses_grow_and_differ() -> None:

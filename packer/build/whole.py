@@ -13,21 +13,19 @@ from typing import TYPE_CHECKING, TypeAlias
 from packer.build.judge import find, judge
 from packer.build.remarks import keep_remarks_of
 from packer.build.summary import Summary
+from packer.build.there import Cluster, Rejected, built_there
 from packer.config.config import Settings
 from packer.config.effective import effective, from_python
 from packer.config.last_build import NAME as LAST_BUILD
 from packer.config.last_build import keep_settings
 from packer.config.options import LOCK
-from packer.engines.build_task import build_task
-from packer.engines.connect import Connection, connect
-from packer.engines.submit import submit_all
-from packer.engines.task import Built, Task
-from packer.errors import TargetError, UsageError
+from packer.engines.connect import connect
+from packer.engines.submit import Waits
+from packer.errors import TargetError
 from packer.plan.expected import Expected
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import SHARD_SLACK, Plan
 from packer.plan.request import Input, Request, is_from, raw_or_source
-from packer.plan.shared_plan import shared_plan
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.bucket import Bucket, open_bucket
 from packer.publish.generation import commit
@@ -37,9 +35,8 @@ from packer.publish.target import check_target, is_ours, make_target, prepare_ta
 from packer.runtime import Timer
 from packer.workers.pool import Pool
 from packer.workers.run import build_shards, open_pool
-from readers.contract.errors import DamagedError, StoreError
-from readers.contract.manifest import SHARDS
-from readers.contract.receipt import SUFFIX, Receipt, shard_stem
+from readers.contract.errors import StoreError
+from readers.contract.receipt import Receipt
 from readers.contract.receipt_facts import AllReceipts
 from readers.stores.open_store import url_of
 
@@ -50,8 +47,6 @@ if TYPE_CHECKING:
 
 Shards: TypeAlias = Generator[tuple[int, Receipt], None, None]
 """The number and the receipt of each shard, as it is finished. Closing it stops the rest."""
-Rejected: TypeAlias = Callable[[str, str, str], object]
-"""Called with the key of a bad pair, the reason, and the host that found it."""
 
 
 def build_pack(
@@ -79,11 +74,12 @@ def build_from(
     planned: Callable[[Plan], object] = lambda plan: None,
     request: Request | None = None,
     rejected: Rejected = lambda key, reason, host: None,
+    waits: Waits = lambda seconds: None,
 ) -> Summary:
     """Build with these effective settings; `planned` hears of the plan before anything is decoded.
 
     A `request` of these settings may have a source, which settings cannot name. With --engine, `rejected` hears of
-    the first bad pairs of each shard while others are built.
+    the first bad pairs of each shard while others are built, and `waits` of a cluster that has no workers.
     """
     request = request or Request.from_settings(settings)
     with ExitStack() as stack:
@@ -96,7 +92,8 @@ def build_from(
         builder = partial(_built_here, pool=pool)
         if request.engine is not None:
             connection = stack.enter_context(connect(request.engine))
-            builder = partial(_built_there, settings=settings, connection=connection, rejected=rejected)
+            there = Cluster(connection, rejected, waits)
+            builder = partial(built_there, settings=settings, cluster=there, bucket=bucket)
         check_pin(request.out)
         plan = make_plan(request, pool=pool)
         planned(plan)
@@ -108,8 +105,6 @@ def bucket_of(out: str, request: Request) -> AbstractContextManager[Bucket | Non
     url = url_of(out)
     if url is None:
         return nullcontext()
-    if request.engine is not None:
-        raise UsageError(f"--engine: its machines write to a folder that all of them see, and {url} is a URL")
     return open_bucket(url, request.scratch, request.workers, request.no_conditions == LOCK)
 
 
@@ -192,8 +187,11 @@ def _build_shards(
     """The facts of the receipts of all shards, reused and new."""
     receipts = plan.reused.copy()
     advance(receipts.pieces)
-    with closing(builder(plan)) as shards:
-        for number, receipt in shards if bucket is None else bucket.sent(shards):
+    with ExitStack() as stack:
+        shards = stack.enter_context(closing(builder(plan)))
+        if bucket is not None and plan.request.engine is None:  # else the machines of the cluster send theirs
+            shards = stack.enter_context(closing(bucket.sent(shards)))
+        for number, receipt in shards:
             receipts.add(number, receipt)
             advance(len(receipt.sources))
     if bucket is not None:
@@ -207,33 +205,3 @@ def _built_here(plan: Plan, pool: Pool) -> Shards:
     with closing(build_shards(specs, plan.found.source, plan.request.out, pool)) as shards:
         for index, receipt in shards:
             yield numbers[index], receipt
-
-
-def _built_there(plan: Plan, settings: Settings, connection: Connection, rejected: Rejected) -> Shards:
-    """Build the shards of a plan on a cluster, the largest first. Its workers read the plan below OUT."""
-    specs, out = plan.new_specs, plan.request.out.absolute()
-    if not specs:
-        return
-    with shared_plan(plan, settings) as shared:
-        tasks = (
-            Task(str(shared.folder), shared.sha256, number, str(out), None, plan.request.task_timeout)
-            for number in sorted(specs, key=lambda number: -specs[number].weight)
-        )
-        for task, built in submit_all(connection.engine, build_task, tasks, connection.slots):
-            for key, reason in built.rejects:
-                rejected(key, reason, built.host)
-            yield task.shard, _receipt(out, specs[task.shard].split, built)
-
-
-def _receipt(out: Path, split: str, built: Built) -> Receipt:
-    """Return the receipt of a shard that a worker of a cluster has built."""
-    path = out / SHARDS / (shard_stem(split, built.fingerprint) + SUFFIX)
-    try:
-        receipt = Receipt.load(path)
-    except DamagedError as error:
-        raise TargetError(
-            f"{error}, although {built.host} has just written it; all machines must see the same folder as {out}"
-        ) from error
-    if receipt.digest != built.receipt:
-        raise TargetError(f"{path}: is not the receipt that {built.host} has just written")
-    return receipt

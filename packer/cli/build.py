@@ -78,6 +78,9 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
         if not quiet:
             _log_reject(key, reason, host)
 
+    def waits(seconds: float) -> None:
+        _log_waiting(str(settings["engine"]), seconds)
+
     def planned(plan: Plan) -> None:
         if not quiet:
             log_notes(plan_notes(plan))
@@ -85,7 +88,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
 
     with measured(None if metrics_file is None else Path(str(metrics_file))) as measure:
         with publishing(Path(out) if url is None else open_store(url)):
-            summary = build_from(settings, shown(quiet), planned=planned, rejected=rejected)
+            summary = build_from(settings, shown(quiet), planned=planned, rejected=rejected, waits=waits)
             measure(summary)
         log_summary(summary)
         log_notes(after)
@@ -108,6 +111,14 @@ def _show_plan(settings: Settings) -> None:
 def _log_reject(key: str, reason: str, host: str) -> None:
     """Log a bad pair that a worker of a cluster has found, while the others still build."""
     LOG.say("bad pair", f"bad pair  {key}: {reason}", row=key, reason=reason, host=host)
+
+
+def _log_waiting(engine: str, seconds: float) -> None:
+    """Log that a cluster has no workers, also with --quiet: the build would wait for them without a word."""
+    scheme, _, address = engine.partition("://")
+    start = f"dask worker tcp://{address}" if scheme == "dask" else "ray start --address=HEAD:6379"
+    words = f"{engine} has had no workers for {seconds:.0f} s; the build goes on when some join, for example: {start}"
+    LOG.say("waiting", f"waiting   {words}", engine=engine, seconds=round(seconds))
 
 
 def log_notes(notes: list[str]) -> None:

@@ -6,11 +6,13 @@ Nothing is imported here that decodes. Stations are kept: as many as tasks ran a
 from __future__ import annotations
 
 import atexit
+import os
 import socket
 import subprocess
 import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 from packer.engines.task import Task
 from packer.errors import EngineError
@@ -27,7 +29,9 @@ class _Station:
 
     def __init__(self) -> None:
         command = [sys.executable, "-m", STATION]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment()
+        )
 
     @property
     def lives(self) -> bool:
@@ -61,6 +65,15 @@ class _Station:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _environment() -> dict[str, str]:
+    """The environment of this process, in which a station finds the modules that this process finds.
+
+    Whoever started the worker may have changed `sys.path`, for example with a preload script.
+    """
+    paths = (str(Path(path).absolute()) for path in sys.path)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if os.pathsep not in path)}
 
 
 def build_task(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Engine(Protocol):
-    """A subset of `concurrent.futures.Executor`. Dask's `Client.get_executor()` has it without a wrapper."""
+    """A subset of `concurrent.futures.Executor`."""
 
     def submit(self, build: Callable[[str], str], task: str, /) -> Future[str]:
         """Run `build(task)` somewhere, perhaps more than once."""

@@ -17,14 +17,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from queue import SimpleQueue
 from typing import IO
 
 from packer.engines.task import MOST_REJECTS, Answer, Built, Refused, Task, answer_of, answer_text
-from packer.workers.planned import PlannedShards
 from packer.workers.pool import Pool
 from packer.workers.run import open_pool
+from packer.workers.stored_plan import OpenBuild, open_build
 from readers.contract.receipt import Receipt
 
 LONGEST_END = 4.0
@@ -33,34 +32,36 @@ HOST = socket.gethostname()
 
 
 class Station:
-    """Builds one shard after the other. It keeps the plan and the pool of the last one."""
+    """Builds one shard after the other. It keeps the plan, OUT and the pool of the last one."""
 
     def __init__(self) -> None:
-        self._planned: tuple[tuple[str, str, str | None], PlannedShards] | None = None
-        self._pools = ExitStack()
+        self._opened: tuple[tuple[str, str, str | None, str], OpenBuild] | None = None
+        self._builds, self._pools = ExitStack(), ExitStack()
         self._pool: tuple[int, Pool] | None = None
 
     def close(self) -> None:
         """End the worker."""
         self._pools.close()
+        self._builds.close()
 
     def answer(self, text: str) -> Answer:
         """Build the shard that a task names."""
         try:
             task = Task.from_text(text)
-            planned = self._plan_of(task)
-            if planned.refusal is not None:
-                return Refused(f"{HOST} {planned.refusal}")
-            return _built(planned.build(task.shard, Path(task.out), self._pool_of(task.task_timeout)))
+            opened = self._open(task)
+            if opened.planned.refusal is not None:
+                return Refused(f"{HOST} {opened.planned.refusal}")
+            return _built(opened.build(task.shard, self._pool_of(task.task_timeout)))
         except Exception as error:  # noqa: BLE001 - the coordinator decides what to do
             return answer_of(error, HOST)
 
-    def _plan_of(self, task: Task) -> PlannedShards:
-        key = task.plan, task.sha256, task.raw
-        if self._planned is None or self._planned[0] != key:
-            raw = None if task.raw is None else Path(task.raw)
-            self._planned = key, PlannedShards.open(Path(task.plan), task.sha256, raw)
-        return self._planned[1]
+    def _open(self, task: Task) -> OpenBuild:
+        key = task.plan, task.sha256, task.raw, task.out
+        if self._opened is None or self._opened[0] != key:
+            self._opened = None
+            self._builds.close()
+            self._opened = key, self._builds.enter_context(open_build(*key))
+        return self._opened[1]
 
     def _pool_of(self, task_timeout: int) -> Pool:
         if self._pool is None or self._pool[0] != task_timeout:

@@ -11,17 +11,21 @@ from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from packer.engines.engine import Engine
 from packer.engines.task import Answer, Built, Failed, Refused, Task, read_answer
 from packer.errors import EngineError, UnavailableError, VersionsError
 
 T = TypeVar("T")
+Waits: TypeAlias = Callable[[float], object]
+"""Called with the seconds since which a cluster has no workers."""
 AHEAD = 2
 """Tasks in flight for each slot: one that runs, and one that is there when it ends."""
 RECOUNT = 5.0
 """Seconds after which the slots are counted again, because clusters grow and shrink."""
+AGAIN = 600.0
+"""Seconds after which missing slots are reported again."""
 MOST_TRIES = 8
 LONGEST_PAUSE = 60.0
 
@@ -60,19 +64,15 @@ def submit_all(
     tasks: Iterable[Task],
     slots: Callable[[], int],
     clock: Clock | None = None,
+    waits: Waits = lambda seconds: None,
 ) -> Iterator[tuple[Task, Built]]:
     """Yield each task with its answer, as it finishes. Raise the first error that trying again would not cure."""
     flight = _Flight(engine, build, tasks, clock or Clock())
-    recount, most = 0.0, 0
+    counted = _Slots(slots, waits, flight.clock.now())
     while flight.goes_on:
         now = flight.clock.now()
-        if not most or now >= recount:
-            recount = now + RECOUNT
-            with suppress(Exception):  # engines raise what they like; submitting shows whether they come back
-                most = AHEAD * max(1, slots())
-            most = most or AHEAD
-        flight.fill(most, now)
-        finished = flight.next(recount - now)
+        flight.fill(AHEAD * counted.at(now), now)
+        finished = flight.next(counted.next - now)
         if finished is None:
             continue
         trial, answer = finished
@@ -84,6 +84,37 @@ def submit_all(
             raise VersionsError(f"a worker refused the plan: {answer.refused}")
         else:
             raise answer.to_error()
+
+
+class _Slots:
+    """The slots of an engine. It reports that there are none, once after RECOUNT and then now and again."""
+
+    def __init__(self, count: Callable[[], int], waits: Waits, now: float) -> None:
+        self._count, self._waits = count, waits
+        self._most = 0
+        self._empty: float | None = None
+        self._said = 0.0
+        self.next = now
+        """The time of the next count."""
+
+    def at(self, now: float) -> int:
+        """Return the slots at this time, at least one: a cluster may have no workers yet."""
+        if now >= self.next:
+            self.next = now + RECOUNT
+            with suppress(Exception):  # engines raise what they like; submitting shows whether they come back
+                self._most = self._count()
+            self._report(now)
+        return max(1, self._most)
+
+    def _report(self, now: float) -> None:
+        if self._most:
+            self._empty = None
+            return
+        if self._empty is None:
+            self._empty, self._said = now, now + RECOUNT - AGAIN
+        if now >= self._said + AGAIN:
+            self._said = now
+            self._waits(now - self._empty)
 
 
 class _Flight:

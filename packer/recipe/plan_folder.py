@@ -137,12 +137,9 @@ class PlanFolder:
     def spec(self, number: int) -> ShardSpec:
         """Read the spec of a shard. Raise DamagedError if its rows are not those that were planned."""
         record, recipe, name = self.records[number], self.facts.recipe, self.split(number)
-        path, rows = self.folder / ROWS.format(int(record["file"])), int(record["rows"])
-        lines = self._read(path, int(record["begin"]), int(record["bytes"]))
-        pairs = b""
-        if self._has_sizes:
-            start = len(npy_header(SIZE, (self.facts.rows, 2))) + 2 * SIZE.itemsize * int(record["row"])
-            pairs = self._read(self.folder / SIZES, start, 2 * SIZE.itemsize * rows)
+        spans, rows = self.spans(number), int(record["rows"])
+        path = spans[0][0]
+        lines, pairs = (*(self._read(*span) for span in spans), b"")[:2]
         if digest_of_shard(lines, pairs) != record["digest"].tobytes():
             raise DamagedError(f"{path}: the rows of shard {number} are not those that were planned")
         ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n")).astype(np.int64) + 1
@@ -156,6 +153,15 @@ class PlanFolder:
         if (len(pieces) < skip + count) if recipe.geometry.fit == TILE else len(pieces) != count:
             raise DamagedError(f"{path}: shard {number} has {len(pieces)} pieces, not {skip} and {count}")
         return ShardSpec(name, pieces[skip : skip + count], recipe)
+
+    def spans(self, number: int) -> list[tuple[Path, int, int]]:
+        """Return file, start and count of the bytes that `spec` reads: the lines, and perhaps the sizes."""
+        record = self.records[number]
+        spans = [(self.folder / ROWS.format(int(record["file"])), int(record["begin"]), int(record["bytes"]))]
+        if self._has_sizes:
+            start = len(npy_header(SIZE, (self.facts.rows, 2))) + 2 * SIZE.itemsize * int(record["row"])
+            spans.append((self.folder / SIZES, start, 2 * SIZE.itemsize * int(record["rows"])))
+        return spans
 
     @cached_property
     def _names(self) -> tuple[str, ...]:

@@ -11,14 +11,14 @@ PARENT, SPENT = 1, slice(11, 15)
 """Indices in /proc/PID/stat after the name: the parent; user and system time, own and of children that have ended."""
 
 
-def cpu_seconds() -> float:
-    """Return the CPU time so far, of running and ended processes together."""
+def cpu_seconds(process: int | None = None) -> float:
+    """Return the CPU time so far, of running and ended processes together: those of `process`, by default this one."""
     known: dict[int, tuple[int, int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has just ended
             fields = (folder / "stat").read_text().rpartition(") ")[2].split()
             known[int(folder.name)] = int(fields[PARENT]), sum(map(int, fields[SPENT]))
-    family = {os.getpid()}
+    family = {process or os.getpid()}
     while grown := {pid for pid, (parent, _) in known.items() if parent in family} - family:
         family |= grown
     return sum(known[pid][1] for pid in family) / TICK
