@@ -53,6 +53,7 @@ COMMANDS = {
     "stats": ("stats", "Show mean, deviation, classes and their weights."),
     "unpin": ("generations", "Let builds publish again after rollback --pin."),
     "verify": ("verify", "Check every byte of a packed data set."),
+    "view": ("view", "Browse the rows of a pack in the browser."),
 }
 """The module and the short help of each command. `packer --help` and completion need no more."""
 

@@ -76,10 +76,11 @@ def inspect_rows(out: str | PathLike[str], key: str, split: str | None = None) -
     pack.select([field.name for field in pack.manifest.fields])
     every = pack.rows_of(split or ALL)
     rows = rows_with_key(pack, key, every)
-    return [_inspect(pack, row) for row in rows or [find_key(pack, key, every)]]
+    return [inspect_row(pack, row) for row in rows or [find_key(pack, key, every)]]
 
 
-def _inspect(pack: Pack, row: int) -> InspectedRow:
+def inspect_row(pack: Pack, row: int) -> InspectedRow:
+    """Return everything that is known of a row of an opened pack."""
     number, inside = pack.table.locate(row)
     shard, stem, split = pack.shard(number), pack.stem(number), pack.split_of(number).name
     receipt = read_receipt(pack.root, stem, pack.table.receipt(number))

@@ -1,0 +1,201 @@
+"""`Viewed`: a pack with everything that the page asks for: rows, facts, pictures and remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from packer.data_checks.findings import KINDS
+from packer.errors import first_of
+from packer.packs.inspect_row import inspect_row
+from packer.publish.remarks import load_remarks
+from packer.view.find_rows import FindRows, Query
+from packer.view.layers import Layers
+from packer.view.row_index import MOST_CLASSES, RowIndex
+from packer.view.scores import read_scores, rows_named
+from readers.contract.errors import ReadError
+from readers.contract.fields import RAW, Field
+from readers.contract.palette import Palette, apart, hex_of
+from readers.contract.plain_text import one_line
+from readers.find_key import rows_with_key
+from readers.pack import Pack
+from readers.pictures.draw import OBJECTS, ramp
+
+MOST_ROWS = 200
+"""The page asks for so many rows at once at most."""
+MOST_LINES = 200
+NOTE = "note"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to view, next to which other generation, with which scores."""
+
+    out: Path
+    against: int | None = None
+    scores: Path | None = None
+
+
+class Viewed:
+    """A pack as the page sees it. Rows have numbers from 0 on; names are made harmless before they leave."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.pack = _opened(settings.out, None)
+        self.layers = Layers(self.pack)
+        self.against = None if settings.against is None else Layers(_opened(settings.out, settings.against))
+        scores = None if settings.scores is None else read_scores(self.pack, settings.scores)
+        self.scores = scores
+        self.index = RowIndex(self.pack)
+        self.remarks = load_remarks(self.pack.root, self.pack.manifest)
+        self.find = FindRows(self.pack, self.index, self._found, scores)
+        self.index.start()
+
+    @cached_property
+    def fields(self) -> dict[str, Field]:
+        """The fields that can be drawn, by name."""
+        return {field.name: field for field in self.pack.fields if field.encoding == RAW}
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the page needs to know once."""
+        manifest, over = self.pack.manifest, self.layers.pictures.over
+        base = self.layers.pictures.base
+        return {
+            "name": one_line(self.pack.root.resolve().name),
+            "digest": self.layers.digest,
+            "generation": manifest.generation,
+            "created": one_line(manifest.created),
+            "rows": manifest.rows,
+            "splits": [{"name": split.name, "rows": split.rows} for split in manifest.splits],
+            "fields": [_field(field) for field in self.fields.values()],
+            "picture": base.name if base else None,
+            "label": over.name if over else None,
+            "counted": self.index.label.name if self.index.label else None,
+            "most_classes": MOST_CLASSES,
+            "objects": [hex_of(colour) for colour in map(tuple, apart(OBJECTS).tolist())],
+            "ramp": [hex_of(colour) for colour in map(tuple, ramp().tolist())],
+            "findings": {kind: [KINDS.get(kind, kind), len(rows)] for kind, rows in self._found.items()},
+            "scores": self.scores is not None,
+            "against": self.against
+            and {"digest": self.against.digest, "generation": self.against.pack.manifest.generation},
+            "remarks": self._remarks(),
+        }
+
+    def counting(self) -> dict[str, Any]:
+        """Return how many rows are counted, and why no more will be."""
+        return {"counted": self.index.done, "rows": self.pack.manifest.rows, "problem": one_line(self.index.problem)}
+
+    def query(self, asked: Mapping[str, str]) -> Query:
+        """Return the query of an address."""
+        return Query.of(asked, self.index.classes, [split.name for split in self.pack.manifest.splits])
+
+    def rows(self, query: Query, start: int, count: int) -> dict[str, Any]:
+        """Return a range of the rows of a query, each with its number in the pack, split, key and sorted number."""
+        rows = self.find.rows(query)
+        numbers = self.find.numbers(query)
+        some = rows[start : start + min(count, MOST_ROWS)].tolist()
+        return {"total": len(rows), "from": start, "rows": [self._entry(row, numbers) for row in some]}
+
+    def row(self, row: int) -> dict[str, Any]:
+        """Return everything that is known of a row."""
+        known = inspect_row(self.pack, row)
+        other = None
+        if self.against is not None:
+            found = rows_with_key(self.against.pack, known.key, _rows_of(self.against.pack, known.split))
+            other = found[0] if found else None
+        return {
+            "row": row,
+            "key": one_line(known.key),
+            "split": known.split,
+            "size": known.size,
+            "source_size": known.source_size,
+            "placement": [one_line(words) for words in known.placement],
+            "note": one_line(known.note),
+            "shard": known.shard,
+            "row_of_shard": known.row_of_shard,
+            "score": _finite(self.scores[row]) if self.scores is not None else None,
+            "against": other,
+            "fields": [
+                {
+                    "name": field.field.name,
+                    "shape": field.shape,
+                    "crc32": f"{field.crc32:08x}",
+                    "whole": field.whole,
+                    "sources": [one_line(source) for source in field.sources],
+                    "classes": [[one_line(name), pixels] for name, pixels in field.classes],
+                }
+                for field in known.fields
+            ],
+        }
+
+    def _entry(self, row: int, numbers: Any) -> list[Any]:
+        shard, inside = self.pack.table.locate(row)
+        opened = self.pack.shard(shard)
+        number = None if numbers is None else _finite(numbers[row])
+        return [row, self.pack.split_of(shard).name, one_line(opened.key(inside)), *opened.size(inside), number]
+
+    @cached_property
+    def _found(self) -> dict[str, list[int]]:
+        """The rows of each kind of finding, and those with a note."""
+        found: dict[str, list[int]] = {}
+        if self.remarks is not None:
+            for kind, names, _ in self.remarks.findings:
+                found.setdefault(kind, []).extend(row for name in names for row in rows_named(self.pack, name))
+            for split, key, _ in self.remarks.notes:
+                found.setdefault(NOTE, []).extend(rows_with_key(self.pack, key, _rows_of(self.pack, split)))
+        return {kind: sorted({*rows}) for kind, rows in found.items() if rows}
+
+    def _remarks(self) -> dict[str, Any] | None:
+        known = self.remarks
+        if known is None:
+            return None
+        findings = [
+            [one_line(KINDS.get(kind, kind)), [one_line(name) for name in first_of(names, 4)], one_line(words)]
+            for kind, names, words in known.findings[:MOST_LINES]
+        ]
+        rejects = [[one_line(f"{split}/{key}"), one_line(words)] for split, key, words in known.rejects[:MOST_LINES]]
+        return {
+            "rejects": rejects,
+            "all_rejects": known.all_rejects,
+            "findings": findings,
+            "all_findings": known.all_findings,
+        }
+
+
+def _opened(out: Path, generation: int | None) -> Pack:
+    pack = Pack.open(out, generation)
+    pack.select([field.name for field in pack.manifest.fields if field.encoding == RAW])
+    return pack
+
+
+def _rows_of(pack: Pack, split: str) -> range:
+    try:
+        return pack.rows_of(split)
+    except ReadError:  # another generation may have other splits
+        return range(0)
+
+
+def _finite(number: Any) -> float | None:
+    return float(number) if np.isfinite(number) else None
+
+
+def _field(field: Field) -> dict[str, Any]:
+    classes = None
+    if field.classes is not None:
+        palette = field.classes.palette
+        classes = {
+            "names": [one_line(name) for name in field.classes.names],
+            "ignore": field.classes.ignore_index,
+            "colours": _colours(palette),
+            "blind": _colours(palette.colour_blind),
+        }
+    return {"name": field.name, "kind": field.kind, "dtype": field.dtype, "bands": field.bands, "classes": classes}
+
+
+def _colours(palette: Palette) -> list[str]:
+    """Return the colours of the classes, and then that of ignored pixels."""
+    return [*palette.hex, hex_of(palette.ignored)]

@@ -1,0 +1,355 @@
+"""`packer view`: rows are those that a query asks for, layers are the stored numbers, and strangers get nothing."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from any_pack import FIELDS, write_any_pack
+from conftest import run
+from numpy.typing import NDArray
+from PIL import Image
+from starlette.testclient import TestClient
+
+from packer import Rows, build_pack
+from packer.errors import InputError
+from packer.view.app import make_app
+from packer.view.guard import HEADERS
+from packer.view.row_index import RowIndex
+from packer.view.serve import is_loopback, own_names
+from packer.view.viewed import Settings, Viewed
+from readers import open_dataset
+from readers.contract.bits import pack_bits
+from readers.contract.kinds import BITS, CLASSES, IDS, MULTILABEL, PICTURE, VALUES
+from readers.contract.manifest import Manifest
+from readers.contract.onehot import collapse
+from readers.contract.plain_text import UNSAFE
+from readers.pack import Pack
+
+pytestmark = pytest.mark.usefixtures("in_process")
+OURS = "http://127.0.0.1:8000"
+KEYS = ["<script>alert(1)</script>", "\"'`&amp;", "../../etc/passwd", "\u202egnp.exe", "k" * 500, "{{ 7*7 }}"]
+NAMES = [*KEYS, "two\nlines", "\x1b[31mred"]
+
+
+def client_of(settings: Settings, token: str = "", wait: bool = True) -> TestClient:
+    viewed = Viewed(settings)
+    assert not wait or viewed.index.wait(60), viewed.index.problem
+    return TestClient(make_app(viewed, own_names(8000), token), base_url=OURS)
+
+
+def rows_of(client: TestClient, **asked: Any) -> list[Any]:
+    answer = client.get("/api/rows", params={name.rstrip("_"): value for name, value in asked.items()})
+    assert answer.status_code == 200, answer.text
+    found: list[Any] = answer.json()["rows"]
+    assert answer.json()["total"] == len(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten rows of two classes in two splits: row n has n pixels of the class `few`, and 2n ignored ones."""
+    out = tmp_path_factory.mktemp("view") / "out"
+
+    def load(key: str) -> dict[str, NDArray[Any]]:
+        number, label = int(key[-1]), np.zeros((8, 16), np.uint8)
+        label.reshape(-1)[:number] = 1
+        label.reshape(-1)[number : 3 * number] = 255
+        return {"image": np.full((8, 16, 3), 20 * number, np.uint8), "label": label}
+
+    keys = [("train" if number < 6 else "val", f"Row{number}") for number in range(10)]
+    rows = Rows(keys, lambda key: load(key[1]))
+    build_pack(rows, out, classes=["most", "few"], labels="index", ignore=["255"], workers=1)
+    return out
+
+
+@pytest.fixture(scope="module")
+def client(made: Path) -> TestClient:
+    return client_of(Settings(made))
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ({}, range(10)),
+        ({"descending": 1}, range(9, -1, -1)),
+        ({"split": "val"}, range(6, 10)),
+        ({"text": "rOW7"}, [7]),
+        ({"text": "nothing"}, []),
+        ({"class_": 1}, range(1, 10)),
+        ({"class_": 1, "least": 3 / 128, "most": 5 / 128}, [3, 4, 5]),
+        ({"ignored_least": 0.11}, [8, 9]),
+        ({"ignored_most": 0.0}, [0]),
+        ({"class_": 1, "sort": "share", "descending": 1, "split": "train"}, [5, 4, 3, 2, 1]),
+        ({"sort": "ignored", "descending": 1}, range(9, -1, -1)),
+        ({"sort": "brightness", "descending": 1}, range(9, -1, -1)),
+        ({"sort": "many"}, range(10)),
+        ({"finding": "no such"}, []),
+    ],
+)
+def test_rows_are_those_of_the_query(client: TestClient, asked: dict[str, Any], wanted: range) -> None:
+    assert [row[0] for row in rows_of(client, **asked)] == list(wanted)
+
+
+def test_a_part_of_the_rows_with_their_facts(client: TestClient) -> None:
+    answer = client.get("/api/rows", params={"from": 4, "count": 2, "sort": "share", "class": 1}).json()
+    assert answer == {
+        "total": 9,
+        "from": 4,
+        "rows": [
+            [5, "train", "Row5", 8, 16, pytest.approx(5 / 128)],
+            [6, "val", "Row6", 8, 16, pytest.approx(6 / 128)],
+        ],
+    }
+    facts = client.get("/api/rows/3").json()
+    assert (facts["key"], facts["split"], facts["size"]) == ("Row3", "train", [8, 16])
+    assert facts["fields"][1]["classes"] == [["most", 128 - 9], ["few", 3]]
+    assert facts["fields"][1]["whole"]
+
+
+def test_the_first_rows_come_before_all_are_counted(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RowIndex, "start", lambda index: None)
+    client = client_of(Settings(made), wait=False)
+    assert len(rows_of(client)) == 10
+    assert len(rows_of(client, text="row1")) == 1
+    busy = client.get("/api/rows", params={"sort": "ignored"})
+    assert (busy.status_code, busy.json()) == (503, {"counted": 0, "rows": 10, "problem": ""})
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/api/rows?split=other",
+        "/api/rows?class=2",
+        "/api/rows?class=-1",
+        "/api/rows?class=1&least=nan",
+        "/api/rows?most=2",
+        "/api/rows?sort=path",
+        "/api/rows?from=x",
+        f"/api/rows?from={'9' * 400}",
+        f"/api/rows?text={'x' * 1001}",
+        "/api/rows/10",
+        "/api/rows/-1",
+        "/api/rows/%2e%2e%2fmanifest.json",
+        "/DIGEST/thumbnail/10",
+        "/DIGEST/thumbnail/1?labels=x",
+        "/DIGEST/layer/1/image",
+        "/DIGEST/layer/1/nothing",
+        "/DIGEST/layer/1/..",
+        "/DIGEST/picture/1/image?low=a&high=b",
+        "/DIGEST/picture/1/image?low=0&high=inf",
+        "/0000/picture/1/image",
+        "/difference/1/image?other=1",
+        "/manifest.json",
+        "/../manifest.json",
+        "/static/../../packer/view/app.py",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/..%2f..%2fsetup.cfg",
+        "//etc/passwd",
+        "/api",
+    ],
+)
+def test_other_addresses_are_refused(client: TestClient, address: str) -> None:
+    digest = client.get("/api/pack").json()["digest"]
+    answer = client.get(address.replace("DIGEST", digest))
+    assert answer.status_code in (400, 404), answer.text
+    assert len(answer.text) < 200
+    for name, value in HEADERS.items():
+        assert answer.headers[name] == value
+
+
+@pytest.mark.parametrize("varied", [False, True])
+def test_every_kind_of_field_comes_as_it_is_stored(varied: bool, tmp_path: Path) -> None:
+    written = write_any_pack(tmp_path / "out", "npy", varied)
+    client = client_of(Settings(tmp_path / "out"), wait=False)
+    digest = client.get("/api/pack").json()["digest"]
+    for row, stored in enumerate(written.values()):
+        thumbnail = client.get(f"/{digest}/thumbnail/{row}")
+        assert thumbnail.headers["content-type"] == "image/jpeg"
+        assert "immutable" in thumbnail.headers["cache-control"]
+        for field in FIELDS:
+            if field.name not in stored:
+                assert client.get(f"/{digest}/layer/{row}/{field.name}").status_code == 400
+                continue
+            pixels = stored[field.name]
+            if field.kind == PICTURE:
+                answer = client.get(f"/{digest}/picture/{row}/{field.name}")
+                image = np.asarray(Image.open(io.BytesIO(answer.content)))
+                assert image.shape == (*pixels.shape[-2:], 3)
+                assert field.name != "image" or np.array_equal(image, np.moveaxis(pixels, 0, -1))
+                continue
+            answer = client.get(f"/{digest}/layer/{row}/{field.name}")
+            *shape, size = map(int, answer.headers["x-shape"].split())
+            found = np.frombuffer(answer.content, f"<u{size}").reshape(shape)
+            if field.kind == CLASSES and field.classes is not None:
+                index = pixels if field.form == "index" else collapse(pixels, field.classes.index_dtype)
+                assert np.array_equal(found[0], index)
+            elif field.kind == MULTILABEL:
+                assert np.array_equal(found, pixels if field.form == BITS else pack_bits(pixels))
+            elif field.kind == IDS:
+                assert np.array_equal(found[0], pixels)
+            else:
+                assert field.kind == VALUES
+                first, last = map(float, answer.headers["x-range"].split())
+                there = np.isfinite(pixels) & (pixels != np.float64(field.fill))
+                assert np.array_equal(found[0] == 0, ~there)
+                values = first + (found[0][there] - 1.0) / 65534 * (last - first)
+                assert values == pytest.approx(pixels[there].astype(np.float64), abs=(last - first) / 65534)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"host": "localhost:8000"}, 200),
+        ({"host": "LOCALHOST:8000", "origin": "http://localhost:8000"}, 200),
+        ({"host": "evil.example"}, 403),
+        ({"host": "evil.example:8000"}, 403),
+        ({"host": "127.0.0.1:8001"}, 403),
+        ({"host": "127.0.0.1"}, 403),
+        ({"host": ""}, 403),
+        ({"origin": OURS}, 200),
+        ({"origin": "http://localhost:8000"}, 403),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"sec-fetch-site": "same-origin"}, 200),
+        ({"sec-fetch-site": "none"}, 200),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}, 403),
+        ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}, 403),
+    ],
+)
+def test_only_the_page_gets_answers(client: TestClient, headers: dict[str, str], status: int) -> None:
+    assert client.get("/api/rows", headers=headers).status_code == status
+
+
+def test_a_link_opens_the_page_and_a_frame_does_not(client: TestClient) -> None:
+    followed = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert client.get("/", headers=followed).status_code == 200
+    assert client.get("/", headers={**followed, "sec-fetch-dest": "iframe"}).status_code == 403
+    assert client.get("/", headers={**followed, "host": "evil.example"}).status_code == 403
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_nothing_can_be_changed(client: TestClient, method: str) -> None:
+    assert client.request(method, "/api/rows").status_code == 405
+
+
+def test_with_a_token_addresses_begin_with_it(made: Path) -> None:
+    client = client_of(Settings(made), "secret", wait=False)
+    for address in ("/", "/api/rows", "/secre/api/rows", "/secrets/api/rows", "//secret/api/rows", "/?token=secret"):
+        assert client.get(address).status_code == 403
+    for address in ("/secret/", "/secret/api/rows", "/secret/view.css"):
+        assert client.get(address, headers={"host": "gpu7.example:8000"}).status_code == 200
+    assert client.get("/secret/api/rows", headers={"origin": "http://evil.example"}).status_code == 403
+
+
+def test_the_page_loads_only_from_here_and_has_no_inline_scripts(client: TestClient) -> None:
+    page = client.get("/").text
+    policy = client.get("/").headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    assert "<style" not in page
+    assert " style=" not in page
+    assert not re.search(r"<[^>]* on\w+=", page)
+    for name in ("main.js", "grid.js", "detail.js", "layer.js", "palette.js", "api.js", "view.css", "icon.svg"):
+        text = client.get(f"/{name}").text
+        for word in ("https://", "innerHTML", "outerHTML", "insertAdjacentHTML", "eval(", "document.write", "@import"):
+            assert word not in text, name
+
+
+def test_hostile_names_leave_as_harmless_text(tmp_path: Path) -> None:
+    label = np.zeros((4, 4), np.uint8)
+    rows = Rows(sorted(KEYS), lambda key: {"image": np.zeros((4, 4, 3), np.uint8), "label": label + len(key) % 2})
+    build_pack(rows, tmp_path / "out", classes=NAMES, labels="index", workers=1)
+    client = client_of(Settings(tmp_path / "out"))
+    for address in ("/api/pack", "/api/rows", *[f"/api/rows/{row}" for row in range(len(KEYS))]):
+        answer = client.get(address)
+        assert answer.headers["content-type"] == "application/json"
+        assert all(not UNSAFE.search(text) and "\n" not in text for text in texts_of(answer.json()))
+    assert len(rows_of(client, text="\u202egnp")) == 1
+    assert len(rows_of(client, text="<SCRIPT>")) == 1
+
+
+def texts_of(document: Any) -> list[str]:
+    if isinstance(document, str):
+        return [document]
+    parts = document.values() if isinstance(document, dict) else document if isinstance(document, list) else []
+    return [text for part in parts for text in texts_of(part)]
+
+
+def test_scores_sort_rows(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "scores.csv").write_text("key,score\nRow3,0.5\nval/Row7,2\nRow1,-1\n")
+    client = client_of(Settings(made, scores=tmp_path / "scores.csv"))
+    assert [row[0] for row in rows_of(client, sort="score")][:3] == [1, 3, 7]
+    assert [row[0] for row in rows_of(client, sort="score", descending=1)][:3] == [7, 3, 1]
+    assert client.get("/api/rows/7").json()["score"] == 2
+    assert client.get("/api/rows/8").json()["score"] is None
+    for text, wrong in (
+        ("Row3,1\nRow77,1\n", "line 2: unknown key"),
+        ("a,b,c\nRow1,x\n", "line 2: expected KEY,NUMBER"),
+    ):
+        (tmp_path / "scores.csv").write_text(text)
+        with pytest.raises(InputError, match=wrong):
+            Viewed(Settings(made, scores=tmp_path / "scores.csv"))
+
+
+def test_another_generation_is_compared_by_key(tmp_path: Path) -> None:
+    def build(keys: list[str], shade: int) -> None:
+        def load(key: str) -> dict[str, NDArray[Any]]:
+            image = np.full((4, 6, 3), 9, np.uint8)
+            image[0, :shade] = 200
+            return {"image": image, "label": np.zeros((4, 6), np.uint8)}
+
+        rows = Rows(keys, load, version=lambda key: str(shade))
+        build_pack(rows, tmp_path / "out", classes=1, labels="index", workers=1)
+
+    build(["a", "b"], 0)
+    build(["b", "c"], 2)
+    assert Manifest.load(tmp_path / "out").generation == 2
+    client = client_of(Settings(tmp_path / "out", against=1))
+    facts = [client.get(f"/api/rows/{row}").json() for row in range(2)]
+    assert [row["against"] for row in facts] == [1, None]
+    differ = client.get("/difference/0/image?other=1")
+    assert differ.headers["x-pixels"] == "2"
+    assert np.asarray(Image.open(io.BytesIO(differ.content)))[0, :3, 0].tolist() == [191, 191, 0]
+    other = client.get("/api/pack").json()["against"]
+    assert other["generation"] == 1
+    assert client.get(f"/{other['digest']}/picture/1/image").status_code == 200
+
+
+def test_findings_are_filters(packed_index: Path) -> None:
+    client = client_of(Settings(packed_index))
+    facts = client.get("/api/pack").json()
+    assert facts["rows"] == len(open_dataset(packed_index, "all"))
+    for kind, (_, count) in facts["findings"].items():
+        assert len(rows_of(client, finding=kind)) == count
+
+
+def test_no_counts_stay_behind(made: Path) -> None:
+    index = RowIndex(Pack.open(made))
+    index.start()
+    until = time.monotonic() + 60
+    while not index.wait(0.1):
+        assert time.monotonic() < until
+    assert index.pixels(1).tolist() == list(range(10))
+    assert index.ignored.tolist() == pytest.approx([2 * number / 128 for number in range(10)])
+
+
+def test_other_hosts_are_known() -> None:
+    assert [is_loopback(host) for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost")] == [True] * 4
+    assert [is_loopback(host) for host in ("0.0.0.0", "::", "192.168.1.2", "localhost.example", "")] == [False] * 5
+
+
+def test_a_port_that_is_taken_is_a_usage_error(made: Path) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = run("view", made, "--port", taken.getsockname()[1])
+    assert result.exit_code == 2
+    assert "choose another --port" in result.stderr
