@@ -65,7 +65,7 @@ class Query:
 
     @property
     def counts(self) -> bool:
-        """Whether the counts of all rows are needed."""
+        """True if the counts of all rows are needed."""
         limits = self.least, self.most, self.ignored_least, self.ignored_most
         return self.number is not None or limits != (0, 1, 0, 1) or self.sort not in (KEY, SCORE)
 

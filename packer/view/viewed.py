@@ -34,7 +34,7 @@ NOTE = "note"
 
 @dataclass(frozen=True)
 class Settings:
-    """What to view, next to which other generation, with which scores."""
+    """The pack to view, another generation of it to compare, and a file of scores."""
 
     out: Path
     against: int | None = None
