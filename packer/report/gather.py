@@ -33,7 +33,11 @@ class Extreme:
     def add(self, first: int, values: NDArray[Any], there: NDArray[np.bool_] | None = None) -> None:
         """Add the numbers of rows from `first` on; only those that are `there` and finite count."""
         good = np.isfinite(values) if there is None else np.isfinite(values) & there
+        if len(self.rows) == MOST_EXTREME:  # most rows are not at the end of any scale
+            good &= self.sign * np.asarray(values, np.float64) > self.sign * self.values[-1]
         found = np.flatnonzero(good)
+        if not len(found):
+            return
         rows = np.concatenate([self.rows, first + found])
         numbers = np.concatenate([self.values, np.asarray(values, np.float64)[found]])
         best = np.lexsort((rows, -self.sign * numbers))[:MOST_EXTREME]

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
+
 from packer.data_checks.findings import KINDS, LEAKAGE, NEAR_LEAKAGE
 from packer.errors import UsageError
 from packer.packs.count_rows import count_rows
@@ -29,7 +31,7 @@ from readers.row_pictures import RowPictures, Style
 from readers.row_sheet import fair_draw
 
 MOST_DRAWN = 200
-LONGEST_READ = 0.2
+LONGEST_READ = 0.1
 """Seconds for which rows are read to see how fast that is."""
 MOST_GROUPS = 8
 """So many groups of equal pictures are shown."""
@@ -127,7 +129,9 @@ def source_sizes(pack: Pack) -> Counter[Size]:
     for shard in range(len(pack.table)):
         stamps = load_stamps_of(pack.root, pack.stem(shard).name)
         if stamps is not None:
-            sizes.update(map(tuple, stamps.records["size"].tolist()))
+            found, counts = np.unique(stamps.records["size"], axis=0, return_counts=True)
+            for (height, width), count in zip(found.tolist(), counts.tolist(), strict=True):
+                sizes[height, width] += count
     sizes.pop((0, 0), None)
     return sizes
 
