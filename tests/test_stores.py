@@ -381,3 +381,26 @@ def test_a_folder_of_fsspec_that_cannot_be_listed_is_an_error(monkeypatch: pytes
     monkeypatch.setattr(MemoryFileSystem, "ls", ls)
     with pytest.raises(StoreError, match="no"):
         names(store)
+
+
+@pytest.mark.parametrize(
+    ("url", "variables", "signed"),
+    [
+        ("s3://bucket/a", {}, False),
+        ("s3://bucket/a", {"AWS_ENDPOINT_URL": "https://minio.example"}, False),
+        ("s3://bucket/a", {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, True),
+        ("s3://bucket/a", {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:1", "AWS_ENDPOINT_URL": "https://a.example"}, True),
+        ("s3://bucket/a", {"AWS_UNSIGNED_PAYLOAD": "false"}, True),
+        ("gs://bucket/a", {}, True),
+    ],
+)
+def test_bodies_are_signed_where_tls_does_not_protect_them(
+    monkeypatch: pytest.MonkeyPatch, url: str, variables: dict[str, str], signed: bool
+) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with mock.patch("obstore.store.from_url") as opened:
+        ObjectStore(url)
+    assert opened.call_args.kwargs.get("unsigned_payload", False) is not signed

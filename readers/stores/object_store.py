@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -55,8 +56,20 @@ _HINTS = {
     "PermanentRedirect": "correct AWS_REGION or the endpoint",
     "AuthorizationHeaderMalformed": "correct AWS_REGION",
 }
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _NETWORK = {"timeout": "1h", "allow_http": True}
 """`timeout` would end a large object that arrives. An endpoint without TLS is used only if the environment names it."""
+
+
+def _signing(url: str, variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the option of S3 for bodies: over TLS, which protects them, they are not signed, as with AWS's clients.
+
+    A SHA-256 of each body would take a third of the CPU time of an upload. Receipts have digests of all bytes anyway.
+    """
+    endpoint = next((variables[name] for name in _ENDPOINTS if variables.get(name)), "https://")
+    decided = any(name.upper() == "AWS_UNSIGNED_PAYLOAD" for name in variables)
+    is_s3 = url.startswith(("s3://", "s3a://"))
+    return {"unsigned_payload": True} if is_s3 and not decided and endpoint.lower().startswith("https://") else {}
 
 
 class ObjectStore:
@@ -100,7 +113,9 @@ class ObjectStore:
                 "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
                 "read_timeout": timedelta(seconds=SILENT_SECONDS + longer),
             }
-            self._clients[longer] = from_url(self.url, client_options=options, retry_config=retries)
+            self._clients[longer] = from_url(
+                self.url, client_options=options, retry_config=retries, **_signing(self.url, os.environ)
+            )
         return self._clients[longer]
 
     def _sender(self, data: Data) -> Any:
