@@ -314,6 +314,31 @@ def test_all_connections_are_cut_in_the_middle_of_a_shard(local: Manifest, fault
     check(tmp_path / "out", local)
 
 
+@pytest.mark.long
+@pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed")
+def test_a_scheduler_that_never_comes_back_ends_the_build(local: Manifest, faults: Path, tmp_path: Path) -> None:
+    import dask
+    import distributed
+
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
+        closing(CutProxy(cluster.scheduler.port)) as proxy,
+    ):
+
+        def end() -> None:
+            at(faults)
+            proxy.close()
+
+        ender = threading.Thread(target=end)
+        ender.start()
+        with pytest.raises(UnavailableError, match="the scheduler went away and did not come back"):
+            build_rows(tmp_path / "out", f"dask://127.0.0.1:{proxy.port}", (WAIT,))
+        ender.join()
+        (faults / WAIT).unlink()
+    assert not (tmp_path / "out" / MANIFEST).exists()
+
+
 def test_signals_are_handled_inside_like_outside(cluster: Cluster) -> None:
     before = signal.getsignal(signal.SIGTERM)
     with cluster.connect(cluster.url):

@@ -195,6 +195,20 @@ def test_slots_that_cannot_be_counted_are_those_of_before() -> None:
     assert engine.most == AHEAD * 3
 
 
+def test_a_cluster_that_is_gone_for_good_ends_the_build_though_its_tasks_never_do() -> None:
+    """A client that gave up on its scheduler leaves the tasks that it had without an end."""
+    engine, counts = SimulatedEngine(good, slots=2, seconds=lambda: float("inf")), iter([2, 2])
+
+    def slots() -> int:
+        for count in counts:
+            return count
+        raise UnavailableError("the scheduler went away")
+
+    with pytest.raises(UnavailableError, match="the scheduler went away"):
+        list(submit_all(engine, never, tasks(20), slots, engine))
+    assert engine.time >= 2 * RECOUNT
+
+
 def test_an_engine_without_workers_is_reported_now_and_then() -> None:
     """Workers come after an hour."""
 

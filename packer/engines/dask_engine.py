@@ -13,6 +13,8 @@ from distributed import Client, get_worker
 from packer.engines.connect import Connection
 from packer.errors import UnavailableError
 
+CONTINUE = "nothing was published; the same command continues with the shards that are there"
+
 
 class DaskEngine:
     """Gives tasks to a client of Dask. Dask's own retries are off, because `submit_all` tries again.
@@ -38,6 +40,8 @@ class DaskEngine:
 
     def shutdown(self, wait: bool = True) -> None:
         """Have the scheduler forget the tasks that have not finished."""
+        if is_closed(self._client):
+            return
         self._client.unsubscribe_topic(self._topic)
         if not wait:
             self._client.cancel(list(self._pending))
@@ -63,6 +67,11 @@ def _build(build: Callable[[str], str], task: str, topic: str) -> str:
     return answer
 
 
+def is_closed(client: Any) -> bool:
+    """Return whether a client has given up on its scheduler. What it had submitted never ends."""
+    return client.status in ("closing", "closed")
+
+
 @contextmanager
 def connect_dask(address: str) -> Iterator[Connection]:
     """Connect to a scheduler."""
@@ -74,6 +83,8 @@ def connect_dask(address: str) -> Iterator[Connection]:
 
     def slots() -> int:
         nonlocal known
+        if is_closed(client):
+            raise UnavailableError(f"dask://{address}: the scheduler went away and did not come back; {CONTINUE}")
         with suppress(OSError):  # the scheduler is away; the client connects again by itself
             known = sum(client.nthreads().values())
         return known

@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
@@ -101,8 +100,12 @@ class _Slots:
         """Return the slots at this time, at least one: a cluster may have no workers yet."""
         if now >= self.next:
             self.next = now + RECOUNT
-            with suppress(Exception):  # engines raise what they like; submitting shows whether they come back
+            try:
                 self._most = self._count()
+            except UnavailableError:  # it does not come back, and tasks that it had may never end
+                raise
+            except Exception:  # noqa: BLE001 - engines raise what they like; submitting shows whether they come back
+                pass
             self._report(now)
         return max(1, self._most)
 
