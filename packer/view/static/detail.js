@@ -39,7 +39,6 @@ export class Detail {
       const name = `generation ${this.pack.against.generation}`;
       ways.push(["other", name], ["pixels", `pixels that differ from ${name}`]);
     }
-    ways.push(...(this.pack.raw ? [["raw", "the raw file"]] : []));
     fill("compare", ways, "");
     element("with-compare").hidden = ways.length === 1;
   }
@@ -139,7 +138,7 @@ export class Detail {
     const picture = this.fields.get(element("picture").value), label = this.fields.get(element("label").value);
     this.under = picture && has.has(picture.name) ? picture : null;
     this.over = label && has.has(label.name) ? label : null;
-    element("compared").textContent = way && way !== "raw" && facts.against === null ? "the other generation does not have this row" : "";
+    element("compared").textContent = way && facts.against === null ? "the other generation does not have this row" : "";
     try {
       const [bitmap, layer] = await Promise.all([this.picture(place, way), this.over && way !== "pixels" ? numbers(place, this.over) : null]);
       if (version !== this.version) return;
@@ -158,14 +157,14 @@ export class Detail {
     this.recolour();
   }
 
-  // The picture that lies below. Of pixels that differ, and of the raw file, another one.
+  // The picture that lies below. Of pixels that differ, another one.
   async picture(place, way) {
     const field = way === "pixels" ? this.over ?? this.under : this.under;
     if (!field) return null;
     let address = `${place[0]}/picture/${place[1]}/${encodeURIComponent(field.name)}`;
     if (way === "pixels" && this.facts.against !== null) {
       address = `difference/${this.facts.row}/${encodeURIComponent(field.name)}?other=${this.facts.against}`;
-    } else if (way === "raw") address = `raw/${this.facts.row}/${encodeURIComponent(field.name)}`;
+    }
     const window = this.windows.get(field.name);
     if (!way && window) address += `?${query({ low: window[0], high: window[1] })}`;
     const answer = await get(address);
@@ -282,11 +281,11 @@ export class Detail {
     if (!this.size) return;
     const column = Math.floor((x - this.x) / this.scale), row = Math.floor((y - this.y) / this.scale);
     const [height, width] = this.size, inside = row >= 0 && column >= 0 && row < height && column < width;
-    element("pixel").textContent = inside ? `${column}, ${row}${this.drawnLayer ? ` · ${this.under_(row, column)}` : ""}` : "";
+    element("pixel").textContent = inside ? `${column}, ${row}${this.drawnLayer ? ` · ${this.named(row, column)}` : ""}` : "";
   }
 
   // What the label has at a pixel.
-  under_(row, column) {
+  named(row, column) {
     const { data, ids, planes, bits, height, width, window, range } = this.drawnLayer, at = row * width + column;
     if (ids) return ids[at] ? `object ${ids[at]}` : "no object";
     if (window) return data[at] ? (range[0] + ((data[at] - 1) / 65534) * (range[1] - range[0])).toPrecision(5) : "no value";

@@ -1,0 +1,321 @@
+"""Chromium opens the pages of `packer view` and `packer report`: controls work, nothing is loaded from elsewhere."""
+
+from __future__ import annotations
+
+import io
+import socket
+import threading
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import uvicorn
+from any_pack import write_any_pack
+from numpy.typing import NDArray
+from PIL import Image
+
+from packer import Rows, build_pack
+from packer.view.app import make_app
+from packer.view.serve import own_names
+from packer.view.viewed import Settings, Viewed
+
+sync_api = pytest.importorskip(
+    "playwright.sync_api", reason="opens pages: pip install playwright axe-playwright-python"
+)
+
+CHROMIUM = Path("/usr/bin/chromium")
+OPTIONS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+)
+HOSTILE = ["<img src=x onerror=alert(1)>", "\"'`&amp;", "../../etc/passwd", "\u202egnp.exe", "k" * 500]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.usefixtures("in_process"),
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"opens pages in {CHROMIUM}"),
+]
+
+
+@contextmanager
+def served(settings: Settings) -> Iterator[str]:
+    """Serve a pack on a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        app = make_app(Viewed(settings), own_names(port))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{port}/"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(OPTIONS))
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened(browser: Any, address: str, **options: Any) -> Iterator[Any]:
+    """Open a page. Whatever it prints as an error, and each request to another host, fails the test."""
+    page = browser.new_page(**{"viewport": {"width": 1200, "height": 800}, **options})
+    problems: list[str] = []
+    origin = address.split("/", 3)[2]
+    page.on("console", lambda line: line.type == "error" and problems.append(line.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("dialog", lambda dialog: problems.append(dialog.message))
+    page.on("request", lambda asked: problems.append(asked.url) if origin not in asked.url else None)
+    page.set_default_timeout(10_000)
+    try:
+        page.goto(address)
+        yield page
+        page.wait_for_timeout(200)
+    finally:
+        page.close()
+    assert not [each for each in problems if not each.startswith(("blob:", "data:"))]
+
+
+def wait(page: Any, condition: str) -> None:
+    """Wait until a condition holds. Playwright's own way compiles a text, which our page forbids."""
+    for _ in range(200):
+        if page.evaluate(f"() => Boolean(window.view && ({condition}))"):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(condition)
+
+
+def check_access(page: Any) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    serious = [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]
+    assert not serious
+
+
+def over(page: Any) -> NDArray[np.uint8]:
+    """Return the pixels of the label that lies over the picture."""
+    found = page.evaluate("() => document.getElementById('over').toDataURL('image/png')")
+    return np.asarray(Image.open(io.BytesIO(b64decode(found.partition(",")[2]))).convert("RGBA"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two generations of rows with three classes in quarters and some ignored pixels; hostile keys among them."""
+    out = tmp_path_factory.mktemp("browser") / "out"
+
+    def build(shade: int) -> None:
+        def load(key: str) -> dict[str, NDArray[Any]]:
+            label = np.zeros((32, 48), np.uint8)
+            label[:16, :24], label[16:, 24:], label[:4, 40:] = 1, 2, 255
+            return {"image": np.full((32, 48, 3), shade + len(key) % 100, np.uint8), "label": label}
+
+        rows = Rows(
+            sorted([f"row{number:03}" for number in range(300)] + HOSTILE), load, version=lambda key: str(shade)
+        )
+        build_pack(rows, out, classes=HOSTILE[:3], labels="index", ignore=["255"], workers=1)
+
+    build(100)
+    build(120)
+    return out
+
+
+@pytest.fixture(scope="module")
+def address(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    scores = tmp_path_factory.mktemp("scores") / "scores.csv"
+    scores.write_text("".join(f"row{number:03},{number % 7}\n" for number in range(300)))
+    with served(Settings(made, 1, scores)) as address:
+        yield address
+
+
+def seen(page: Any) -> list[str]:
+    """Return the names of the first cells."""
+    wait(page, "[...document.querySelectorAll('.cell:not([hidden]) .name')].every((cell) => cell.textContent)")
+    cells = page.evaluate(
+        "[...document.querySelectorAll('.cell:not([hidden])')]"
+        ".map((cell) => [Number(cell.dataset.index), cell.querySelector('.name').textContent])"
+    )
+    return [name for _, name in sorted(cells)]
+
+
+def test_rows_are_filtered_sorted_and_scrolled(browser: Any, address: str) -> None:
+    with opened(browser, address) as page:
+        page.wait_for_selector(".cell img[src]")
+        status = page.locator("#status")
+        sync_api.expect(status).to_have_text("305 rows")
+        assert HOSTILE[0] in seen(page)
+        check_access(page)
+        page.fill("#text", "row29")
+        sync_api.expect(status).to_have_text("10 rows")
+        assert seen(page)[0] == "row290"
+        page.select_option("#sort", "score")
+        page.check("#descending")
+        wait(page, "document.querySelector('#row-0 .number').textContent.endsWith('6')")
+        page.click("button[type=reset]")
+        sync_api.expect(status).to_have_text("305 rows")
+        for value, rows in (("0", 305), ("2", 305)):
+            page.select_option("#class", value)
+            sync_api.expect(status).to_have_text(f"{rows} rows")
+        page.fill("#least", "40")
+        sync_api.expect(status).to_have_text("0 rows")
+        page.fill("#least", "")
+        page.fill("#most", "30")
+        sync_api.expect(status).to_have_text("305 rows")
+        page.fill("#ignored_least", "50")
+        sync_api.expect(status).to_have_text("0 rows")
+        page.fill("#ignored_least", "")
+        page.fill("#ignored_most", "60")
+        sync_api.expect(status).to_have_text("305 rows")
+        for sort in ("share", "ignored", "many", "brightness", ""):
+            page.select_option("#sort", sort)
+            assert seen(page)
+        page.select_option("#labels", "1")
+        page.check("#blind")
+        page.wait_for_selector(".cell img[src*='blind=1']")
+        page.click("#remarks summary")
+        page.focus("#grid")
+        page.keyboard.press("End")
+        wait(page, "view.grid.current === 304")
+        page.keyboard.press("Home")
+        for key in ("ArrowDown", "ArrowRight", "PageDown", "PageUp", "ArrowUp"):
+            page.keyboard.press(key)
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.id") == "text"
+        asked = page.url
+    with opened(browser, asked) as page:
+        page.wait_for_selector(".cell img[src]")
+        assert page.input_value("#labels") == "1"
+        assert page.input_value("#ignored_most") == "60"
+
+
+@pytest.mark.parametrize("way", ["", "?draw=2d"])
+def test_a_row_is_looked_at_closely(way: str, browser: Any, address: str) -> None:
+    with opened(browser, f"{address}{way}#row=10") as page:
+        wait(page, "view.detail.drawnLayer")
+        whole = over(page)
+        assert whole.any()
+        check_access(page)
+        boxes = page.locator("#classes input")
+        assert boxes.count() == 4
+        boxes.nth(1).uncheck()
+        without = over(page)
+        assert 0 < np.count_nonzero(without) < np.count_nonzero(whole)
+        boxes.nth(1).check()
+        assert np.array_equal(over(page), whole)
+        boxes.nth(0).uncheck()
+        assert np.count_nonzero(over(page)) < np.count_nonzero(without)
+        boxes.nth(0).check()
+        page.uncheck("#ignored")
+        assert np.count_nonzero(over(page)) < np.count_nonzero(whole)
+        page.check("#ignored")
+        page.focus("#stage")
+        page.keyboard.press("o")
+        assert page.is_checked("#outlines")
+        assert over(page).reshape(-1, 4)[:, 3].max() == 255
+        page.keyboard.press("o")
+        page.keyboard.press("+")
+        assert page.input_value("#opacity") == "60"
+        page.keyboard.press("-")
+        assert np.array_equal(over(page), whole)
+        page.keyboard.press(" ")
+        assert not over(page).any()
+        page.keyboard.press(" ")
+        page.check("#blind")
+        wait(page, "location.hash.includes('blind=1')")
+        page.wait_for_timeout(100)
+        assert not np.array_equal(over(page), whole)
+        page.hover("#stage")
+        page.mouse.wheel(0, -400)
+        page.mouse.down()
+        page.mouse.move(500, 300)
+        page.mouse.up()
+        assert page.locator("#pixel").text_content()
+        page.focus("#stage")
+        page.keyboard.press("0")
+        page.keyboard.press("ArrowRight")
+        wait(page, "location.hash.includes('row=')")
+        page.click("#after")
+        page.click("#before")
+        for choice in ("other", "pixels", ""):
+            page.select_option("#compare", choice)
+            page.wait_for_timeout(300)
+            if choice == "pixels":
+                page.select_option("#label", "")
+                sync_api.expect(page.locator("#compared")).to_have_text("1,536 pixels differ")
+                page.select_option("#label", "label")
+        page.select_option("#picture", "")
+        page.wait_for_timeout(200)
+        page.keyboard.press("Escape")
+        page.focus("#grid")
+        assert page.is_hidden("#detail")
+
+
+def test_a_texture_and_a_canvas_draw_the_same(browser: Any, address: str) -> None:
+    drawn = []
+    for way in ("", "?draw=2d"):
+        with opened(browser, f"{address}{way}#row=10&outlines=1") as page:
+            wait(page, "view.detail.drawnLayer")
+            drawn.append((page.evaluate("view.detail.layer.kind"), over(page).astype(int)))
+    (texture, first), (canvas, second) = drawn
+    assert canvas == "2d"
+    if texture != "webgl2":
+        pytest.skip("this browser has no WebGL 2")
+    far = (np.abs(first - second) > 6).reshape(-1, 4).any(1)
+    assert far.mean() < 0.01  # the edges of hatches and outlines
+
+
+def test_every_kind_of_field_is_drawn(browser: Any, tmp_path: Path) -> None:
+    write_any_pack(tmp_path / "out", "npy")
+    with served(Settings(tmp_path / "out")) as address, opened(browser, f"{address}#row=0") as page:
+        wait(page, "view.detail.size")
+        for field in page.evaluate("view.detail.pack.fields"):
+            page.select_option("#picture" if field["kind"] == "picture" else "#label", field["name"])
+            page.wait_for_timeout(150)
+            assert page.locator("#compared").text_content() == ""
+            assert page.is_visible("#window") == (field["kind"] == "values" or field["dtype"] != "|u1") or (
+                field["kind"] not in ("picture", "values")
+            )
+            if field["kind"] == "values":
+                before = over(page)
+                page.fill("#high", "400")
+                assert not np.array_equal(over(page), before)
+            if field["kind"] == "picture" and page.is_visible("#window"):
+                page.fill("#low", "300")
+                page.wait_for_timeout(300)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_everything(scheme: str, browser: Any, address: str) -> None:
+    phone = {"viewport": {"width": 360, "height": 700}, "color_scheme": scheme}
+    with opened(browser, address, **phone) as page:
+        page.wait_for_selector(".cell img[src]")
+        page.click("#show-filters")
+        assert page.is_visible("#split")
+        check_access(page)
+        page.click("#show-filters")
+        page.click(".cell >> nth=1")
+        wait(page, "view.detail.drawnLayer")
+        check_access(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_report_loads_nothing(browser: Any, made: Path) -> None:
+    from packer.report.page import html
+    from packer.report.report import make_report
+
+    path = made.parent / "report.html"
+    path.write_text(html(make_report(made)), encoding="utf-8")
+    with opened(browser, f"file://{path}") as page:
+        assert page.locator("img").count() > 3
+        check_access(page)
