@@ -73,7 +73,7 @@ def opened(browser: Any, address: str, **options: Any) -> Iterator[Any]:
     page = browser.new_page(**{"viewport": {"width": 1200, "height": 800}, **options})
     problems: list[str] = []
     origin = address.split("/", 3)[2]
-    page.on("console", lambda line: line.type == "error" and problems.append(line.text))
+    page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("dialog", lambda dialog: problems.append(dialog.message))
     page.on("request", lambda asked: problems.append(asked.url) if origin not in asked.url else None)
@@ -199,7 +199,7 @@ def test_rows_are_filtered_sorted_and_scrolled(browser: Any, address: str) -> No
         assert page.input_value("#ignored_most") == "60"
 
 
-@pytest.mark.parametrize("way", ["", "?draw=2d"])
+@pytest.mark.parametrize("way", ["", "?draw=2d", "?draw=webgl2"])
 def test_a_row_is_looked_at_closely(way: str, browser: Any, address: str) -> None:
     with opened(browser, f"{address}{way}#row=10") as page:
         wait(page, "view.detail.drawnLayer")
@@ -263,7 +263,7 @@ def test_a_row_is_looked_at_closely(way: str, browser: Any, address: str) -> Non
 
 def test_a_texture_and_a_canvas_draw_the_same(browser: Any, address: str) -> None:
     drawn = []
-    for way in ("", "?draw=2d"):
+    for way in ("?draw=webgl2", "?draw=2d"):
         with opened(browser, f"{address}{way}#row=10&outlines=1") as page:
             wait(page, "view.detail.drawnLayer")
             drawn.append((page.evaluate("view.detail.layer.kind"), over(page).astype(int)))

@@ -3,8 +3,8 @@
     tools/run bench.viewing OUT [--thumbnails 100000]
 
 It needs Playwright and /usr/bin/chromium. `first screen` is from opening the address to the last thumbnail of the first
-screen, in a browser that runs, with the counts of the rows not yet merged. `toggle` is the median of twenty toggles of a
-class of a made label of 2048x2048, from the click to the pixels, which are read back. Memory is that of the page's
+screen, in a browser that runs, before the counts of all rows are merged. `toggle` is the median of twenty toggles of
+a class of a made label of 2048x2048, from the click to the pixels, which are read back. Memory is that of the page's
 JavaScript and of the server's own pages, before and after scrolling through so many thumbnails.
 """
 
@@ -58,7 +58,7 @@ def main() -> None:
             scroll(page, process, chosen.thumbnails)
         rows = Rows(["row"], make_row)
         build_pack(rows, Path(folder) / "out", classes=CLASSES, labels="index", workers=1)
-        for way in ("", "?draw=2d"):
+        for way in ("", "?draw=webgl2"):
             with served(Path(folder) / "out") as (address, _):
                 page.goto(f"{address}{way}#row=0")
                 while not page.evaluate("() => Boolean(window.view?.detail.drawnLayer)"):
@@ -80,7 +80,7 @@ def make_row(key: str) -> dict[str, Any]:
 def served(out: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Serve a pack in a process of its own."""
     command = [sys.executable, "-m", "packer", "view", str(out), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         try:
             yield process.stdout.readline().strip(), process

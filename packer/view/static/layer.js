@@ -58,7 +58,9 @@ void main() {
 export function layerOf(canvas, wish) {
   if (wish !== "2d") {
     try {
-      const gl = canvas.getContext("webgl2", { premultipliedAlpha: true, antialias: false, preserveDrawingBuffer: true });
+      // Without a graphics card the canvas is ten times as fast as WebGL.
+      const asked = { premultipliedAlpha: true, antialias: false, preserveDrawingBuffer: true };
+      const gl = canvas.getContext("webgl2", { ...asked, failIfMajorPerformanceCaveat: wish !== "webgl2" });
       if (gl) return new TextureLayer(canvas, gl);
     } catch { /* then the canvas below */ }
   }
