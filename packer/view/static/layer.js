@@ -58,13 +58,21 @@ void main() {
 export function layerOf(canvas, wish) {
   if (wish !== "2d") {
     try {
-      // Without a graphics card the canvas is ten times as fast as WebGL.
-      const asked = { premultipliedAlpha: true, antialias: false, preserveDrawingBuffer: true };
-      const gl = canvas.getContext("webgl2", { ...asked, failIfMajorPerformanceCaveat: wish !== "webgl2" });
+      if (wish !== "webgl2" && isSoftware()) return new CanvasLayer(canvas);
+      const gl = canvas.getContext("webgl2", { premultipliedAlpha: true, antialias: false, preserveDrawingBuffer: true });
       if (gl) return new TextureLayer(canvas, gl);
     } catch { /* then the canvas below */ }
   }
   return new CanvasLayer(canvas);
+}
+
+// Without a graphics card the canvas is ten times as fast as WebGL.
+function isSoftware() {
+  const gl = document.createElement("canvas").getContext("webgl2");
+  const known = gl?.getExtension("WEBGL_debug_renderer_info");
+  const name = known ? gl.getParameter(known.UNMASKED_RENDERER_WEBGL) : "";
+  gl?.getExtension("WEBGL_lose_context")?.loseContext();
+  return /swiftshader|llvmpipe|softpipe|software/i.test(name);
 }
 
 class TextureLayer {
