@@ -37,7 +37,7 @@ NOT_RAW = {
     "packer.build.share": "a plan",
     "packer.cli.metrics": "the file of metrics",
     "packer.cli.sheet": "a pack",
-    "packer.cli.show": "a pack",
+    "packer.cli.show_row": "a pack",
     "packer.config.last_build": "the configuration in OUT",
     "packer.config.preset": "presets of this package",
     "packer.diagnose": "records of a training",

@@ -48,7 +48,7 @@ COMMANDS = {
     "report": ("report", "Write a page about a pack in one file."),
     "rollback": ("generations", "Make an older generation current."),
     "sheet": ("sheet", "Draw rows with their labels into a file."),
-    "show": ("show", "Draw a row in the terminal."),
+    "show": ("show_row", "Draw a row in the terminal."),
     "stage": ("stage", "Copy a pack to a local disk or into memory."),
     "stats": ("stats", "Show mean, deviation, classes and their weights."),
     "unpin": ("generations", "Let builds publish again after rollback --pin."),
