@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import re
 import time
@@ -247,6 +248,24 @@ def test_with_a_token_addresses_begin_with_it(made: Path) -> None:
     for address in ("/secret/", "/secret/api/rows", "/secret/view.css"):
         assert client.get(address, headers={"host": "gpu7.example:8000"}).status_code == 200
     assert client.get("/secret/api/rows", headers={"origin": "http://evil.example"}).status_code == 403
+
+
+def test_an_address_without_a_slash_is_refused(made: Path) -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError("nothing is read")
+
+    scope = {"type": "http", "method": "OPTIONS", "path": "*", "query_string": b"", "headers": [(b"host", b"x")]}
+
+    async def ask() -> None:
+        await make_app(Viewed(Settings(made)), [], "secret")(scope, receive, send)
+
+    asyncio.run(ask())
+    assert sent[0]["status"] == 403
 
 
 def test_the_page_loads_only_from_here_and_has_no_inline_scripts(client: TestClient) -> None:

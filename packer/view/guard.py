@@ -64,7 +64,7 @@ class Guard:
             return 403, "this name is not that of the server: open the address that packer view printed"
         if len(scope["path"]) + len(scope.get("query_string", b"")) > MOST_ADDRESS:
             return 414, "the address is too long"
-        if self._token and not compare_digest(scope["path"].split("/")[1].encode(), self._token.encode()):
+        if self._token and not compare_digest(f"{scope['path']}/".split("/")[1].encode(), self._token.encode()):
             return 403, "the address lacks its token: open the address that packer view printed"
         if scope["method"] not in ("GET", "HEAD"):
             return 405, "nothing can be changed here"
