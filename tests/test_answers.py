@@ -94,7 +94,8 @@ def test_every_command_with_json_answers_for_a_folder_that_is_missing(tmp_path: 
     for name in sorted(set(names) - {"diagnose"}):
         folders = [tmp_path / "missing"] * (2 if name in ("build", "diff", "plan", "pull", "push", "stage") else 1)
         options = ("--plan", tmp_path / "missing") if name == "commit" else ()
-        answer(run(name, "--json", *options, *folders), 1)
+        more = {"extract": ("key", tmp_path / "new"), "inspect": ("key",)}.get(name, ())
+        answer(run(name, "--json", *options, *folders, *more), 1)
 
 
 def test_json_of_a_configuration_counts(raw: RawFolder, tmp_path: Path) -> None:
