@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
+from packer.errors import first_of
 from packer.packs.stats import SplitStats
 from packer.report.croissant import About
 from readers.contract.classes import ClassTable
@@ -19,7 +20,7 @@ SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_
 LARGEST = "n>10M"
 _SPECIAL = re.compile(r"[\\`*_{}\[\]()<>#|~&$@]|!(?=\[)|(?<=:)//|^[-+\d]")
 """The characters that Markdown, its tables or its automatic links would obey."""
-MOST_CLASSES = 300
+MOST_LINES = 300
 
 
 def card_text(manifest: Manifest, stats: Sequence[SplitStats], about: About) -> str:
@@ -122,10 +123,7 @@ def _classes(manifest: Manifest, stats: Sequence[SplitStats]) -> Iterator[str]:
         if alone:
             yield f"Ignored pixels are {field.classes.ignore_index}."
             yield ""
-        yield from _table(head, cells[:MOST_CLASSES])
-        if len(cells) > MOST_CLASSES:
-            yield f"and {len(cells) - MOST_CLASSES} more classes"
-            yield ""
+        yield from _table(head, cells)
 
 
 def _named(classes: ClassTable) -> Iterator[tuple[str, str]]:
@@ -146,8 +144,7 @@ def _recipe(manifest: Manifest) -> Iterator[str]:
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * len(head)}"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
+    yield from first_of([f"| {' | '.join(row)} |" for row in rows], MOST_LINES, "lines")
     yield ""
 
 

@@ -110,7 +110,7 @@ class Budget:
                 if not unused:
                     return int(path.name)
                 path.unlink()
-        raise AssertionError("this object has a lock of its own limit")
+        raise ReadError(f"{self.folder}: the cache was deleted while it was read; open the data set again")
 
     def _noted(self) -> int | None:
         """Return at least as many bytes as the cache has; None if nobody noted them."""

@@ -2,6 +2,8 @@
 
 For each line of input, the name of a way to read, it reads for some time and prints the rows, the seconds and the CPU
 seconds, those of worker processes included.
+
+    echo loader | tools/run bench.checkout_job CHECKOUT PACK SECONDS
 """
 
 from __future__ import annotations

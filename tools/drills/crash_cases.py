@@ -21,7 +21,7 @@ from packer.packs.generations import list_generations, receipt_paths
 from packer.packs.staged_copies import copy_folder
 from packer.packs.verify import verify
 from packer.publish.history import HISTORY
-from packer.publish.target import STAMPS
+from packer.publish.target import REMARKS, STAMPS
 from readers.contract.errors import NoPackError, ReadError
 from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, STORAGES, Manifest
 from readers.contract.receipt import SUFFIX
@@ -95,7 +95,7 @@ def content(out: Path) -> dict[str, bytes]:
     found = {}
     for path in sorted(out.rglob("*")):
         name = str(path.relative_to(out))
-        if not path.is_file() or name.startswith(STAMPS) or name in (".lock", HISTORY):
+        if not path.is_file() or name.startswith((STAMPS, REMARKS)) or name in (".lock", HISTORY):
             continue
         found[name] = path.read_bytes().replace(str(out).encode(), b"OUT")  # packer.toml contains it
         if path.suffix == ".json" and path.parent in (out, out / GENERATIONS):

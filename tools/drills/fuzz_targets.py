@@ -238,10 +238,9 @@ def _volumes(folder: Path) -> Target:
 
 def _stamps(folder: Path, out: Path) -> Target:
     """Return the target of stamps, which raise no error: damaged stamps count as missing."""
-    honest = min((out / STAMPS).iterdir())
+    honest = min((out / STAMPS).glob(f"*{STAMPS_SUFFIX}"))
     path = folder / "stamped" / STAMPS / honest.name
     path.parent.mkdir(parents=True, exist_ok=True)
-    assert honest.suffix == STAMPS_SUFFIX
 
     def parse(data: bytes) -> None:
         path.write_bytes(data)

@@ -27,6 +27,7 @@ import readers
 from drills.damaged_packs import BROKEN, Worker
 from packer.cli import main as packer
 from packer.publish.history import HISTORY
+from packer.publish.remarks import remarks_path
 from packer.publish.target import STAMPS
 from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest, generation_path
 from readers.contract.shard_table import table_path
@@ -139,6 +140,7 @@ def unneeded(out: Path) -> set[str]:
         pack = Pack(out, manifest)
         needed |= {path, table_path(out, manifest.table)}
         stems |= {pack.stem(shard).name for shard in range(len(pack.table))}
+    needed |= {remarks_path(out, int(path.stem)) for path in kept[-KEPT:]}
     needed |= {path for name in (SHARDS, STAMPS) for path in (out / name).iterdir() if path.name.split(".")[0] in stems}
     return {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file() and path not in needed}
 
