@@ -45,7 +45,8 @@ def test_every_file_is_described_with_its_digest(out: Path, tmp_path: Path) -> N
         data = (out / name).read_bytes()
         assert item["sha256"] == hashlib.sha256(data).hexdigest()
         assert item["contentSize"] == f"{len(data)} B"
-    _, few = written(out, tmp_path / "card")
+    _, few = written(out, tmp_path / "card", "--seed", "3")
+    assert "url" not in few
     names = {item["contentUrl"] for item in few["distribution"]}
     assert names == {"manifest.json", *(name for name in files if name.startswith("generations/shards-"))}
 

@@ -106,6 +106,8 @@ def test_some_rows(packed: Path, tmp_path: Path) -> None:
     keys = [train.key(3), train.key(0), train.key(3)]
     done = json.loads(run("extract", "--json", "--quiet", packed, *keys, "--split", "train", tmp_path / "some").stdout)
     assert (done["rows"], done["files"]) == (2, 4)
+    assert run("extract", "--quiet", "--all", "--fields", "image", packed, tmp_path / "images").exit_code == 0
+    assert not list((tmp_path / "images").rglob("labels"))
     names = {path.relative_to(tmp_path / "some").as_posix() for path in (tmp_path / "some").rglob("*.png")}
     assert names == {f"train/{folder}/{key}.png" for folder in ("images", "labels") for key in keys}
     both = extract_rows(packed, tmp_path / "both", [val.key(0)], fields=("image",))

@@ -73,7 +73,7 @@ def croissant(out: Path, manifest: Manifest, about: About, files: Sequence[str] 
         "description": about.description,
         "conformsTo": CONFORMS_TO,
         "license": about.licence,
-        "url": about.url or "https://example.org/unpublished",
+        **({"url": about.url} if about.url else {}),
         "version": f"{manifest.generation}.0.0",
         "datePublished": manifest.created[:10],
         "distribution": [*(_file(out, digest, path) for digest, path in described), *_manifests(out, manifest)],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.shards.row_counts import RowCounts
-from readers.contract.tiles import Size
 
 BINS = 20
 MOST_EXTREME = 4
@@ -61,8 +59,6 @@ class Gathered:
     """Rows by their brightness from 0 to 1."""
     many: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
     """Rows by the number of classes in them."""
-    sizes: Counter[Size] = field(default_factory=Counter)
-    """Rows by the size of the picture that they came from, as far as it is known."""
     extremes: dict[str, Extreme] = field(default_factory=dict)
 
     @classmethod
@@ -120,13 +116,3 @@ def gather(shards: Iterable[RowCounts], classes: int, rarest: int | None) -> Gat
     for counts in shards:
         found.add(counts)
     return found
-
-
-def median_size(sizes: Counter[Size]) -> Size | None:
-    """Return the size in the middle, by area."""
-    half, passed = sum(sizes.values()) / 2, 0
-    for size in sorted(sizes, key=lambda size: (size[0] * size[1], size)):
-        passed += sizes[size]
-        if passed >= half:
-            return size
-    return None

@@ -38,11 +38,6 @@ class RowsShown:
         self._pictures = pictures
         self._drawn: dict[int, tuple[str, int, int]] = {}
 
-    @property
-    def count(self) -> int:
-        """The number of rows that were drawn."""
-        return len(self._drawn)
-
     def row(self, row: int, note: str = "") -> Shown:
         """Return a row of the pack."""
         pack = self._pictures.pack
