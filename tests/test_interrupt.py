@@ -131,3 +131,27 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_store() -> None:
             process.send_signal(signal.SIGINT)
             assert process.communicate(timeout=HANG)[1] == "packer: interrupted\n"
     assert process.returncode == 130
+
+
+WAITING = """
+import signal, threading, time
+from readers.stores.object_store import interruptible
+
+def call():
+    time.sleep(0.3)  # the main thread waits by now
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+    time.sleep(60)
+
+try:
+    interruptible(call)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_signal_that_reaches_another_thread_ends_the_waiting() -> None:
+    """Only the main thread runs handlers, and a lock that it waits for does not wake it then."""
+    command = [sys.executable, "-c", WAITING]
+    # a batch job starts with SIGINT ignored, and Python then has no handler for it
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, preexec_fn=default_signals)
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr

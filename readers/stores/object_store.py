@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
@@ -33,6 +33,8 @@ SLOWEST = 1 << 19
 """Bytes a second. The client counts the seconds of an upload as silence, so it gets this much longer for its size."""
 STEP = 64.0
 """Uploads wait for a multiple of so many seconds longer, because each number needs a client of its own."""
+SIGNALS_SEEN = 0.2
+"""Seconds after which a thread that waits for the client looks for signals that reached another thread."""
 PIECE = 1 << 20
 """The least bytes that `fetch` passes on together."""
 NO_BUCKET = ("<Code>NoSuchBucket<", "<Code>ContainerNotFound<", "The specified bucket does not exist")
@@ -129,7 +131,7 @@ class ObjectStore:
             with self._errors(folder):
                 try:
                     pages = iter(self._obstore.list(self._store, prefix, offset=last, chunk_size=LISTED))
-                    while entries := _waited(partial(next, pages, None)):
+                    while entries := interruptible(partial(next, pages, None)):
                         for entry in entries:
                             modified = entry["last_modified"].timestamp()
                             yield Entry(entry["path"], entry["size"], entry["e_tag"] or "", modified)
@@ -147,13 +149,13 @@ class ObjectStore:
             if start == 0 and stop is None:
                 return self._read(name, {})
             if stop is not None and stop <= start:
-                return b"", _version(_waited(lambda: self._obstore.head(self._store, name)))
+                return b"", _version(interruptible(lambda: self._obstore.head(self._store, name)))
             try:
                 return self._read(
                     name, {"range": (start, stop) if stop is not None else {"offset": start}}, start, stop
                 )
             except self._failed:
-                found = _waited(lambda: self._obstore.head(self._store, name))
+                found = interruptible(lambda: self._obstore.head(self._store, name))
                 if found["size"] > start:
                     raise
                 return b"", _version(found)  # no byte of an empty object can be asked for
@@ -166,16 +168,16 @@ class ObjectStore:
                 raise StoreBusyError(f"{self.url}/{name}: {len(data)} bytes came, which is not what was asked for")
             return data, _version(result.meta)
 
-        return _waited(read)
+        return interruptible(read)
 
     def fetch(self, name: str, write: Callable[[memoryview], object]) -> None:
         check_name(name)
         with self._errors(name):
-            result = _waited(lambda: self._obstore.get(self._store, name))
+            result = interruptible(lambda: self._obstore.get(self._store, name))
             size, pieces = result.meta["size"], iter(result.stream(PIECE))
         while True:
             with self._errors(name):
-                piece = _waited(lambda: next(pieces, None))
+                piece = interruptible(lambda: next(pieces, None))
             if piece is None:
                 break
             size -= len(piece)
@@ -187,21 +189,21 @@ class ObjectStore:
         check_name(name)
         with self._errors(name):
             is_large, client = memoryview(data).nbytes > ONE_PUT, self._sender(data)
-            _waited(lambda: self._obstore.put(client, name, data, use_multipart=is_large, chunk_size=PART))
+            interruptible(lambda: self._obstore.put(client, name, data, use_multipart=is_large, chunk_size=PART))
 
     def delete(self, names: Iterable[str]) -> None:
         every = [check_name(name) for name in names]
         with self._errors(every[0] if every else ""):
             try:
                 if every:
-                    _waited(lambda: self._obstore.delete(self._store, every))
+                    interruptible(lambda: self._obstore.delete(self._store, every))
             except FileNotFoundError:  # in some stores this ends the rest of the request
                 for name in every:
                     self._delete(name)
 
     def _delete(self, name: str) -> None:
         with suppress(FileNotFoundError):
-            _waited(lambda: self._obstore.delete(self._store, name))
+            interruptible(lambda: self._obstore.delete(self._store, name))
 
     def create(self, name: str, data: Data) -> bool:
         return self._put_if(name, data, "create")
@@ -215,7 +217,7 @@ class ObjectStore:
         with self._errors(name):
             client = self._sender(data)
             try:
-                _waited(lambda: self._obstore.put(client, name, data, mode=mode, use_multipart=False))
+                interruptible(lambda: self._obstore.put(client, name, data, mode=mode, use_multipart=False))
             except self._lost:
                 return False
             return True
@@ -236,7 +238,7 @@ class ObjectStore:
             raise kind(f"{self.url}/{name}: {_reason(error)}{hint}") from error
 
 
-def _waited(call: Callable[[], T]) -> T:
+def interruptible(call: Callable[[], T]) -> T:
     """Return the result of a call of the client, which lets no signal through: so Ctrl-C ends the waiting, not it."""
     if threading.current_thread() is not threading.main_thread():
         return call()
@@ -249,6 +251,8 @@ def _waited(call: Callable[[], T]) -> T:
             result.set_exception(error)
 
     threading.Thread(target=run, daemon=True, name="store").start()
+    while not wait([result], SIGNALS_SEEN).done:
+        pass
     return result.result()
 
 
