@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import uvicorn
 from any_pack import write_any_pack
+from conftest import make_raw, pack
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -48,12 +49,12 @@ def served(settings: Settings) -> Iterator[str]:
     """Serve a pack on a free port."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        app = make_app(Viewed(settings), own_names(port))
+        app = make_app(Viewed(settings), own_names(port), "secret")
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()
         try:
-            yield f"http://127.0.0.1:{port}/"
+            yield f"http://127.0.0.1:{port}/secret/"
         finally:
             server.should_exit = True
             thread.join()
@@ -104,9 +105,9 @@ def check_access(page: Any) -> None:
     assert not serious
 
 
-def over(page: Any) -> NDArray[np.uint8]:
+def over(page: Any, name: str = "over") -> NDArray[np.uint8]:
     """Return the pixels of the label that lies over the picture."""
-    found = page.evaluate("() => document.getElementById('over').toDataURL('image/png')")
+    found = page.evaluate(f"() => document.getElementById('{name}').toDataURL('image/png')")
     return np.asarray(Image.open(io.BytesIO(b64decode(found.partition(",")[2]))).convert("RGBA"))
 
 
@@ -162,6 +163,11 @@ def test_rows_are_filtered_sorted_and_scrolled(browser: Any, address: str) -> No
         page.select_option("#sort", "score")
         page.check("#descending")
         wait(page, "document.querySelector('#row-0 .number').textContent.endsWith('6')")
+        assert page.get_attribute("#score_most", "placeholder") == "6"
+        page.fill("#score_least", "4")
+        page.fill("#score_most", "5")
+        wait(page, "document.querySelector('#row-0 .number')?.textContent.endsWith('5')")
+        sync_api.expect(status).to_have_text("4 rows")
         page.click("button[type=reset]")
         sync_api.expect(status).to_have_text("305 rows")
         for value, rows in (("0", 305), ("2", 305)):
@@ -250,6 +256,7 @@ def test_a_row_is_looked_at_closely(way: str, browser: Any, address: str) -> Non
         for choice in ("other", "pixels", ""):
             page.select_option("#compare", choice)
             page.wait_for_timeout(300)
+            assert page.locator(".pane:visible").count() == (2 if choice else 1)
             if choice == "pixels":
                 page.select_option("#label", "")
                 sync_api.expect(page.locator("#compared")).to_have_text("1,536 pixels differ")
@@ -259,6 +266,55 @@ def test_a_row_is_looked_at_closely(way: str, browser: Any, address: str) -> Non
         page.keyboard.press("Escape")
         page.focus("#grid")
         assert page.is_hidden("#detail")
+
+
+def test_a_link_pasted_into_the_same_tab_is_followed(browser: Any, address: str) -> None:
+    with opened(browser, f"{address}#row=10") as page:
+        wait(page, "!document.querySelector('#detail').hidden")
+        name = page.locator("#key").text_content()
+        page.goto(f"{address}#row=11")
+        sync_api.expect(page.locator("#key")).not_to_have_text(name)
+        assert page.url.endswith("#row=11")
+
+
+def test_the_raw_file_is_shown_next_to_the_stored_row(browser: Any, tmp_path: Path) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 2}).path
+    pack(raw, tmp_path / "out", "--size", "12x12", "--labels", "index")
+    with served(Settings(tmp_path / "out")) as address:
+        with opened(browser, f"{address}#row=0") as page:
+            compared = page.locator("#compared")
+            for way, title, size in (
+                ("raw", "raw file", [24, 36]),
+                ("again", "raw file, packed again", [12, 12]),
+                ("raw-pixels", "label: pixels that differ", [12, 12]),
+            ):
+                page.select_option("#compare", way)
+                sync_api.expect(page.locator(".title >> nth=1")).to_have_text(title)
+                assert page.evaluate("view.detail.panes[1].size") == size
+                sync_api.expect(compared).to_contain_text("no pixel differs")
+                check_access(page)
+            page.select_option("#compare", "again")
+            sync_api.expect(page.locator(".title >> nth=1")).to_have_text("raw file, packed again")
+            assert np.array_equal(over(page), over(page, "over-2"))
+            page.locator("#classes input").nth(1).uncheck()
+            assert np.array_equal(over(page), over(page, "over-2"))
+            box = page.locator(".pane >> nth=1").bounding_box()
+            page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            assert "raw file, packed again: " in page.locator("#pixel").text_content()
+            page.mouse.wheel(0, -300)
+            page.mouse.down()
+            page.mouse.move(box["x"] + box["width"] / 2 + 20, box["y"] + box["height"] / 2 + 9)
+            page.mouse.up()
+            assert np.array_equal(over(page), over(page, "over-2"))
+            asked = page.url
+            (raw / "train/images/street_001.png").unlink()
+            page.click("#after")
+            sync_api.expect(compared).to_contain_text("is not there any more")
+            assert page.locator(".pane:visible").count() == 1
+        with opened(browser, asked, viewport={"width": 390, "height": 844}) as page:
+            sync_api.expect(page.locator(".title >> nth=1")).to_have_text("raw file, packed again")
+            check_access(page)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_a_texture_and_a_canvas_draw_the_same(browser: Any, address: str) -> None:
@@ -304,6 +360,9 @@ def test_a_phone_shows_everything(scheme: str, browser: Any, address: str) -> No
         assert page.is_visible("#split")
         check_access(page)
         page.click("#show-filters")
+        first, second = (page.locator(f"#row-{index}").bounding_box() for index in range(2))
+        assert first["y"] == second["y"]
+        assert first["x"] + first["width"] <= second["x"]
         page.click(".cell >> nth=1")
         wait(page, "view.detail.drawnLayer")
         check_access(page)
@@ -319,3 +378,22 @@ def test_a_report_loads_nothing(browser: Any, made: Path) -> None:
     with opened(browser, f"file://{path}") as page:
         assert page.locator("img").count() > 3
         check_access(page)
+    with opened(browser, f"file://{path}", viewport={"width": 390, "height": 800}, color_scheme="dark") as page:
+        check_access(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        ground = "getComputedStyle(document.body).backgroundColor"
+        assert page.evaluate(ground) != "rgb(255, 255, 255)"
+        page.emulate_media(media="print")
+        assert page.evaluate(ground) == "rgb(255, 255, 255)"
+
+
+def test_generations_of_other_sizes_are_next_to_each_other(browser: Any, tmp_path: Path) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 2}).path
+    for size in ("12x12", "16x20"):
+        pack(raw, tmp_path / "out", "--size", size, "--labels", "index")
+    with served(Settings(tmp_path / "out", 1)) as address, opened(browser, f"{address}#row=1&compare=other") as page:
+        sync_api.expect(page.locator(".title >> nth=1")).to_have_text("generation 1")
+        assert page.evaluate("view.detail.panes.map((pane) => pane.size)") == [[16, 20], [12, 12]]
+        page.select_option("#compare", "pixels")
+        sync_api.expect(page.locator("#compared")).to_have_text("the sizes differ, so no pixels can be compared")
+        assert page.locator(".pane:visible").count() == 1

@@ -19,7 +19,9 @@ import pytest
 import torch
 from conftest import COLOURS, REPO, pack, write_png, write_table
 
+from packer.view.scores import read_scores
 from readers import open_dataset
+from readers.pack import Pack
 
 RECIPES = REPO / "docs" / "recipes"
 REQUIRE = "SEGPACK_REQUIRE_RECIPES"
@@ -33,6 +35,8 @@ NEEDS = {
     "hf_trainer": "transformers",
     "jax_numpy": "jax",
     "kornia_augment": "kornia",
+    "label_errors": "cleanlab",
+    "label_shifts": "cv2",
     "lightning_data": "lightning",
     "stateful_dataloader": "torchdata",
     "tv_tensors": "torchvision",
@@ -227,6 +231,28 @@ def test_evaluation_counts_every_row_once_on_any_number_of_ranks(streets: Path, 
     assert alone == run("evaluate_miou", streets, cwd=tmp_path, processes=2)
     assert json.loads(alone.partition("class ")[2]) == pixels_in(streets, "val")[:-1]
     assert 0 < float(alone.split()[1]) < 1
+
+
+@pytest.mark.long
+def test_exchanged_labels_have_the_lowest_scores(painted: Path, tmp_path: Path) -> None:
+    """The scores are those of cleanlab's formula over the pixels that are not ignored, and `packer view` reads them."""
+    raw = Path(shutil.copytree(painted.with_name("painted"), tmp_path / "raw"))
+    masks = [raw / "train" / "masks" / f"{number}.png" for number in (3, 8)]
+    first, second = (mask.read_bytes() for mask in masks)
+    masks[0].write_bytes(second)
+    masks[1].write_bytes(first)
+    out = pack(raw, tmp_path / "out", "--labels", "index", "--ignore", "person")
+    run("label_errors", out, 20, cwd=tmp_path)
+    scores = read_scores(Pack.open(out), tmp_path / "out-predictions" / "scores.csv")
+    data = open_dataset(out, label="index")
+    assert {data.key(int(row)) for row in np.argsort(scores)[:2]} == {"3", "8"}
+    chances = np.load(tmp_path / "out-predictions" / "chances.npy", mmap_mode="r")
+    for row, (_, label) in enumerate(data):
+        seen = np.asarray(label)[::2, ::2]
+        known = seen < len(data.classes)
+        given = np.take_along_axis(chances[row], np.where(known, seen, 0)[None], 0)[0][known].astype(np.float64)
+        weights = np.exp((1 - given) / 0.3)
+        assert scores[row] == pytest.approx((given * weights).sum() / weights.sum(), rel=1e-3)
 
 
 @pytest.mark.long

@@ -5,15 +5,19 @@ from __future__ import annotations
 import html as entities
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
-from any_pack import write_any_pack
-from conftest import RawFolder, run, without_workers
+from any_pack import NAMES, write_any_pack
+from conftest import RawFolder, make_varied_raw, run, without_workers
 
 from packer import PictureField, Rows, build_pack
+from packer.packs.recipe_words import FIT_WORDS, INTERPOLATION_WORDS, recipe_words
+from packer.pixels.choices import FITS, INTERPOLATIONS
+from packer.publish.remarks import load_remarks
 from packer.publish.target import REMARKS, STAMPS
 from packer.report.gather import MOST_EXTREME
 from packer.report.page import html
@@ -64,8 +68,7 @@ def test_the_numbers_are_those_of_the_pixels(packed_index: Path) -> None:
         (100 * np.sort(ignored[ignored > 0])[::-1][:MOST_EXTREME]).tolist()
     )
     assert report.sizes == {(24, 36): len(data)}
-    assert report.heat is not None
-    assert report.heat.rows == len(data)
+    assert sum(maps.rows for maps in report.heat.values()) == len(data)
     assert len(report.draw) == 5
 
 
@@ -75,8 +78,7 @@ def test_heat_maps_show_where_a_class_lies(tmp_path: Path) -> None:
     rows = Rows([f"a{n}" for n in range(3)], lambda key: {"image": np.zeros((64, 32, 3), np.uint8), "label": label})
     for form in ("index", "onehot"):
         build_pack(rows, tmp_path / form, classes=["below", "above"], labels=form, workers=1)
-        heat = make_report(tmp_path / form).heat
-        assert heat is not None
+        (heat,) = make_report(tmp_path / form).heat.values()
         assert (heat.shares[1][:16] == 1).all()
         assert (heat.shares[1][16:] == 0).all()
         assert (heat.shares.sum(0) == 1).all()
@@ -141,8 +143,39 @@ def test_hostile_names_are_harmless(tmp_path: Path) -> None:
 def test_every_kind_of_field(tmp_path: Path) -> None:
     write_any_pack(tmp_path / "out", "npy")
     text = html(make_report(tmp_path / "out"))
-    assert "no remarks of its build" in text
+    assert "comes from its receipts" in text
+    assert "is damaged" in text  # the reason of a reject
     assert "The sizes before are not known" in text
+
+
+def test_what_counts_of_rows_do_not_describe(tmp_path: Path) -> None:
+    """All rows of a small pack are in the draw, and all pixels of a small row are looked at."""
+    rows = write_any_pack(tmp_path / "out", "npy").values()
+    report = make_report(tmp_path / "out")
+    found = {drawn.field.name: drawn for drawn in report.fields}
+    assert found.keys() == set(NAMES) - {"label"}  # the first picture is none of bytes
+    depths = [row["depth"] for row in rows if "depth" in row]
+    depth, heights = found["depth"], [row["height"] for row in rows]
+    assert (depth.rows, found["height"].rows) == (len(depths), len(rows))
+    assert (depth.least, depth.most) == (np.nanmin(depths), np.nanmax(depths))
+    assert sorted(depth.empty) == pytest.approx(sorted(np.isnan(each).mean() for each in depths))
+    assert sorted(found["height"].means) == pytest.approx(sorted(each[each != -1].mean() for each in heights))
+    objects = [np.setdiff1d(row["instance"], 0).size for row in rows]
+    assert sorted(found["instance"].objects) == sorted(objects)
+    assert sum(int(sizes.sum()) for sizes in found["panoptic"].sizes) == sum(
+        (row["panoptic"] != 0).sum() for row in rows
+    )
+    assert (found["scan"].least, found["scan"].most) == (
+        min(r["scan"].min() for r in rows),
+        max(r["scan"].max() for r in rows),
+    )
+    words = Page(html(report)).words
+    for title in ("depth: measured values", "instance: objects", "scan: a picture", "parts: classes that may overlap"):
+        assert title in words
+    missing = sum(int(np.isnan(each).sum()) for each in depths) / sum(each.size for each in depths)
+    assert f"{100 * missing:.1f} % of the pixels of all rows have no value" in words
+    assert f"{len(depths)} of {len(rows)} rows have it" in words
+    assert f"{sum(objects):,} objects in {len(rows)} rows" in words
 
 
 def test_findings_and_rejects_are_shown_with_their_pictures(raw_folder: RawFolder, tmp_path: Path) -> None:
@@ -160,6 +193,22 @@ def test_findings_and_rejects_are_shown_with_their_pictures(raw_folder: RawFolde
     words = Page(html(report)).words
     assert f"train/{train[3].stem}" in words
     assert "the same image in more than one split" in words
+    pulled = shutil.copytree(out, tmp_path / "pulled", ignore=shutil.ignore_patterns(STAMPS, REMARKS))
+    again = make_report(pulled)
+    assert again.doubles == report.doubles
+    assert report.remarks is not None
+    assert again.remarks == replace(report.remarks, seconds=0, reused=0)
+    assert "comes from its receipts" in html(again)
+    assert load_remarks(pulled, again.manifest) == again.remarks
+    next(pulled.glob("shards/*.receipt.json")).write_text("{}")
+    shutil.rmtree(pulled / REMARKS)
+    assert "a receipt is damaged" in html(make_report(pulled))
+
+
+def test_the_sizes_before_are_those_of_the_files(tmp_path: Path) -> None:
+    raw = make_varied_raw(tmp_path / "raw", {"train": [(9, 300), (9, 300), (70, 8)], "val": [(9, 300)]})
+    build_pack(raw.path, tmp_path / "out", labels="index", size=(8, 8), workers=1)
+    assert make_report(tmp_path / "out").sizes == {(9, 300): 3, (70, 8): 1}
 
 
 def test_a_pack_without_labels_and_a_pack_without_stamps(out: Path, tmp_path: Path) -> None:
@@ -172,3 +221,20 @@ def test_a_pack_without_labels_and_a_pack_without_stamps(out: Path, tmp_path: Pa
     assert [row.name for group in ours.groups for row in group.rows] == [
         row.name for group in theirs.groups for row in group.rows
     ]
+
+
+def test_the_recipe_is_in_words() -> None:
+    field = {"field": {"name": "label"}, "from": "labels/{key}", "read": {"codec": "index", "threshold": None}}
+    recipe = {"size": [8, 9], "fit": "tile", "overlap": 2, "edge": "pad", "interpolation": "area", "fields": [field, 3]}
+    assert dict(recipe_words(recipe | {"shard_bytes": 4000, "tools": ["x"], "made": "up"})) == {
+        "stored size": "8x9",
+        "pictures of another size": "cut into tiles; 2 pixels overlap, edges: pad",
+        "label": "from labels/{key}, codec index",
+        "": "as the source has it",
+        "shards": "of about 4,000 bytes",
+        "made": "up",
+    }
+    native = dict(recipe_words({"size": [], "fit": "native", "interpolation": "area"}))
+    assert native == {"pictures of another size": "not scaled; each has its own size"}
+    assert set(FIT_WORDS) == set(FITS)
+    assert set(INTERPOLATION_WORDS) == set(INTERPOLATIONS)

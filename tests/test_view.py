@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import re
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from any_pack import FIELDS, write_any_pack
-from conftest import run
+from conftest import RawFolder, pack, run, write_png
 from numpy.typing import NDArray
 from PIL import Image
 from starlette.testclient import TestClient
@@ -22,7 +23,8 @@ from packer.errors import InputError
 from packer.view.app import make_app
 from packer.view.guard import HEADERS
 from packer.view.row_index import RowIndex
-from packer.view.serve import is_loopback, own_names
+from packer.view.scores import read_scores
+from packer.view.serve import is_loopback, own_names, serve
 from packer.view.viewed import Settings, Viewed
 from readers import open_dataset
 from readers.contract.bits import pack_bits
@@ -30,18 +32,19 @@ from readers.contract.kinds import BITS, CLASSES, IDS, MULTILABEL, PICTURE, VALU
 from readers.contract.manifest import Manifest
 from readers.contract.onehot import collapse
 from readers.contract.plain_text import UNSAFE
+from readers.formats.shard import Shard
 from readers.pack import Pack
 
 pytestmark = pytest.mark.usefixtures("in_process")
-OURS = "http://127.0.0.1:8000"
+OURS, TOKEN = "http://127.0.0.1:8000", "secret"
 KEYS = ["<script>alert(1)</script>", "\"'`&amp;", "../../etc/passwd", "\u202egnp.exe", "k" * 500, "{{ 7*7 }}"]
 NAMES = [*KEYS, "two\nlines", "\x1b[31mred"]
 
 
-def client_of(settings: Settings, token: str = "", wait: bool = True) -> TestClient:
+def client_of(settings: Settings, wait: bool = True) -> TestClient:
     viewed = Viewed(settings)
     assert not wait or viewed.index.wait(60), viewed.index.problem
-    return TestClient(make_app(viewed, own_names(8000), token), base_url=OURS)
+    return TestClient(make_app(viewed, own_names(8000), TOKEN), base_url=f"{OURS}/{TOKEN}")
 
 
 def rows_of(client: TestClient, **asked: Any) -> list[Any]:
@@ -146,6 +149,12 @@ def test_the_first_rows_come_before_all_are_counted(made: Path, monkeypatch: pyt
         "/DIGEST/picture/1/image?low=0&high=inf",
         "/0000/picture/1/image",
         "/difference/1/image?other=1",
+        "/difference/1/image",
+        "/DIGEST/picture/1/image?of=file",
+        "/DIGEST/layer/1/label?of=again",
+        "/DIGEST/picture/1/image?of=/etc/passwd",
+        "/api/raw/10",
+        "/api/raw/..",
         "/manifest.json",
         "/../manifest.json",
         "/static/../../packer/view/app.py",
@@ -158,7 +167,7 @@ def test_the_first_rows_come_before_all_are_counted(made: Path, monkeypatch: pyt
 def test_other_addresses_are_refused(client: TestClient, address: str) -> None:
     digest = client.get("/api/pack").json()["digest"]
     answer = client.get(address.replace("DIGEST", digest))
-    assert answer.status_code in (400, 404), answer.text
+    assert answer.status_code in (400, 403, 404), answer.text
     assert len(answer.text) < 200
     for name, value in HEADERS.items():
         assert answer.headers[name] == value
@@ -242,12 +251,27 @@ def test_nothing_can_be_changed(client: TestClient, method: str) -> None:
 
 
 def test_with_a_token_addresses_begin_with_it(made: Path) -> None:
-    client = client_of(Settings(made), "secret", wait=False)
+    viewed = Viewed(Settings(made))
+    ours, anywhere = (TestClient(make_app(viewed, hosts, TOKEN), base_url=OURS) for hosts in (own_names(8000), ()))
+    there = {"host": "gpu7.example:8000"}
     for address in ("/", "/api/rows", "/secre/api/rows", "/secrets/api/rows", "//secret/api/rows", "/?token=secret"):
-        assert client.get(address).status_code == 403
+        assert ours.get(address).status_code == anywhere.get(address, headers=there).status_code == 403
     for address in ("/secret/", "/secret/api/rows", "/secret/view.css"):
-        assert client.get(address, headers={"host": "gpu7.example:8000"}).status_code == 200
-    assert client.get("/secret/api/rows", headers={"origin": "http://evil.example"}).status_code == 403
+        assert ours.get(address).status_code == anywhere.get(address, headers=there).status_code == 200
+        assert ours.get(address, headers=there).status_code == 403
+    assert anywhere.get("/secret/api/rows", headers={"origin": "http://evil.example"}).status_code == 403
+
+
+def test_the_token_is_in_no_argument_of_the_browser(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(Path(url.removeprefix("file://")).read_text()))
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: None)
+    for _ in range(2):
+        serve(Settings(made), "127.0.0.1", 0, True, said.append)
+    addresses = [re.fullmatch(r"http://127\.0\.0\.1:\d+/([\w-]{32})/", line) for line in said]
+    assert len({address[1] for address in addresses if address}) == 2
+    assert all(line in page for line, page in zip(said, opened, strict=True))
 
 
 def test_an_address_without_a_slash_is_refused(made: Path) -> None:
@@ -262,7 +286,7 @@ def test_an_address_without_a_slash_is_refused(made: Path) -> None:
     scope = {"type": "http", "method": "OPTIONS", "path": "*", "query_string": b"", "headers": [(b"host", b"x")]}
 
     async def ask() -> None:
-        await make_app(Viewed(Settings(made)), [], "secret")(scope, receive, send)
+        await make_app(Viewed(Settings(made)), [], TOKEN)(scope, receive, send)
 
     asyncio.run(ask())
     assert sent[0]["status"] == 403
@@ -276,7 +300,17 @@ def test_the_page_loads_only_from_here_and_has_no_inline_scripts(client: TestCli
     assert "<style" not in page
     assert " style=" not in page
     assert not re.search(r"<[^>]* on\w+=", page)
-    for name in ("main.js", "grid.js", "detail.js", "layer.js", "palette.js", "api.js", "view.css", "icon.svg"):
+    for name in (
+        "main.js",
+        "grid.js",
+        "detail.js",
+        "layer.js",
+        "palette.js",
+        "pane.js",
+        "api.js",
+        "view.css",
+        "icon.svg",
+    ):
         text = client.get(f"/{name}").text
         for word in ("https://", "innerHTML", "outerHTML", "insertAdjacentHTML", "eval(", "document.write", "@import"):
             assert word not in text, name
@@ -302,20 +336,72 @@ def texts_of(document: Any) -> list[str]:
     return [text for part in parts for text in texts_of(part)]
 
 
-def test_scores_sort_rows(made: Path, tmp_path: Path) -> None:
+def test_scores_sort_and_filter_rows(made: Path, tmp_path: Path) -> None:
     (tmp_path / "scores.csv").write_text("key,score\nRow3,0.5\nval/Row7,2\nRow1,-1\n")
     client = client_of(Settings(made, scores=tmp_path / "scores.csv"))
     assert [row[0] for row in rows_of(client, sort="score")][:3] == [1, 3, 7]
     assert [row[0] for row in rows_of(client, sort="score", descending=1)][:3] == [7, 3, 1]
+    assert [row[0] for row in rows_of(client, score_least=0)] == [3, 7]
+    assert [row[0] for row in rows_of(client, score_most=0.5)] == [1, 3]
+    assert [row[0] for row in rows_of(client, score_least=0, score_most=1)] == [3]
+    assert client.get("/api/pack").json()["score_range"] == [-1, 2]
     assert client.get("/api/rows/7").json()["score"] == 2
     assert client.get("/api/rows/8").json()["score"] is None
-    for text, wrong in (
-        ("Row3,1\nRow77,1\n", "line 2: unknown key"),
-        ("a,b,c\nRow1,x\n", "line 2: expected KEY,NUMBER"),
-    ):
-        (tmp_path / "scores.csv").write_text(text)
-        with pytest.raises(InputError, match=wrong):
-            Viewed(Settings(made, scores=tmp_path / "scores.csv"))
+    assert client.get("/api/rows?score_least=x").status_code == 400
+    assert client.get("/api/rows?score_most=nan").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (b"Row3,1\nRow5,2\n", {3: 1, 5: 2}),
+        (b"Row3,1\nRow5,nan\nRow6,\n", {3: 1}),
+        (b"Row3,nan\nRow5,2", {5: 2}),
+        (b"\xef\xbb\xbfRow3,1\r\nRow5,2\r\n", {3: 1, 5: 2}),
+        (b"\xef\xbb\xbfkey,score\r\nRow3, 1e-3 \r\n", {3: 1e-3}),
+        (b'\n\n"Row3","1"\n\n"train/Row5",2\n', {3: 1, 5: 2}),
+        (b"Row3,1\ntrain/Row3,2\n", {3: 2}),
+        (b"", {}),
+    ],
+)
+def test_odd_files_of_scores(text: bytes, wanted: dict[int, float], made: Path, tmp_path: Path) -> None:
+    (tmp_path / "scores.csv").write_bytes(text)
+    found = read_scores(Pack.open(made), tmp_path / "scores.csv")
+    assert {row: pytest.approx(float(found[row])) for row in np.flatnonzero(np.isfinite(found)).tolist()} == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"Row3,1\nRow77,1\n", "line 2: unknown key"),
+        (b"Row3,1\nval/Row3,1\n", "line 2: unknown key"),
+        (b"a,b,c\nRow1,x\n", "line 1: expected KEY,NUMBER; line 2: expected KEY,NUMBER"),
+        (b"key,score\nRow1,inf\n", "line 2: expected KEY,NUMBER"),
+        (b"Row1;1\n", "line 1: expected KEY,NUMBER"),
+        (b"Row1,1\nRow2,1\nRow1,2\n", "line 3: the same key as in line 1"),
+        (b"x" * 200_000 + b",1\n", "cannot be read as a table of scores (field larger"),
+        (b"Row1,1\n\xff\xfe,2\n", "cannot be read as a table of scores ('utf-8'"),
+        (b"".join(b"no%d,1\n" % number for number in range(9)), "line 5: unknown key; … and 4 more"),
+    ],
+)
+def test_lines_of_scores_that_do_not_fit_are_named(text: bytes, words: str, made: Path, tmp_path: Path) -> None:
+    (tmp_path / "scores.csv").write_bytes(text)
+    with pytest.raises(InputError, match=re.escape(words)):
+        read_scores(Pack.open(made), tmp_path / "scores.csv")
+
+
+def test_all_keys_are_read_once(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scores.csv").write_text("".join(f"Row{number},{number}\n" for number in range(10)))
+    asked: list[int] = []
+    key = Shard.key
+
+    def counted(shard: Shard, row: int) -> str:
+        asked.append(row)
+        return key(shard, row)
+
+    monkeypatch.setattr(Shard, "key", counted)
+    assert read_scores(Pack.open(made), tmp_path / "scores.csv").tolist() == list(range(10))
+    assert len(asked) == 10
 
 
 def test_another_generation_is_compared_by_key(tmp_path: Path) -> None:
@@ -340,6 +426,54 @@ def test_another_generation_is_compared_by_key(tmp_path: Path) -> None:
     other = client.get("/api/pack").json()["against"]
     assert other["generation"] == 1
     assert client.get(f"/{other['digest']}/picture/1/image").status_code == 200
+
+
+def test_a_generation_of_another_size_is_shown_and_not_subtracted(raw_folder: RawFolder, tmp_path: Path) -> None:
+    for size in ("16x16", "20x24"):
+        pack(raw_folder.path, tmp_path / "out", "--size", size, "--labels", "index")
+    client = client_of(Settings(tmp_path / "out", against=1))
+    facts = client.get("/api/pack").json()
+    old = client.get(f"/{facts['against']['digest']}/layer/0/label")
+    assert (old.status_code, old.headers["x-shape"]) == (200, "1 16 16 1")
+    assert client.get(f"/{facts['digest']}/layer/0/label").headers["x-shape"] == "1 20 24 1"
+    assert client.get("/difference/0/label?other=0").text == "the sizes differ, so no pixels can be compared"
+    assert client.get(f"/{facts['against']['digest']}/layer/0/label?of=file").status_code == 400
+
+
+def test_the_raw_files_of_a_row_come_in_both_sizes(raw_folder: RawFolder, tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    shutil.copytree(raw_folder.path, raw)
+    client = client_of(Settings(pack(raw, tmp_path / "out", "--size", "16x16", "--labels", "onehot")), wait=False)
+    digest, differences = client.get("/api/pack").json()["digest"], {"image": [0, 0.0], "label": [0, None]}
+    assert client.get("/api/raw/3").json() == {
+        "problem": "",
+        "notes": [],
+        "own_size": True,
+        "differences": differences,
+    }
+    stored, again, own = (client.get(f"/{digest}/picture/3/image?of={of}") for of in ("", "again", "file"))
+    assert again.content == stored.content
+    assert "immutable" in stored.headers["cache-control"]
+    assert own.headers["cache-control"] == again.headers["cache-control"] == "no-store"
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(own.content))), raw_folder.images["train", "street_003"])
+    layer = client.get(f"/{digest}/layer/3/label?of=file")
+    assert np.array_equal(
+        np.frombuffer(layer.content, np.uint8).reshape(24, 36), raw_folder.labels["train", "street_003"]
+    )
+    image = raw_folder.images["train", "street_003"].copy()
+    image[:12] = 255 - image[:12]
+    write_png(raw / "train/images/street_003.png", image)
+    facts = client.get("/api/raw/3").json()
+    assert facts["differences"]["image"][0] == 128
+    assert facts["notes"] == ["train/images/street_003.png: was changed since it was packed"]
+    differ = client.get("/difference/3/image")
+    assert differ.headers["x-pixels"] == "128"
+    seen = np.asarray(Image.open(io.BytesIO(differ.content)))
+    assert seen[:8].any(-1).all()
+    assert not seen[8:].any()
+    (raw / "train/images/street_003.png").unlink()
+    assert "is not there any more" in client.get("/api/raw/3").json()["problem"]
+    assert client.get(f"/{digest}/picture/3/image?of=file").status_code == 400
 
 
 def test_findings_are_filters(packed_index: Path) -> None:

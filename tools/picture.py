@@ -10,6 +10,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from PIL import Image
 from program import REPO, SAMPLES, parser
 from scenes.pictures import CLASS_TABLE, read_picture
 from scenes.street import Pixels
@@ -190,6 +191,5 @@ def main() -> None:
         onehot(chosen.raw, found[15][1]),
     )
     small = cv2.resize(sheet.pixels, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
-    data = cv2.imencode(".png", cv2.cvtColor(small, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 9])[1]
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_bytes(data.tobytes())
+    Image.fromarray(small).quantize(256).save(chosen.out, optimize=True)  # a third of the size of all colours

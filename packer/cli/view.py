@@ -15,20 +15,19 @@ from packer.errors import UsageError
 @click.command("view")
 @click.argument("out", type=FolderType())
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 takes a free one.")
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Others than this machine need a token, which is printed."
-)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Listen there: 0.0.0.0 lets other machines in.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 @click.option("--against", type=click.IntRange(1), help="Show the rows of this older generation next to ours.")
 @click.option(
     "--scores",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A CSV of key, or split/key, and number, to sort by.",
+    help="A CSV of key, or split/key, and number, to sort and filter by.",
 )
 def view_command(out: Path, port: int, host: str, open_page: bool, against: int | None, scores: Path | None) -> None:
     """Show OUT as a page in the browser: browse, filter and sort its rows, look at one with its labels.
 
-    The page is for this machine alone and loads nothing from elsewhere. It runs until Ctrl-C.
+    The page is for whoever has the address that is printed, on this machine alone, and loads nothing from elsewhere. It
+    runs until Ctrl-C.
 
     \b
     Example:

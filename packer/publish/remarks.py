@@ -18,6 +18,7 @@ from readers.contract.errors import DamagedError
 from readers.contract.files import plain_file
 from readers.contract.json_entry import Entry, Problem
 from readers.contract.manifest import Manifest
+from readers.contract.receipt_facts import Notes
 
 MOST_LISTED = 1000
 _MOST_BYTES = 16 << 20
@@ -42,6 +43,13 @@ class Remarks:
     notes: tuple[tuple[str, str, str], ...]
     """Split, key and text."""
     all_notes: int
+    totals: tuple[str, ...] = ()
+    """The sums of the counts in notes, such as "12 objects hidden by others"."""
+
+
+def totals_of(notes: Notes) -> tuple[str, ...]:
+    """Return the sums of the counts in notes as texts."""
+    return tuple(f"{count:,} {words}" for words, count in notes.totals.items())
 
 
 def remarks_path(out: Path, generation: int) -> Path:
@@ -85,6 +93,7 @@ def _remarks(entry: Entry) -> Remarks:
         all_findings=entry.whole("all_findings"),
         notes=_triples(entry, "notes"),
         all_notes=entry.whole("all_notes"),
+        totals=entry.texts("totals") if entry.has("totals") else (),
     )
     entry.close()
     return remarks

@@ -1,4 +1,4 @@
-"""Maps of the frame for each class: the share of a sample of rows that have it in each cell of a grid."""
+"""Maps of the frame for each class and split: the share of a sample of rows that have it in each cell of a grid."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from readers.contract.fields import Field
 from readers.contract.kinds import BITS, INDEX, ONEHOT
 from readers.contract.onehot import collapse
 from readers.pack import Pack
+from readers.row_sheet import fair_draw
 
 CELLS = 32
 POINTS = 96
@@ -27,6 +28,19 @@ class HeatMaps:
 
     shares: NDArray[np.float32]
     rows: int
+
+
+def heat_by_split(pack: Pack, label: Field, seed: int) -> dict[str, HeatMaps]:
+    """Return the maps of each split whose rows have the label, over MOST_ROWS rows of all splits together."""
+    found = {}
+    names = [split.name for split in pack.manifest.splits if split.rows]
+    for name in names:
+        rows = pack.rows_of(name)
+        drawn = [rows[number] for number in fair_draw(len(rows), max(1, MOST_ROWS // len(names)), seed)]
+        maps = heat_maps(pack, label, drawn)
+        if maps is not None:
+            found[name] = maps
+    return found
 
 
 def heat_maps(pack: Pack, label: Field, rows: Sequence[int]) -> HeatMaps | None:

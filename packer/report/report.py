@@ -16,9 +16,11 @@ from packer.errors import UsageError
 from packer.packs.count_rows import count_rows
 from packer.packs.stats import SplitStats, pack_stats
 from packer.progress import Progress, no_progress
-from packer.publish.remarks import Remarks, load_remarks
+from packer.publish.remarks import Remarks
+from packer.report.field_draw import FieldDraw, draw_field
 from packer.report.gather import Extreme, Gathered, gather
-from packer.report.heat import MOST_ROWS, HeatMaps, heat_maps
+from packer.report.heat import MOST_ROWS, HeatMaps, heat_by_split
+from packer.report.remarks_of import remarks_of
 from packer.report.rows_shown import RowsShown, Shown
 from packer.shards.row_counts import Counted
 from packer.shards.stamps import load_stamps_of
@@ -66,7 +68,10 @@ class Report:
     sizes: Counter[Size]
     """Rows by the size of the picture that they came from; empty if that is not known any more."""
     remarks: Remarks | None
-    heat: HeatMaps | None
+    heat: dict[str, HeatMaps]
+    """Maps of the frame by split."""
+    fields: tuple[FieldDraw, ...]
+    """The fields that counts of rows do not describe."""
     groups: tuple[Group, ...]
     """Rows at the ends of each scale."""
     draw: tuple[Shown, ...]
@@ -93,9 +98,8 @@ def make_report(out: str | PathLike[str], rows: int = 16, seed: int = 0, progres
     label = Counted.of(manifest.fields, manifest.fields).label
     gathered = gather(count_rows(pack, progress), len(label.classes or ()) if label else 0, _rarest(manifest, label))
     shown = RowsShown(RowPictures(pack, Style()))
-    remarks = load_remarks(pack.root, manifest)
+    remarks = remarks_of(pack, progress)
     draw = [every[number] for number in fair_draw(len(every), MOST_ROWS, seed)]
-    heat = heat_maps(pack, label, draw) if label is not None else None
     picked = [every[number] for number in fair_draw(len(every), rows, seed)] if rows else []
     return Report(
         root=pack.root,
@@ -105,13 +109,21 @@ def make_report(out: str | PathLike[str], rows: int = 16, seed: int = 0, progres
         gathered=gathered,
         sizes=source_sizes(pack),
         remarks=remarks,
-        heat=heat,
+        heat=heat_by_split(pack, label, seed) if label is not None else {},
+        fields=tuple(draw_field(pack, field, draw) for field in _others(manifest)),
         groups=tuple(_extremes(gathered, shown, label)),
         draw=tuple(shown.row(row) for row in picked),
         seed=seed,
         doubles=tuple(_doubles(remarks, shown)),
         speed=_read(pack, draw),
     )
+
+
+def _others(manifest: Manifest) -> list[Field]:
+    """Return the fields except the counted label, and the counted picture if its numbers are the usual 0 to 255."""
+    counted = Counted.of(manifest.fields, manifest.fields)
+    usual = counted.picture if counted.picture is not None and counted.picture.dtype == "|u1" else None
+    return [field for field in manifest.fields if field not in (counted.label, usual)]
 
 
 def _rarest(manifest: Manifest, label: Field | None) -> int | None:
@@ -129,9 +141,10 @@ def source_sizes(pack: Pack) -> Counter[Size]:
     for shard in range(len(pack.table)):
         stamps = load_stamps_of(pack.root, pack.stem(shard).name)
         if stamps is not None:
-            found, counts = np.unique(stamps.records["size"], axis=0, return_counts=True)
-            for (height, width), count in zip(found.tolist(), counts.tolist(), strict=True):
-                sizes[height, width] += count
+            heights, widths = stamps.records["size"].astype(np.uint64).T
+            found, counts = np.unique(heights << 32 | widths, return_counts=True)
+            for both, count in zip(found.tolist(), counts.tolist(), strict=True):
+                sizes[both >> 32, both & 0xFFFFFFFF] += count
     sizes.pop((0, 0), None)
     return sizes
 

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -17,8 +18,8 @@ from starlette.types import ASGIApp
 from packer.errors import PackError, UsageError
 from packer.view.find_rows import CountingError, whole
 from packer.view.guard import Guard
-from packer.view.layers import Layers, png
-from packer.view.viewed import MOST_ROWS, Viewed
+from packer.view.layers import Layers, difference, drawn, layer_of, png, windows
+from packer.view.viewed import AGAIN, FILE, MOST_ROWS, Viewed
 from readers.contract.errors import ReadError
 from readers.contract.fields import Field
 from readers.contract.plain_text import one_line
@@ -28,8 +29,8 @@ FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-def make_app(viewed: Viewed, hosts: Iterable[str], token: str = "") -> ASGIApp:
-    """Return the server of a page, which answers to these hosts, or to whoever knows the token."""
+def make_app(viewed: Viewed, hosts: Iterable[str], token: str) -> ASGIApp:
+    """Return the server of a page, which answers to whoever knows the token, under these names or under any."""
     pages = Pages(viewed)
     routes = [Route(path, _answer(static)) for path, static in _static().items()]
     routes += [
@@ -37,6 +38,7 @@ def make_app(viewed: Viewed, hosts: Iterable[str], token: str = "") -> ASGIApp:
         Route("/api/counting", pages.counting),
         Route("/api/rows", pages.rows),
         Route("/api/rows/{row}", pages.row),
+        Route("/api/raw/{row}", pages.raw),
         Route("/{digest}/thumbnail/{row}", pages.thumbnail),
         Route("/{digest}/picture/{row}/{field}", pages.picture),
         Route("/{digest}/layer/{row}/{field}", pages.layer),
@@ -78,36 +80,54 @@ class Pages:
         return Response(layers.thumbnail(self._row(request, layers), blind, labels), headers=FOREVER, media_type=JPEG)
 
     def picture(self, request: Request) -> Response:
-        layers, field = self._layers(request), self._field(request)
-        row = self._row(request, layers)
+        field, pixels, cache = self._shown(request)
         low, high = (request.query_params.get(name) for name in ("low", "high"))
         asked = None if low is None or high is None else (_number(low), _number(high))
-        window, numbers = layers.window(row, field)
+        window, numbers = windows(field, pixels)
         facts = {"x-window": _pair(asked or window), "x-range": _pair(numbers)}
-        return Response(layers.picture(row, field, asked), headers={**FOREVER, **facts}, media_type=PNG)
+        return Response(png(drawn(field, pixels, asked)), headers={**cache, **facts}, media_type=PNG)
 
     def layer(self, request: Request) -> Response:
-        layers, field = self._layers(request), self._field(request)
-        layer = layers.layer(self._row(request, layers), field)
+        field, pixels, cache = self._shown(request)
+        layer = layer_of(field, pixels)
         shape = (*layer.planes.shape, layer.planes.itemsize)
         facts = {"x-shape": " ".join(map(str, shape)), "content-encoding": "gzip"}
         if layer.window is not None and layer.range is not None:
             facts |= {"x-window": _pair(layer.window), "x-range": _pair(layer.range)}
         data = gzip.compress(layer.planes.tobytes(), 1, mtime=0)
-        return Response(data, headers={**FOREVER, **facts}, media_type="application/octet-stream")
+        return Response(data, headers={**cache, **facts}, media_type="application/octet-stream")
+
+    def raw(self, request: Request) -> Response:
+        """Read the files of a row again, and answer with what differs from the stored row."""
+        return JSONResponse(self._viewed.raw_facts(self._row(request, self._viewed.layers)))
 
     def difference(self, request: Request) -> Response:
-        """Answer with the pixels that differ from those of the other generation, as white on black."""
-        layers, field, against = self._viewed.layers, self._field(request), self._viewed.against
-        if against is None:
+        """Answer with the pixels that differ from those of the other generation, or of the raw file."""
+        layers, against = self._viewed.layers, self._viewed.against
+        row, field = self._row(request, layers), self._field(request, layers)
+        if "other" not in request.query_params:
+            _, other = self._viewed.raw_pixels(row, field.name, AGAIN)
+        elif against is None:
             raise UsageError("no other generation was named")
-        ours = layers.drawn(self._row(request, layers), field)
-        other = against.drawn(whole(request.query_params.get("other", ""), against.pack.manifest.rows), field)
+        else:
+            number = whole(request.query_params["other"], against.pack.manifest.rows)
+            other = against.pixels(number, self._field(request, against))
+        ours = layers.pixels(row, field)
         if ours.shape != other.shape:
-            raise UsageError("the sizes differ")
-        apart = np.abs(ours.astype(np.int16) - other).astype(np.uint8)
-        facts = {"x-pixels": str(int(apart.any(-1).sum()))}
-        return Response(png(apart), headers=facts, media_type=PNG)
+            return PlainTextResponse("the sizes differ, so no pixels can be compared")
+        data, differ = difference(field, ours, other)
+        return Response(data, headers={"x-pixels": str(differ)}, media_type=PNG)
+
+    def _shown(self, request: Request) -> tuple[Field, NDArray[Any], dict[str, str]]:
+        """Return a field of a row as it is stored, or from its raw files, and how long it may be kept."""
+        layers = self._layers(request)
+        row, field = self._row(request, layers), self._field(request, layers)
+        source = _one_of(request, "of", ("", FILE, AGAIN))
+        if not source:
+            return field, layers.pixels(row, field), FOREVER
+        if layers is not self._viewed.layers:
+            raise UsageError("only rows of the generation that is shown are read again")
+        return *self._viewed.raw_pixels(row, field.name, source), {}
 
     def _layers(self, request: Request) -> Layers:
         for layers in (self._viewed.layers, self._viewed.against):
@@ -118,11 +138,11 @@ class Pages:
     def _row(self, request: Request, layers: Layers) -> int:
         return whole(request.path_params["row"], layers.pack.manifest.rows)
 
-    def _field(self, request: Request) -> Field:
+    def _field(self, request: Request, layers: Layers) -> Field:
         name = request.path_params["field"]
-        if name not in self._viewed.fields:
-            raise UsageError("unknown field")
-        return self._viewed.fields[name]
+        if name not in layers.fields:
+            raise UsageError("this generation does not have this field")
+        return layers.fields[name]
 
 
 PNG, JPEG = "image/png", "image/jpeg"

@@ -41,6 +41,8 @@ class Query:
     ignored_least: float = 0.0
     ignored_most: float = 1.0
     finding: str = ""
+    score_least: float = -math.inf
+    score_most: float = math.inf
     sort: str = KEY
     descending: bool = False
 
@@ -56,6 +58,8 @@ class Query:
             ignored_least=_share(asked.get("ignored_least"), 0.0),
             ignored_most=_share(asked.get("ignored_most"), 1.0),
             finding=asked.get("finding", ""),
+            score_least=_number(asked.get("score_least"), -math.inf),
+            score_most=_number(asked.get("score_most"), math.inf),
             sort=asked.get("sort") or KEY,
             descending=asked.get("descending") == "1",
         )
@@ -77,11 +81,18 @@ def whole(text: str, below: int) -> int:
     return int(text)
 
 
-def _share(text: str | None, default: float) -> float:
+def _number(text: str | None, default: float) -> float:
     try:
-        share = float(text) if text else default
+        number = float(text) if text else default
     except ValueError:
-        share = math.nan
+        number = math.nan
+    if math.isnan(number):
+        raise UsageError("expected a number")
+    return number
+
+
+def _share(text: str | None, default: float) -> float:
+    share = _number(text, default)
     if not 0 <= share <= 1:
         raise UsageError("expected a share from 0 to 1")
     return share
@@ -127,6 +138,9 @@ class FindRows:
         rows = np.arange(within.start, within.stop, dtype=np.int64)
         if query.finding:
             rows = np.array(sorted(set(self._findings.get(query.finding, ())) & set(within)), np.int64)
+        if self._scores is not None and (query.score_least, query.score_most) != (-math.inf, math.inf):
+            score = self._scores[rows]  # NaN is neither: rows without a score are left out
+            rows = rows[(score >= query.score_least) & (score <= query.score_most)]
         if query.number is not None:
             share = self._index.share(query.number)[rows]
             there = self._index.pixels(query.number)[rows] > 0

@@ -1,7 +1,8 @@
 """`Guard`: refuses requests that do not come from the page itself, and forbids the page to load anything else.
 
-Any page in any browser on this machine can send requests to 127.0.0.1. So the name in `Host` must be ours (a name that
-another site made point here is not), a request that another site caused is refused, and nothing but reading is allowed.
+Any page in any browser, and any user of this machine, can send requests to 127.0.0.1. So each address begins with a
+token that only the printed address has, the name in `Host` must be ours (a name that another site made point here is
+not), a request that another site caused is refused, and nothing but reading is allowed.
 """
 
 from __future__ import annotations
@@ -29,9 +30,13 @@ MOST_ADDRESS = 4096
 
 
 class Guard:
-    """Checks each request before the app sees it. With a token, addresses begin with it and any `Host` is good."""
+    """Checks each request before the app sees it. Addresses begin with the token; without `hosts` any `Host` is good.
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str], token: str = "") -> None:
+    The token is in the path and not in a cookie: a browser sends the cookies of 127.0.0.1 to every port, so also to a
+    server of another user.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], token: str) -> None:
         self._app = app
         self._hosts = {host.encode() for host in hosts}
         self._token = token
@@ -60,11 +65,11 @@ class Guard:
     def _problem(self, scope: Scope) -> tuple[int, str]:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         hosts = [value for name, value in headers if name == b"host"]
-        if len(hosts) != 1 or not (self._token or hosts[0].lower() in self._hosts):
+        if len(hosts) != 1 or (self._hosts and hosts[0].lower() not in self._hosts):
             return 403, "this name is not that of the server: open the address that packer view printed"
         if len(scope["path"]) + len(scope.get("query_string", b"")) > MOST_ADDRESS:
             return 414, "the address is too long"
-        if self._token and not compare_digest(f"{scope['path']}/".split("/")[1].encode(), self._token.encode()):
+        if not compare_digest(f"{scope['path']}/".split("/")[1].encode(), self._token.encode()):
             return 403, "the address lacks its token: open the address that packer view printed"
         if scope["method"] not in ("GET", "HEAD"):
             return 405, "nothing can be changed here"
@@ -77,7 +82,7 @@ class Guard:
 
     def _within(self, scope: Scope) -> Scope:
         """Return the scope without the token."""
-        if not self._token or not scope["path"].startswith(f"/{self._token}"):
+        if not scope["path"].startswith(f"/{self._token}"):
             return scope
         path = scope["path"][len(self._token) + 1 :] or "/"
         return {**scope, "path": path, "raw_path": path.encode()}

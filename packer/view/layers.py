@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from simplejpeg import encode_jpeg
 
 from packer.errors import UsageError
+from packer.packs.raw_rows import differing
 from readers.contract.bits import pack_bits
-from readers.contract.fields import Field
+from readers.contract.fields import RAW, Field
 from readers.contract.kinds import BITS, CLASSES, IDS, MULTILABEL, ONEHOT, PICTURE
 from readers.contract.onehot import collapse
 from readers.pack import Pack
@@ -22,6 +23,8 @@ from readers.pictures.window import Window, window_of
 from readers.row_pictures import RowPictures, Style
 
 LONGEST = 192
+FAINTEST = 64
+"""The least brightness of a pixel that differs."""
 QUALITY = 80
 _LEVEL = [cv2.IMWRITE_PNG_COMPRESSION, 1]
 
@@ -36,11 +39,12 @@ class Layer:
 
 
 class Layers:
-    """Draws rows of one generation."""
+    """Draws rows of one generation. `fields` are those that can be drawn, by name."""
 
     def __init__(self, pack: Pack) -> None:
         self.pack = pack
         self.digest = pack.manifest.identity[:16]
+        self.fields = {field.name: field for field in pack.fields if field.encoding == RAW}
         self.pictures = RowPictures(pack, Style())
         self._styles = {
             (blind, opacity): RowPictures(pack, Style(opacity=opacity, colour_blind=blind))
@@ -65,32 +69,38 @@ class Layers:
             raise UsageError("this row does not have this field")
         return self.pack.shard(shard).row(field, inside)
 
-    def picture(self, row: int, field: Field, window: tuple[float, float] | None) -> bytes:
-        """Return a picture as a PNG in its own size."""
-        return png(self.drawn(row, field, window))
 
-    def drawn(self, row: int, field: Field, window: tuple[float, float] | None = None) -> Picture:
-        """Return a field of a row in its own size and colours."""
-        return draw(field, self.pixels(row, field), Look(window=None if window is None else Window(*window))).rgb
+def drawn(field: Field, pixels: NDArray[Any], window: tuple[float, float] | None = None) -> Picture:
+    """Return a field of a row in its own size and colours."""
+    return draw(field, pixels, Look(window=None if window is None else Window(*window))).rgb
 
-    def window(self, row: int, field: Field) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the numbers that are drawn darkest and brightest, and the smallest and largest of the row."""
-        pixels = self.pixels(row, field)
-        return _window(field, pixels), _range(pixels)
 
-    def layer(self, row: int, field: Field) -> Layer:
-        """Return a label, objects or measured values as numbers: class indices, bits of classes, ids, or steps."""
-        pixels = self.pixels(row, field)
-        if field.kind == CLASSES and field.classes is not None:
-            index = collapse(pixels, field.classes.index_dtype) if field.form == ONEHOT else pixels
-            return Layer(index[None])
-        if field.kind == MULTILABEL:
-            return Layer(pixels if field.form == BITS else pack_bits(pixels))
-        if field.kind == IDS:
-            return Layer(pixels[None])
-        if field.kind == PICTURE:
-            raise UsageError("this field is a picture")
-        return _steps(field, pixels)
+def windows(field: Field, pixels: NDArray[Any]) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the numbers that are drawn darkest and brightest, and the smallest and largest of the row."""
+    return _window(field, pixels), _range(pixels)
+
+
+def layer_of(field: Field, pixels: NDArray[Any]) -> Layer:
+    """Return a label, objects or measured values as numbers: class indices, bits of classes, ids, or steps."""
+    if field.kind == CLASSES and field.classes is not None:
+        index = collapse(pixels, field.classes.index_dtype) if field.form == ONEHOT else pixels
+        return Layer(index[None])
+    if field.kind == MULTILABEL:
+        return Layer(pixels if field.form == BITS else pack_bits(pixels))
+    if field.kind == IDS:
+        return Layer(pixels[None])
+    if field.kind == PICTURE:
+        raise UsageError("this field is a picture")
+    return _steps(field, pixels)
+
+
+def difference(field: Field, ours: NDArray[Any], other: NDArray[Any]) -> tuple[bytes, int]:
+    """Return the pixels of two rows of one size whose numbers differ, on black, as a PNG, and how many they are."""
+    apart = np.abs(drawn(field, ours).astype(np.int16) - drawn(field, other)).astype(np.uint8)
+    differ = differing(ours, other)
+    apart[~differ] = 0  # a window of the row's own numbers may draw equal numbers differently
+    apart[differ] = np.maximum(apart[differ], FAINTEST)
+    return png(apart), int(differ.sum())
 
 
 def _steps(field: Field, pixels: NDArray[Any]) -> Layer:

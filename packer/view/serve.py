@@ -5,8 +5,11 @@ from __future__ import annotations
 import secrets
 import socket
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from ipaddress import ip_address
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import uvicorn
 
@@ -19,19 +22,30 @@ LOCAL = "localhost"
 
 def serve(settings: Settings, host: str, port: int, open_page: bool, say: Callable[[str], None]) -> None:
     """Serve a pack at `host` and `port`, and say at which address. Port 0 takes a free one."""
-    token = "" if is_loopback(host) else secrets.token_urlsafe(24)
+    token = secrets.token_urlsafe(24)
     with _listening(host, port) as listening:
         bound = listening.getsockname()[1]
-        app = make_app(Viewed(settings), own_names(bound), token)
+        app = make_app(Viewed(settings), own_names(bound) if is_loopback(host) else (), token)
         shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{bound}/{token + '/' if token else ''}"
+        address = f"http://{shown}:{bound}/{token}/"
         say(address)
-        if open_page:
-            webbrowser.open(address)
         options = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=1
         )
-        uvicorn.Server(options).run([listening])
+        with _opened(address) if open_page else nullcontext():
+            uvicorn.Server(options).run([listening])
+
+
+@contextmanager
+def _opened(address: str) -> Iterator[None]:
+    """Open the address in the browser, by a private file: others see the arguments of a program, and so the token."""
+    with TemporaryDirectory(prefix="segpack-view-") as folder:
+        file = Path(folder) / "open.html"
+        file.write_text(
+            f'<!doctype html><title>packer view</title><meta http-equiv="refresh" content="0;url={address}">'
+        )
+        webbrowser.open(file.as_uri())
+        yield
 
 
 def is_loopback(host: str) -> bool:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from packer.data_checks.findings import KINDS
-from packer.errors import first_of
+from packer.errors import UsageError, first_of
 from packer.packs.inspect_row import inspect_row
+from packer.packs.raw_rows import RawRows
 from packer.publish.remarks import load_remarks
 from packer.view.find_rows import FindRows, Query
 from packer.view.layers import Layers
@@ -30,6 +32,8 @@ MOST_ROWS = 200
 """The page asks for so many rows at once at most."""
 MOST_LINES = 200
 NOTE = "note"
+FILE, AGAIN = "file", "again"
+"""Pixels from the raw files: in their own size, and as they would be stored now."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +56,9 @@ class Viewed:
         self.scores = scores
         self.index = RowIndex(self.pack)
         self.remarks = load_remarks(self.pack.root, self.pack.manifest)
+        self.raw = RawRows(self.pack)
         self.find = FindRows(self.pack, self.index, self._found, scores)
         self.index.start()
-
-    @cached_property
-    def fields(self) -> dict[str, Field]:
-        """The fields that can be drawn, by name."""
-        return {field.name: field for field in self.pack.fields if field.encoding == RAW}
 
     def facts(self) -> dict[str, Any]:
         """Return what the page needs to know once."""
@@ -71,7 +71,7 @@ class Viewed:
             "created": one_line(manifest.created),
             "rows": manifest.rows,
             "splits": [{"name": split.name, "rows": split.rows} for split in manifest.splits],
-            "fields": [_field(field) for field in self.fields.values()],
+            "fields": [_field(field) for field in self.layers.fields.values()],
             "picture": base.name if base else None,
             "label": over.name if over else None,
             "counted": self.index.label.name if self.index.label else None,
@@ -80,6 +80,7 @@ class Viewed:
             "ramp": [hex_of(colour) for colour in map(tuple, ramp().tolist())],
             "findings": {kind: [KINDS.get(kind, kind), len(rows)] for kind, rows in self._found.items()},
             "scores": self.scores is not None,
+            "score_range": None if self.scores is None else _ends(self.scores),
             "against": self.against
             and {"digest": self.against.digest, "generation": self.against.pack.manifest.generation},
             "remarks": self._remarks(),
@@ -132,6 +133,24 @@ class Viewed:
             ],
         }
 
+    def raw_facts(self, row: int) -> dict[str, Any]:
+        """Return what differs between a row and its raw files as they are now, which are read for it."""
+        found = self.raw.row(row, again=True)
+        return {
+            "problem": one_line(found.problem),
+            "notes": [one_line(note) for note in found.notes],
+            "own_size": bool(found.as_it_is),
+            "differences": {name: [each.pixels, each.largest] for name, each in found.differences.items()},
+        }
+
+    def raw_pixels(self, row: int, name: str, source: str) -> tuple[Field, NDArray[Any]]:
+        """Return a field of a row from its raw files: as it is in the FILE, or as it would be stored AGAIN."""
+        found = self.raw.row(row)
+        pixels = found.as_it_is if source == FILE else found.again
+        if name not in pixels:
+            raise UsageError(one_line(found.problem) or "the raw files do not have this field, or it is too large")
+        return pixels[name]
+
     def _entry(self, row: int, numbers: Any) -> list[Any]:
         shard, inside = self.pack.table.locate(row)
         opened = self.pack.shard(shard)
@@ -177,6 +196,12 @@ def _rows_of(pack: Pack, split: str) -> range:
         return pack.rows_of(split)
     except ReadError:  # another generation may have other splits
         return range(0)
+
+
+def _ends(scores: NDArray[np.float32]) -> list[float] | None:
+    """Return the smallest and the largest score, if any row has one."""
+    there = scores[np.isfinite(scores)]
+    return [float(there.min()), float(there.max())] if len(there) else None
 
 
 def _finite(number: Any) -> float | None:

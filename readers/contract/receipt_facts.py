@@ -6,8 +6,10 @@ A receipt has several objects for each row; of 10 million rows they would take 1
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +24,9 @@ HASH = np.dtype([("crc32", ">u4"), ("bits", ">u8")])
 """The look of a row in a receipt: its hex digits as numbers. A picture of one colour has no bits."""
 MOST_NOTES = 20
 """The first notes of a build that are named."""
+MOST_TOTALS = 100
+"""The most sums of counts in notes that are kept."""
+_COUNTED = re.compile(r"(\d{1,18}) (object|pixel)s? (.+)")
 NO_DIGESTS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -32,6 +37,8 @@ class Notes:
     rows: int = 0
     first: tuple[tuple[str, str, str], ...] = ()
     """Split, key and text."""
+    totals: Mapping[str, int] = field(default_factory=dict)
+    """The sums of the counts in notes, by the words behind them, such as "objects hidden by others"."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,7 @@ class ShardNotes:
     rows: int
     first: tuple[Note, ...]
     last: Note
+    totals: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, notes: tuple[Note, ...], name: Callable[[str], str]) -> ShardNotes | None:
@@ -49,10 +57,13 @@ class ShardNotes:
             return None
         once = (note for note, _ in groupby(Note(name(note.key), note.text) for note in notes))
         first = tuple(islice(once, MOST_NOTES))
-        last, rows = first[-1], len(first)
+        last, rows, totals = first[-1], len(first), Counter[str]()
+        for note in first:
+            totals.update(counts_in(note.text))
         for note in once:
             last, rows = note, rows + 1
-        return cls(rows, first, last)
+            totals.update(counts_in(note.text))
+        return cls(rows, first, last, totals)
 
 
 @dataclass(frozen=True)
@@ -153,15 +164,24 @@ class AllReceipts(Mapping[int, ReceiptFacts]):
     def notes(self) -> Notes:
         """The notes of all shards."""
         count, named, before = 0, list[tuple[str, str, str]](), None
+        totals = Counter[str]()
         for facts in self.values():
             if facts.notes is None:
                 continue
             goes_on = before == (facts.split, facts.notes.first[0])  # a picture with tiles in two shards
             count += facts.notes.rows - goes_on
+            totals.update(facts.notes.totals)
+            totals.subtract(counts_in(before[1].text) if goes_on and before else {})
             named += [(facts.split, *note) for note in facts.notes.first[goes_on:]]
             del named[MOST_NOTES:]
             before = facts.split, facts.notes.last
-        return Notes(count, tuple(named))
+        return Notes(count, tuple(named), dict(totals.most_common(MOST_TOTALS)))
+
+
+def counts_in(text: str) -> dict[str, int]:
+    """Return the counts in a note, by what is counted: "1 object without a pixel; 2 pixels under other objects"."""
+    found = (_COUNTED.fullmatch(part) for part in text.split("; "))
+    return {f"{match[2]}s {match[3]}": int(match[1]) for match in found if match}
 
 
 def _hashes(looks: tuple[str, ...]) -> tuple[NDArray[Any], NDArray[np.int32]]:

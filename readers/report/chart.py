@@ -20,7 +20,7 @@ STYLE = """
 .chart{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;fill:#5b6673}
 .chart .ground{fill:#fff}.chart .title{font-size:15px;font-weight:600;fill:#1c2530}.chart .name{fill:#333d49}
 .chart .grid{stroke:#e6e9ee}.chart .axis{stroke:#a5aebb}.chart .mark{stroke:#fff;stroke-width:1.5}
-@media (prefers-color-scheme:dark){
+@media screen and (prefers-color-scheme:dark){
 .chart{fill:#9aa6b5}.chart .ground{fill:#14181f}.chart .title{fill:#eef2f7}.chart .name{fill:#cbd4df}
 .chart .grid{stroke:#262d38}.chart .axis{stroke:#566273}.chart .mark{stroke:#14181f}}
 """

@@ -7,7 +7,8 @@ from html import escape
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1c2530;--soft:#5b6673;--line:#dfe3e9;--ground:#fff;--code:#f3f5f8}
-@media (prefers-color-scheme:dark){:root{--ink:#e4e9f0;--soft:#9aa6b5;--line:#2b333f;--ground:#14181f;--code:#1d232c}}
+@media screen and (prefers-color-scheme:dark){
+:root{--ink:#e4e9f0;--soft:#9aa6b5;--line:#2b333f;--ground:#14181f;--code:#1d232c}}
 body{max-width:760px;margin:2.5rem auto;padding:0 20px;background:var(--ground);color:var(--ink);
 font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
 h1{font-size:1.6rem;line-height:1.25;margin:0 0 1rem}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}

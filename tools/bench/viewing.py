@@ -5,7 +5,8 @@
 It needs Playwright and /usr/bin/chromium. `first screen` is from opening the address to the last thumbnail of the first
 screen, in a browser that runs, before the counts of all rows are merged. `toggle` is the median of twenty toggles of
 a class of a made label of 2048x2048, from the click to the pixels, which are read back. Memory is that of the page's
-JavaScript and of the server's own pages, before and after scrolling through so many thumbnails.
+JavaScript and of the server's own pages, while so many thumbnails are scrolled through, and then after jumping through
+the whole pack, which opens all of its shards.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from program import parser
 from packer import Rows, build_pack
 
 SIDE, CLASSES, TOGGLES = 2048, 19, 20
+JUMPS = 1000
 CHROMIUM = "/usr/bin/chromium"
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking")
 SEEN = """() => { const cells = [...document.querySelectorAll(".cell:not([hidden]) img")];
@@ -89,21 +91,33 @@ def served(out: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 
 def scroll(page: Page, process: subprocess.Popen[str], thumbnails: int) -> None:
-    """Scroll screen by screen, so that every thumbnail is asked for, and print the memory on the way."""
+    """Scroll screen by screen, so that every thumbnail is asked for, then jump through all shards. Print the memory."""
     columns = page.evaluate("() => view.grid.columns")
     screen = page.evaluate("() => view.grid.box.clientHeight")
     screens = max(1, thumbnails // (columns * max(1, screen // 228)))
     for number in range(screens + 1):
-        page.evaluate(f"() => {{ view.grid.box.scrollTop = {number} * {screen}; }}")
-        while not page.evaluate(SEEN):
-            time.sleep(0.002)
-        if number in (screens // 10, screens):
-            page.request_gc()
-            heap = page.evaluate("() => performance.memory.usedJSHeapSize") / 2**20
-            nodes = page.evaluate("() => document.querySelectorAll('*').length")
-            status = Path(f"/proc/{process.pid}/status").read_text()
-            own = int(re.findall(r"RssAnon:\s+(\d+)", status)[0]) / 1024
-            print(f"after {number:6,} screens: page {heap:5.1f} MiB, {nodes} elements; server {own:5.0f} MiB")
+        show(page, f"{number} * {screen}")
+        if number in (screens // 10, screens // 2, screens):
+            print_memory(page, process, f"after {number:6,} screens")
+    for jump in range(JUMPS + 1):
+        show(page, f"view.grid.height * {jump} / {JUMPS}")
+    print_memory(page, process, f"after {JUMPS:6,} jumps")
+
+
+def show(page: Page, top: str) -> None:
+    """Scroll to a position, a JavaScript expression, and wait for the thumbnails."""
+    page.evaluate(f"() => {{ view.grid.box.scrollTop = {top}; view.grid.draw(); }}")  # now, not with the next frame
+    while not page.evaluate(SEEN):
+        time.sleep(0.002)
+
+
+def print_memory(page: Page, process: subprocess.Popen[str], when: str) -> None:
+    """Print the memory of the page and of the server, without mapped files."""
+    page.request_gc()
+    heap = page.evaluate("() => performance.memory.usedJSHeapSize") / 2**20
+    nodes = page.evaluate("() => document.querySelectorAll('*').length")
+    own = int(re.findall(r"RssAnon:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())[0]) / 1024
+    print(f"{when}: page {heap:5.1f} MiB, {nodes} elements; server {own:5.0f} MiB", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 // One row, closely: its picture and its label over it, drawn at any scale.
 import { count, element, get, json, make, query } from "./api.js";
-import { layerOf } from "./layer.js";
-import { paletteOf, slots } from "./palette.js";
+import { numbers, pair, Pane } from "./pane.js";
 
 const LARGEST = 40;
+const WHOLE = { zoom: 1, u: 0.5, v: 0.5 };
+const RAW = { raw: "raw file", again: "raw file, packed again", "raw-pixels": "pixels that differ" };
 
 export class Detail {
   constructor(pack, { closed, stepped, changed, look }) {
@@ -12,9 +13,9 @@ export class Detail {
     this.changed = changed;
     this.fields = new Map(pack.fields.map((field) => [field.name, field]));
     this.stage = element("stage");
-    this.base = element("base");
-    this.context = this.base.getContext("2d");
-    this.layer = layerOf(element("over"), new URLSearchParams(location.search).get("draw"));
+    const wish = new URLSearchParams(location.search).get("draw");
+    this.panes = [new Pane(this.stage, "base", "over", wish), new Pane(this.stage, "base-2", "over-2", wish)];
+    this.view = { ...WHOLE };
     this.hidden = new Map();
     this.windows = new Map();
     this.choices();
@@ -27,6 +28,12 @@ export class Detail {
     this.keys(closed, stepped);
   }
 
+  get layer() { return this.panes[0].layer; }
+
+  get drawnLayer() { return this.panes[0].drawn; }
+
+  get size() { return this.panes[0].size; }
+
   choices() {
     const pictures = this.pack.fields.filter((field) => field.kind === "picture");
     const labels = this.pack.fields.filter((field) => field.kind !== "picture");
@@ -34,13 +41,13 @@ export class Detail {
     fill("label", [...labels.map((field) => [field.name, field.name]), ["", "none"]], this.look.label ?? this.pack.label ?? "");
     element("with-picture").hidden = !pictures.length;
     element("with-label").hidden = !labels.length;
-    const ways = [["", "nothing"]];
+    const ways = [["", "nothing"], ["raw", "the raw file"], ["again", "the raw file, packed again"],
+      ["raw-pixels", "the raw file: pixels that differ"]];
     if (this.pack.against) {
       const name = `generation ${this.pack.against.generation}`;
-      ways.push(["other", name], ["pixels", `pixels that differ from ${name}`]);
+      ways.push(["other", name], ["pixels", `${name}: pixels that differ`]);
     }
-    fill("compare", ways, "");
-    element("with-compare").hidden = ways.length === 1;
+    fill("compare", ways, this.look.compare ?? "");
   }
 
   controls() {
@@ -48,7 +55,11 @@ export class Detail {
     element("outlines").checked = this.look.outlines === "1";
     element("ignored").checked = this.look.ignored !== "0";
     for (const name of ["picture", "label", "compare"]) {
-      element(name).addEventListener("change", () => { this.note(); this.load(); });
+      element(name).addEventListener("change", () => {
+        if (name === "compare") this.raw = null;
+        this.note();
+        this.load();
+      });
     }
     element("opacity").addEventListener("input", () => { this.note(); this.draw(); });
     element("outlines").addEventListener("change", () => { this.note(); this.draw(); });
@@ -60,13 +71,15 @@ export class Detail {
     this.changed({
       picture: other(element("picture").value, this.pack.picture), label: other(element("label").value, this.pack.label),
       opacity: other(element("opacity").value, "50"), outlines: element("outlines").checked ? "1" : "",
-      ignored: element("ignored").checked ? "" : "0",
+      ignored: element("ignored").checked ? "" : "0", compare: element("compare").value,
     });
   }
 
   async open(row) {
     this.row = row;
-    this.scale = 0;
+    this.raw = null;
+    this.loads = (this.loads ?? 0) + 1;
+    this.view = { ...WHOLE };
     const version = (this.version = (this.version ?? 0) + 1);
     try {
       const facts = await json(`api/rows/${row}`);
@@ -91,7 +104,7 @@ export class Detail {
     add("size", facts.size.join(" × ") + (facts.source_size ? `, before ${facts.source_size.join(" × ")}` : ""));
     facts.placement.forEach((words, number) => add(number ? "" : "geometry", words));
     add("note", facts.note);
-    add("score", facts.score === null ? "" : String(facts.score));
+    add("score", facts.score === null ? "" : String(Number(facts.score.toPrecision(6))));
     for (const field of facts.fields) {
       add(field.name, [field.shape.join(" × "), field.whole ? "" : "DAMAGED", ...field.sources].filter(Boolean).join(" · "));
     }
@@ -132,47 +145,75 @@ export class Detail {
   }
 
   async load() {
-    const version = this.version, facts = this.facts, has = new Set(facts.fields.map((field) => field.name));
-    const way = element("compare").value, ours = way !== "other" || facts.against === null;
-    const place = ours ? [this.pack.digest, facts.row] : [this.pack.against.digest, facts.against];
+    if (!this.facts) return; // a control was used before the row came
+    const version = (this.loads = (this.loads ?? 0) + 1), facts = this.facts, says = element("compared");
+    const has = new Set(facts.fields.map((field) => field.name)), way = element("compare").value;
     const picture = this.fields.get(element("picture").value), label = this.fields.get(element("label").value);
     this.under = picture && has.has(picture.name) ? picture : null;
     this.over = label && has.has(label.name) ? label : null;
-    element("compared").textContent = way && facts.against === null ? "the other generation does not have this row" : "";
+    says.textContent = way in RAW ? "reading the raw file…" : "";
     try {
-      const [bitmap, layer] = await Promise.all([this.picture(place, way), this.over && way !== "pixels" ? numbers(place, this.over) : null]);
-      if (version !== this.version) return;
-      this.bitmap?.close();
-      this.bitmap = bitmap;
-      this.drawnLayer = layer;
-      this.size = layer ? [layer.height, layer.width] : bitmap ? [bitmap.height, bitmap.width] : facts.size;
-      if (layer && !this.layer.numbers(layer)) throw new Error("this label is larger than a texture: open the page with ?draw=2d");
+      const stored = await this.parts(`${this.pack.digest}/`, facts.row, "");
+      if (version !== this.loads) return;
+      this.panes[0].show({ ...stored, size: facts.size, title: way ? "stored" : "" });
+      this.panes[1].box.hidden = true;
+      this.shown();
+      const other = way ? await this.other(way, version) : null;
+      if (version !== this.loads) return;
+      if (other) {
+        this.panes[1].show({ ...other, size: facts.size });
+        this.panes[1].box.hidden = false;
+        this.shown();
+      }
     } catch (error) {
-      element("compared").textContent = error.message;
-      return;
+      this.raw = null;
+      if (version === this.loads) says.textContent = error.message;
     }
+  }
+
+  shown() {
     this.sliders();
     this.legend();
-    if (!this.scale) this.fit();
+    this.fit();
     this.recolour();
   }
 
-  // The picture that lies below. Of pixels that differ, another one.
-  async picture(place, way) {
-    const field = way === "pixels" ? this.over ?? this.under : this.under;
-    if (!field) return null;
-    let address = `${place[0]}/picture/${place[1]}/${encodeURIComponent(field.name)}`;
-    if (way === "pixels" && this.facts.against !== null) {
-      address = `difference/${this.facts.row}/${encodeURIComponent(field.name)}?other=${this.facts.against}`;
+  // The picture and the label of a row: as stored, or with `of` from its raw file.
+  async parts(begin, row, of) {
+    const address = (kind, field, more) => `${begin}${kind}/${row}/${encodeURIComponent(field.name)}?${query({ of, ...more })}`;
+    const { under, over } = this, [low, high] = (under && this.windows.get(under.name)) ?? (of && this.pictureWindow) ?? [];
+    const window = under?.dtype === "|u1" ? {} : { low, high };
+    const [picture, layer] = await Promise.all([
+      under ? get(address("picture", under, window)) : null, over ? numbers(address("layer", over), over) : null]);
+    if (picture && !of) [this.pictureWindow, this.pictureRange] = [pair(picture, "x-window"), pair(picture, "x-range")];
+    return { bitmap: picture && await createImageBitmap(await picture.blob()), layer, field: over };
+  }
+
+  // What is seen next to the stored row; nothing if there is nothing to see, which is then said in words.
+  async other(way, version) {
+    const { facts, pack } = this, says = element("compared"), field = this.over ?? this.under;
+    const differ = async (more) => {
+      const answer = await get(`difference/${facts.row}/${encodeURIComponent(field.name)}${more}`);
+      const differing = answer.headers.get("x-pixels");
+      if (differing === null) return [null, await answer.text()]; // nothing to subtract
+      const bitmap = await createImageBitmap(await answer.blob());
+      return [{ bitmap, title: `${field.name}: pixels that differ` }, `${count(differing)} pixels differ`];
+    };
+    if (way in RAW) {
+      this.raw ??= json(`api/raw/${facts.row}`);
+      const raw = await this.raw;
+      if (version !== this.loads) return null;
+      says.textContent = raw.problem || [found(raw.differences), ...raw.notes].join(" · ");
+      if (raw.problem || !field || (way === "raw" && !raw.own_size)) return null;
+      if (way === "raw-pixels") return (await differ(""))[0];
+      return { ...await this.parts(`${pack.digest}/`, facts.row, way === "raw" ? "file" : "again"), title: RAW[way] };
     }
-    const window = this.windows.get(field.name);
-    if (!way && window) address += `?${query({ low: window[0], high: window[1] })}`;
-    const answer = await get(address);
-    this.pictureWindow = pair(answer, "x-window");
-    this.pictureRange = pair(answer, "x-range");
-    const differ = answer.headers.get("x-pixels");
-    if (differ !== null) element("compared").textContent = `${count(differ)} pixels differ`;
-    return createImageBitmap(await answer.blob());
+    if (facts.against === null) says.textContent = "the other generation does not have this row";
+    if (facts.against === null || !field) return null;
+    if (way === "other") return { ...await this.parts(`${pack.against.digest}/`, facts.against, ""), title: `generation ${pack.against.generation}` };
+    const [shown, words] = await differ(`?other=${facts.against}`);
+    if (version === this.loads) says.textContent = words;
+    return shown;
   }
 
   // The field whose numbers a window is for: measured values above, else a picture that is not of 8 bits.
@@ -205,94 +246,76 @@ export class Detail {
   }
 
   recolour() {
-    if (this.over && this.drawnLayer) {
-      const { window, range } = this.drawnLayer;
+    if (this.over) {
       const look = { blind: this.look.blind, hidden: this.hiddenOf(this.over), ignored: element("ignored").checked,
-        window: this.windows.get(this.over.name) ?? window, range };
-      this.layer.colours(paletteOf(this.over, this.pack, look));
+        window: this.windows.get(this.over.name) ?? this.drawnLayer?.window };
+      for (const pane of this.seen) pane.colour(this.pack, look);
     }
     this.draw();
   }
 
+  get seen() { return this.panes.filter((pane) => pane.size && !pane.box.hidden); }
+
   fit() {
-    const box = this.stage.getBoundingClientRect(), dense = Math.min(2, window.devicePixelRatio || 1);
-    for (const canvas of [this.base, element("over")]) {
-      canvas.width = Math.max(1, Math.round(box.width * dense));
-      canvas.height = Math.max(1, Math.round(box.height * dense));
-    }
-    if (!this.size) return;
-    const [height, width] = this.size;
-    this.scale = Math.min(this.base.width / width, this.base.height / height);
-    this.x = (this.base.width - width * this.scale) / 2;
-    this.y = (this.base.height - height * this.scale) / 2;
+    for (const pane of this.seen) pane.fit();
   }
 
   draw() {
-    const { context, base } = this;
-    context.clearRect(0, 0, base.width, base.height);
-    this.layer.clear();
-    if (!this.size || !this.scale) return;
-    const [height, width] = this.size;
-    context.imageSmoothingEnabled = this.scale < 1;
-    context.fillStyle = "#f0f0f0";
-    if (this.bitmap) context.drawImage(this.bitmap, this.x, this.y, width * this.scale, height * this.scale);
-    else context.fillRect(this.x, this.y, width * this.scale, height * this.scale);
-    const opacity = this.off ? 0 : this.bitmap ? Number(element("opacity").value) / 100 : 1;
-    if (!this.drawnLayer || this.off) return;
-    this.layer.draw({ x: this.x, y: this.y, scale: this.scale, opacity, outlines: element("outlines").checked });
+    const look = { opacity: Number(element("opacity").value) / 100, outlines: element("outlines").checked, off: this.off };
+    for (const pane of this.seen) pane.draw(this.view, look);
   }
 
-  zoom(factor, x, y) {
-    if (!this.size) return;
-    const least = Math.min(1, this.base.width / this.size[1], this.base.height / this.size[0]) / 2;
-    const scale = Math.min(LARGEST, Math.max(least, this.scale * factor));
-    this.x = x - ((x - this.x) * scale) / this.scale;
-    this.y = y - ((y - this.y) * scale) / this.scale;
-    this.scale = scale;
+  zoom(factor, pane, [x, y]) {
+    const least = Math.min(1, pane.whole) / 2, before = pane.place(this.view), [height, width] = pane.size;
+    const scale = Math.min(LARGEST, Math.max(least, before.scale * factor));
+    const [u, v] = [(x - before.x) / (width * before.scale), (y - before.y) / (height * before.scale)];
+    this.view = { zoom: scale / pane.whole, u: u - (x - pane.base.width / 2) / (width * scale),
+      v: v - (y - pane.base.height / 2) / (height * scale) };
     this.draw();
   }
 
+  // The pane below a pointer, and the point in it.
+  below(event) {
+    for (const pane of this.seen) {
+      const box = pane.box.getBoundingClientRect(), dense = pane.base.width / box.width;
+      const inside = event.clientX >= box.left && event.clientX < box.right && event.clientY >= box.top && event.clientY < box.bottom;
+      if (inside) return [pane, [(event.clientX - box.left) * dense, (event.clientY - box.top) * dense]];
+    }
+    return [null, null];
+  }
+
   pointer() {
-    const at = (event) => {
-      const box = this.stage.getBoundingClientRect(), dense = this.base.width / box.width;
-      return [(event.clientX - box.left) * dense, (event.clientY - box.top) * dense];
-    };
     this.stage.addEventListener("wheel", (event) => {
       event.preventDefault();
-      this.zoom(Math.exp(-event.deltaY / 300), ...at(event));
+      const [pane, point] = this.below(event);
+      if (pane) this.zoom(Math.exp(-event.deltaY / 300), pane, point);
     }, { passive: false });
     let held = null;
-    this.stage.addEventListener("pointerdown", (event) => { held = at(event); this.stage.setPointerCapture(event.pointerId); });
+    this.stage.addEventListener("pointerdown", (event) => {
+      const [pane, point] = this.below(event);
+      if (pane) { held = [pane, point]; this.stage.setPointerCapture(event.pointerId); }
+    });
     this.stage.addEventListener("pointerup", () => { held = null; });
     this.stage.addEventListener("pointermove", (event) => {
-      const now = at(event);
-      if (held) {
-        this.x += now[0] - held[0];
-        this.y += now[1] - held[1];
-        held = now;
+      const [pane, point] = this.below(event);
+      if (held && pane === held[0]) {
+        const { scale } = pane.place(this.view), [height, width] = pane.size;
+        this.view.u -= (point[0] - held[1][0]) / (width * scale);
+        this.view.v -= (point[1] - held[1][1]) / (height * scale);
+        held = [pane, point];
         this.draw();
       }
-      this.tell(now);
+      this.name(pane, point);
     });
     this.stage.addEventListener("pointerleave", () => { element("pixel").textContent = ""; });
   }
 
-  tell([x, y]) {
-    if (!this.size) return;
-    const column = Math.floor((x - this.x) / this.scale), row = Math.floor((y - this.y) / this.scale);
-    const [height, width] = this.size, inside = row >= 0 && column >= 0 && row < height && column < width;
-    element("pixel").textContent = inside ? `${column}, ${row}${this.drawnLayer ? ` · ${this.named(row, column)}` : ""}` : "";
-  }
-
-  // What the label has at a pixel.
-  named(row, column) {
-    const { data, ids, planes, bits, height, width, window, range } = this.drawnLayer, at = row * width + column;
-    if (ids) return ids[at] ? `object ${ids[at]}` : "no object";
-    if (window) return data[at] ? (range[0] + ((data[at] - 1) / 65534) * (range[1] - range[0])).toPrecision(5) : "no value";
-    const names = this.over.classes.names;
-    if (!bits) return names[data[at]] ?? "ignored";
-    const found = names.filter((_, number) => (data[(number >> 3) * height * width + at] >> (number & 7)) & 1);
-    return found.join(", ") || "no class";
+  // Names the pixel below the pointer, in each picture that has as many pixels.
+  name(pane, point) {
+    const at = pane?.at(point, this.view);
+    const same = at ? this.seen.filter((other) => other.size.join() === pane.size.join()) : [];
+    const names = same.map((other) => [other.title.textContent, other.named(at)].filter(Boolean).join(": "));
+    element("pixel").textContent = at ? [`${at[1]}, ${at[0]}`, ...names.filter(Boolean)].join(" · ") : "";
   }
 
   keys(closed, stepped) {
@@ -306,7 +329,7 @@ export class Detail {
         " ": () => { this.off = !this.off; this.draw(); },
         o: () => element("outlines").click(),
         "+": () => this.fade(10), "=": () => this.fade(10), "-": () => this.fade(-10),
-        0: () => { this.fit(); this.draw(); },
+        0: () => { this.view = { ...WHOLE }; this.draw(); },
       };
       if (event.key in deeds) { event.preventDefault(); deeds[event.key](); }
     });
@@ -321,7 +344,13 @@ export class Detail {
 
 const other = (value, usual) => (value === (usual ?? "") ? "" : value || "none");
 
-const pair = (answer, name) => answer.headers.get(name)?.split(" ").map(Number);
+// What differs between a row and its raw file that was packed again.
+function found(differences) {
+  const differ = Object.entries(differences).filter(([, [pixels]]) => pixels);
+  if (!differ.length) return "packed again, the raw file gives the stored row: no pixel differs";
+  return `packed again, the raw file gives another row: ${differ.map(([name, [pixels, largest]]) =>
+    `${count(pixels)} pixels of ${name} differ${largest ? `, by ${Number(largest.toPrecision(5))} at most` : ""}`).join(", ")}`;
+}
 
 function fill(id, choices, chosen) {
   element(id).replaceChildren(...choices.map(([value, text]) => {
@@ -333,14 +362,3 @@ function fill(id, choices, chosen) {
 }
 
 export { fill };
-
-async function numbers([digest, row], field) {
-  const answer = await get(`${digest}/layer/${row}/${encodeURIComponent(field.name)}`);
-  const [planes, height, width, size] = answer.headers.get("x-shape").split(" ").map(Number);
-  const buffer = await answer.arrayBuffer(), layer = { planes, height, width, bits: field.kind === "multilabel" };
-  const read = size === 1 ? new Uint8Array(buffer) : size === 2 ? new Uint16Array(buffer) : new Uint32Array(buffer);
-  layer.data = field.kind === "ids" ? slots(read) : read;
-  if (field.kind === "ids") layer.ids = read;
-  [layer.window, layer.range] = [pair(answer, "x-window"), pair(answer, "x-range")];
-  return layer;
-}

@@ -72,7 +72,10 @@ export class Grid {
   }
 
   layout() {
-    this.columns = Math.max(1, Math.floor((this.box.clientWidth - 8) / WIDTH));
+    const wide = this.box.clientWidth - 8;
+    this.columns = Math.max(2, Math.floor(wide / WIDTH)); // a phone has two that are narrower
+    this.width = Math.min(WIDTH, wide / this.columns);
+    this.filler.style.setProperty("--cell", `${this.width - 6}px`);
     const lines = Math.ceil(this.total / this.columns);
     this.real = lines * HEIGHT;
     this.height = Math.min(this.real, MOST_PIXELS);
@@ -103,7 +106,7 @@ export class Grid {
       const cell = this.cells.get(index) ?? this.fill(index);
       const line = Math.floor(index / this.columns);
       cell.style.top = `${line * HEIGHT - top + this.box.scrollTop + 3}px`;
-      cell.style.left = `${(index % this.columns) * WIDTH + 6}px`;
+      cell.style.left = `${(index % this.columns) * this.width + 6}px`;
       cell.classList.toggle("current", index === this.current);
     }
     const marked = this.cells.get(this.current);

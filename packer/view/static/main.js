@@ -4,9 +4,11 @@ import { Detail, fill } from "./detail.js";
 import { Grid } from "./grid.js";
 
 const SHARES = ["least", "most", "ignored_least", "ignored_most"];
-const ASKED = ["text", "split", "class", ...SHARES, "finding", "sort", "descending"];
+const SCORES = ["score_least", "score_most"];
+const ASKED = ["text", "split", "class", ...SHARES, ...SCORES, "finding", "sort", "descending"];
 const LOOK = ["labels", "blind"];
 const state = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+addEventListener("hashchange", () => location.reload());  // a link was pasted; what the page does itself fires none
 const pack = await json("api/pack");
 
 document.title = `${pack.name} – packer view`;
@@ -31,7 +33,9 @@ function choices() {
   fill("sort", sorts, state.sort ?? "");
   element("with-class").hidden = element("with-share").hidden = element("with-ignored").hidden = !counted;
   element("with-finding").hidden = !findings.length;
-  for (const name of ["text", ...SHARES]) element(name).value = state[name] ?? "";
+  element("with-score").hidden = !pack.score_range;
+  SCORES.forEach((name, end) => { element(name).placeholder = String(Number((pack.score_range ?? [0, 0])[end].toPrecision(4))); });
+  for (const name of ["text", ...SHARES, ...SCORES]) element(name).value = state[name] ?? "";
   for (const name of ["descending", "blind"]) element(name).checked = state[name] === "1";
   element("labels").value = state.labels ?? "";
 }
@@ -55,7 +59,7 @@ function remember(parts) {
 
 function read() {
   const box = (name) => (element(name).checked ? "1" : "");
-  remember({ ...Object.fromEntries(["text", "split", "class", ...SHARES, "finding", "sort", "labels"].map((name) => [name, element(name).value])),
+  remember({ ...Object.fromEntries(["text", "split", "class", ...SHARES, ...SCORES, "finding", "sort", "labels"].map((name) => [name, element(name).value])),
     descending: box("descending"), blind: box("blind") });
   element("with-share").disabled = !state.class;
   if (state.sort === "share" && !state.class) element("status").textContent = "choose a class to sort by its share";
@@ -78,8 +82,8 @@ function show(row) {
 async function open(row) {
   remember({ row });
   show(row);
-  await detail.open(row);
   element("stage").focus({ preventScroll: true });
+  await detail.open(row);
 }
 
 function close() {
