@@ -4,7 +4,8 @@
 #                without the compiled kernels; this is what CI runs
 # make recipes   only the recipes of docs/recipes, with the packages that they need
 # make docs      the site of README.md and docs/ in site/; view it with: python3 -m http.server -d site
-# make samples, make pictures   draw data_samples/raw, and docs/road.png and docs/sheet.jpg, again
+# make samples, make pictures   draw data_samples/raw, and the pictures of README.md and the guide, again; those of pages need
+#                Chromium
 # Each needs only Python >= 3.10 and make; the rest goes into $(VENV).
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ VENV ?= .venv
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests of pixels: each takes NumPy and OpenCV where a kernel is missing. No other test sees which of them made a pixel.
-PIXELS = all_kinds area_kernel bands build collate columns crop decoding device fast_decode field_kinds foreign \
+PIXELS = all_kinds area_kernel bands build coco_shapes collate columns crop decoding device fast_decode field_kinds foreign \
 	geometry golden hard_files ids kernels kinds kinds_read label_kernels labels laws loader mix multilabel \
 	native orientation other_fields pack_fields png_length public_sets selected_fields slot_loader statistics \
 	stored_pixels tiles unfilter_kernel values
@@ -38,16 +39,17 @@ test-all: $(VENV)/recipes.installed
 
 recipes: $(VENV)/recipes.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
-	SEGPACK_REQUIRE_RECIPES=1 $(VENV)/bin/python -m pytest --long --numprocesses 2 tests/test_recipes.py
+	SEGPACK_REQUIRE_RECIPES=1 $(VENV)/bin/python -m pytest --long --numprocesses 2 tests/test_recipes.py \
+		tests/test_mistakes.py
 
 docs: $(VENV)/docs.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	$(VENV)/bin/python tools/run checks.cli_page
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
 
-pictures: picture
-	$(VENV)/bin/packer build --quiet --labels index data_samples/raw build/pictures/city
-	$(VENV)/bin/packer sheet build/pictures/city -n 6 -o docs/sheet.jpg
+pictures: picture $(VENV)/test.installed
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(VENV)/bin/python tools/run pictures
 
 samples picture: $(VENV)/demo.installed
 	$(VENV)/bin/python tools/run $@

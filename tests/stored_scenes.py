@@ -6,6 +6,7 @@ import json
 import shutil
 import struct
 import tarfile
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -28,12 +29,16 @@ from numpy.typing import NDArray
 
 from packer import Rows, verify_pack
 from packer.pairs.find import find_pairs
+from packer.pairs.pairing_rules import PairingRules
 from packer.recipe.source import Source
+from packer.sources.annotated import AnnotatedSource, PaintedField
 from packer.sources.container import Names
 from packer.sources.crc32c import crc32c, masked
 from packer.sources.folder import FolderSource
 from packer.sources.hdf5_arrays import Hdf5Arrays
 from packer.sources.hugging_face import HuggingFaceSource
+from packer.sources.indexed import IndexedSource
+from packer.sources.indexed_files import IndexedFiles
 from packer.sources.lmdb_pictures import LmdbPicturesSource
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.objects import ObjectsSource
@@ -44,12 +49,14 @@ from packer.sources.tfrecord import TfRecordSource
 from packer.sources.torch_tensors import TorchTensors
 from packer.sources.webdataset import WebDatasetSource
 from packer.sources.zarr_arrays import ZarrArrays
+from readers.contract.kinds import CLASSES
 
 HEIGHT, WIDTH = 24, 36
 Scene = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 """An image (H,W,3) and its class numbers."""
 Scenes = Mapping[str, Scene]
 """Scenes by their keys, in the order in which the source holds them."""
+COCO = "annotations.json"
 
 
 @dataclass(frozen=True)
@@ -104,6 +111,63 @@ def open_objects(path: Path) -> ObjectsSource:
     source = ObjectsSource.at(f"file://{path}")
     pairing = find_pairs(source.raw, files=source.files)
     return replace(source, pairs=pairing.pairs, templates=(pairing.image_template, pairing.label_template))
+
+
+def write_annotated(folder: Path, scenes: Scenes) -> None:
+    """Store labels as bitmaps of LabelMe, one for each class."""
+    files = {}
+    for key, (image, label) in scenes.items():
+        whole = [[0, 0], [label.shape[1] - 1, label.shape[0] - 1]]
+        masks = {f"class_{number}": b64encode(png((label == number) * np.uint8(255))).decode() for number in range(4)}
+        shapes = [{"label": name, "shape_type": "mask", "points": whole, "mask": mask} for name, mask in masks.items()]
+        files[f"{key}.png"] = png(image)
+        files[f"{key}.json"] = json.dumps({"imagePath": f"{key}.png", "shapes": shapes}).encode()
+    write_files(folder, files)
+
+
+def open_annotated(path: Path) -> AnnotatedSource:
+    pairing = find_pairs(path, PairingRules("{key}", "{key}.json"))
+    files = FolderSource(path, pairing.pairs, (pairing.image_template, pairing.label_template))
+    return AnnotatedSource(files, "labelme", (PaintedField(1, CLASSES),))
+
+
+def cut_annotations(path: Path, key: str, scene: Scene) -> None:
+    file = path / f"{key}.json"
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+def write_indexed(folder: Path, scenes: Scenes) -> None:
+    """Store labels as run lengths in one file of COCO."""
+    annotations = [
+        {"image_id": key, "category_id": number, "segmentation": _run_lengths(label == number)}
+        for key, (_, label) in scenes.items()
+        for number in range(4)
+    ]
+    images = [{"id": key, "file_name": f"{key}.png"} for key in scenes]
+    categories = [{"id": number, "name": f"class_{number}"} for number in range(4)]
+    lists = {"images": images, "annotations": annotations, "categories": categories}
+    pictures = {f"{key}.png": png(image) for key, (image, _) in scenes.items()}
+    write_files(folder, {**pictures, COCO: json.dumps(lists).encode()})
+
+
+def _run_lengths(inside: NDArray[np.bool_]) -> dict[str, Any]:
+    changes = np.flatnonzero(np.diff(inside.reshape(-1, order="F"), prepend=False))
+    counts = np.diff(changes, prepend=0, append=inside.size)
+    return {"counts": counts.tolist(), "size": list(inside.shape)}
+
+
+def open_indexed(path: Path) -> IndexedSource:
+    pairing = find_pairs(path, PairingRules("{key}", has_label=False))
+    pairs = tuple(pair._replace(label=f"{COCO}#{pair.image}") for pair in pairing.pairs)
+    files = FolderSource(path, pairs, (pairing.image_template, COCO))
+    return IndexedSource(files, "coco", (PaintedField(1, CLASSES),), indexed=IndexedFiles.at(path, [COCO]))
+
+
+def break_run_lengths(path: Path, key: str, scene: Scene) -> None:
+    lists = json.loads((path / COCO).read_text())
+    first = next(each for each in lists["annotations"] if each["image_id"] == key)
+    first["segmentation"]["counts"].append(1)
+    (path / COCO).write_text(json.dumps(lists))
 
 
 def cut_label(path: Path, key: str, scene: Scene) -> None:
@@ -408,6 +472,8 @@ def cut_block(path: Path, key: str, scene: Scene) -> None:
 
 KINDS = {
     "folder": Kind(write_folder, open_folder, cut_label),
+    "annotated": Kind(write_annotated, open_annotated, cut_annotations),
+    "indexed": Kind(write_indexed, open_indexed, break_run_lengths),
     "objects": Kind(write_folder, open_objects, cut_label),
     "pack": Kind(write_pack, PackSource.at, invert_image),
     "rows": Kind(write_saved, open_saved, cut_saved),

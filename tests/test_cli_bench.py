@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import signal
 import subprocess
@@ -258,7 +259,7 @@ def test_the_table_and_the_plan_are_printed(city: Path) -> None:
     assert done.stdout.startswith(f"{city}, train: 23 rows of 24x36, labels as onehot")
     assert "\ncopy loop " in done.stdout
     assert "\nRecommended: batches of 4 by " in done.stdout
-    assert done.stderr.startswith("first pass: 23 rows at ")
+    assert re.match(r"first pass: \d+ rows at ", done.stderr)
 
 
 @pytest.mark.parametrize("chosen", ["1", "0"])

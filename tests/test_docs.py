@@ -15,6 +15,7 @@ import pytest
 import torch
 from checks import cli_page, console_blocks
 from conftest import REPO, RawFolder, pack
+from program import command
 
 RAW = REPO / "data_samples" / "raw"
 README = (REPO / "README.md").read_text()
@@ -151,6 +152,35 @@ def test_programs_and_files_that_the_docs_name_exist() -> None:
         for name in re.findall(r"`((?:packer|readers|tools|tests|docs)/[\w/]+\.(?:py|md|json))`", text):
             if "NAME" not in name:
                 assert (REPO / name).is_file(), f"{page}: {name}"
+
+
+PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
+LARGEST = 200_000
+
+
+def test_pictures_are_small_and_drawn_by_make() -> None:
+    """Pictures of measurements are drawn by the programs that their pages name, all others by `make pictures`."""
+    shown = set()
+    for page in [REPO / "README.md", *(REPO / "docs").rglob("*.md")]:
+        for name in PICTURE.findall(page.read_text()):
+            path = (page.parent / name).resolve()
+            assert path.stat().st_size < LARGEST, f"{page}: {name}"
+            shown.add(path)
+    ours = {path for path in shown if path.parent == REPO / "docs"}
+    assert ours == {*(REPO / "docs").glob("*.jpg"), *(REPO / "docs").glob("*.png")}
+    assert "\npictures: picture " in (REPO / "Makefile").read_text()
+    programs = "".join((REPO / "tools" / name).read_text() for name in ("picture.py", "pictures.py"))
+    assert [path.name for path in ours if not re.search(rf'"{path.stem}(\.\w+)?"', programs)] == []
+
+
+@pytest.mark.long
+def test_the_pictures_are_drawn_again(tmp_path: Path) -> None:
+    done = subprocess.run(command("pictures", "--out", tmp_path), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    drawn, ours = ({path.name for path in folder.glob("*.jpg")} for folder in (tmp_path, REPO / "docs"))
+    assert drawn <= ours
+    assert drawn == ours or "stay as they are" in done.stdout
+    assert {"sheet.jpg", "mistakes_shifted.jpg"} <= drawn
 
 
 WORD = re.compile(r"^\| (`[^|]*) \| [^|]* \| ([^|]*\.py) \|$", re.MULTILINE)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from plain_geometry import area
 
 from packer.pixels.choices import FITS, INTERPOLATIONS
 from packer.pixels.class_lookup import IGNORE
@@ -52,23 +52,12 @@ def test_image_and_label_are_padded_alike(
     assert set(np.unique(image)) <= {0, 200}
 
 
-def weights(source: int, target: int) -> NDArray[np.int64]:
-    """Return the overlap of each source pixel with each target pixel, in units of 1/target."""
-    low, high = np.arange(target)[:, None] * source, np.arange(1, target + 1)[:, None] * source
-    left, right = np.arange(source) * target, np.arange(1, source + 1) * target
-    return np.asarray(np.maximum(0, np.minimum(high, right) - np.maximum(low, left)), np.int64)
-
-
 @settings(deadline=None)
 @given(st.tuples(SIDES, SIDES), st.data())
 def test_shrinking_is_the_exact_area_mean(source: tuple[int, int], data: st.DataObject) -> None:
     target = data.draw(st.tuples(st.integers(1, source[0]), st.integers(1, source[1])))
     image = np.random.default_rng(source).integers(0, 256, (*source, 3), dtype=np.uint8)
-    sums = np.einsum("ys,sxc->yxc", weights(source[0], target[0]), image.astype(np.int64))
-    sums = np.einsum("xs,ysc->yxc", weights(source[1], target[1]), sums)
-    total = source[0] * source[1]
-    means = sums // total + (2 * (sums % total) + sums // total % 2 > total)  # halves to even
-    assert np.array_equal(Geometry(target).image(image), means.transpose(2, 0, 1))
+    assert np.array_equal(Geometry(target).image(image), area(image, target).transpose(2, 0, 1))
 
 
 def test_halves_are_rounded_to_even() -> None:

@@ -9,7 +9,7 @@ from checks.house import PACKAGES, arrows, circles, module_of, sources
 from conftest import REPO
 
 ROWS = re.compile(r"^\| (\d+) \| ([^|]+) \|", re.MULTILINE)
-MOST_ARROWS = 108
+MOST_ARROWS = 110
 TREES = {module_of(path): tree for path, tree in sources()}
 GRAPH = arrows(TREES)
 DRAWN = {room: others for room, others in GRAPH.items() if not room.endswith("__init__")}

@@ -33,6 +33,8 @@ OPENING = {
 READING = {"read_bytes", "read_text"}
 """Methods of a path."""
 NOT_RAW = {
+    "packer.annotations.labelme": "a mask within a file that was read",
+    "packer.annotations.picture_index": "an index that this user saved",
     "packer.bench.loaders": "a pack",
     "packer.build.share": "a plan",
     "packer.cli.metrics": "the file of metrics",

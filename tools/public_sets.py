@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 from program import parser
 from tables import markdown
@@ -214,18 +215,24 @@ def count(path: Path, manifest: Manifest) -> Counter[str]:
 
 def read_sources(picture: Image.Image, rules: dict[str, Any]) -> Iterator[tuple[int | tuple[int, ...], int]]:
     """Yield every value or colour of a label with its number of pixels, as the codec of the label reads it."""
+    sources = sources_in(picture, rules)
+    if sources.ndim == 3:
+        yield from Counter(map(tuple, sources.reshape(-1, 3).tolist())).items()
+    else:
+        yield from Counter(sources.reshape(-1).tolist()).items()
+
+
+def sources_in(picture: Image.Image, rules: dict[str, Any]) -> NDArray[np.int64]:
+    """Return the value (H,W) or the colour (H,W,3) of each pixel of a label, as the codec of the label reads it."""
     codec, divisor = rules["codec"], rules["divisor"]
     if codec in ("colour", "ade20k") or (codec == "auto" and picture.mode == "RGB"):
-        colours = Counter(map(tuple, np.asarray(picture.convert("RGB")).reshape(-1, 3).tolist()))
-        for colour, pixels in colours.items():
-            yield (colour[0] // 10 * 256 + colour[1] if codec == "ade20k" else colour), pixels
-        return
-    numbers = np.asarray(picture if picture.mode in ("P", "L", "1") or "I" in picture.mode else picture.convert("L"))
-    for value, pixels in Counter(numbers.reshape(-1).astype(int).tolist()).items():
-        if codec == "binary" and rules["threshold"] is not None:
-            yield int(value >= rules["threshold"]), pixels
-        else:
-            yield (value // divisor if codec == "instance" else value), pixels
+        colours = np.asarray(picture.convert("RGB")).astype(np.int64)
+        return np.asarray(colours[..., 0] // 10 * 256 + colours[..., 1] if codec == "ade20k" else colours)
+    plain = picture if picture.mode in ("P", "L", "1") or "I" in picture.mode else picture.convert("L")
+    numbers = np.asarray(plain).astype(np.int64)
+    if codec == "binary" and rules["threshold"] is not None:
+        return np.asarray(numbers >= rules["threshold"], np.int64)
+    return np.asarray(numbers // divisor if codec == "instance" else numbers)
 
 
 def class_of(manifest: Manifest, source: int | tuple[int, ...], rules: dict[str, Any]) -> str:

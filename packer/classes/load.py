@@ -14,8 +14,10 @@ from packer.classes.values import distinct_colours, is_values, parse_values
 from packer.errors import SettingsError, UsageError
 from readers.contract.classes import MOST_CLASSES, ClassTable, SegClass
 
-TABLE_NAMES = ("class_dict.csv", "classes.csv", "class_table.csv")
+TABLE_NAMES = ("class_dict.csv", "classes.csv", "class_table.csv", "labelmap.txt")
 """Without --classes, files of these names in the raw folder are class tables."""
+SPLIT_TABLE = "_classes.csv"
+"""Roboflow writes this table into the folder of each split."""
 
 
 def load_class_table(
@@ -25,7 +27,7 @@ def load_class_table(
     if classes is None:
         if raw is None:
             return None
-        paths = [path for path in sorted(raw.iterdir()) if path.name.lower() in TABLE_NAMES]
+        paths = [path for path in sorted(raw.iterdir()) if path.name.lower() in TABLE_NAMES] or _split_tables(raw)
         if not paths:
             return None
         if len(paths) > 1:
@@ -40,6 +42,12 @@ def load_class_table(
     else:
         table = read_table(Path(classes))
     return with_ignored(table, ignore)
+
+
+def _split_tables(raw: Path) -> list[Path]:
+    """Return the tables in the folders of splits; one of them if all are equal."""
+    paths = sorted(path for path in raw.glob(f"*/{SPLIT_TABLE}") if path.is_file())
+    return paths[:1] if len({read_text(path) for path in paths}) == 1 else paths
 
 
 def read_table(path: Path) -> ClassTable:

@@ -129,6 +129,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "rejects_by_reason": dict(Counter(reason for _, _, reason in summary.rejects)),
         "noted_rows": summary.notes.rows,
         "notes": [{"split": split, "key": key, "note": note} for split, key, note in summary.notes.first],
+        "note_totals": dict(summary.notes.totals),
         "splits": {split.name: split.rows for split in manifest.splits},
         "shards": manifest.shards,
         "bytes": manifest.bytes,

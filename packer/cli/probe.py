@@ -56,7 +56,7 @@ def probe_command(raw: str, as_json: bool, write: Path | None, **options: Any) -
         show(json.dumps(probe_json(found), indent=1, ensure_ascii=False))
     else:
         show_page(probe_text(raw, found))
-    if found.pairing is None:
+    if found.pairing is None and found.annotated is None:
         raise InputError(found.why_not or f"{raw}: no image and label form a pair")
     if write is not None:
         write_atomic(write, probe_toml(found))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from packer.config.config import to_toml
 from packer.errors import by_cause, first_of
 from packer.plan.palettes import colour_name
+from packer.probe.annotated import AnnotatedProposal
 from packer.probe.label_pixels import shown_counts
 from packer.probe.probe import ProbeResult
 from packer.probe.survey import Survey
@@ -28,6 +29,9 @@ def probe_text(raw: str, found: ProbeResult) -> Iterator[str]:
     yield f"folder    {raw}: {found.files} files"
     if found.pairing is not None:
         yield from _pairs_lines(found)
+    if found.annotated is not None:
+        yield from _annotated_lines(found.annotated)
+        yield from _proposal_lines(found, found.annotated.classes)
     yield from (
         f"perhaps   --image '{proposal.image}' --label '{proposal.label}'  "
         f"({proposal.pairs} pairs, {proposal.unmatched} without partner)"
@@ -44,13 +48,27 @@ def probe_text(raw: str, found: ProbeResult) -> Iterator[str]:
     )
     yield from (f"field     --field '{field.text}'  ({len(field.files)} files)" for field in found.further)
     yield from (f"odd       {line}" for line in _odd(found))
+    yield from _proposal_lines(found, () if found.reading.classes is None else found.reading.classes.names)
+
+
+def _proposal_lines(found: ProbeResult, classes: Sequence[str]) -> Iterator[str]:
     yield from (f"decide    {doubt}" for doubt in found.doubts)
     yield "proposal  (all of it: --write packer.toml)"
     short = {name: value for name, value in found.settings.items() if not isinstance(value, ClassTable)}
     yield from (f"          {line}" for line in to_toml(short).splitlines())
-    classes = found.reading.classes
-    if classes is not None:
-        yield f"classes   {len(classes)}: {', '.join(first_of(classes.names, MOST_NAMED))}"
+    if classes:
+        yield f"classes   {len(classes)}: {', '.join(first_of(classes, MOST_NAMED))}"
+
+
+def _annotated_lines(annotated: AnnotatedProposal) -> Iterator[str]:
+    yield f"layout    {annotated.layout}"
+    yield "pictures  " + ", ".join(f"{split} {count}" for split, count in annotated.splits.items())
+    yield from (f"missing   {problem}" for problem in by_cause(annotated.missing))
+    yield from (f"odd       {reason}" for reason in first_of(annotated.rejects, MOST_NAMED))
+    sizes = [f"{height}x{width} ({count})" for (height, width), count in annotated.sizes.items()]
+    yield f"sizes     {', '.join(first_of(sizes, MOST_NAMED, 'sizes'))} (height x width)"
+    objects = [f"{name} {count}" for name, count in annotated.objects.items()]
+    yield f"objects   {', '.join(first_of(objects, MOST_NAMED, 'categories'))}"
 
 
 def _pairs_lines(found: ProbeResult) -> Iterator[str]:
@@ -116,6 +134,16 @@ def probe_json(found: ProbeResult) -> dict[str, Any]:
             "missing": list(map(str, pairing.missing)),
             "notes": list(pairing.notes),
             "fields": {field.text: len(field.files) for field in found.further},
+        }
+    if (annotated := found.annotated) is not None:
+        answer |= {
+            "layout": annotated.layout,
+            "image": annotated.settings.get("image"),
+            "annotations": annotated.settings.get("annotations"),
+            "pairs": dict(annotated.splits),
+            "objects": dict(annotated.objects),
+            "missing": list(map(str, annotated.missing)),
+            "bad": list(annotated.rejects),
         }
     if reading is not None:
         answer["reading"] = {"codec": reading.rules.codec, "why": list(reading.why)}

@@ -9,6 +9,7 @@ from readers.contract import VERSION
 from readers.contract.kernels import kernels_in_use
 
 KERNELS = (
+    "packer.annotations.outline_kernel",
     "packer.decoding.unfilter_kernel",
     "packer.pixels.area_kernel",
     "packer.pixels.distinct_kernel",

@@ -27,6 +27,9 @@ class BuildOptions(TypedDict, total=False):
     split_by: str
     split_exact: bool
     missing: str
+    annotations: str
+    paint: str
+    crowd: str
     classes: str | int | PathLike[str] | Sequence[str] | ClassTable
     ignore: Sequence[str | int]
     label_codec: str

@@ -65,9 +65,9 @@ def _short(text: str) -> dict[str, Any]:
         return table
     name, equals, rest = text.partition("=")
     kind, colon, files = rest.partition(":")
-    if not (equals and colon and files):
+    if not equals or (colon and not files):
         raise ValueError(f"{text!r}: expected NAME=KIND:TEMPLATE, such as {EXAMPLE}, or a table in JSON")
-    return {"name": name, KIND: kind, FROM: files}
+    return {"name": name, KIND: kind, **({FROM: files} if files else {})}
 
 
 def _option(kind: str, key: str, value: Any) -> Any:

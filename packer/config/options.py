@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from packer.annotations.choices import AS_CLASS, CROWDS, ORDERS
 from packer.config.field_tables import FIELD
 from packer.config.values import (
     ACCEPTED,
@@ -142,6 +143,25 @@ PAIRS = (
 )
 
 LABELS = (
+    Option(
+        "annotations",
+        text("TEMPLATE"),
+        "Paint the labels from the files of a tool: one for each picture, such as 'labels/{key}.json', or for "
+        "many, such as instances_train2017.json. Default: files next to the pictures, if there are no label pictures.",
+    ),
+    Option(
+        "paint",
+        choice(ORDERS),
+        "With annotations: the object on top is the later one of the file, the smaller one, or one of the later class.",
+        ORDERS[0],
+    ),
+    Option(
+        "crowd",
+        choice(CROWDS),
+        "With annotations: what a crowd of objects without outlines of their own becomes: pixels of its class, or "
+        "ignored ones.",
+        AS_CLASS,
+    ),
     Option(
         "classes",
         CLASSES,

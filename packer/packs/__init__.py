@@ -11,6 +11,8 @@ holds a shared lock (flock) on the manifest of its generation, so that staging t
 `stored` shows a pack in a bucket as a folder, so that most commands take a URL. `uploads` finds what was not finished
 there.
 
+`inspect_row` finds everything that is known of a row, and `raw_rows` builds one again from its raw files.
+
 `push` copies it to a bucket, the Hugging Face Hub or another folder, or back, by `copy_shards`: both sides have the
 same generation then. `hub_commits` is the Hub as a target.
 """

@@ -1,4 +1,4 @@
-"""A recipe in words: what was done to a row on its way from the file to the pack."""
+"""A recipe in words: what was done to all rows, or to one, on the way from the file to the pack."""
 
 from __future__ import annotations
 
@@ -9,6 +9,59 @@ from packer.pixels.choices import FITS, NATIVE, TILE
 from packer.pixels.resize import Geometry
 from readers.contract.errors import RequestError
 from readers.contract.tiles import Size, Tile
+
+FIT_WORDS = {
+    "stretch": "stretched to the stored size",
+    "letterbox": "scaled until all of it fits, the rest is padding",
+    "crop-or-pad": "not scaled; cut or padded around the middle",
+    "shorter-side": "scaled until the size is filled, the rest is cut off",
+    "tile": "cut into tiles",
+    "native": "not scaled; each has its own size",
+}
+INTERPOLATION_WORDS = {
+    "area": "images by the mean of the pixels, labels by the nearest pixel",
+    "linear": "images by two neighbours on each side, labels by the nearest pixel",
+    "cubic": "images by the mean of the pixels, cubic where they grow; labels by the nearest pixel",
+    "nearest": "images and labels by the nearest pixel",
+}
+_IN_OTHER_LINES = ("tools", "overlap", "edge", "size")
+
+
+def recipe_words(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what was done to all rows: an option, and what it means. Options of another release are shown as they are.
+
+    The versions of libraries are left out.
+    """
+    fit, scaling = str(recipe.get("fit")), str(recipe.get("interpolation"))
+    if isinstance(recipe.get("size"), list) and recipe["size"]:
+        yield "stored size", "x".join(map(str, recipe["size"]))
+    for key, value in recipe.items():
+        if key == "fit":
+            tiles = f"; {recipe.get('overlap')} pixels overlap, edges: {recipe.get('edge')}" if fit == TILE else ""
+            yield "pictures of another size", FIT_WORDS.get(fit, fit) + tiles
+        elif key == "interpolation":
+            if fit not in ("crop-or-pad", TILE, NATIVE):
+                yield "scaled", INTERPOLATION_WORDS.get(scaling, scaling)
+        elif key == "shard_bytes" and isinstance(value, int):
+            yield "shards", f"of about {value:,} bytes"
+        elif key == "fields" and isinstance(value, list):
+            yield from map(_field_words, value)
+        elif key not in _IN_OTHER_LINES:
+            yield key, str(value)
+
+
+def _field_words(rule: Any) -> tuple[str, str]:
+    """Return the name of a field, and from where and how it was read."""
+    known = _table(rule)
+    words = [f"from {known['from']}"] if known.get("from") else []
+    words += [
+        f"{key.replace('_', ' ')} {value}" for key, value in _table(known.get("read")).items() if value is not None
+    ]
+    return str(_table(known.get("field")).get("name", "")), ", ".join(words) or "as the source has it"
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def placement_words(recipe: Mapping[str, Any], key: str, source: Size | None, stored: Size) -> Iterator[str]:

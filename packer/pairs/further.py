@@ -12,7 +12,7 @@ from packer.pairs.candidates import MOST_NAMED, UNWRITABLE, UNWRITABLE_NAME, Can
 from packer.pairs.folder_names import Folders
 from packer.pairs.template import KEY, SPLIT, Template, composed
 
-CLASS = "class"
+CLASS, LABEL = "class", "label"
 FileKey = tuple[str, str, str]
 """The split, the key and the class in a path; empty if the template does not have them."""
 
@@ -51,12 +51,20 @@ class FoundFiles:
 
     def note(self, pairs: Iterable[Candidate]) -> str | None:
         """Return how many files belong to no pair, and the first of them."""
-        used = {(pair.split if self._has_split else "", pair.key) for pair in pairs}
-        rest = [path for (split, key, _), path in self.paths.items() if (split, key) not in used]
+        rest = [] if self.wanted.name == LABEL else self._unused(pairs)
         if not rest:
             return None
         named = ", ".join(first_of(sorted(rest), MOST_NAMED))
         return f"{len(rest)} files of {self.wanted.name} belong to no image: {named}"
+
+    def without_image(self, pairs: Iterable[Candidate]) -> Iterator[Problem]:
+        """Yield a problem for each annotated label of a picture that is not there."""
+        for path in sorted(self._unused(pairs)) if self.wanted.name == LABEL else ():
+            yield Problem("has no image", "", (path,), "label")
+
+    def _unused(self, pairs: Iterable[Candidate]) -> list[str]:
+        used = {(pair.split if self._has_split else "", pair.key) for pair in pairs}
+        return [path for (split, key, _), path in self.paths.items() if (split, key) not in used]
 
     @cached_property
     def _has_split(self) -> bool:

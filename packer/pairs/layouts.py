@@ -29,6 +29,7 @@ LABELS_OF_SPLIT = (
 )
 VOC_IMAGES = "JPEGImages"
 VOC_LABELS = ("SegmentationClass", "SegmentationClassPNG")
+ROBOFLOW_TABLE = "_classes.csv"
 
 SplitKey = tuple[str, str]
 """A split ("" unless both templates capture it) and a key: an image and its label have the same."""
@@ -132,7 +133,8 @@ def find_layouts(files: Folders) -> list[Layout]:
         folder[:-1] for folder, names in files.items() if any(name.lower().endswith(suffixes) for name in names)
     ]
     folders = {parent for folder in pictures for parent in _with_parents(folder)}
-    return [*_voc(folders), *_flat(folders), *_split_first(folders)] or list(_split_suffixed(folders))
+    known = [*_voc(folders), *_flat(folders), *_split_first(folders), *_roboflow(files)]
+    return known or list(_split_suffixed(folders))
 
 
 def _with_parents(folder: str) -> Iterator[str]:
@@ -176,6 +178,15 @@ def _split_first(folders: set[str]) -> Iterator[Layout]:
         for label in sorted(labels):
             name = f"{splits[0]}/{image}/ + {splits[0]}/{label}/"
             yield _layout(name, f"{choices}/{image}/{{key}}", f"{choices}/{label}/{{key}}")
+
+
+def _roboflow(files: Folders) -> Iterator[Layout]:
+    """Yield train/x.jpg + train/x_mask.png of a mask export, whose splits have a table of classes each."""
+    splits = [split for split in SPLIT_FOLDERS if ROBOFLOW_TABLE in files.get(f"{split}/", ())]
+    masks = any(name.endswith("_mask.png") for split in splits for name in files[f"{split}/"])
+    if masks:
+        choices = f"{{split:{'|'.join(splits)}}}"
+        yield _layout("Roboflow masks", choices + "/{key}.jpg", choices + "/{key}_mask.png")
 
 
 def _split_suffixed(folders: set[str]) -> Iterator[Layout]:

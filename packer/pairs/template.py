@@ -15,6 +15,9 @@ PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", "
 OTHER_PICTURES = (".gif", ".jp2", ".ppm", ".pgm", ".exr", ".heic", ".avif", ".jxl")
 """Suffixes of pictures that cannot be packed."""
 
+ANNOTATIONS = (".json", ".txt", ".xml", ".geojson")
+"""Suffixes of files of annotations. A template without one of all these suffixes fits every picture."""
+
 SPLIT, KEY = "split", "key"
 _PART = re.compile(r"\{(?P<name>[A-Za-z_]\w*)(?::(?P<choices>[^{}]+))?\}|(?P<star>\*)|(?P<text>[^{}*]+|[{}])", re.ASCII)
 _STAR_IN_SUFFIX = re.compile(r"\.[^./{}]*\*[^./{}]*$")
@@ -66,9 +69,10 @@ class Template:
 
     @property
     def suffix(self) -> str:
-        """The suffix of a picture at the end of the template; empty if it fits several."""
+        """The suffix of a picture or of annotations at the end of the template; empty if it fits all pictures."""
         text = self._plain
-        return next((text[-len(end) :] for end in (*PICTURES, *OTHER_PICTURES) if text.lower().endswith(end)), "")
+        ends = (*PICTURES, *OTHER_PICTURES, *ANNOTATIONS)
+        return next((text[-len(end) :] for end in ends if text.lower().endswith(end)), "")
 
     @property
     def literal(self) -> int:

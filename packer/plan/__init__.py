@@ -5,4 +5,5 @@ sample in workers (`check_rows`, `sample`, `check_labels`, `palettes`), cuts the
 that exist already (`reuse`). An error does not end the checks: all errors are raised together, by their cause
 (`problems`). The result is a `Plan`: shards to build, shards to reuse, bad pairs, bytes, free disk. Building, `--dry-
 run`, `packer diff` and `packer repair` all start from it. `write_plan` writes it as files, for other machines.
+`plan_row` plans a single row again, without a search.
 """

@@ -18,6 +18,7 @@ from packer.pixels.label_rules import BINARY, BINARY_CLASSES, INSTANCE, LabelRul
 from packer.pixels.resize import Geometry
 from packer.plan.assume_size import assume_size
 from packer.plan.check_labels import SAMPLE_SIZE, check_palettes, no_classes
+from packer.plan.painted_classes import choose_classes
 from packer.plan.plan_fields import plan_fields
 from packer.plan.problems import BEFORE, Refusals, problem_of, too_many
 from packer.plan.request import Request
@@ -68,7 +69,8 @@ def check_rows(request: Request, stamps: Sequence[StoredStamps], pool: Pool, tim
             lambda source, refs: LabelSampler(source, pool, request.max_pixels).pixels(refs, divisor),
         )
         found = assume_size(request, found, LabelSampler(found.source, pool, request.max_pixels))
-    refs, refusals = found.refs, Refusals(refusal)
+        found, unknown = choose_classes(request, found)
+    refs, refusals = found.refs, Refusals(refusal, unknown)
     names = [field.name for field in found.packed or request.fields]
     label = names.index(LABEL) if LABEL in names else 0
     sampler = LabelSampler(found.source, pool, request.max_pixels, label)

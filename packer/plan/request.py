@@ -62,6 +62,8 @@ class Request:
     ignore: tuple[str, ...] = ()
     label_codec: str = AUTO
     unknown: str = "error"
+    paint: str = "file"
+    crowd: str = "class"
     threshold: int | None = None
     divisor: int = 1000
     size: Size | str | None = None

@@ -18,6 +18,7 @@ from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.suggest import Suggestion, suggest_templates
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, BINARY, INDEX, INSTANCE, LabelRules
 from packer.plan.sample import open_sampler
+from packer.probe.annotated import LEAST_TO_SPLIT, MOST_PLANES, AnnotatedProposal, propose_annotated
 from packer.probe.further_fields import FurtherField, further_fields
 from packer.probe.guess_labels import LabelReading, read_by_table, read_without_table
 from packer.probe.label_pixels import known_share
@@ -40,10 +41,6 @@ if TYPE_CHECKING:
 TABLE_SUFFIXES = (".csv", ".txt", ".toml", ".json")
 TABLE_WORDS = ("class", "label", "colo", "palette", "categor", "objectinfo")
 MOST_CANDIDATES = 6
-MOST_PLANES = 3
-"""With more classes than this, one plane per class would be most of the pack; labels=index is smaller."""
-LEAST_TO_SPLIT = 10
-"""With fewer pairs no split is proposed."""
 GUESSED = "unknown; these templates, suggested by the file names, pair most files"
 
 
@@ -64,6 +61,8 @@ class ProbeResult:
     """Questions that the user must decide."""
     further: tuple[FurtherField, ...] = ()
     """Files next to the pairs that could be further fields."""
+    annotated: AnnotatedProposal | None = None
+    """Annotations of a labelling tool, from which labels are painted. Then there are no pairs with label pictures."""
 
 
 def probe_folder(raw: str | PathLike[str], **options: Unpack[ProbeOptions]) -> ProbeResult:
@@ -81,6 +80,9 @@ def probe_folder(raw: str | PathLike[str], **options: Unpack[ProbeOptions]) -> P
 def _probe(request: ProbeRequest) -> ProbeResult:
     listed = request.objects.files if request.objects else None
     files = list_files(request.raw) if listed is None else listed.paths
+    if (annotated := propose_annotated(request)) is not None:
+        known = (annotated.settings, annotated.doubts)
+        return ProbeResult(len(files), None, None, (), None, None, (), *known, annotated=annotated)
     proposals = tuple(suggest_templates(files))
     pairing, rules, why_not = _pairing(request, proposals)
     if pairing is None:

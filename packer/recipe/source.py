@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from packer.decoding.header import Header
 from packer.errors import Problem
+from packer.pixels.nearest import Lines
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
 from readers.contract.fields import Field
@@ -52,6 +53,8 @@ class Loaded(NamedTuple):
     """The reason why the row cannot be read."""
     notes: tuple[str, ...] = ()
     """Facts about a row that is packed nevertheless, such as "2 polygons cover no pixel". The same row has the same."""
+    notes_at: Callable[[Lines, Lines], tuple[str, ...]] | None = None
+    """Returns more notes, about a row of whose upright pixels only these rows and columns are stored."""
 
     @property
     def note(self) -> str:

@@ -17,12 +17,13 @@ from packer.pixels.image_hash import image_hash
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Given, PackedPixels, Source
+from packer.recipe.source import Given, Loaded, PackedPixels, Source
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import kinds_of
 from readers.contract.fields import Field
 from readers.contract.receipt import RowInput
 from readers.contract.statistics import FieldStatistics
+from readers.contract.tiles import Size
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class RowMaker:
     def __init__(self, recipe: Recipe, fields: Sequence[Field], source: Source) -> None:
         self._fields, self._kinds = fields, kinds_of(recipe, fields)
         self._source = source
-        self._of_planned_size = recipe.geometry.depends_on_source
+        self._geometry = recipe.geometry
 
     def fill(self, targets: Sequence[RowTarget]) -> list[Row]:
         """Pack the pieces of one row of the source. The identities are those of the bytes that were decoded."""
@@ -73,7 +74,8 @@ class RowMaker:
                 raise BadPair(loaded.bad)
             fields = self._decode(first, {number: loaded.data[number] for number in present})
             rows = [self._pack(*each, fields, state) for each in zip(targets, inputs, strict=True)]  # all or none
-            return [replace(row, note=loaded.note) for row in rows] if loaded.notes else rows
+            note = self._note(loaded, fields[0].size)
+            return [replace(row, note=note) for row in rows] if note else rows
         except BadPair as bad:
             return [Row(source, reject=str(bad), state=state) for source in inputs]
 
@@ -86,9 +88,16 @@ class RowMaker:
                 fields.append(kind.decode(data))
             file = next(filter(None, name.split(SEPARATOR)))
             check_same_size(names[0], fields[0].size, file, fields[-1].size, field.name)
-        if self._of_planned_size and fields[0].size != piece.size:
+        if self._geometry.depends_on_source and fields[0].size != piece.size:
             raise BadPair(f"{names[0]}: was another picture when the build was planned; build again")
         return fields
+
+    def _note(self, loaded: Loaded, size: Size) -> str:
+        """Return the note of a row. Tiles and native rows have all pixels."""
+        if loaded.notes_at is None or self._geometry.depends_on_source:
+            return loaded.note
+        rows, columns, _ = self._geometry.sampled(size)
+        return loaded._replace(notes=(*loaded.notes, *loaded.notes_at(rows, columns))).note
 
     def _pack(self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], state: NDArray[np.int64]) -> Row:
         """Store each field. The hash is that of the first picture."""

@@ -7,6 +7,7 @@ function of the user returns: `functions` sends it to the workers, `row_function
 arrays, `row_keys` the keys. `containers` lists the other kinds, which `--from` knows by their content; `container` is
 their interface. Those of arrays are `stacked`; `stack_form` finds out which axis is which, and a `library_process`
 opens what may crash. An `archive` has many pictures in each of its files, such as the tars of `webdataset`; those of
-Arrow are `tables`; `nifti` has slices of volumes. A worker gets a source as a text and opens it with `reopen`. The
+Arrow are `tables`; `nifti` has slices of volumes. Fields of an `annotated` folder are painted; `annotation_files` finds
+their files, `find_indexed` those of many pictures. A worker gets a source as a text and opens it with `reopen`. The
 interface of all is `packer/recipe/source.py`.
 """

@@ -57,7 +57,7 @@ class FolderSource:
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         with ThreadPoolExecutor(THREADS) as pool:
-            yield from pool.map(self._heads, refs)
+            yield from pool.map(self.heads_of, refs)
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         """Return the states of the image and the label of each row. One thread asks a fast disk, many a slow one."""
@@ -83,7 +83,7 @@ class FolderSource:
         for number, part in enumerate(ref.parts):
             try:
                 paths = part.split(SEPARATOR)
-                files = [self._read(path, is_alone=len(paths) == 1) for path in paths]
+                files = [self.read(path, is_alone=len(paths) == 1) for path in paths]
             except BadPair as bad:
                 return Loaded(tuple(data), tuple(identities), str(bad))
             data.append(files[0] if len(files) == 1 else tuple(files))
@@ -91,7 +91,7 @@ class FolderSource:
             identities[number] = _together(digests)
         return Loaded(tuple(data), tuple(identities))
 
-    def _read(self, path: str, is_alone: bool) -> bytes:
+    def read(self, path: str, is_alone: bool = True) -> bytes:
         """Return the bytes of a file; none for a file that a field lacks, so no other of its files may be empty."""
         if not path:
             return b""
@@ -109,7 +109,8 @@ class FolderSource:
     def from_json(cls, facts: dict[str, Any]) -> FolderSource:
         return cls(Path(facts["raw"]), templates=("",) * facts["fields"], max_pixels=facts["max_pixels"])
 
-    def _heads(self, ref: RowRef) -> Heads:
+    def heads_of(self, ref: RowRef) -> Heads:
+        """Return the header of each field of a row, or why it is bad."""
         try:
             paths = [part.split(SEPARATOR) for part in ref.parts if part]
             heads = [[self.header(path) for path in files if path] for files in paths]

@@ -128,7 +128,7 @@ class ObjectsSource(FolderSource):
         """Return a text that equal objects share, though not all: that of the store."""
         if self.listed and path in self.listed:
             return self.listed[path][1]
-        return blake3(self._read(path, is_alone=True)).hexdigest()
+        return blake3(self.read(path, is_alone=True)).hexdigest()
 
     def to_text(self) -> str:
         facts = {"url": self.url, "max_pixels": self.max_pixels, "fields": len(self.templates)}
@@ -167,7 +167,7 @@ class ObjectsSource(FolderSource):
     def _object(self, path: str) -> Object:
         return self.store.read(path)
 
-    def _read(self, path: str, is_alone: bool) -> bytes:
+    def read(self, path: str, is_alone: bool = True) -> bytes:
         if not path:
             return b""
         with naming(path), self.explained():

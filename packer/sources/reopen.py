@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from packer.recipe.source import Source
+from packer.sources.annotated import AnnotatedSource
 from packer.sources.containers import CONTAINERS
 from packer.sources.folder import FolderSource
+from packer.sources.indexed import IndexedSource
 from packer.sources.objects import ObjectsSource
 from packer.sources.pack import PackSource
 from packer.sources.rows import Rows
@@ -16,6 +18,8 @@ from packer.sources.rows import Rows
 KINDS: dict[str, Callable[[dict[str, Any]], Source]] = {
     FolderSource.kind: FolderSource.from_json,
     ObjectsSource.kind: ObjectsSource.from_json,
+    AnnotatedSource.kind: AnnotatedSource.from_json,
+    IndexedSource.kind: IndexedSource.from_json,
     PackSource.kind: PackSource.from_json,
     Rows.kind: Rows.from_json,
     **{container.kind: container.from_json for container in CONTAINERS},

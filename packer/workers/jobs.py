@@ -160,3 +160,11 @@ class ShardJob:
                 f"a worker process crashed {self._failures} times at the shard of {self._spec.split}/{first} to {last}"
                 ", and no pair is to blame; perhaps memory ran out: try fewer --workers or a smaller --shard-size"
             )
+
+
+class OneTry(ShardJob):
+    """A shard for somebody who waits: a crash ends it, without another try."""
+
+    def crashed(self, indices: Sequence[int], cause: str) -> None:
+        parts = " or ".join(filter(None, self._spec.pieces[indices[0] if indices else 0].ref.parts))
+        raise EngineError(f"{parts}: {cause}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.shards.inspect import InspectRequest, LabelCounts
-from packer.workers.jobs import InspectJob, ShardJob
+from packer.workers.jobs import InspectJob, OneTry, ShardJob
 from packer.workers.pool import Pool
 from packer.workers.supervisor import Supervisor
 from readers.contract.receipt import Receipt
@@ -33,6 +33,12 @@ def build_shards(specs: Sequence[ShardSpec], source: Source, out: Path, pool: Po
     order = sorted(range(len(specs)), key=lambda index: -specs[index].weight)
     text = source.to_text()
     return pool.run((ShardJob(index, specs[index], text, out) for index in order), pool.workers)
+
+
+def build_one(spec: ShardSpec, source: Source, out: Path, pool: Pool) -> Receipt:
+    """Build one shard for somebody who waits. Raises EngineError if a worker crashes at it, or takes too long."""
+    with closing(pool.run([OneTry(0, spec, source.to_text(), out)], 1)) as answers:
+        return next(receipt for _, receipt in answers)
 
 
 def inspect_pairs(requests: Sequence[InspectRequest], source: Source, pool: Pool) -> list[LabelCounts]:

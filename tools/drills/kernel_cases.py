@@ -19,6 +19,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from io import BytesIO
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from program import parser
@@ -140,6 +141,39 @@ def windows(dice: np.random.Generator) -> int:
     raise AssertionError("a window that lies outside was copied")
 
 
+def outlines(dice: np.random.Generator) -> int:
+    """Paint an outline with and without the kernel, then ask for a wrong one. The window lies in memory of its size."""
+    from packer.annotations import coco_polygon
+    from packer.annotations.paint import window
+
+    kernel = coco_polygon.KERNEL
+    assert kernel is not None
+    size = (int(dice.integers(1, 60)), int(dice.integers(1, 60)))
+    points = dice.uniform(-1, 2, (int(dice.integers(1, 12)), 2)) * size[::-1] * 10 ** dice.uniform(0, 3)
+    shape = coco_polygon.CocoPolygon(np.round(points * 10) / 10 if dice.integers(2) else points)
+    ours = shape.paint(size)
+    coco_polygon.KERNEL = None
+    expected = shape.paint(size)
+    coco_polygon.KERNEL = kernel
+    painted: list[np.ndarray[Any, Any]] = []
+    for mask in (ours, expected):
+        painted.append(np.zeros(size, np.bool_))
+        window(painted[-1], mask)[...] = mask.inside
+    assert np.array_equal(painted[0], painted[1]), f"{shape.points.tolist()} in {size}"
+    grid, out = np.array(dice.integers(-500, 500, (5, 2))), np.zeros(size, np.uint8)
+    wrong = int(dice.choice([-1, -(2**63), 2**31, 2**63 - 1]))
+    far = grid.copy()
+    far[dice.integers(5), dice.integers(2)] = wrong if wrong != -1 else 2**40
+    for outline, *numbers in ((far, 0, 0, 9), (grid, wrong, 0, 9), (grid, 0, wrong, 9), (grid.T[:2], 0, 0, 9)):
+        try:
+            kernel.paint(outline, out, *numbers, 10**9)
+        except ValueError:
+            continue
+        raise AssertionError(f"a wrong outline was painted: {numbers}")
+    kernel.paint(grid, out, *dice.integers(0, 2000, 3).tolist(), 10**9)
+    return 1
+
+
 def _raster(data: bytes) -> list[tuple[bytes, int, int]]:
     found, offset = [], 8
     while offset < len(data):
@@ -153,6 +187,7 @@ def _raster(data: bytes) -> list[tuple[bytes, int, int]]:
 IN_PYTHON: dict[str, Callable[[np.random.Generator], int]] = {
     "windows": windows,
     "png": pngs,
+    "outlines": outlines,
     "threads": kernel_threads.case,
 }
 CASES = (*FUNCTIONS, *IN_PYTHON)

@@ -1,0 +1,88 @@
+"""Annotations of COCO: polygons, run lengths and crowds. pycocotools says which pixels they have.
+
+A file has lists of `images`, `annotations` and `categories` for many pictures: `PictureIndex` finds those of each one.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from packer.annotations.annotation import AnnotatedPicture, Annotation, Shape
+from packer.annotations.coco_polygon import MOST_POINTS, coco_polygon
+from packer.annotations.json_stream import parse
+from packer.annotations.run_lengths import run_lengths
+from packer.errors import BadPair
+from readers.contract.tiles import Size
+
+NAME = "coco"
+RULE = "coco polygons 1"
+OF_STORED = True
+"""COCO was drawn, and pycocotools paints, without a look at EXIF."""
+Id: TypeAlias = "int | str"
+
+
+def read(picture: bytes, annotations: Sequence[bytes], categories: Mapping[Id, str]) -> AnnotatedPicture:
+    """Return the objects of a picture from its item in `images`, and its items in `annotations` in their order."""
+    facts = parse(picture)
+    found: list[Annotation] = []
+    lost = Counter[str]()
+    for raw in annotations:
+        each = parse(raw)
+        category = categories.get(id_of(each.get("category_id")))
+        if category is None:
+            lost["of a category that the file does not list"] += 1
+            continue
+        try:
+            shapes = _shapes(each.get("segmentation"))
+        except BadPair as bad:
+            raise BadPair(f"annotation {str(each.get('id'))[:60]} {bad}") from None
+        if shapes:
+            found.append(Annotation(category, shapes, is_crowd=bool(each.get("iscrowd"))))
+        else:
+            lost["with a box and no outline" if each.get("bbox") else "without an outline"] += 1
+    return AnnotatedPicture(tuple(found), size_of(facts), name_of(facts), lost)
+
+
+def id_of(value: Any) -> Id:
+    """Return an id, which most tools write as a whole number. Raise BadPair if it is neither that nor a text."""
+    if type(value) is int or (isinstance(value, str) and value):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise BadPair(f"has an id that is neither a whole number nor a text: {str(value)[:60]}")
+
+
+def name_of(picture: Mapping[str, Any]) -> str:
+    """Return the name of a picture, which may have folders; in LVIS it is the end of an address."""
+    name = picture.get("file_name")
+    if name is None and isinstance(url := picture.get("coco_url"), str):
+        name = "/".join(url.split("/")[-2:])
+    if not isinstance(name, str) or not name:
+        raise BadPair("has an image without a file_name")
+    return unicodedata.normalize("NFC", name.replace("\\", "/").removeprefix("./"))
+
+
+def size_of(picture: Mapping[str, Any]) -> Size | None:
+    """Return the size of a picture, if the file has it."""
+    size = picture.get("height"), picture.get("width")
+    if size == (None, None):
+        return None
+    if not all(type(side) is int and 0 < side < 1 << 31 for side in size):
+        raise BadPair(f"has a height and width of {str(size)[:60]}")
+    return size  # type: ignore[return-value]
+
+
+def _shapes(segmentation: Any) -> tuple[Shape, ...]:
+    if isinstance(segmentation, dict) and segmentation:
+        return (run_lengths(segmentation.get("counts"), segmentation.get("size")),)
+    if isinstance(segmentation, list):
+        rings = tuple(map(coco_polygon, segmentation))
+        if (count := sum(len(ring.points) for ring in rings)) > MOST_POINTS:
+            raise BadPair(f"has outlines of {count} points; {MOST_POINTS} are read at most")
+        return rings
+    if segmentation:
+        raise BadPair("has a segmentation that is neither a list nor a table")
+    return ()

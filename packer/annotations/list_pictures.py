@@ -1,0 +1,201 @@
+"""Read a file of the annotations of many pictures once, item by item, into a `PictureIndex`."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import compress
+from typing import Any, BinaryIO
+
+import numpy as np
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from packer.annotations import panoptic
+from packer.annotations.coco import NAME, Id, id_of, name_of, size_of
+from packer.annotations.json_stream import Item, items_of
+from packer.annotations.picture_index import (
+    DIGEST,
+    Longs,
+    PictureIndex,
+    digest_of_categories,
+    digest_of_picture,
+    hash_of,
+)
+from packer.annotations.whole_pictures import WholePicture, format_of_whole, whole_pictures
+from packer.errors import BadPair
+
+
+class _Places:
+    """The places of items in a file, each with the hash of its picture and a digest of its bytes: 36 bytes."""
+
+    def __init__(self) -> None:
+        self.pictures, self.starts, self.lengths = array("q"), array("q"), array("i")
+        self._digests = bytearray()
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def add(self, picture: int, item: Item) -> None:
+        self.pictures.append(picture)
+        self.starts.append(item.start)
+        self.lengths.append(len(item.raw))
+        self._digests += blake3(item.raw).digest(DIGEST)
+
+    @property
+    def digests(self) -> NDArray[np.uint8]:
+        return np.frombuffer(self._digests, np.uint8).reshape(-1, DIGEST)
+
+
+class _Listed:
+    """The items of a file that were found so far."""
+
+    def __init__(self) -> None:
+        self.pictures, self.annotations = _Places(), _Places()
+        self.names, self.sizes = array("q"), array("i")
+        self.categories: dict[Id, str] = {}
+        self.counts: Counter[Id | None] = Counter()
+        self.pngs: list[str] = []
+        """The PNG of each annotation, if the file is a panoptic one."""
+
+    def add(self, item: Item) -> str | None:
+        """Note an item. Return the name of a picture."""
+        if item.member not in ("images", "annotations", "categories"):
+            return None
+        try:
+            if not isinstance(item.value, dict):
+                raise BadPair("is not a table")
+            if item.member == "images":
+                return self._picture(item)
+            if item.member == "annotations":
+                self._annotation(item)
+            else:
+                self._category(item.value)
+        except BadPair as bad:
+            raise BadPair(f"{bad}, at byte {item.start}") from None
+        return None
+
+    def _picture(self, item: Item) -> str:
+        name = name_of(item.value)
+        self.pictures.add(number_of(id_of(item.value.get("id"))), item)
+        self.names.append(hash_of(name))
+        self.sizes.extend(size_of(item.value) or (0, 0))
+        return name
+
+    def add_whole(self, found: WholePicture) -> str:
+        """Note a picture that lies together with its annotations. Return its name."""
+        name = found.picture.name or ""
+        self.pictures.add(len(self.pictures), Item("", None, found.start, found.raw))
+        self.names.append(hash_of(name))
+        self.sizes.extend(found.picture.size or (0, 0))
+        self.counts.update(each.category for each in found.picture.annotations)
+        self.categories.update((each.category, each.category) for each in found.picture.annotations)
+        return name
+
+    def _annotation(self, item: Item) -> None:
+        is_panoptic = "segments_info" in item.value
+        if len(self.annotations) and is_panoptic != bool(self.pngs):
+            raise BadPair("has segments_info, as only some annotations have" if is_panoptic else "has no segments_info")
+        self.annotations.add(number_of(id_of(item.value.get("image_id"))), item)
+        if not is_panoptic:
+            self.counts[id_of(item.value.get("category_id"))] += 1
+            return
+        self.pngs.append(panoptic.png_of(item.value))
+        self.counts.update(id_of(each.get("category_id")) for each in panoptic.segments_of(item.value))
+
+    def _category(self, value: Mapping[str, Any]) -> None:
+        number, name = id_of(value.get("id")), value.get("name")
+        if not isinstance(name, str) or not name:
+            raise BadPair("has a category without a name")
+        if number in self.categories:
+            raise BadPair(f"has two categories with the id {number}")
+        self.categories[number] = name
+
+
+def index_of(file: BinaryIO, take: list[str] | None = None) -> PictureIndex:
+    """Read a file of many pictures. Raise BadPair if it is not one. The names of its pictures are put into `take`."""
+    listed, known = _Listed(), format_of_whole(file)
+    for each in whole_pictures(file, known) if known else items_of(file):
+        name = listed.add_whole(each) if isinstance(each, WholePicture) else listed.add(each)
+        if name is not None and take is not None:
+            take.append(name)
+    if not len(listed.pictures):
+        raise BadPair(
+            f"lists no annotated pictures of {known}" if known else "is not a file of COCO: it lists no images"
+        )
+    return replace(_sorted(listed), format=known or (panoptic.NAME if listed.pngs else NAME))
+
+
+def _sorted(listed: _Listed) -> PictureIndex:
+    """Bring the annotations to their pictures."""
+    pictures, annotations = listed.pictures, listed.annotations
+    ids, names = np.array(pictures.pictures, np.int64), np.array(listed.names, np.int64)
+    _refuse_twice(ids, "the same id", pictures.starts)
+    _refuse_twice(names, "the same file_name", pictures.starts)
+    by_name = np.argsort(names, kind="stable")
+    rank = np.empty(len(names), np.int64)
+    rank[by_name] = np.arange(len(names))
+    by_id = np.argsort(ids, kind="stable")
+    wanted = np.array(annotations.pictures, np.int64)
+    at = np.minimum(np.searchsorted(ids[by_id], wanted), len(ids) - 1)
+    owner = by_id[at]
+    is_known = ids[owner] == wanted
+    owners = np.concatenate([rank, rank[owner[is_known]]])
+    order = np.argsort(owners, kind="stable")  # a picture comes before its annotations, and these in the file's order
+
+    def joined(of_pictures: Any, of_annotations: Any) -> NDArray[Any]:
+        return np.concatenate([np.asarray(of_pictures), np.asarray(of_annotations)[is_known]])[order]
+
+    firsts = np.searchsorted(owners[order], np.arange(len(names) + 1))
+    digests = joined(pictures.digests, annotations.digests)
+    categories = {number: listed.categories[number] for number in sorted(listed.categories, key=_numbers_first)}
+    return PictureIndex(
+        names[by_name],
+        firsts,
+        joined(pictures.starts, annotations.starts),
+        joined(pictures.lengths, annotations.lengths),
+        np.array(listed.sizes, np.int32).reshape(-1, 2)[by_name],
+        _digests(digests, firsts, categories),
+        categories,
+        {
+            name: sum(listed.counts[n] for n, other in categories.items() if other == name)
+            for name in categories.values()
+        },
+        tuple(_notes(listed, int(np.count_nonzero(~is_known)))),
+        pngs=panoptic.of_pictures(compress(listed.pngs, is_known), owners[len(names) :].tolist(), len(names))
+        if listed.pngs
+        else (),
+    )
+
+
+def _notes(listed: _Listed, strangers: int) -> Iterator[str]:
+    if strangers:
+        yield f"{strangers} annotations are of pictures that the file does not list"
+    if unknown := sum(count for number, count in listed.counts.items() if number not in listed.categories):
+        yield f"{unknown} annotations are of categories that the file does not list"
+
+
+def _digests(items: NDArray[np.uint8], firsts: Longs, categories: Mapping[Id, str]) -> NDArray[np.uint8]:
+    found = bytearray()
+    names = digest_of_categories(categories)
+    for first, last in zip(firsts[:-1].tolist(), firsts[1:].tolist(), strict=True):
+        found += digest_of_picture(items[first:last].tobytes(), names)
+    return np.frombuffer(found, np.uint8).reshape(-1, DIGEST)
+
+
+def _refuse_twice(numbers: Longs, what: str, starts: Sequence[int]) -> None:
+    _, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+    if len(first) < len(numbers):
+        at = starts[int(first[counts > 1].min())]
+        raise BadPair(f"lists {len(numbers) - len(first)} images with {what} as another, such as that at byte {at}")
+
+
+def _numbers_first(number: Id) -> tuple[bool, int, str]:
+    return isinstance(number, str), 0 if isinstance(number, str) else number, str(number)
+
+
+def number_of(number: Id) -> int:
+    """Return an id as 64 bits. That of a text is negative."""
+    return number if isinstance(number, int) and 0 <= number < 1 << 63 else ~(hash_of(str(number)) & ((1 << 63) - 1))

@@ -1,0 +1,147 @@
+"""`PictureIndex`: the bytes of a file of many pictures that have the annotations of each picture, in arrays.
+
+`list_pictures` reads the file once. Of an annotation 12 bytes stay: where it begins, and its length. The index can be
+saved, and then processes map it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from packer.annotations import panoptic
+from packer.annotations.annotation import AnnotatedPicture
+from packer.annotations.coco import NAME, Id, name_of, read
+from packer.annotations.json_stream import parse
+from packer.annotations.whole_pictures import READERS
+from packer.errors import BadPair
+from readers.contract.tiles import Size
+
+DIGEST = 16
+"""Bytes of a digest."""
+Longs = NDArray[np.int64]
+_ARRAYS = ("names", "firsts", "starts", "lengths", "sizes", "digests")
+
+
+@dataclass(frozen=True)
+class PictureIndex:
+    """The places of all items, sorted by picture. That of the picture itself comes before those of its annotations."""
+
+    names: Longs
+    """The hash of the name of each picture, ascending."""
+    firsts: Longs
+    """The number of the first item of each picture, and of all items."""
+    starts: Longs
+    lengths: NDArray[np.int32]
+    sizes: NDArray[np.int32]
+    """The height and width of each picture; 0 if the file does not have them."""
+    digests: NDArray[np.uint8]
+    """For each picture a digest of its items and of all categories."""
+    categories: Mapping[Id, str]
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """The annotations of each category, in the order of the ids."""
+    notes: tuple[str, ...] = ()
+    """Annotations that belong to no picture, in words with their number."""
+    format: str = NAME
+    pngs: Sequence[str] = ()
+    """The name of the PNG of each picture in a panoptic file; empty for a picture without an annotation."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def digest(self, name: str) -> bytes | None:
+        """Return what identifies the annotations of the picture of this name; None if the file does not list it."""
+        number = self._number(name)
+        return None if number is None else self.digests[number].tobytes()
+
+    def size(self, name: str) -> Size | None:
+        """Return the size of a picture, if the file has it."""
+        number = self._number(name)
+        if number is None or not self.sizes[number].all():
+            return None
+        return int(self.sizes[number, 0]), int(self.sizes[number, 1])
+
+    def png(self, name: str) -> str:
+        """Return the name of the PNG that has the ids of the segments of a picture; empty if there is none."""
+        number = self._number(name)
+        return "" if number is None or not self.pngs else self.pngs[number]
+
+    def read(self, file: BinaryIO, name: str, ids: NDArray[np.uint32] | None = None) -> tuple[AnnotatedPicture, bytes]:
+        """Return the objects of a picture, and the digest of what was read. Raise BadPair if the file changed.
+
+        `ids` are those of the picture's PNG, if it has one.
+        """
+        number = self._number(name)
+        if number is None:
+            raise BadPair(f"does not list {name}")
+        items = []
+        for item in range(int(self.firsts[number]), int(self.firsts[number + 1])):
+            file.seek(int(self.starts[item]))
+            items.append(file.read(int(self.lengths[item])))
+        digests = b"".join(blake3(item).digest(DIGEST) for item in items)
+        found = digest_of_picture(digests, digest_of_categories(self.categories))
+        if found != self.digests[number].tobytes():
+            raise BadPair("changed after its rows were listed; build again")
+        if self.format in READERS:
+            return READERS[self.format](items[0]), found
+        if self.format == panoptic.NAME:
+            return panoptic.read(items[0], items[1:], self.categories, ids), found
+        return read(items[0], items[1:], self.categories), found
+
+    def save(self, folder: Path) -> None:
+        """Write the arrays to a folder."""
+        for name in _ARRAYS:
+            np.save(folder / f"{name}.npy", getattr(self, name))
+        facts = {"categories": list(self.categories.items()), "counts": dict(self.counts), "notes": self.notes}
+        facts |= {"format": self.format, "pngs": self.pngs}
+        (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> PictureIndex:
+        """Map what `save` wrote."""
+        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
+        facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+        facts |= {"categories": dict(facts["categories"]), "notes": tuple(facts["notes"])}
+        return cls(**arrays, **facts)
+
+    def others(self, names: Iterable[str]) -> list[int]:
+        """Return the numbers of all pictures but those of these names."""
+        known = np.zeros(len(self), np.bool_)
+        for name in names:
+            if (number := self._number(name)) is not None:
+                known[number] = True
+        return [int(number) for number in np.flatnonzero(~known)]
+
+    def name(self, file: BinaryIO, number: int) -> str:
+        """Return the name of a picture."""
+        item = int(self.firsts[number])
+        file.seek(int(self.starts[item]))
+        raw = file.read(int(self.lengths[item]))
+        return READERS[self.format](raw).name or "" if self.format in READERS else name_of(parse(raw))
+
+    def _number(self, name: str) -> int | None:
+        hashed = hash_of(name)
+        number = int(np.searchsorted(self.names, hashed))
+        return number if number < len(self.names) and self.names[number] == hashed else None
+
+
+def digest_of_picture(items: bytes, categories: bytes) -> bytes:
+    """Return what identifies the annotations of a picture: the digests of its items, and that of all categories."""
+    return blake3(items + categories).digest(DIGEST)
+
+
+def digest_of_categories(categories: Mapping[Id, str]) -> bytes:
+    """Return what identifies the names of all categories."""
+    return blake3(json.dumps(list(categories.items())).encode()).digest(DIGEST)
+
+
+def hash_of(name: str) -> int:
+    """Return 64 bits that stand for a name."""
+    return int.from_bytes(blake3(name.encode("utf-8", "surrogatepass")).digest(8), "little", signed=True)

@@ -1,0 +1,43 @@
+"""Polygons that Pillow fills: their pixels are those that `ImageDraw.polygon` of the installed version paints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from packer.annotations.annotation import NOTHING, Mask
+from packer.errors import BadPair
+from readers.contract.tiles import Size
+
+MOST_STEPS = 4_000_000_000
+"""Pillow compares each row with each edge, and edges that end in one row with each other. So many take seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class PillowPolygon:
+    """A polygon as `ImageDraw.polygon` fills it. Points are cut to whole numbers, borders are inside."""
+
+    points: NDArray[np.float64]
+    """(N, 2): x and y. Two points are a line; a shape of fewer is an error in Pillow."""
+
+    def paint(self, size: Size) -> Mask:
+        points = np.trunc(self.points).astype(np.int64)
+        (left, top), (right, bottom) = np.maximum(points.min(0), 0), np.minimum(points.max(0) + 1, size[::-1])
+        if left >= right or top >= bottom:
+            return NOTHING
+        points[:, 1] -= top  # rows may be shifted; columns may not, because Pillow rounds sums of floats with them
+        _check_steps(points[:, 1], int(bottom - top))
+        picture = Image.new("L", (int(right), int(bottom - top)))
+        ImageDraw.Draw(picture).polygon(points.ravel().tolist(), fill=1)
+        window = picture.crop((int(left), 0, *picture.size))
+        return Mask(int(top), int(left), np.asarray(window).view(np.bool_))
+
+
+def _check_steps(rows: NDArray[np.int64], height: int) -> None:
+    """Refuse a polygon that would keep Pillow busy for minutes."""
+    ends = np.bincount(rows[(rows >= 0) & (rows < height)], minlength=1)
+    if len(rows) * height + 2 * int((ends * ends).sum()) > MOST_STEPS:
+        raise BadPair(f"has a polygon of {len(rows)} points that would take minutes to paint")

@@ -1,0 +1,111 @@
+"""Files of many pictures in which all annotations of a picture lie together: tasks of Label Studio, images of CVAT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple
+from xml.parsers import expat
+
+from packer.annotations import cvat, label_studio
+from packer.annotations.annotation import AnnotatedPicture
+from packer.annotations.json_stream import BOM, items_of
+from packer.annotations.json_values import MOST_BYTES
+from packer.errors import BadPair
+
+CHUNK = 1 << 20
+READERS: dict[str, Callable[[bytes], AnnotatedPicture]] = {
+    cvat.NAME: cvat.read,
+    label_studio.NAME: label_studio.read,
+}
+"""For each format the function that reads the bytes of a picture."""
+
+
+class WholePicture(NamedTuple):
+    """The bytes of a picture with its annotations, and where they begin in the file."""
+
+    start: int
+    raw: bytes
+    picture: AnnotatedPicture
+
+
+def format_of_whole(file: BinaryIO) -> str | None:
+    """Return the format of a file by its first character; None: it is another one. The file is at its start again."""
+    first = file.read(256).removeprefix(BOM).lstrip()[:1]
+    file.seek(0)
+    return {b"[": label_studio.NAME, b"<": cvat.NAME}.get(first)
+
+
+def whole_pictures(file: BinaryIO, name: str) -> Iterator[WholePicture]:
+    """Yield the pictures of a file of this format. Tasks that nobody has annotated have no label and are left out."""
+    for start, raw in _images(file) if name == cvat.NAME else _tasks(file):
+        try:
+            yield WholePicture(start, raw, READERS[name](raw))
+        except BadPair as bad:
+            raise BadPair(f"{bad}, at byte {start}") from None
+
+
+def _tasks(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    for item in items_of(file):
+        if not label_studio.is_task(item.value):
+            raise BadPair(f"has an item that is not a task of Label Studio, at byte {item.start}")
+        if label_studio.picture_of(item.value) is not None:
+            yield item.start, item.raw
+
+
+def _images(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    found = _Images()
+    parser = expat.ParserCreate()
+    found.listen(parser)
+    try:
+        while chunk := file.read(CHUNK):
+            parser.Parse(chunk, False)
+        parser.Parse(b"", True)
+    except (expat.ExpatError, ValueError, LookupError) as error:  # an unknown encoding is one of the latter
+        raise BadPair(f"is not valid XML ({error})") from None
+    for start, end in zip(found.starts, found.ends, strict=True):
+        if end - start > MOST_BYTES:
+            raise BadPair(f"has an <image> of more than {MOST_BYTES >> 20} MiB, at byte {start}")
+        file.seek(start)
+        yield start, file.read(end - start)
+
+
+class _Images:
+    """The places where each <image> begins and ends: it ends where what follows it begins."""
+
+    def __init__(self) -> None:
+        self.starts, self.ends = list[int](), list[int]()
+        self._depth, self._ended = 0, False
+
+    def listen(self, parser: Any) -> None:
+        """Take the places from a parser."""
+
+        def note() -> None:
+            if self._ended:
+                self.ends.append(parser.CurrentByteIndex)
+                self._ended = False
+
+        def start(tag: str, _: dict[str, str]) -> None:
+            note()
+            if self._depth == 0 and tag != "annotations":
+                raise BadPair(f"is XML of <{tag[:40]}>, and not of CVAT")
+            if self._depth == 1 and tag == "track":
+                raise BadPair("is CVAT for video; export the task as CVAT for images")
+            if self._depth == 1 and tag == "image":
+                self.starts.append(parser.CurrentByteIndex)
+            self._depth += 1
+
+        def end(tag: str) -> None:
+            note()
+            self._depth -= 1
+            self._ended = self._depth == 1 and tag == "image"
+
+        def declared(_: str, encoding: str | None, __: int) -> None:
+            if (encoding or "utf-8").lower() not in ("utf-8", "ascii", "us-ascii"):
+                raise BadPair(f"is XML in {encoding}; expected UTF-8")
+
+        def doctype(*_: object) -> None:
+            raise BadPair("is XML with a document type, which could define entities; remove the <!DOCTYPE>")
+
+        parser.StartElementHandler, parser.EndElementHandler = start, end
+        parser.DefaultHandler = lambda _: note()
+        parser.XmlDeclHandler, parser.StartDoctypeDeclHandler = declared, doctype

@@ -1,0 +1,86 @@
+"""Parse XML that somebody else wrote: without a document type, so without entities, and bounded in depth and number."""
+
+from __future__ import annotations
+
+import math
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
+
+from packer.annotations.json_values import MOST_BYTES
+from packer.errors import BadPair
+
+MOST_ELEMENTS = 4_000_000
+MOST_DEPTH = 100
+
+
+def parse_xml(data: bytes) -> Element:
+    """Return the root of a file for one picture."""
+    if len(data) > MOST_BYTES:
+        raise BadPair(f"is larger than {MOST_BYTES >> 20} MiB, too large for the annotations of one picture")
+    limited = _LimitedTree()
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = _refuse_doctype
+    parser.StartElementHandler, parser.EndElementHandler = limited.start, limited.end
+    parser.CharacterDataHandler = limited.tree.data
+    try:
+        parser.Parse(data, True)
+    except (expat.ExpatError, ValueError, LookupError) as error:  # an unknown encoding is one of the latter
+        raise BadPair(f"is not valid XML ({error})") from None
+    return limited.tree.close()
+
+
+def root_or_none(data: bytes) -> Element | None:
+    """Parse a file that may be anything. None: it is not XML."""
+    if not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+        return None
+    try:
+        return parse_xml(data)
+    except BadPair:
+        return None
+
+
+def text_in(element: Element, path: str) -> str | None:
+    """Return the text of the first element at a path. None: there is none, or it is empty."""
+    return (element.findtext(path) or "").strip() or None
+
+
+def number_in(element: Element) -> float:
+    """Return the number that an element holds."""
+    try:
+        number = float(element.text or "")
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise BadPair(f"has {(element.text or '')[:40]!r} in <{element.tag[:40]}>, which is not a finite number")
+    return number
+
+
+def size_in(element: Element, height: str, width: str) -> tuple[int, int] | None:
+    """Return the size of the picture that two elements hold. None: they hold none."""
+    sides = [text_in(element, height) or "", text_in(element, width) or ""]
+    if not all(len(side) < 10 and side.isascii() and side.isdigit() and int(side) for side in sides):
+        return None
+    return int(sides[0]), int(sides[1])
+
+
+class _LimitedTree:
+    """Elements as they are parsed."""
+
+    def __init__(self) -> None:
+        self.tree = TreeBuilder()
+        self._count = self._depth = 0
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._count += 1
+        self._depth += 1
+        if self._count > MOST_ELEMENTS or self._depth > MOST_DEPTH:
+            raise BadPair(f"is XML of more than {MOST_ELEMENTS} elements, or nested deeper than {MOST_DEPTH}")
+        self.tree.start(tag, attributes)
+
+    def end(self, tag: str) -> None:
+        self._depth -= 1
+        self.tree.end(tag)
+
+
+def _refuse_doctype(*_: object) -> None:
+    raise BadPair("is XML with a document type, which could define entities; remove the <!DOCTYPE>")

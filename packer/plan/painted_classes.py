@@ -1,0 +1,117 @@
+"""The classes of labels that are painted from annotations, and the number that each category gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from packer.classes.ignore import with_ignored
+from packer.classes.load import load_class_table, named_classes
+from packer.errors import InputError, Problem, UsageError, did_you_mean
+from packer.pixels.field_options import ClassesField, FieldOptions, IdsField, MultilabelField
+from packer.pixels.label_rules import AUTO, INDEX
+from packer.plan.request import Request
+from packer.plan.wanted_fields import table_of
+from packer.sources.annotated import AnnotatedSource, Brush, PaintedField
+from packer.sources.open_source import FoundRows
+from readers.contract.classes import ClassTable, SegClass
+from readers.contract.fields import LABEL
+
+BACKGROUNDS = ("background", "_background_", "unlabeled", "unlabelled", "void")
+"""Categories, in any case, that mean: no object. The first one is the class that there is if no category says so."""
+NEVER = "__ignore__"
+"""The category of LabelMe whose pixels are ignored."""
+Objects = Mapping[str, tuple[int, str]]
+"""The number of objects of each category, and a file that has some."""
+
+
+def choose_classes(request: Request, found: FoundRows) -> tuple[FoundRows, InputError | None]:
+    """Return the rows with the classes and the rules of painting, and the error of categories that are in no class."""
+    if not isinstance(found.source, AnnotatedSource):
+        return found, None
+    if request.label_codec not in (AUTO, INDEX):
+        raise UsageError(f"--label-codec {request.label_codec}: reads label pictures; annotations are painted")
+    painted = [(number, each) for number, each in enumerate(request.fields) if number and not each.files]
+    source = replace(found.source, painted=tuple(PaintedField(number, each.kind) for number, each in painted))
+    objects = source.count(found.refs)
+    every = _numbered(load_class_table(request.raw, request.classes) or _table(source.names, objects))
+    dropped = {name for name in request.ignore if name in objects and name not in every.names}
+    classes = with_ignored(every, [text for text in request.ignore if text not in dropped])
+    fields = tuple(PaintedField(number, each.kind, _planes(each, classes)) for number, each in painted)
+    elsewhere = frozenset(name for each in fields for name in each.planes) - set(every.names)
+    numbers = _numbers(every, classes, dropped)
+    unknown = {name: objects[name] for name in sorted(objects) if name not in numbers and name not in elsewhere}
+    refusal = None
+    if unknown and request.unknown == "ignore":
+        numbers |= dict.fromkeys(unknown, every.ignore_index)
+    elif unknown:
+        refusal = _refusal(unknown, every)
+    brush = Brush(numbers, _uncovered(every), every.ignore_index, request.paint, request.crowd, elsewhere)
+    has_label = any(each.name == LABEL for _, each in painted)
+    return replace(
+        found, source=replace(source, brush=brush, painted=fields), classes=classes if has_label else None
+    ), refusal
+
+
+def parts_table(options: MultilabelField, label: ClassTable | None) -> ClassTable:
+    """Return the classes of overlapping objects: their own, or those of the label without the background."""
+    if options.classes is not None or label is None:
+        return table_of(options)
+    classes = tuple(each for each in label.classes if each.name.casefold() not in BACKGROUNDS)
+    if not classes:
+        raise UsageError(f"--field {options.name}: the label has no class of objects")
+    return ClassTable(classes)
+
+
+def _planes(options: FieldOptions, classes: ClassTable) -> tuple[str, ...]:
+    """Return the categories that a field has a plane for. Raise UsageError if it cannot be painted."""
+    if isinstance(options, MultilabelField):
+        return parts_table(options, classes).names
+    if options.name != LABEL and not isinstance(options, IdsField):
+        raise UsageError(
+            f"--field {options.name}: needs the template of its files, such as {options.name}/{{key}}.png; "
+            "annotations become the kinds ids and multilabel"
+        )
+    assert isinstance(options, (ClassesField, IdsField))
+    return ()
+
+
+def _table(names: Iterable[str], objects: Objects) -> ClassTable:
+    """Return the classes of all categories: the background, those of the list of the format, others by name."""
+    categories = list(dict.fromkeys((*names, *sorted(objects))))
+    categories = [name for name in categories if name != NEVER]
+    background = next((name for name in categories if name.casefold() in BACKGROUNDS), BACKGROUNDS[0])
+    return named_classes([background, *(name for name in categories if name != background)])
+
+
+def _numbered(table: ClassTable) -> ClassTable:
+    """Return the classes with their place in the table as their value, and the number of what is ignored."""
+    classes = (SegClass(each.name, each.colour, (number,)) for number, each in enumerate(table.classes))
+    return ClassTable(tuple(classes), (table.ignore_index,))
+
+
+def _uncovered(every: ClassTable) -> int:
+    """Return the number of pixels that no object covers: ignored, if no class is the background."""
+    backgrounds = (each.values[0] for each in every.classes if each.name.casefold() in BACKGROUNDS)
+    return next(backgrounds, every.ignore_index)
+
+
+def _numbers(every: ClassTable, classes: ClassTable, dropped: Iterable[str]) -> dict[str, int]:
+    """Return the number of each category that is in a class, or ignored."""
+    return {
+        **dict.fromkeys(BACKGROUNDS, _uncovered(every)),
+        **dict.fromkeys((*every.names, *dropped, NEVER), every.ignore_index),
+        **{each.name: each.values[0] for each in classes.classes},
+    }
+
+
+def _refusal(unknown: Objects, every: ClassTable) -> InputError:
+    problems = [
+        Problem(f"{count} objects have the category {name!r}{did_you_mean(name, every.names)}", "", (file,), kind=name)
+        for name, (count, file) in unknown.items()
+    ]
+    return InputError(
+        f"annotations have categories that are in no class: {len(unknown)}; add them to --classes, or ignore "
+        "their objects with --ignore NAME or --unknown ignore",
+        problems,
+    )

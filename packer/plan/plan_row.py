@@ -1,0 +1,158 @@
+"""`RowPlanner`: plans one row of a pack again, as a shard of one piece."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from packer.config.config import Setting
+from packer.decoding.decode import decoder_identity
+from packer.decoding.raw_file import SEPARATOR
+from packer.errors import InputError
+from packer.pixels.choices import NATIVE, TILE
+from packer.pixels.resize import Geometry
+from packer.publish.target import holds_pack
+from packer.recipe.piece import Piece
+from packer.recipe.recipe import Recipe
+from packer.recipe.row_ref import RowRef
+from packer.recipe.shard_spec import ShardSpec
+from packer.recipe.source import Source
+from packer.sources.folder import FolderSource
+from packer.sources.pack import PackSource
+from readers.contract.errors import ReadError
+from readers.contract.json_entry import Entry, Problem
+from readers.contract.kinds import CLASSES, INDEX
+from readers.contract.tiles import Size, Tile
+from readers.stores.open_store import url_of
+
+NPY = "npy"
+"""The format of the row that is built again: only its numbers are compared."""
+MOST_BYTES = 1 << 30
+"""A larger file is not read: a page is not a build, which may take all memory."""
+
+
+@dataclass(frozen=True)
+class StampedRow:
+    """The origin of a row, as the stamps of its pack have it."""
+
+    split: str
+    key: str
+    source: str
+    """The kind of its source."""
+    parts: tuple[str, ...]
+    size: Size | None
+    """The upright size of its picture."""
+    recipe: str
+    """The fingerprint of the recipe of its shard."""
+
+
+@dataclass(frozen=True)
+class PlannedRow:
+    """A row of a source as a shard of one piece."""
+
+    source: Source
+    spec: ShardSpec
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files of each field, or the position of its row in a pack."""
+        parts = zip(self.spec.recipe.rules, self.spec.pieces[0].ref.parts, strict=True)
+        return {rule.name: part.replace(SEPARATOR, " ") for rule, part in parts}
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the stored row."""
+        return int(self.spec.recipe.row_bytes(self.spec.pieces).sum())
+
+    @property
+    def other_decoders(self) -> str:
+        """The decoders of the build, if those of this machine are others."""
+        before = self.spec.recipe.tools[0] if self.spec.recipe.tools else ""
+        return "" if before == decoder_identity() else before
+
+    def in_own_size(self, size: Size) -> PlannedRow:
+        """Return the row as it is before the geometry. Classes are stored as an index."""
+        rules = []
+        for rule in self.spec.recipe.rules:
+            small = rule.of_form(INDEX) if rule.field.kind == CLASSES else rule
+            rules.append(replace(small, field=replace(small.field, shape=(*small.field.planes, None, None))))
+        recipe = replace(self.spec.recipe, geometry=Geometry(None, NATIVE), rules=tuple(rules))
+        return replace(self, spec=ShardSpec(self.spec.split, (Piece(self.spec.pieces[0].ref, size),), recipe))
+
+
+class RowPlanner:
+    """Plans rows of what the last build read, which is opened once: a folder, or a pack. Raises InputError."""
+
+    def __init__(self, settings: Mapping[str, Setting]) -> None:
+        self._source = _source_of(settings)
+
+    def plan(self, row: StampedRow, recipe_facts: Mapping[str, Any]) -> PlannedRow:
+        """Plan a row. Raises InputError if its files must not or cannot be read."""
+        recipe, source = _recipe(recipe_facts), self._source
+        if row.recipe != recipe.fingerprint() or len(row.parts) != len(recipe.fields):
+            raise InputError("the row was packed by another recipe than that of this generation")
+        if row.source != source.kind:
+            raise InputError(f"the row came from a source of the kind {row.source!r}, and the last build names another")
+        if isinstance(source, FolderSource):
+            _check_files(source.raw, row.parts)
+        tile = Tile.of(row.key) if recipe.geometry.fit == TILE else None
+        key, size, origin = (row.key, row.size, None) if tile is None else (tile.picture, tile.size, tile.origin)
+        piece = Piece(RowRef(row.split, key, row.parts), size if recipe.geometry.depends_on_source else None, origin)
+        return PlannedRow(source, ShardSpec(row.split, (piece,), replace(recipe, storage=NPY)))
+
+
+def _source_of(settings: Mapping[str, Setting]) -> Source:
+    if "from" in settings:
+        path = Path(str(settings["from"]))
+        if not holds_pack(path):
+            raise InputError(f"the rows came from {path}: only rows of folders and packs are read again here")
+        try:
+            return PackSource.at(path)
+        except ReadError as error:
+            raise InputError(str(error)) from error
+    if "raw" not in settings:
+        raise InputError("the rows came from a program in Python, so only a build can read them again")
+    if url_of(settings["raw"]) is not None:
+        raise InputError(f"the raw files are in {settings['raw']}: only those on this machine are read again here")
+    raw = Path(str(settings["raw"]))
+    if not raw.is_dir():
+        raise InputError(f"{raw}: the raw folder cannot be reached: it is not there, or was moved")
+    return FolderSource(raw)
+
+
+def _recipe(facts: Mapping[str, Any]) -> Recipe:
+    problems: list[Problem] = []
+    try:
+        recipe = Recipe.from_json(Entry(dict(facts), "recipe", problems))
+    except (LookupError, TypeError, ValueError):
+        problems.append(Problem("recipe", "is not known"))
+    if problems:
+        raise InputError("the recipe is one of another release of the packer")
+    return recipe
+
+
+def _check_files(raw: Path, parts: Iterable[str]) -> None:
+    """Refuse files that are not below the folder, that are gone, or that are too large."""
+    root = raw.resolve()
+    for path in _paths(parts):
+        if path.startswith("/") or ".." in path.split("/") or "\0" in path:
+            raise InputError(f"{path}: is not a path below the raw folder, so it is not read")
+        try:
+            found = (root / path).resolve(strict=True)
+            size = found.stat().st_size
+        except FileNotFoundError as error:
+            raise InputError(f"{path}: is not there any more: it was deleted or moved") from error
+        except (OSError, RuntimeError) as error:
+            why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "a circle of links"
+            raise InputError(f"{path}: cannot be read ({why})") from error
+        if not found.is_relative_to(root):
+            raise InputError(f"{path}: is a link that leads out of the raw folder, so it is not read")
+        if size > MOST_BYTES:
+            raise InputError(f"{path}: has {size:,} bytes, more than are read here")
+
+
+def _paths(parts: Iterable[str]) -> Sequence[str]:
+    return [path for part in parts for path in part.split(SEPARATOR) if path]

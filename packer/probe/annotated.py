@@ -1,0 +1,114 @@
+"""Propose a configuration for a folder of pictures with the files of a labelling tool."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from packer.config.config import Setting, Settings
+from packer.config.effective import effective
+from packer.errors import InputError, PackError, Problem
+from packer.pairs.files import RawFiles, find_files
+from packer.pairs.pairing_rules import PairingRules
+from packer.plan.make_plan import make_plan
+from packer.plan.plan import Plan
+from packer.plan.request import Request
+from packer.probe.request import ProbeRequest
+from packer.sources.annotated import AnnotatedSource
+from packer.sources.annotation_files import FoundAnnotations, annotations_in
+from packer.sources.find_indexed import indexed_in
+from packer.sources.folder import FolderSource
+from readers.contract.manifest import ALL
+from readers.contract.tiles import Size
+
+MOST_PLANES = 3
+"""With more classes than this, one plane per class would be most of the pack; labels=index is smaller."""
+LEAST_TO_SPLIT = 10
+"""With fewer pairs no split is proposed."""
+
+
+@dataclass(frozen=True)
+class AnnotatedProposal:
+    """The annotations of a folder, and the configuration that packs them."""
+
+    layout: str
+    settings: Settings
+    doubts: tuple[str, ...]
+    """Questions that the user must decide."""
+    splits: Mapping[str, int]
+    """The pictures of each split."""
+    objects: Mapping[str, int]
+    """The objects of each category."""
+    classes: tuple[str, ...]
+    sizes: Mapping[Size, int]
+    missing: tuple[Problem, ...]
+    rejects: tuple[str, ...]
+
+
+def propose_annotated(request: ProbeRequest) -> AnnotatedProposal | None:
+    """Return a proposal for annotations that are found where they usually are, if no option names label pictures."""
+    if request.pairing != PairingRules():
+        return None
+    folder = request.objects or FolderSource(request.raw)
+    try:
+        files: RawFiles = request.objects.files if request.objects else find_files(request.raw)
+        found = annotations_in(folder, files)
+    except InputError:  # there are label pictures, too: the trial of these names both ways
+        return None
+    settings = _templates(found, folder, files)
+    if not settings:
+        return None
+    if isinstance(request.classes, str):
+        settings["classes"] = str(Path(request.classes).absolute())
+    if request.ignore:
+        settings["ignore"] = list(request.ignore)
+    lenient = {"missing": "skip", "on-bad": "skip", "size": "native", "unknown": "ignore"}
+    with TemporaryDirectory() as target:
+        given = {"raw": request.location, "out": str(Path(target) / "out"), "workers": "1"}
+        try:
+            plan = make_plan(Request.from_settings({**effective({**settings, **lenient}), **given}))
+        except PackError as error:
+            refusal = f"a build refuses this proposal: {str(error).splitlines()[0]}"
+            return AnnotatedProposal("unknown", settings, (refusal,), {}, {}, (), {}, (), ())
+    return _proposal(settings, plan)
+
+
+def _templates(found: FoundAnnotations | None, folder: FolderSource, files: RawFiles) -> dict[str, Setting]:
+    """Return the settings of annotations of one picture each, or else of many; none if there are none."""
+    if found is not None:
+        return {"image": found.images, "annotations": found.template}
+    many = indexed_in(folder, files) if type(folder) is FolderSource else None
+    if many is None:
+        return {}
+    template, images = many
+    return {"annotations": template, **({"image": images} if images else {})}
+
+
+def _proposal(settings: dict[str, Setting], plan: Plan) -> AnnotatedProposal:
+    doubts = []
+    if plan.found.refs.splits.keys() == {ALL} and len(plan.found.refs) >= LEAST_TO_SPLIT:
+        settings["split"] = "80/10/10"
+    if plan.found.missing:
+        settings["missing"] = "skip"
+        left = 'missing = "skip" leaves them out, "keep" packs pictures without annotations'
+        doubts.append(f"{len(plan.found.missing)} files have no partner: {left}")
+    if plan.rejects:
+        doubts.append(f'{len(plan.rejects)} bad pairs were found: fix them, or leave them out with on-bad = "skip"')
+    if len(plan.sizes) > 1:
+        settings["size"] = "native"
+        doubts.append(
+            'pictures have several sizes and size = "native" keeps them; for one size, set size = "512x512" and fit'
+        )
+    classes = plan.recipe.classes.names if plan.recipe.classes else ()
+    if len(classes) > MOST_PLANES:
+        settings["labels"] = "index"
+    source = plan.found.source
+    assert isinstance(source, AnnotatedSource), "the settings name annotations"
+    objects = Counter({name: count for name, (count, _) in source.count(plan.found.refs).items()})
+    splits, sizes, missing = dict(plan.found.refs.splits), plan.sizes, plan.found.missing
+    most = dict(objects.most_common())
+    layout = plan.found.layout
+    return AnnotatedProposal(layout, settings, tuple(doubts), splits, most, classes, sizes, missing, plan.rejects)

@@ -1,0 +1,252 @@
+"""Pictures with annotations as a source: a folder of pictures, and files from which the other fields are painted."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import compress
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from packer.annotations.annotation import AnnotatedPicture
+from packer.annotations.formats import PictureFormat, is_of_stored, picture_format, placed
+from packer.annotations.paint import Brush, Canvas
+from packer.decoding.arrays import ARRAY, header_by
+from packer.decoding.decode import header_of
+from packer.decoding.header import Header
+from packer.decoding.raw_file import naming
+from packer.decoding.raw_pixels import upright
+from packer.errors import BadPair
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import Heads, Listing, Loaded, ReadsAhead, Wanted
+from packer.sources.annotation_files import read_annotations
+from packer.sources.folder import THREADS, FolderSource
+from packer.sources.objects import ObjectsSource
+from readers.contract.kinds import CLASSES, IDS
+from readers.contract.tiles import Size
+
+__all__ = ["AnnotatedSource", "Brush", "PaintedField"]
+
+NOTES = "notes 2"
+"""The rule of what notes count. It changes when they do, because the name of a shard depends on its notes."""
+MANY_NUMBERS = 256
+"""Numbers of categories from here on need 16 bits."""
+
+
+class _Painted(NamedTuple):
+    """The canvas of a file, what identifies the file, and the header of a picture with which the canvas is turned."""
+
+    canvas: Canvas
+    identity: str
+    turned: Header | None
+
+
+class PaintedField(NamedTuple):
+    """A field that is painted: its number among the fields of a row, its kind, and of planes the category of each."""
+
+    number: int
+    kind: str
+    planes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AnnotatedSource:
+    """The files below a folder. The parts of painted fields are the paths of annotation files."""
+
+    files: FolderSource
+    format: str
+    painted: tuple[PaintedField, ...]
+    brush: Brush = field(default_factory=lambda: Brush({}))
+    names: tuple[str, ...] = ()
+    """The categories that a list of the format names."""
+    kind: ClassVar[str] = "annotated"
+
+    @cached_property
+    def reader(self) -> PictureFormat:
+        return picture_format(self.format)
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        return self.files.templates
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The rule of the format, the rules of painting, and the list that gives numbers in the files their names."""
+        rules = f"{self.reader.RULE}, paint {self.brush.order}, crowds {self.brush.crowds}, {NOTES}"
+        listed = blake3("\n".join(self.names).encode()).hexdigest()[:16]
+        return (*self.files.tools, f"{rules}, categories {listed}" if self.names else rules)
+
+    def rows(self) -> Iterator[RowRef]:
+        return self.files.rows()
+
+    def list_rows(self, wanted: Wanted) -> Listing:
+        return Listing(self.rows(), type(self).__name__)
+
+    def expect(self, refs: Sequence[RowRef]) -> None:
+        """Begin to read these rows, if they are far away."""
+        if isinstance(self.files, ReadsAhead):
+            self.files.expect(refs)
+
+    def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
+        with ThreadPoolExecutor(THREADS) as pool:
+            yield from pool.map(self._heads, refs)
+
+    def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
+        return self.files.states(refs)
+
+    def identities(self, refs: Sequence[RowRef]) -> Iterable[tuple[str, ...] | None]:
+        return self.files.identities(refs)
+
+    def load(self, ref: RowRef) -> Loaded:
+        """Read the files of a row, and paint the fields that are annotated."""
+        loaded = self.files.load(self.files_of(ref))
+        if loaded.bad is not None:
+            return loaded
+        data, identities = list(loaded.data), list(loaded.identities)
+        painted: dict[str, _Painted] = {}
+        try:
+            with naming(ref.parts[0]):
+                header = header_of(loaded.data[0]) if ref.parts[0] else None
+            for each in self.painted:
+                if part := ref.parts[each.number]:
+                    if part not in painted:
+                        painted[part] = self._paint(part, header, loaded.data[0])
+                    identities[each.number] = painted[part].identity
+                    with naming(part):
+                        data[each.number] = _pixels(painted[part], each)
+        except BadPair as bad:
+            return Loaded(tuple(data[:1]), tuple(identities), str(bad))
+        notes = dict.fromkeys(note for each in painted.values() for note in _notes(each.canvas))
+        stored = partial(_stored_notes, tuple(painted.values()))
+        return Loaded(tuple(data), tuple(identities), notes=tuple(notes), notes_at=stored)
+
+    def read(self, part: str) -> tuple[AnnotatedPicture, str]:
+        """Return the annotations at a part of a row, and what identifies them."""
+        data = read_annotations(self.files, part)
+        with naming(part):
+            return self.reader.read(data, self.names), blake3(data).hexdigest()
+
+    def size_of(self, part: str) -> Size | None:
+        """Return the size that the annotations give their picture."""
+        return self.read(part)[0].size
+
+    def count(self, refs: Iterable[RowRef]) -> dict[str, tuple[int, str]]:
+        """Return how many objects each category has, and a file that has some. Files that cannot be read have none."""
+        found: dict[str, tuple[int, str]] = {}
+        parts = (part for ref in refs for part in {ref.parts[each.number] for each in self.painted} if part)
+        with ThreadPoolExecutor(THREADS) as pool:
+            for part, counts in pool.map(self._count, parts):
+                for category, count in counts.items():
+                    before, first = found.get(category, (0, part))
+                    found[category] = before + count, first
+        return found
+
+    def to_text(self) -> str:
+        facts = json.loads(self.files.to_text())
+        brush = {**vars(self.brush), "numbers": dict(self.brush.numbers), "elsewhere": sorted(self.brush.elsewhere)}
+        more = {"format": self.format, "painted": self.painted, "brush": brush, "names": self.names}
+        return json.dumps({**facts, "kind": self.kind, "of": facts["kind"], **more})
+
+    @classmethod
+    def from_json(cls, facts: dict[str, Any]) -> AnnotatedSource:
+        of = ObjectsSource if facts["of"] == ObjectsSource.kind else FolderSource
+        brush = Brush(**{**facts["brush"], "elsewhere": frozenset(facts["brush"]["elsewhere"])})
+        painted = tuple(PaintedField(number, kind, tuple(planes)) for number, kind, planes in facts["painted"])
+        return cls(of.from_json(facts), facts["format"], painted, brush, tuple(facts["names"]))
+
+    def files_of(self, ref: RowRef) -> RowRef:
+        """Return a row without its painted fields."""
+        painted = {each.number for each in self.painted}
+        return ref._replace(parts=tuple("" if i in painted else part for i, part in enumerate(ref.parts)))
+
+    def _heads(self, ref: RowRef) -> Heads:
+        files = self.files_of(ref)
+        heads = self.files.heads_of(files)
+        if isinstance(heads, str):
+            return heads
+        given = dict(zip(compress(range(len(ref.parts)), files.parts), heads, strict=True))
+        try:
+            for part in {ref.parts[each.number] for each in self.painted} - {""}:
+                size = self.size_of(part)
+                with naming(part):
+                    self._size(size, heads[0])
+            for each in self.painted:
+                given[each.number] = self._header(each, heads[0].size)
+        except BadPair as bad:
+            return str(bad)
+        return tuple(given[number] for number, part in enumerate(ref.parts) if part)
+
+    def _header(self, each: PaintedField, size: Size) -> Header:
+        if each.kind == CLASSES:
+            most = max((*self.brush.numbers.values(), self.brush.uncovered), default=0)
+            return header_by(ARRAY, size, np.dtype(np.uint16 if most >= MANY_NUMBERS else np.uint8))
+        if each.kind == IDS:
+            return header_by(ARRAY, size, np.dtype(np.uint16))
+        return header_by(ARRAY, (*size, len(each.planes)), np.dtype(np.bool_))
+
+    def _paint(self, part: str, header: Header | None, image: bytes) -> _Painted:
+        picture, identity = self.read(part)
+        with naming(part):
+            size = self._size(picture.size, header)
+            canvas = Canvas(placed(self.reader, picture, image), size, self.brush)
+        return _Painted(canvas, identity, header if header and self._is_stored(picture.size, header) else None)
+
+    def _size(self, size: Size | None, header: Header | None) -> Size:
+        """Return the size to paint at: that of the upright picture, or of the stored one if coordinates are of it."""
+        if header is None:
+            if size is None:
+                raise BadPair("does not say the size of its picture")
+            return size
+        if self._is_stored(size, header):
+            return header.stored_height, header.stored_width
+        if size not in (None, header.size):
+            found, expected = ("x".join(map(str, each)) for each in (size or (), header.size))
+            raise BadPair(f"is of a picture of {found}, and the picture is {expected} (height x width)")
+        return header.size
+
+    def _is_stored(self, size: Size | None, header: Header) -> bool:
+        """Return whether coordinates are of the picture before EXIF turns it. If both are possible, the format says."""
+        stored = header.stored_height, header.stored_width
+        fits = [size in (None, each) for each in (header.size, stored)]
+        return is_of_stored(self.reader) if all(fits) else fits[1]
+
+    def _count(self, part: str) -> tuple[str, Counter[str]]:
+        try:
+            picture, _ = self.read(part)
+        except BadPair:
+            return part, Counter()
+        return part, Counter(each.category for each in picture.annotations)
+
+
+def _notes(canvas: Canvas) -> Iterator[str]:
+    """Yield what the fields of a row do not show: lost objects, and pixels of objects under others."""
+    yield from canvas.notes()
+    if canvas.overlap:
+        yield f"{canvas.overlap} {'pixel' if canvas.overlap == 1 else 'pixels'} under other objects"
+
+
+def _stored_notes(painted: Sequence[_Painted], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[str, ...]:
+    """Return the note about objects that no stored pixel shows."""
+    lost = sum(each.canvas.lost_at(_upright(each.canvas.top, each), rows, columns) for each in painted)
+    return (f"{lost} {'object' if lost == 1 else 'objects'} lost by the stored size",) if lost else ()
+
+
+def _pixels(painted: _Painted, field: PaintedField) -> NDArray[Any]:
+    """Return the upright pixels of a field."""
+    canvas = painted.canvas
+    if field.kind == CLASSES:
+        pixels: NDArray[Any] = canvas.label()
+    else:
+        pixels = canvas.ids() if field.kind == IDS else canvas.planes(field.planes).view(np.bool_)
+    return _upright(pixels, painted)
+
+
+def _upright(pixels: NDArray[Any], painted: _Painted) -> NDArray[Any]:
+    return pixels if painted.turned is None else upright(pixels, painted.turned)

@@ -1,0 +1,131 @@
+"""Find the annotations of a folder: the format by the content of some files, the files by a template or by layout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from packer.annotations.formats import SUFFIXES, PictureFormat, categories_of, format_of, lists_of, names_of
+from packer.annotations.json_values import MOST_BYTES
+from packer.decoding.raw_file import naming
+from packer.errors import BadPair, InputError, UsageError, first_of
+from packer.pairs.annotation_layouts import annotation_layouts, with_template
+from packer.pairs.files import RawFiles
+from packer.pairs.layouts import find_layouts
+from packer.pairs.match import match_files
+from packer.pairs.name_suffixes import with_suffixes
+from packer.pairs.suggest import suggest_templates
+from packer.pairs.template import Template
+from packer.sources.folder import FolderSource
+
+_LABEL_WORD = re.compile(r"(?<![a-z])(labels?|masks?|gt|seg|segmentations?|truth)(?![a-z])", re.IGNORECASE)
+SAMPLE = 5
+"""The files of which one must be of a known format."""
+
+
+@dataclass(frozen=True)
+class FoundAnnotations:
+    """The format of annotation files, and the templates of the pictures and of these files."""
+
+    format: str
+    images: str
+    template: str
+    names: tuple[str, ...] = ()
+    """The categories that a list next to the files names."""
+
+    @property
+    def layout(self) -> str:
+        return f"{self.format} {self.template}"
+
+
+def annotations_by(template: str, images: str | None, folder: FolderSource, files: RawFiles) -> FoundAnnotations:
+    """Return the annotations that --annotations names. Without --image the pictures are those with the same keys."""
+    wanted = Template(template)
+    if images is None:
+        layouts = with_template(files.folders, template)
+        if len(layouts) != 1:
+            fitting = "several layouts of pictures fit" if layouts else "no picture has the key of such a file"
+            raise UsageError(
+                f"--annotations {template}: {fitting}; name the pictures, such as --image 'photos/{{key}}.jpg'"
+            )
+        images = layouts[0].images
+    paths = [path for path in files.paths if wanted.match(path)]
+    found_format = _format_of(paths, folder)
+    if found_format is None:
+        found = ", ".join(first_of(paths, SAMPLE)) or "no file"
+        raise InputError(f"--annotations {template}: fits no annotations of a known format; it fits {found}")
+    return FoundAnnotations(found_format.NAME, images, template, _names(found_format, paths[0], folder, files))
+
+
+def annotations_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | None:
+    """Return the annotations that lie where they are usually; None if there are none.
+
+    If there are label pictures, too, or several kinds of annotations, the user must choose.
+    """
+    known = [(layout, _format_of(layout.files, folder)) for layout in annotation_layouts(files.folders, SUFFIXES)]
+    found = [
+        FoundAnnotations(each.NAME, layout.images, layout.annotations, _names(each, layout.files[0], folder, files))
+        for layout, each in known
+        if each is not None
+    ]
+    if not found:
+        return None
+    labels = [f"--image '{image}' --label '{label}'" for image, label in _label_pictures(files)]
+    if len(found) == 1 and not labels:
+        return found[0]
+    ways = [f"{each.format}: --image '{each.images}' --annotations '{each.template}'" for each in found]
+    several = "has label pictures and annotations" if labels else "has several kinds of annotations"
+    raise InputError(f"{folder.raw}: {several}; choose one with", [*labels, *ways])
+
+
+def read_annotations(folder: FolderSource, path: str) -> bytes:
+    """Return the bytes of a file, unless it is larger than any file of one picture."""
+    with naming(path):
+        size = folder.size_of(path)
+        if size > MOST_BYTES:
+            raise BadPair(f"has {size:,} bytes; a file of one picture has at most {MOST_BYTES:,}")
+    return folder.read(path)
+
+
+def _format_of(paths: Sequence[str], folder: FolderSource) -> PictureFormat | None:
+    for path in paths[:SAMPLE]:
+        try:
+            found = format_of(read_annotations(folder, path))
+        except BadPair:
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def _names(known: PictureFormat, path: str, folder: FolderSource, files: RawFiles) -> tuple[str, ...]:
+    """Return the categories of the nearest list, in the folder of a file or above it, or those of the format."""
+    parts = path.split("/")[:-1]
+    for depth in range(len(parts), -1, -1):
+        for name in lists_of(known):
+            above = "".join(f"{part}/" for part in parts[:depth])
+            if name in files.folders.get(above, ()):
+                try:
+                    data = read_annotations(folder, above + name)
+                    with naming(above + name):
+                        return names_of(known, data)
+                except BadPair as bad:
+                    raise InputError(f"{folder.raw}: the list of categories cannot be read", [str(bad)]) from None
+    return categories_of(known)
+
+
+def _label_pictures(files: RawFiles) -> list[tuple[str, str]]:
+    """Return the templates of layouts that have pairs of an image and a label picture: known ones, and those whose
+    names say so, such as `{key}_seg.png`."""
+    found = []
+    for layout in (with_suffixes(layout, files.folders) for layout in find_layouts(files.folders)):
+        matches = match_files(files.folders, layout)
+        if not matches.images.keys().isdisjoint(matches.labels):
+            found.append((layout.image.text, layout.label.text))
+    named = (each for each in suggest_templates(files.paths) if _says_label(each.label) and not _says_label(each.image))
+    return found or [(each.image, each.label) for each in named][:1]
+
+
+def _says_label(template: str) -> bool:
+    return _LABEL_WORD.search(template.rpartition("/")[2]) is not None

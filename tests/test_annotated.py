@@ -1,0 +1,296 @@
+"""Packs of pictures with annotations: classes, where the files are, other fields, notes, incremental builds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from annotated_folders import SIZE, Shape, annotated_folder, box, labelme_text
+from conftest import pack, run
+from handmade import chunk, exif, png
+from numpy.typing import NDArray
+
+from packer.publish.remarks import load_remarks
+from readers import open_dataset
+from readers.contract.manifest import Manifest
+from readers.contract.receipt import Receipt
+from readers.contract.receipt_facts import counts_in
+from readers.contract.shard_table import ShardTable
+
+pytestmark = pytest.mark.usefixtures("in_process")
+CAR, DOG = box("car", 0, 0, 10, 10), box("dog", 5, 5, 10, 10)
+PICTURES = {"a": [CAR, DOG], "b": [DOG, CAR], "c": []}
+
+
+def _label(out: Path, row: int = 0, split: str = "all") -> NDArray[Any]:
+    return np.asarray(open_dataset(out, split, label="index")[row][1])
+
+
+def _names(out: Path) -> tuple[str, ...]:
+    classes = Manifest.load(out).classes
+    assert classes is not None
+    return classes.names
+
+
+def _shards(out: Path) -> list[str]:
+    table = ShardTable.open(out, Manifest.load(out))
+    return [table.fingerprint(number) for number in range(len(table))]
+
+
+def test_annotations_next_to_pictures_become_labels(tmp_path: Path) -> None:
+    out = pack(annotated_folder(tmp_path / "raw", PICTURES), tmp_path / "out")
+    assert _names(out) == ("background", "car", "dog")
+    expected = np.zeros(SIZE, np.uint8)
+    expected[:10, :10], expected[5:15, 5:15] = 1, 2
+    np.testing.assert_array_equal(_label(out), expected)
+    expected[:10, :10] = 1
+    np.testing.assert_array_equal(_label(out, 1), expected)
+    assert not _label(out, 2).any()
+    assert run("verify", "--deep", out).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("images", "annotations"),
+    [
+        ("{}.png", "{}.json"),
+        ("pictures/{}.png", "pictures/{}.json"),
+        ("images/{}.png", "labels/{}.json"),
+        ("images/{}.png", "annotations/{}.png.json"),
+        ("train/images/{}.png", "train/annotations/{}.json"),
+    ],
+)
+def test_annotations_are_found_where_they_usually_are(tmp_path: Path, images: str, annotations: str) -> None:
+    raw = annotated_folder(tmp_path / "raw", PICTURES, images, annotations)
+    out = pack(raw, tmp_path / "out")
+    assert _label(out, split="train" if "train" in images else "all").any()
+    assert run("diff", raw, out).exit_code == 0
+
+
+def test_a_template_says_where_annotations_are(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", PICTURES, "photos/{}_left.png", "truth/{}_shapes.json")
+    options = ("--annotations", "truth/{key}_shapes.json")
+    failed = run("build", *options, raw, tmp_path / "out")
+    assert failed.exit_code == 2
+    assert "name the pictures, such as --image" in failed.stderr
+    out = pack(raw, tmp_path / "out", *options, "--image", "photos/{key}_left.png")
+    assert _label(out).any()
+    again = run("build", "--config", out / "packer.toml", raw, out)
+    assert "3 reused" in again.stdout
+
+
+def test_label_pictures_and_annotations_are_a_choice(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", PICTURES, "images/{}.png", "images/{}.json")
+    annotated_folder(raw, dict.fromkeys(PICTURES), "labels/{}.png")
+    failed = run("build", raw, tmp_path / "out")
+    assert failed.exit_code == 1
+    assert "has label pictures and annotations; choose one with" in failed.stderr
+    assert "--image 'images/{key}' --label 'labels/{key}'" in failed.stderr
+    assert "--image 'images/{key}' --annotations 'images/{key}.json'" in failed.stderr
+
+
+def test_pictures_that_are_labels_by_their_names_are_a_choice(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", PICTURES)
+    annotated_folder(raw, dict.fromkeys(PICTURES), "{}_seg.png")
+    failed = run("build", raw, tmp_path / "out")
+    assert failed.exit_code == 1
+    assert "--image '{key}' --label '{key}_seg'" in failed.stderr
+    assert "--image '{key}' --annotations '{key}.json'" in failed.stderr
+    assert json.loads(run("probe", "--json", raw).stdout)["label"] == "{key}_seg"
+
+
+def test_the_fields_of_one_file_are_the_same_objects(tmp_path: Path) -> None:
+    shapes = [CAR, box("car", 0, 20, 5, 5, group_id=7), box("car", 10, 20, 5, 5, group_id=7), DOG]
+    fields = ("--field", "instance=ids", "--field", "parts=multilabel")
+    out = pack(annotated_folder(tmp_path / "raw", {"a": shapes}), tmp_path / "out", *fields)
+    row = open_dataset(out, "all", label="index", fields=("label", "instance", "parts"))[0]
+    label, ids, parts = map(np.asarray, row)
+    assert sorted(np.unique(ids).tolist()) == [0, 1, 2, 4]
+    assert ids[0, 20] == ids[10, 20] == 2
+    np.testing.assert_array_equal(ids > 0, label > 0)
+    assert parts.shape == (2, *SIZE)
+    assert parts[:, 7, 7].tolist() == [1, 1]
+    assert label[7, 7] == 2
+    fields_of = {field.name: field.classes for field in Manifest.load(out).fields}
+    assert fields_of["parts"] is not None
+    assert fields_of["parts"].names == ("car", "dog")
+
+
+def test_a_table_chooses_among_the_categories(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", PICTURES)
+    (tmp_path / "classes.csv").write_text("name,r,g,b\nother,0,0,0\ndog,255,0,0\nbackground,9,9,9\n")
+    table = ("--classes", tmp_path / "classes.csv")
+    failed = run("build", *table, raw, tmp_path / "out")
+    assert failed.exit_code == 1
+    assert "annotations have categories that are in no class: 1; " in failed.stderr
+    assert "a.json: 2 objects have the category 'car'" in failed.stderr
+    out = pack(raw, tmp_path / "out", *table, "--unknown", "ignore")
+    assert _names(out) == ("other", "dog", "background")
+    assert [_label(out)[at] for at in ((0, 0), (7, 7), (20, 20))] == [255, 1, 2]
+    ignoring = pack(raw, tmp_path / "ignoring", *table, "--ignore", "car", "--ignore", "dog")
+    assert [_label(ignoring)[at] for at in ((0, 0), (7, 7), (20, 20))] == [255, 255, 1]
+
+
+def test_without_a_background_what_no_object_covers_is_ignored(tmp_path: Path) -> None:
+    (tmp_path / "classes.csv").write_text("name,r,g,b\ncar,0,0,0\ndog,255,0,0\n")
+    raw = annotated_folder(tmp_path / "raw", PICTURES)
+    out = pack(raw, tmp_path / "out", "--classes", tmp_path / "classes.csv")
+    assert [_label(out)[at] for at in ((0, 0), (7, 7), (20, 20))] == [0, 1, 255]
+
+
+def test_the_order_of_painting(tmp_path: Path) -> None:
+    small = box("car", 5, 5, 3, 3)
+    raw = annotated_folder(tmp_path / "raw", {"a": [small, DOG]})
+    tops = {order: _label(pack(raw, tmp_path / order, "--paint", order))[6, 6] for order in ("file", "area", "class")}
+    assert tops == {"file": 2, "area": 1, "class": 2}
+
+
+def test_bad_files_are_named_in_the_plan(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", {"a": [CAR], "b": [CAR], "c": [CAR], "d": None, "e": [CAR]})
+    (raw / "b.json").write_text("{")
+    (raw / "c.json").write_text(labelme_text([CAR], (5, 5)))
+    (raw / "z.json").write_text(labelme_text([CAR]))
+    failed = run("build", "--dry-run", raw, tmp_path / "out")
+    assert failed.exit_code == 1
+    for words in (
+        "b.json: is not valid JSON",
+        "c.json: is of a picture of 5x5, and the picture is 24x36",
+        "d.png: has no label with the key 'd'",
+        "z.json: has no image",
+    ):
+        assert words in failed.stderr, words
+    options = ("--missing", "keep", "--on-bad", "skip")
+    out = pack(raw, tmp_path / "out", *options)
+    assert {split.rows for split in Manifest.load(out).splits} == {3}
+
+
+def test_what_is_lost_is_a_note_of_its_row(tmp_path: Path) -> None:
+    outside = box("dog", 90, 90, 3, 3)
+    raw = annotated_folder(tmp_path / "raw", {"a": [CAR, outside, box("car", 0, 0, 12, 12)], "b": [DOG]})
+    built = run("build", "--json", raw, tmp_path / "out")
+    facts = json.loads(built.stdout)
+    note = "1 object hidden by others; 1 object without a pixel; 100 pixels under other objects"
+    assert facts["notes"] == [{"split": "all", "key": "a", "note": note}]
+    totals = {"objects hidden by others": 1, "objects without a pixel": 1, "pixels under other objects": 100}
+    assert facts["note_totals"] == totals
+    remarks = load_remarks(tmp_path / "out", Manifest.load(tmp_path / "out"))
+    assert remarks is not None
+    assert "100 pixels under other objects" in remarks.totals
+
+
+def test_objects_that_the_stored_size_loses_are_a_note_of_their_row(tmp_path: Path) -> None:
+    wire, post, car = box("wire", 0, 0, 1, 36), box("post", 0, 4, 24, 1), box("car", 8, 8, 4, 4)
+    raw = annotated_folder(tmp_path / "raw", {"a": [wire, post, car], "b": [wire, car], "c": [car]})
+    half = ("--size", "12x18")  # every second row and column is taken, from 1 on
+    facts = json.loads(run("build", "--json", *half, raw, tmp_path / "out").stdout)
+    notes = {each["key"]: each["note"] for each in facts["notes"]}
+    assert notes["a"] == "1 pixel under other objects; 2 objects lost by the stored size"
+    assert notes["b"] == "1 object lost by the stored size"
+    assert "c" not in notes
+    assert facts["note_totals"]["objects lost by the stored size"] == 3
+    for options in (("--fit", "tile", *half), ("--size", "30x40")):
+        facts = json.loads(run("build", "--json", *options, raw, tmp_path / options[1]).stdout)
+        assert set(facts["note_totals"]) == {"pixels under other objects"}
+
+
+def test_every_object_is_visible_or_counted(tmp_path: Path) -> None:
+    random = Random(8)
+    pictures = {f"p{number}": [_any_shape(random) for _ in range(random.randrange(12))] for number in range(12)}
+    options = ("--field", "instance=ids", "--paint", "area")
+    out = pack(annotated_folder(tmp_path / "raw", pictures), tmp_path / "out", *options)
+    rows = open_dataset(out, "all", fields=("instance",))
+    notes = {
+        note.key: sum(count for words, count in counts_in(note.text).items() if words.startswith("objects"))
+        for path in out.glob("shards/*.receipt.json")
+        for note in Receipt.load(path).notes
+    }
+    for number in range(len(rows)):
+        visible = len(set(np.unique(np.asarray(rows[number][0])).tolist()) - {0})
+        key = rows.key(number)
+        assert visible + notes.get(key.removeprefix("all/"), 0) == len(pictures[key.removeprefix("all/")]), key
+    assert sum(notes.values()) > 10
+
+
+def _any_shape(random: Random) -> Shape:
+    kind = random.choice(["rectangle", "polygon", "circle", "line", "cube"])
+    points = [[random.uniform(-20, 50), random.uniform(-20, 40)] for _ in range(random.choice([2, 2, 3, 5]))]
+    return {"label": random.choice("abc"), "shape_type": kind, "points": points}
+
+
+@pytest.mark.parametrize("size", [(36, 24), (24, 36)])
+def test_a_picture_that_exif_turns_is_painted_upright_or_turned_with_it(tmp_path: Path, size: tuple[int, int]) -> None:
+    stored = np.zeros((24, 36, 3), np.uint8)
+    stored[2:5, 20:30] = 255
+    upright = np.rot90(stored, -1)
+    inside = np.argwhere((upright if size == (36, 24) else stored)[..., 0])
+    (top, left), (bottom, right) = inside.min(0).tolist(), inside.max(0).tolist()
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw/a.png").write_bytes(png(stored.reshape(24, -1), 8, 2, chunk(b"eXIf", exif(6))))
+    shape = box("car", top, left, bottom - top + 1, right - left + 1)
+    (tmp_path / "raw/a.json").write_text(labelme_text([shape], size))
+    out = pack(tmp_path / "raw", tmp_path / "out", "--field", "parts=multilabel")
+    image, label, parts = map(np.asarray, open_dataset(out, fields=("image", "label", "parts"), label="index")[0])
+    np.testing.assert_array_equal(image[0], upright[..., 0])
+    np.testing.assert_array_equal(label, upright[..., 0] > 0)
+    np.testing.assert_array_equal(parts[0], upright[..., 0] > 0)
+
+
+@pytest.mark.parametrize(("size", "wire"), [((36, 24), (0, 0, 1, 24)), ((24, 36), (0, 0, 24, 1))])
+def test_objects_are_lost_as_upright_pictures_lose_them(
+    tmp_path: Path, size: tuple[int, int], wire: tuple[int, int, int, int]
+) -> None:
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw/a.png").write_bytes(png(np.zeros((24, 108), np.uint8), 8, 2, chunk(b"eXIf", exif(6))))
+    (tmp_path / "raw/a.json").write_text(labelme_text([box("wire", *wire)], size))
+    built = run("build", "--json", "--size", "12x24", tmp_path / "raw", tmp_path / "out")  # without the top row
+    assert json.loads(built.stdout)["note_totals"] == {"objects lost by the stored size": 1}
+
+
+def test_an_incremental_build_is_a_fresh_one_and_builds_one_shard(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", {f"k{number:02d}": [CAR] for number in range(40)})
+    options = ("--shard-size", "20000")
+    out = pack(raw, tmp_path / "out", *options)
+    (raw / "k07.json").write_text(labelme_text([CAR, box("car", 12, 0, 9, 9)]))
+    again = json.loads(run("build", "--json", *options, raw, out).stdout)
+    fresh = pack(raw, tmp_path / "fresh", "--shard-size", "20000")
+    assert 0 < again["rows"] - again["reused_rows"] < 30
+    assert _shards(out) == _shards(fresh)
+
+
+def test_a_list_of_labels_gives_the_order_of_the_classes(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", PICTURES)
+    (raw / "labels.txt").write_text("__ignore__\n_background_\ndog\nbird\ncar\n")
+    out = pack(raw, tmp_path / "out")
+    assert _names(out) == ("_background_", "dog", "bird", "car")
+    assert _label(out)[0, 0] == 3
+
+
+def test_another_list_of_names_builds_everything_again(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", dict.fromkeys("ab"), "images/{}.png")
+    (tmp_path / "classes.csv").write_text("name,r,g,b\nbackground,0,0,0\ncar,9,0,0\ndog,0,9,0\n")
+    for key in "ab":
+        file = raw / f"labels/{key}.txt"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("0 0.1 0.1 0.9 0.1 0.9 0.9\n")
+    for names, number in (("[car, dog]", 1), ("[dog, car]", 2)):
+        (raw / "data.yaml").write_text(f"names: {names}\n")
+        out = pack(raw, tmp_path / "out", "--classes", tmp_path / "classes.csv")
+        assert np.unique(_label(out)).tolist() == [0, number]
+
+
+def test_a_probe_proposes_options_that_pack_the_folder(tmp_path: Path) -> None:
+    pictures = {f"p{number:02}": [CAR, DOG] for number in range(12)} | {"without": None}
+    raw = annotated_folder(tmp_path / "raw", pictures, "images/{}.png", "labels/{}.json")
+    probed = run("probe", "--write", tmp_path / "packer.toml", raw)
+    assert probed.exit_code == 0, probed.stderr
+    assert "layout    labelme labels/{key}.json" in probed.stdout
+    assert "objects   car 12, dog 12" in probed.stdout
+    assert "decide    1 files have no partner" in probed.stdout
+    facts = json.loads(run("probe", "--json", raw).stdout)
+    assert facts["annotations"] == "labels/{key}.json"
+    out = pack(raw, tmp_path / "out", "--config", tmp_path / "packer.toml")
+    assert sum(split.rows for split in Manifest.load(out).splits) == 12
+    assert run("probe", tmp_path / "raw" / "labels").exit_code == 1

@@ -1,0 +1,206 @@
+"""Packs of files of COCO: classes, splits, what is missing, incremental builds, files that change."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import pack, run, write_png
+from numpy.typing import NDArray
+
+from packer.errors import BadPair
+from packer.sources.file_states import elsewhere as state_elsewhere
+from packer.sources.indexed_files import IndexedFiles
+from readers import open_dataset
+from readers.contract.manifest import STORAGES, Manifest
+from readers.contract.shard_table import ShardTable
+
+pytestmark = pytest.mark.usefixtures("in_process")
+SIZE = (24, 36)
+CATEGORIES = [{"id": 18, "name": "dog"}, {"id": 3, "name": "car"}]
+
+
+def box(number: int, picture: int, category: int, top: int, left: int, side: int = 10, **more: Any) -> dict[str, Any]:
+    """Return an annotation that covers a square of pixels."""
+    ring = [left, top, left + side, top, left + side, top + side, left, top + side]
+    return {"id": number, "image_id": picture, "category_id": category, "segmentation": [ring], **more}
+
+
+def images(names: Mapping[int, str]) -> list[dict[str, Any]]:
+    return [{"id": number, "file_name": name, "height": 24, "width": 36} for number, name in names.items()]
+
+
+OBJECTS = [box(1, 7, 3, 0, 0), box(2, 5, 18, 0, 0), box(3, 7, 18, 5, 5), box(4, 5, 3, 5, 5)]
+
+
+def coco_folder(raw: Path, folder: str = "train2017", file: str = "instances_train2017.json", **lists: Any) -> Path:
+    for number, name in enumerate("abc"):
+        if not (raw / folder / f"{name}.png").exists():
+            write_png(
+                raw / folder / f"{name}.png", np.random.default_rng(number).integers(0, 256, (*SIZE, 3), np.uint8)
+            )
+    named = images({7: "a.png", 5: "b.png", 9: "c.png"})
+    (raw / file).write_text(json.dumps({"images": named, "annotations": OBJECTS, "categories": CATEGORIES, **lists}))
+    return raw
+
+
+def options(folder: str = "train2017", file: str = "instances_train2017.json") -> tuple[str, ...]:
+    return ("--annotations", file, "--image", f"{folder}/{{key}}.png")
+
+
+def label_of(out: Path, row: int, split: str = "all") -> NDArray[Any]:
+    return np.asarray(open_dataset(out, split, label="index")[row][1])
+
+
+def shards(out: Path) -> list[str]:
+    table = ShardTable.open(out, Manifest.load(out))
+    return [table.fingerprint(number) for number in range(len(table))]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_file_of_coco_becomes_labels(tmp_path: Path, storage: str) -> None:
+    out = pack(coco_folder(tmp_path / "raw"), tmp_path / "out", *options(), "--format", storage)
+    classes = Manifest.load(out).classes
+    assert classes is not None
+    assert classes.names == ("background", "car", "dog")  # in the order of their ids
+    expected = np.zeros(SIZE, np.uint8)
+    expected[:10, :10], expected[5:15, 5:15] = 1, 2
+    np.testing.assert_array_equal(label_of(out, 0), expected)
+    expected[:10, :10], expected[5:15, 5:15] = 2, 1
+    np.testing.assert_array_equal(label_of(out, 1), expected)
+    assert not label_of(out, 2).any()
+    assert run("verify", "--deep", out).exit_code == 0
+
+
+def test_every_split_has_its_file(tmp_path: Path) -> None:
+    raw = coco_folder(tmp_path / "raw", "images/train2017", "instances_train2017.json")
+    coco_folder(raw, "images/val2017", "instances_val2017.json", annotations=OBJECTS[:1])
+    out = pack(
+        raw, tmp_path / "out", "--annotations", "instances_{split}2017.json", "--image", "images/{split}2017/{key}.png"
+    )
+    assert [label_of(out, 0, split).max() for split in ("train", "val")] == [2, 1]
+
+
+def test_other_fields_come_from_the_same_file(tmp_path: Path) -> None:
+    fields = ("--field", "instance=ids", "--field", "parts=multilabel")
+    out = pack(coco_folder(tmp_path / "raw"), tmp_path / "out", *options(), *fields)
+    row = open_dataset(out, "all", label="index", fields=("label", "instance", "parts"))[0]
+    label, ids, parts = map(np.asarray, row)
+    assert [ids[0, 0], ids[7, 7], ids[20, 30]] == [1, 2, 0]
+    assert parts[:, 7, 7].tolist() == [1, 1]
+    assert label[7, 7] == 2
+
+
+def test_one_changed_polygon_builds_one_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("packer.sources.folder.MIN_FILE_AGE", -(10**12))  # states of young files prove something
+    raw, small = coco_folder(tmp_path / "raw"), ("--shard-size", "3KB")
+    out = pack(raw, tmp_path / "out", *options(), *small)
+    before = shards(out)
+    assert len(before) == 3
+    coco_folder(raw, annotations=[box(9, 5, 3, 9, 9), *OBJECTS[:3]])
+    again = run("build", *options(), *small, raw, out)
+    assert "2 reused" in again.stdout
+    assert len(set(before) & set(shards(out))) == 2
+    (raw / "instances_train2017.json").touch()
+    assert "3 reused" in run("build", *options(), *small, raw, out).stdout
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    raw = coco_folder(
+        tmp_path / "raw",
+        images=images({7: "a.png", 5: "b.png", 30: "gone/d.png"}),
+        annotations=[*OBJECTS, box(9, 30, 3, 0, 0), box(10, 999, 3, 0, 0)],
+    )
+    failed = run("build", *options(), raw, tmp_path / "out")
+    assert failed.exit_code == 1
+    assert "train2017/c.png: is not listed by the annotations" in failed.stderr
+    assert "instances_train2017.json#gone/d.png: has no image" in failed.stderr
+    built = run("build", *options(), "--missing", "skip", raw, tmp_path / "out")
+    assert built.exit_code == 0, built.stderr
+    assert "1 annotations are of pictures that the file does not list" in built.stdout + built.stderr
+    kept = pack(raw, tmp_path / "kept", *options(), "--missing", "keep")
+    assert len(open_dataset(kept, "all")) == 3
+
+
+def test_a_file_that_changes_after_the_plan_gives_bad_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = coco_folder(tmp_path / "raw")
+    path = "instances_train2017.json"
+    planned = IndexedFiles.at(raw, [path])
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))  # another machine has no index of it
+    elsewhere = IndexedFiles(raw, {path: state_elsewhere(state) for path, state in planned.states.items()})
+    part = f"{path}#a.png"
+    assert elsewhere.read(part)[1] == planned.read(part)[1] == planned.digest(part).hex()
+    late = IndexedFiles(raw, planned.states)
+    coco_folder(raw, annotations=OBJECTS[1:])
+    for files in (planned, elsewhere, late):
+        with pytest.raises(BadPair, match="changed after its rows were listed; build again"):
+            files.read(part)
+
+
+def test_an_index_that_others_could_write_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = coco_folder(tmp_path / "raw")
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    shared = tmp_path / f"segpack-{os.getuid()}"
+    shared.mkdir()
+    shared.chmod(0o777)
+    assert IndexedFiles.at(raw, ["instances_train2017.json"]).categories == ("car", "dog")
+    assert list(shared.iterdir()) == []
+    shared.chmod(0o700)
+    (shared / "of a killed process").mkdir()
+    os.utime(shared / "of a killed process", (0, 0))
+    IndexedFiles.at(raw, ["instances_train2017.json"])
+    assert len(list(shared.iterdir())) == 1
+
+
+@pytest.mark.parametrize("name", ["starts.npy", "digests.npy", "facts.json"])
+@pytest.mark.parametrize("damage", ["deleted", "cut", "emptied"])
+def test_a_damaged_index_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, damage: str) -> None:
+    raw = coco_folder(tmp_path / "raw")
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    part = "instances_train2017.json#a.png"
+    before = IndexedFiles.at(raw, ["instances_train2017.json"]).read(part)[1]
+    (kept,) = (tmp_path / f"segpack-{os.getuid()}").iterdir()
+    file = kept / name
+    if damage != "deleted":
+        file.write_bytes(file.read_bytes()[: 20 if damage == "cut" else 0])
+    else:
+        file.unlink()
+    assert IndexedFiles.at(raw, ["instances_train2017.json"]).read(part)[1] == before
+    assert file.stat().st_size > 20
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ('{"images": []', "instances_train2017.json: ends too early, at byte 13"),
+        ("[1, 2", "instances_train2017.json: has an item that is not a task of Label Studio, at byte 1"),
+        ("{}", "is not a file of COCO: it lists no images"),
+        ('{"images": [{"id": 1, "file_name": "z.png"}]}', "no picture is listed in instances_train2017.json"),
+    ],
+)
+def test_files_that_cannot_be_read_stop_the_plan(tmp_path: Path, file: str, words: str) -> None:
+    raw = coco_folder(tmp_path / "raw")
+    (raw / "instances_train2017.json").write_text(file)
+    failed = run("build", *options(), raw, tmp_path / "out")
+    assert failed.exit_code == 1
+    assert words in failed.stderr
+
+
+def test_a_probe_proposes_the_files_of_coco(tmp_path: Path) -> None:
+    raw = coco_folder(tmp_path / "one", "train2017")
+    facts = json.loads(run("probe", "--json", raw).stdout)
+    assert facts["annotations"] == "instances_train2017.json"
+    assert facts["objects"] == {"dog": 2, "car": 2}
+    both = coco_folder(tmp_path / "both", "images/train2017", "annotations_of_train.json")
+    (both / "captions_train.json").write_text(json.dumps({"images": images({7: "a.png"}), "annotations": []}))
+    coco_folder(both, "images/val2017", "annotations_of_val.json")
+    probed = run("probe", "--write", tmp_path / "packer.toml", both)
+    assert probed.exit_code == 0, probed.stderr
+    assert "pictures  train 3, val 3" in probed.stdout
+    out = pack(both, tmp_path / "out", "--config", tmp_path / "packer.toml")
+    assert label_of(out, 0, "val").max() == 2
