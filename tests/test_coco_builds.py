@@ -204,3 +204,22 @@ def test_a_probe_proposes_the_files_of_coco(tmp_path: Path) -> None:
     assert "pictures  train 3, val 3" in probed.stdout
     out = pack(both, tmp_path / "out", "--config", tmp_path / "packer.toml")
     assert label_of(out, 0, "val").max() == 2
+
+
+def test_a_picture_has_the_annotations_of_the_nearest_file_that_lists_it(tmp_path: Path) -> None:
+    for number, task in enumerate(("first", "second")):
+        coco_folder(tmp_path / "raw" / task, "images", "instances.json", annotations=OBJECTS[: 2 * number])
+    out = pack(tmp_path / "raw", tmp_path / "out", "--annotations", "*/instances.json")
+    assert [int(label_of(out, row).max()) for row in range(6)] == [0, 0, 0, 1, 2, 0]
+
+
+def test_pictures_that_one_name_fits_are_not_labelled_alike(tmp_path: Path) -> None:
+    raw = coco_folder(tmp_path / "raw")
+    write_png(raw / "copies" / "a.png", np.zeros((*SIZE, 3), np.uint8))
+    refused = run("build", "--annotations", "instances_train2017.json", raw, tmp_path / "out")
+    assert refused.exit_code == 1
+    assert "2 images: the annotations of another picture, too, whose path has the same end" in refused.stderr
+    assert "all: copies/a.png, train2017/a.png" in refused.stderr
+    coco_folder(raw, file="copy.json")
+    twice = run("build", "--annotations", "*.json", "--image", "train2017/{key}.png", raw, tmp_path / "out")
+    assert "listed by copy.json, instances_train2017.json. Name the files of one; all: train2017/a.png" in twice.stderr

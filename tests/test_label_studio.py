@@ -70,7 +70,7 @@ def test_the_newest_annotation_counts_that_is_not_cancelled() -> None:
 def test_a_task_that_nobody_annotated_has_no_label() -> None:
     assert picture_of(_task()) is None
     assert picture_of(_task({"was_cancelled": True, "result": []})) is None
-    assert picture_of(_task({"result": []})) == "3/ab12-photo.jpg"
+    assert picture_of(_task({"result": []})) == "ab12-photo.jpg"
     with pytest.raises(BadPair, match="no annotation that is not cancelled"):
         read(json.dumps(_task()).encode())
     assert not read(json.dumps(_task({"result": []})).encode()).annotations

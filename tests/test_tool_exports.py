@@ -99,43 +99,105 @@ def _box(label: str, left: int) -> str:
     return f'<box label="{label}" xtl="{left}" ytl="0" xbr="{left + 10}" ybr="20"/>'
 
 
-def test_a_file_of_cvat_for_images_labels_many_pictures(tmp_path: Path) -> None:
+HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<annotations><version>1.1</version><meta/>'
+
+
+def _cvat(raw: Path, file: str = "annotations.xml", folder: str = "photos") -> Path:
     for name in ("a", "b"):
-        _jpeg(tmp_path / "raw" / "photos" / f"{name}.jpg")
+        _jpeg(raw / folder / f"{name}.jpg")
     images = "".join(
-        f'<image name="photos/{name}.jpg" width="30" height="20">{_box("sky", 0)}{_box("car", left)}</image>\n'
+        f'<image name="{name}.jpg" width="30" height="20">{_box("sky", 0)}{_box("car", left)}</image>\n'
         for name, left in [("a", 10), ("b", 20)]
     )
-    head = '<?xml version="1.0" encoding="utf-8"?>\n<annotations><version>1.1</version><meta/>'
-    _text(tmp_path / "raw" / "annotations.xml", f"{head}{images}</annotations>")
-    out = pack(tmp_path / "raw", tmp_path / "out", "--annotations", "annotations.xml")
-    assert _names(out) == ("background", "car", "sky")
-    assert _label(out, "all")[0].tolist() == [2] * 10 + [1] * 10 + [0] * 10
-    again = run("build", "--config", out / "packer.toml", tmp_path / "raw", out)
-    assert "2 reused" in again.stdout
-    _text(tmp_path / "raw" / "annotations.xml", f'{head}<track id="0" label="car"/></annotations>')
-    refused = run("build", "--annotations", "annotations.xml", tmp_path / "raw", tmp_path / "other")
-    assert "is CVAT for video; export the task as CVAT for images" in refused.stderr
+    _text(raw / file, f"{HEAD}{images}</annotations>")
+    return raw
 
 
-def test_a_file_of_label_studio_labels_many_pictures(tmp_path: Path) -> None:
+def _label_studio(raw: Path, file: str = "export.json") -> Path:
     for name in ("a", "b", "c"):
-        _jpeg(tmp_path / "raw" / "photos" / f"{name}.jpg")
+        _jpeg(raw / "photos" / f"{name}.jpg")
     points = [[0, 0], [100 / 3, 0], [100 / 3, 100], [0, 100]]
     value = {"points": points, "polygonlabels": ["car"]}
     region = {"id": "r", "type": "polygonlabels", "value": value, "original_width": 30, "original_height": 20}
+    made: dict[str, Any] = {"a": [{"result": [region]}], "b": [{"result": []}], "c": []}
     tasks = [
-        {"id": number, "data": {"image": f"/data/local-files/?d=photos/{name}.jpg"}, "annotations": annotations}
-        for number, (name, annotations) in enumerate(
-            [("a", [{"result": [region]}]), ("b", [{"result": []}]), ("c", [])]
-        )
+        {"id": number, "annotations": annotations, "data": {"image": f"/data/local-files/?d=photos/{name}.jpg"}}
+        for number, (name, annotations) in enumerate(made.items())
     ]
-    _text(tmp_path / "raw" / "export.json", json.dumps(tasks))
-    out = pack(tmp_path / "raw", tmp_path / "out", "--annotations", "export.json", "--missing", "keep")
+    _text(raw / file, json.dumps(tasks))
+    return raw
+
+
+def _probed(raw: Path, config: Path) -> Any:
+    """Write the proposal of a probe, and return its facts."""
+    probed = run("probe", "--write", config, raw)
+    assert probed.exit_code == 0, probed.stderr
+    return json.loads(run("probe", "--json", raw).stdout)
+
+
+def test_a_file_of_cvat_for_images_labels_many_pictures(tmp_path: Path) -> None:
+    raw = _cvat(tmp_path / "raw")
+    assert _probed(raw, tmp_path / "packer.toml")["objects"] == {"sky": 2, "car": 2}
+    out = pack(raw, tmp_path / "out", "--config", tmp_path / "packer.toml")
+    assert _names(out) == ("background", "car", "sky")
+    assert _label(out, "all")[0].tolist() == [2] * 10 + [1] * 10 + [0] * 10
+    again = run("build", "--config", out / "packer.toml", raw, out)
+    assert "2 reused" in again.stdout
+    _text(raw / "annotations.xml", f'{HEAD}<track id="0" label="car"/></annotations>')
+    refused = run("build", "--annotations", "annotations.xml", raw, tmp_path / "other")
+    assert "is CVAT for video; export the task as CVAT for images" in refused.stderr
+    assert "is CVAT for video; export the task as CVAT for images" in run("probe", raw).stdout
+
+
+def test_a_file_of_label_studio_labels_many_pictures(tmp_path: Path) -> None:
+    raw = _label_studio(tmp_path / "raw")
+    assert _probed(raw, tmp_path / "packer.toml")["objects"] == {"car": 1}
+    out = pack(raw, tmp_path / "out", "--config", tmp_path / "packer.toml", "--missing", "keep")
     assert _names(out) == ("background", "car")
     assert _label(out, "all")[0].tolist() == [1] * 10 + [0] * 20
-    missing = run("build", "--annotations", "export.json", tmp_path / "raw", tmp_path / "other")
+    missing = run("build", "--annotations", "export.json", raw, tmp_path / "other")
     assert "photos/c.jpg" in missing.stderr
+
+
+def test_files_of_several_tasks_are_proposed_together(tmp_path: Path) -> None:
+    for task in ("task_1", "task_2"):
+        _cvat(tmp_path / "raw", f"{task}/annotations.xml", f"{task}/images")
+    facts = _probed(tmp_path / "raw", tmp_path / "packer.toml")
+    assert (facts["annotations"], facts["objects"]) == ("*/annotations.xml", {"sky": 4, "car": 4})
+    assert len(open_dataset(pack(tmp_path / "raw", tmp_path / "out", "--config", tmp_path / "packer.toml"), "all")) == 4
+
+
+def test_a_probe_asks_which_of_several_annotations_count(tmp_path: Path) -> None:
+    raw = _label_studio(_cvat(tmp_path / "raw"))
+    facts = _probed(raw, tmp_path / "packer.toml")
+    there = "other files of annotations are there, too, and this proposal does not read them: export.json"
+    assert (facts["annotations"], facts["to_decide"][0]) == ("annotations.xml", there)
+    refused = run("build", "--config", tmp_path / "packer.toml", raw, tmp_path / "out")
+    assert there in refused.stderr
+    (raw / "export.json").unlink()
+    (raw / "photos").rename(raw / "images")
+    for name in ("a", "b"):
+        write_png(raw / "masks" / f"{name}.png", LABEL)
+    assert "label pictures are there, too" in run("probe", raw).stdout
+    _text(raw / "annotations.xml", f"{HEAD}<image")  # what cannot be read does not hide the label pictures
+    assert "masks/{key}" in run("probe", raw).stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("a.xml", f"{HEAD}<image name='a.jpg'", "is not valid XML"),
+        ("a.xml", f"<!DOCTYPE x [<!ENTITY e 'x'>]>{HEAD}</annotations>", "is XML with a document type"),
+        ("a.json", '[{"data": {"image": "a.jpg"}, "annotations": []}, ' + "[" * 5000, "is nested too deeply"),
+        ("a.json", '[{"data": {"image": "a.jpg"}, "annotations": []}, NaN]', "has the number NaN"),
+    ],
+)
+def test_a_probe_says_why_files_of_tools_cannot_be_read(tmp_path: Path, file: str, text: str, reason: str) -> None:
+    _jpeg(tmp_path / "raw" / "photos" / "a.jpg")
+    _text(tmp_path / "raw" / file, text)
+    probed = run("probe", tmp_path / "raw")
+    assert "a build refuses this proposal" in probed.stdout
+    assert f"{file}: {reason}" in probed.stdout
 
 
 def test_coco_files_of_roboflow_lie_in_the_folders_of_splits(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ _NOT_PAINTED = {
     "vector": "of the kind 'vector', which has no outline",
     "bitmask": "of the kind 'bitmask', which is not read",
 }
+_UPLOADED = re.compile(r"^data/upload/(\d+/)?")
+"""The address of an uploaded picture, before its name: Label Studio has a folder for each project."""
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".gif")
 
 
@@ -198,5 +201,5 @@ def _path_of(task: Mapping[str, Any]) -> str:
             continue
         path = parse_qs(parts.query).get("d", [""])[0] or unquote(parts.path)
         if path.lower().endswith(_PICTURES):
-            return path.lstrip("/").removeprefix("data/upload/")
+            return _UPLOADED.sub("", path.lstrip("/"))
     raise BadPair(f"names no picture in its data {json.dumps(data)[:60]}")

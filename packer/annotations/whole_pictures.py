@@ -13,6 +13,8 @@ from packer.annotations.json_values import MOST_BYTES
 from packer.errors import BadPair
 
 CHUNK = 1 << 20
+HEAD = 1 << 16
+"""The bytes in which the root of an XML file begins."""
 READERS: dict[str, Callable[[bytes], AnnotatedPicture]] = {
     cvat.NAME: cvat.read,
     label_studio.NAME: label_studio.read,
@@ -33,6 +35,18 @@ def format_of_whole(file: BinaryIO) -> str | None:
     first = file.read(256).removeprefix(BOM).lstrip()[:1]
     file.seek(0)
     return {b"[": label_studio.NAME, b"<": cvat.NAME}.get(first)
+
+
+def may_be_whole(file: BinaryIO) -> bool:
+    """Return whether the beginning of a file looks like one of these formats, although it may be damaged later."""
+    file.seek(0)
+    name = format_of_whole(file)
+    try:
+        if name == label_studio.NAME:
+            return label_studio.is_task(next(items_of(file)).value)
+        return name == cvat.NAME and b"<annotations" in file.read(HEAD)
+    except (BadPair, StopIteration):
+        return False
 
 
 def whole_pictures(file: BinaryIO, name: str) -> Iterator[WholePicture]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from packer.config.config import Setting, Settings
+from packer.config.config import DECIDE, Setting, Settings
 from packer.config.effective import effective
-from packer.errors import InputError, PackError, Problem
+from packer.errors import InputError, PackError, Problem, first_of
 from packer.pairs.files import RawFiles, find_files
 from packer.pairs.pairing_rules import PairingRules
 from packer.plan.make_plan import make_plan
@@ -19,13 +19,15 @@ from packer.plan.request import Request
 from packer.probe.request import ProbeRequest
 from packer.sources.annotated import AnnotatedSource
 from packer.sources.annotation_files import FoundAnnotations, annotations_in
-from packer.sources.find_indexed import indexed_in
+from packer.sources.find_indexed import FoundFiles, indexed_in
 from packer.sources.folder import FolderSource
 from readers.contract.manifest import ALL
 from readers.contract.tiles import Size
 
 MOST_PLANES = 3
 """With more classes than this, one plane per class would be most of the pack; labels=index is smaller."""
+MOST_NAMED = 3
+"""A question names so many files."""
 LEAST_TO_SPLIT = 10
 """With fewer pairs no split is proposed."""
 
@@ -58,9 +60,11 @@ def propose_annotated(request: ProbeRequest) -> AnnotatedProposal | None:
         found = annotations_in(folder, files)
     except InputError:  # there are label pictures, too: the trial of these names both ways
         return None
-    settings = _templates(found, folder, files)
-    if not settings:
+    many = indexed_in(folder, files) if found is None and type(folder) is FolderSource else None
+    if found is None and many is None:
         return None
+    settings = _templates(found, many)
+    questions = _questions(many) if many else []
     if isinstance(request.classes, str):
         settings["classes"] = str(Path(request.classes).absolute())
     if request.ignore:
@@ -71,24 +75,31 @@ def propose_annotated(request: ProbeRequest) -> AnnotatedProposal | None:
         try:
             plan = make_plan(Request.from_settings({**effective({**settings, **lenient}), **given}))
         except PackError as error:
-            refusal = f"a build refuses this proposal: {str(error).splitlines()[0]}"
-            return AnnotatedProposal("unknown", settings, (refusal,), {}, {}, (), {}, (), ())
-    return _proposal(settings, plan)
+            reason = ": ".join(line.strip() for line in str(error).splitlines()[:2])
+            doubts = (*questions, f"a build refuses this proposal: {reason}")
+            return AnnotatedProposal("unknown", settings, doubts, {}, {}, (), {}, (), ())
+    return _proposal(settings, questions, plan)
 
 
-def _templates(found: FoundAnnotations | None, folder: FolderSource, files: RawFiles) -> dict[str, Setting]:
+def _templates(found: FoundAnnotations | None, many: FoundFiles | None) -> dict[str, Setting]:
     """Return the settings of annotations of one picture each, or else of many; none if there are none."""
     if found is not None:
         return {"image": found.images, "annotations": found.template}
-    many = indexed_in(folder, files) if type(folder) is FolderSource else None
     if many is None:
         return {}
-    template, images = many
-    return {"annotations": template, **({"image": images} if images else {})}
+    return {"annotations": many.template, **({"image": many.images} if many.images else {})}
 
 
-def _proposal(settings: dict[str, Setting], plan: Plan) -> AnnotatedProposal:
-    doubts = []
+def _questions(many: FoundFiles) -> list[str]:
+    """Return what else could be the labels of a folder with annotations of many pictures."""
+    unread = "are there, too, and this proposal does not read them"
+    questions = [f"label pictures {unread}: image = '{image}', label = '{label}'" for image, label in many.labels]
+    others = ", ".join(first_of(many.others, MOST_NAMED))
+    return [*questions, *([f"other files of annotations {unread}: {others}"] if others else [])]
+
+
+def _proposal(settings: dict[str, Setting], questions: list[str], plan: Plan) -> AnnotatedProposal:
+    doubts = list(questions)
     if plan.found.refs.splits.keys() == {ALL} and len(plan.found.refs) >= LEAST_TO_SPLIT:
         settings["split"] = "80/10/10"
     if plan.found.missing:
@@ -110,5 +121,7 @@ def _proposal(settings: dict[str, Setting], plan: Plan) -> AnnotatedProposal:
     objects = Counter({name: count for name, (count, _) in source.count(plan.found.refs).items()})
     splits, sizes, missing = dict(plan.found.refs.splits), plan.sizes, plan.found.missing
     most = dict(objects.most_common())
+    if questions:
+        settings = {DECIDE: questions, **settings}
     layout = plan.found.layout
     return AnnotatedProposal(layout, settings, tuple(doubts), splits, most, classes, sizes, missing, plan.rejects)

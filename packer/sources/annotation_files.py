@@ -71,7 +71,7 @@ def annotations_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | 
     ]
     if not found:
         return None
-    labels = [f"--image '{image}' --label '{label}'" for image, label in _label_pictures(files)]
+    labels = [f"--image '{image}' --label '{label}'" for image, label in label_pictures(files)]
     if len(found) == 1 and not labels:
         return found[0]
     ways = [f"{each.format}: --image '{each.images}' --annotations '{each.template}'" for each in found]
@@ -115,7 +115,7 @@ def _names(known: PictureFormat, path: str, folder: FolderSource, files: RawFile
     return categories_of(known)
 
 
-def _label_pictures(files: RawFiles) -> list[tuple[str, str]]:
+def label_pictures(files: RawFiles) -> list[tuple[str, str]]:
     """Return the templates of layouts that have pairs of an image and a label picture: known ones, and those whose
     names say so, such as `{key}_seg.png`."""
     found = []

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from threading import Lock
 
@@ -219,18 +220,30 @@ def files_of_many(template: str, paths: Iterable[str]) -> dict[str, str]:
     return {path: match.groupdict().get("split", "") for path, match in matches.items() if match}
 
 
-def parts_of(pairs: Iterable[Pair], files: IndexedFiles, splits: Mapping[str, str]) -> Iterator[tuple[Pair, str]]:
-    """Yield each picture with the part that has its annotations; empty if no file lists it.
+def parts_of(
+    pairs: Iterable[Pair], files: IndexedFiles, splits: Mapping[str, str]
+) -> Iterator[tuple[Pair, tuple[str, ...]]]:
+    """Yield each picture with the part that has its annotations. Several: equally near files list it. None: no file.
 
-    A file names a picture by its path below RAW, or by the end of that path.
+    A file names a picture by its path below RAW, or by the end of that path. Of several files the nearest counts.
     """
     for pair in pairs:
+        image = composed(pair.image)
         chosen = [path for path, split in splits.items() if not split or split == pair.split]
-        names = [composed(pair.image)]
+        names = [image]
         while (rest := names[-1].partition("/")[2]) and "/" in names[-1]:
             names.append(rest)
-        found = ((path, name) for name in names for path in chosen if files.index(path).digest(name) is not None)
-        yield pair, NAMED.join(next(found, ()))
+        listed = [(path, name) for name in names for path in chosen if files.index(path).digest(name) is not None]
+        if len(listed) > 1:
+            nearest = max((_shared_folders(path, image), len(name)) for path, name in listed)
+            listed = [each for each in listed if (_shared_folders(each[0], image), len(each[1])) == nearest]
+        yield pair, tuple(map(NAMED.join, listed))
+
+
+def _shared_folders(path: str, other: str) -> int:
+    """Return how many folders two paths have in common."""
+    folders = zip(path.split("/")[:-1], other.split("/")[:-1], strict=False)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], folders)))
 
 
 def without_picture(files: IndexedFiles, parts: Iterable[str]) -> Iterator[Problem]:

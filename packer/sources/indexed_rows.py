@@ -8,11 +8,12 @@ from itertools import chain
 from pathlib import Path
 
 from packer.decoding.raw_file import SEPARATOR
-from packer.errors import InputError, Problem, UsageError
+from packer.errors import MOST_FILES, InputError, Problem, UsageError, first_of
 from packer.pairs.files import RawFiles
 from packer.pairs.find import Pairing, search_pairs
 from packer.pairs.pair import Pair
 from packer.pairs.pairing_rules import ERROR, KEEP, PairingRules
+from packer.pairs.template import composed
 from packer.recipe.row_ref import RowRef
 from packer.sources.folder import FolderSource
 from packer.sources.indexed import IndexedSource
@@ -51,8 +52,11 @@ def indexed_rows(
         raise UsageError(f"--annotations {template}: no picture is in these splits; name them with --image, too")
     indexed = IndexedFiles.at(folder.raw, splits)
     pngs = indexed.pngs
-    found = list(parts_of((pair for pair in pairing.pairs if pair.image not in pngs), indexed, splits))
-    missing = (*pairing.missing, *_missing(found, indexed, splits, only))
+    listed = list(parts_of((pair for pair in pairing.pairs if pair.image not in pngs), indexed, splits))
+    found, doubtful = _without_doubt(listed, indexed)
+    missing = (*pairing.missing, *doubtful, *_unlisted(found, only))
+    if not only or set(splits.values()) <= set(only):
+        missing += tuple(without_picture(indexed, chain.from_iterable(parts for _, parts in listed)))
     refs = tuple(_ref(pair, part, rules) for pair, part in found if part or rules.missing == KEEP)
     if not refs:
         raise InputError(f"{folder.raw}: no picture is listed in {', '.join(splits)}", missing)
@@ -67,15 +71,34 @@ def indexed_rows(
     return IndexedRows(source, refs, pairing, refusal)
 
 
-def _missing(
-    found: Sequence[tuple[Pair, str]], indexed: IndexedFiles, splits: dict[str, str], only: Sequence[str]
-) -> Iterator[Problem]:
-    """Yield a problem for each picture without annotations, and for each of a file that is not there."""
+def _without_doubt(
+    listed: Sequence[tuple[Pair, tuple[str, ...]]], indexed: IndexedFiles
+) -> tuple[list[tuple[Pair, str]], list[Problem]]:
+    """Return the part of each picture, empty if no file lists it, without pictures of which it is not clear.
+
+    Of several pictures whose paths end in a name of a file, only the one with this path below RAW has its annotations.
+    """
+    pictures: dict[str, set[str]] = {}
+    for pair, parts in listed:
+        pictures.setdefault("".join(parts[:1]), set()).add(pair.image)
+    found, problems = [], []
+    for pair, parts in listed:
+        part = "".join(parts[:1])
+        if len(parts) > 1:
+            files = ", ".join(first_of([indexed.split(each)[0] for each in parts], MOST_FILES))
+            problems.append(Problem(f"is listed by {files}", "name the files of one", (pair.image,), "image"))
+        elif part and len(pictures[part]) > 1 and indexed.split(part)[1] != composed(pair.image):
+            cause = "has the annotations of another picture, too, whose path has the same end"
+            problems.append(Problem(cause, "name the pictures with --image", (pair.image,), "image"))
+        else:
+            found.append((pair, part))
+    return found, problems
+
+
+def _unlisted(found: Sequence[tuple[Pair, str]], only: Sequence[str]) -> Iterator[Problem]:
     for pair, part in found:
         if not part and (not only or pair.split in only):
             yield Problem("is not listed by the annotations", "", (pair.image,), "image", split=pair.split)
-    if not only or set(splits.values()) <= set(only):
-        yield from without_picture(indexed, (part for _, part in found if part))
 
 
 def _ref(pair: Pair, part: str, rules: PairingRules) -> RowRef:
