@@ -55,6 +55,13 @@ def test_completion_imports_no_library(words: str) -> None:
     assert not LIBRARIES & loaded_by_packer(**variables), last
 
 
+def test_a_build_of_label_pictures_imports_no_format_of_annotations(raw_folder: RawFolder, tmp_path: Path) -> None:
+    loaded = loaded_by_packer("build", "--workers", "1", str(raw_folder.path), str(tmp_path / "out"))
+    loaded |= loaded_by("import packer.workers.worker")
+    assert {name for name in loaded if name.startswith("packer.annotations.")} == {"packer.annotations.choices"}
+    assert not {"packer.sources.annotated", "xml.etree.ElementTree", "PIL"} & loaded
+
+
 def test_everything_that_a_command_imports_when_it_runs_is_imported_without_threads_and_tracebacks() -> None:
     """`with loading()` decides that. An import anywhere else in a function of the command line would miss it."""
     outside = []

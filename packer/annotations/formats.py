@@ -15,8 +15,6 @@ OF_ONE_PICTURE = (
 """Formats of a file for each picture, each a module of this folder. The first one that knows a file reads it."""
 OF_MANY_PICTURES = ("coco", "panoptic", "cvat", "label_studio")
 """Formats of a file for many pictures: the name of its file is followed by that of a picture."""
-SUFFIXES = (".json", ".geojson", ".xml", ".txt")
-"""The suffixes that their files can have."""
 
 
 class PictureFormat(Protocol):

@@ -20,7 +20,7 @@ from packer.annotations import panoptic
 from packer.annotations.annotation import AnnotatedPicture
 from packer.annotations.coco import NAME, Id, name_of, read
 from packer.annotations.json_stream import parse
-from packer.annotations.whole_pictures import READERS
+from packer.annotations.whole_pictures import WHOLE, read_whole
 from packer.errors import BadPair
 from readers.contract.tiles import Size
 
@@ -89,8 +89,8 @@ class PictureIndex:
         found = digest_of_picture(digests, digest_of_categories(self.categories))
         if found != self.digests[number].tobytes():
             raise BadPair("changed after its rows were listed; build again")
-        if self.format in READERS:
-            return READERS[self.format](items[0]), found
+        if self.format in WHOLE:
+            return read_whole(self.format, items[0]), found
         if self.format == panoptic.NAME:
             return panoptic.read(items[0], items[1:], self.categories, ids), found
         return read(items[0], items[1:], self.categories), found
@@ -124,7 +124,7 @@ class PictureIndex:
         item = int(self.firsts[number])
         file.seek(int(self.starts[item]))
         raw = file.read(int(self.lengths[item]))
-        return READERS[self.format](raw).name or "" if self.format in READERS else name_of(parse(raw))
+        return read_whole(self.format, raw).name or "" if self.format in WHOLE else name_of(parse(raw))
 
     def _number(self, name: str) -> int | None:
         hashed = hash_of(name)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from importlib import import_module
 from typing import Any, BinaryIO, NamedTuple
 from xml.parsers import expat
 
-from packer.annotations import cvat, label_studio
 from packer.annotations.annotation import AnnotatedPicture
 from packer.annotations.json_stream import BOM, items_of
 from packer.annotations.json_values import MOST_BYTES
@@ -15,11 +15,8 @@ from packer.errors import BadPair
 CHUNK = 1 << 20
 HEAD = 1 << 16
 """The bytes in which the root of an XML file begins."""
-READERS: dict[str, Callable[[bytes], AnnotatedPicture]] = {
-    cvat.NAME: cvat.read,
-    label_studio.NAME: label_studio.read,
-}
-"""For each format the function that reads the bytes of a picture."""
+WHOLE = CVAT, LABEL_STUDIO = ("cvat", "label_studio")
+"""The formats, each a module of this folder, which is imported when a file of it is read."""
 
 
 class WholePicture(NamedTuple):
@@ -34,7 +31,7 @@ def format_of_whole(file: BinaryIO) -> str | None:
     """Return the format of a file by its first character; None: it is another one. The file is at its start again."""
     first = file.read(256).removeprefix(BOM).lstrip()[:1]
     file.seek(0)
-    return {b"[": label_studio.NAME, b"<": cvat.NAME}.get(first)
+    return {b"[": LABEL_STUDIO, b"<": CVAT}.get(first)
 
 
 def may_be_whole(file: BinaryIO) -> bool:
@@ -42,23 +39,35 @@ def may_be_whole(file: BinaryIO) -> bool:
     file.seek(0)
     name = format_of_whole(file)
     try:
-        if name == label_studio.NAME:
-            return label_studio.is_task(next(items_of(file)).value)
-        return name == cvat.NAME and b"<annotations" in file.read(HEAD)
+        if name == LABEL_STUDIO:
+            return bool(_module(name).is_task(next(items_of(file)).value))
+        return name == CVAT and b"<annotations" in file.read(HEAD)
     except (BadPair, StopIteration):
         return False
 
 
 def whole_pictures(file: BinaryIO, name: str) -> Iterator[WholePicture]:
     """Yield the pictures of a file of this format. Tasks that nobody has annotated have no label and are left out."""
-    for start, raw in _images(file) if name == cvat.NAME else _tasks(file):
+    for start, raw in _images(file) if name == CVAT else _tasks(file):
         try:
-            yield WholePicture(start, raw, READERS[name](raw))
+            yield WholePicture(start, raw, read_whole(name, raw))
         except BadPair as bad:
             raise BadPair(f"{bad}, at byte {start}") from None
 
 
+def read_whole(name: str, raw: bytes) -> AnnotatedPicture:
+    """Return the objects of a picture in a format."""
+    picture: AnnotatedPicture = _module(name).read(raw)
+    return picture
+
+
+def _module(name: str) -> Any:
+    """Return the module of a format. The index of a COCO file imports none."""
+    return import_module(f"packer.annotations.{name}")
+
+
 def _tasks(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    label_studio = _module(LABEL_STUDIO)
     for item in items_of(file):
         if not label_studio.is_task(item.value):
             raise BadPair(f"has an item that is not a task of Label Studio, at byte {item.start}")

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from packer.pairs.folder_names import Folders
+from packer.pairs.folder_names import Folders, first_names
 from packer.pairs.layouts import SPLIT_FOLDERS, Layout, find_layouts
 from packer.pairs.paths import is_picture, stem
-from packer.pairs.template import KEY, Template
+from packer.pairs.template import ANNOTATIONS, KEY, Template
 
-FIRST_FILES = 1000
-"""The names of each folder that are compared."""
 NAME_ENDS = ("", ".*", "_labels", "_annotation", "_polygons", "_gtFine_polygons")
 """Ends that the names of annotation files may have behind those of their pictures: `a.jpg.json`, `a_polygons.json`."""
 
@@ -31,12 +29,12 @@ class AnnotationLayout:
     files: tuple[str, ...]
 
 
-def annotation_layouts(folders: Folders, suffixes: Sequence[str]) -> list[AnnotationLayout]:
-    """Return all layouts in which files with one of these suffixes have the keys of pictures."""
-    first = {folder: names[:FIRST_FILES] for folder, names in folders.items()}
+def annotation_layouts(folders: Folders) -> list[AnnotationLayout]:
+    """Return all layouts in which files with a suffix of annotations have the keys of pictures."""
+    first = first_names(folders)
     pictures = {folder: [name for name in names if is_picture(name)] for folder, names in first.items()}
     found = []
-    for suffix in suffixes:
+    for suffix in ANNOTATIONS:
         texts = {folder: [name for name in names if name.endswith(suffix)] for folder, names in first.items()}
         shown = {folder: ["x.png"] for folder in folders if texts[folder] or pictures[folder]}
         if not any(texts.values()):
@@ -50,7 +48,7 @@ def annotation_layouts(folders: Folders, suffixes: Sequence[str]) -> list[Annota
 def with_template(folders: Folders, template: str) -> list[AnnotationLayout]:
     """Return the layouts of pictures whose keys are those of the annotations of a given template."""
     given = Template(template)
-    first = {folder: names[:FIRST_FILES] for folder, names in folders.items()}
+    first = first_names(folders)
     pictures = {folder: [name for name in names if is_picture(name)] for folder, names in first.items()}
     texts = {f"{folder}{name}": _keys_of(given, f"{folder}{name}") for folder in first for name in first[folder]}
     wanted = {key: path for path, key in texts.items() if key is not None}

@@ -16,6 +16,9 @@ from packer.pairs.template import Template, composed
 Folders = Mapping[str, Sequence[str]]
 """The names of the files in each folder. A folder ends with its slash, such as `images/`; the raw folder is empty."""
 
+FIRST_NAMES = 1000
+"""So many names of a folder show the kinds of its files."""
+
 
 @dataclass(frozen=True)
 class FolderNames:
@@ -72,6 +75,11 @@ def names_in(folder: str, template: Template) -> FolderNames | None:
         return None
     begun = rest[len(ends.before) :]
     return FolderNames(found.groupdict(), begun, "" if rest else ends.before, ends.after, ends.suffixes)
+
+
+def first_names(folders: Folders) -> Folders:
+    """Return the first names of each folder."""
+    return {folder: names[:FIRST_NAMES] for folder, names in folders.items()}
 
 
 def by_folder(paths: Iterable[str]) -> Folders:

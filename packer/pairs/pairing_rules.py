@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from packer.errors import UsageError
-from packer.pairs.further import FurtherFiles
+from packer.pairs.further import LABEL, FurtherFiles
 from packer.pairs.split_by_hash import Shares
 
 ERROR, KEEP = "error", "keep"
@@ -28,6 +30,13 @@ class PairingRules:
     has_label: bool = True
     """False if rows have no label, so that only images are paired."""
     further: tuple[FurtherFiles, ...] = ()
+
+    @classmethod
+    def of_painted(cls, rules: Mapping[str, Any]) -> PairingRules:
+        """Return the rules for pictures whose labels are painted: for the pairing, labels are further files."""
+        if not rules.get("has_label", True):
+            return cls(**rules)
+        return cls(**{**rules, "has_label": False, "further": (FurtherFiles(LABEL, ""), *rules.get("further", ()))})
 
     @property
     def keeps(self) -> bool:

@@ -15,7 +15,7 @@ PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", "
 OTHER_PICTURES = (".gif", ".jp2", ".ppm", ".pgm", ".exr", ".heic", ".avif", ".jxl")
 """Suffixes of pictures that cannot be packed."""
 
-ANNOTATIONS = (".json", ".txt", ".xml", ".geojson")
+ANNOTATIONS = (".json", ".geojson", ".xml", ".txt")
 """Suffixes of files of annotations. A template without one of all these suffixes fits every picture."""
 
 SPLIT, KEY = "split", "key"

@@ -18,7 +18,6 @@ from packer.pixels.label_rules import BINARY, BINARY_CLASSES, INSTANCE, LabelRul
 from packer.pixels.resize import Geometry
 from packer.plan.assume_size import assume_size
 from packer.plan.check_labels import SAMPLE_SIZE, check_palettes, no_classes
-from packer.plan.painted_classes import choose_classes
 from packer.plan.plan_fields import plan_fields
 from packer.plan.problems import BEFORE, Refusals, problem_of, too_many
 from packer.plan.request import Request
@@ -69,7 +68,7 @@ def check_rows(request: Request, stamps: Sequence[StoredStamps], pool: Pool, tim
             lambda source, refs: LabelSampler(source, pool, request.max_pixels).pixels(refs, divisor),
         )
         found = assume_size(request, found, LabelSampler(found.source, pool, request.max_pixels))
-        found, unknown = choose_classes(request, found)
+        found, unknown = _with_painted_classes(request, found)
     refs, refusals = found.refs, Refusals(refusal, unknown)
     names = [field.name for field in found.packed or request.fields]
     label = names.index(LABEL) if LABEL in names else 0
@@ -96,6 +95,15 @@ def check_rows(request: Request, stamps: Sequence[StoredStamps], pool: Pool, tim
     refusals.check(rejected if sizes.any() or geometry is not None else None)
     assert recipe is not None, "without a recipe the build is refused"
     return CheckedRows(found, previous, recipe, sizes, unchanged, bad, len(sample))
+
+
+def _with_painted_classes(request: Request, found: FoundRows) -> tuple[FoundRows, InputError | None]:
+    """Return the rows with the classes that are painted, and the error of categories that are in no class."""
+    if not found.is_painted:
+        return found, None
+    from packer.plan.painted_classes import choose_classes  # a build of label pictures imports no annotations
+
+    return choose_classes(request, found)
 
 
 def _inspect(

@@ -11,14 +11,12 @@ from packer.errors import InputError, Problem, UsageError, did_you_mean
 from packer.pixels.field_options import ClassesField, FieldOptions, IdsField, MultilabelField
 from packer.pixels.label_rules import AUTO, INDEX
 from packer.plan.request import Request
-from packer.plan.wanted_fields import table_of
+from packer.plan.wanted_fields import BACKGROUNDS, parts_table
 from packer.sources.annotated import AnnotatedSource, Brush, PaintedField
 from packer.sources.open_source import FoundRows
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.fields import LABEL
 
-BACKGROUNDS = ("background", "_background_", "unlabeled", "unlabelled", "void")
-"""Categories, in any case, that mean: no object. The first one is the class that there is if no category says so."""
 NEVER = "__ignore__"
 """The category of LabelMe whose pixels are ignored."""
 Objects = Mapping[str, tuple[int, str]]
@@ -27,8 +25,7 @@ Objects = Mapping[str, tuple[int, str]]
 
 def choose_classes(request: Request, found: FoundRows) -> tuple[FoundRows, InputError | None]:
     """Return the rows with the classes and the rules of painting, and the error of categories that are in no class."""
-    if not isinstance(found.source, AnnotatedSource):
-        return found, None
+    assert isinstance(found.source, AnnotatedSource), "painted fields are those of annotations"
     if request.label_codec not in (AUTO, INDEX):
         raise UsageError(f"--label-codec {request.label_codec}: reads label pictures; annotations are painted")
     painted = [(number, each) for number, each in enumerate(request.fields) if number and not each.files]
@@ -51,16 +48,6 @@ def choose_classes(request: Request, found: FoundRows) -> tuple[FoundRows, Input
     return replace(
         found, source=replace(source, brush=brush, painted=fields), classes=classes if has_label else None
     ), refusal
-
-
-def parts_table(options: MultilabelField, label: ClassTable | None) -> ClassTable:
-    """Return the classes of overlapping objects: their own, or those of the label without the background."""
-    if options.classes is not None or label is None:
-        return table_of(options)
-    classes = tuple(each for each in label.classes if each.name.casefold() not in BACKGROUNDS)
-    if not classes:
-        raise UsageError(f"--field {options.name}: the label has no class of objects")
-    return ClassTable(classes)
 
 
 def _planes(options: FieldOptions, classes: ClassTable) -> tuple[str, ...]:

@@ -11,12 +11,10 @@ from packer.pixels.field_options import ClassesField, FieldOptions, MultilabelFi
 from packer.pixels.number_rules import IdRules
 from packer.plan.check_labels import SAMPLE_SIZE
 from packer.plan.packed_fields import packed_fields
-from packer.plan.painted_classes import parts_table
 from packer.plan.request import Request
 from packer.plan.sample import spread_indices
-from packer.plan.wanted_fields import table_of
+from packer.plan.wanted_fields import parts_table, table_of
 from packer.recipe.planned_field import PlannedField, planned
-from packer.sources.annotated import AnnotatedSource
 from packer.sources.open_source import FoundRows
 from readers.contract.classes import ClassTable
 from readers.contract.fields import LABEL
@@ -26,8 +24,8 @@ def plan_fields(request: Request, found: FoundRows, table: ClassTable | None) ->
     """Return the fields of a build. `table` is that of the label. A sample decides what is stored."""
     if found.packed:
         return packed_fields(request, found.packed)
-    is_painted = isinstance(found.source, AnnotatedSource)
-    fields = [planned(options, request.max_pixels, _table(options, table, is_painted)) for options in request.fields]
+    tables = [_table(options, table, found.is_painted) for options in request.fields]
+    fields = [planned(options, request.max_pixels, each) for options, each in zip(request.fields, tables, strict=True)]
     for number, field in enumerate(fields):
         if field.needs_header:
             fields[number] = _as_in_most(found, number, field)

@@ -37,6 +37,8 @@ OPTIONS = {
     },
 }
 """The option of a build that each option of the fields `image` and `label` sets."""
+BACKGROUNDS = ("background", "_background_", "unlabeled", "unlabelled", "void")
+"""Categories, in any case, that mean: no object. The first one is the class that there is if no category says so."""
 
 
 def take_options(values: MutableMapping[str, Any]) -> None:
@@ -80,6 +82,16 @@ def table_of(field: ClassesField | MultilabelField) -> ClassTable:
     table = load_class_table(None, field.classes)
     assert table is not None, "a table that is named is there"
     return table
+
+
+def parts_table(options: MultilabelField, label: ClassTable | None) -> ClassTable:
+    """Return the classes of overlapping objects: their own, or those of the label without the background."""
+    if options.classes is not None or label is None:
+        return table_of(options)
+    classes = tuple(each for each in label.classes if each.name.casefold() not in BACKGROUNDS)
+    if not classes:
+        raise UsageError(f"--field {options.name}: the label has no class of objects")
+    return ClassTable(classes)
 
 
 def classes_of(field: FieldOptions) -> tuple[str, ...]:

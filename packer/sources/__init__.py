@@ -8,6 +8,7 @@ arrays, `row_keys` the keys. `containers` lists the other kinds, which `--from` 
 their interface. Those of arrays are `stacked`; `stack_form` finds out which axis is which, and a `library_process`
 opens what may crash. An `archive` has many pictures in each of its files, such as the tars of `webdataset`; those of
 Arrow are `tables`; `nifti` has slices of volumes. Fields of an `annotated` folder are painted; `annotation_files` finds
-their files, `find_indexed` those of many pictures. A worker gets a source as a text and opens it with `reopen`. The
-interface of all is `packer/recipe/source.py`.
+their files, `find_indexed` those of many pictures; `annotated_rows` and `indexed_rows` are imported by builds that
+paint, and by no others. A worker gets a source as a text and opens it with `reopen`. The interface of all is
+`packer/recipe/source.py`.
 """

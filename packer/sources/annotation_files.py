@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from packer.annotations.formats import SUFFIXES, PictureFormat, categories_of, format_of, lists_of, names_of
+from packer.annotations.formats import PictureFormat, categories_of, format_of, lists_of, names_of
 from packer.annotations.json_values import MOST_BYTES
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, InputError, UsageError, first_of
@@ -63,7 +63,7 @@ def annotations_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | 
 
     If there are label pictures, too, or several kinds of annotations, the user must choose.
     """
-    known = [(layout, _format_of(layout.files, folder)) for layout in annotation_layouts(files.folders, SUFFIXES)]
+    known = [(layout, _format_of(layout.files, folder)) for layout in annotation_layouts(files.folders)]
     found = [
         FoundAnnotations(each.NAME, layout.images, layout.annotations, _names(each, layout.files[0], folder, files))
         for layout, each in known

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from packer.decoding.raw_file import SEPARATOR
 from packer.errors import MOST_FILES, InputError, Problem, UsageError, first_of
 from packer.pairs.files import RawFiles
-from packer.pairs.find import Pairing, search_pairs
+from packer.pairs.find import search_pairs
 from packer.pairs.pair import Pair
 from packer.pairs.pairing_rules import ERROR, KEEP, PairingRules
 from packer.pairs.template import composed
 from packer.recipe.row_ref import RowRef
+from packer.sources.annotated_rows import AnnotatedRows
 from packer.sources.folder import FolderSource
 from packer.sources.indexed import IndexedSource
 from packer.sources.indexed_files import IndexedFiles, files_of_many, parts_of, without_picture
@@ -23,19 +24,9 @@ EVERY = "{key}"
 """The template of all pictures."""
 
 
-@dataclass(frozen=True)
-class IndexedRows:
-    """The pictures that were found, the source of their annotations, and what is missing."""
-
-    source: IndexedSource
-    refs: tuple[RowRef, ...]
-    pairing: Pairing
-    refusal: InputError | None
-
-
 def indexed_rows(
     template: str, folder: FolderSource, files: RawFiles, rules: PairingRules, out: Path, only: Sequence[str]
-) -> IndexedRows:
+) -> AnnotatedRows:
     """Find the pictures by the rules. Fields without a template are painted from the files of annotations."""
     if type(folder) is not FolderSource:
         raise UsageError(f"--annotations {template}: annotations of many pictures are read from folders, not from URLs")
@@ -68,7 +59,7 @@ def indexed_rows(
     )
     notes = (*pairing.notes, *indexed.notes)
     pairing = replace(pairing, layout=f"{indexed.format} {template}", missing=missing, notes=notes)
-    return IndexedRows(source, refs, pairing, refusal)
+    return AnnotatedRows(source, refs, pairing, refusal)
 
 
 def _without_doubt(

@@ -12,20 +12,19 @@ from packer.errors import InputError, Problem, UsageError
 from packer.pairs.candidates import UNWRITABLE
 from packer.pairs.files import RawFiles, find_files
 from packer.pairs.find import search_pairs, sort_joined
+from packer.pairs.folder_names import Folders, first_names
 from packer.pairs.further import FurtherFiles
 from packer.pairs.join_files import Joined, Row, join_files
 from packer.pairs.pairing_rules import ERROR, PairingRules
 from packer.pairs.split_exact import ClassPixels
+from packer.pairs.template import ANNOTATIONS
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.sorted_lines import SortedLines
 from packer.recipe.source import Listing, Source, Wanted
-from packer.sources.annotated import AnnotatedSource
-from packer.sources.annotation_files import FoundAnnotations, annotations_by, annotations_in
 from packer.sources.container import Names
 from packer.sources.containers import container_of
 from packer.sources.folder import FolderSource, images_of, refs_of
-from packer.sources.indexed_rows import indexed_rows
 from packer.sources.nifti import NiftiSlices
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.objects import ObjectsSource
@@ -55,6 +54,8 @@ class FoundRows:
     """The fields of a source whose rows were packed before."""
     class_names: tuple[str, ...] = ()
     """The names of the numbers in the labels, if the source has them and no table is given."""
+    is_painted: bool = False
+    """True if fields are painted from annotations."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,8 @@ class SourceOptions:
         if annotations is not None and (given is not None or rules.get("label")):
             other = "--label, which names label pictures" if rules.get("label") else "rows that are not files"
             raise UsageError(f"--annotations {annotations}: cannot be combined with {other}")
-        if annotations is not None:
-            rules = _annotated(rules)
-        return cls(PairingRules(**rules), given, values.pop("only", ()), key, annotations=annotations)
+        pairing = PairingRules(**rules) if annotations is None else PairingRules.of_painted(rules)
+        return cls(pairing, given, values.pop("only", ()), key, annotations=annotations)
 
     def find_rows(
         self, raw: Path | None, out: Path, max_pixels: int, count_pixels: CountPixels
@@ -106,22 +106,17 @@ class SourceOptions:
             return self._given_rows(self._with_fields(self.given), Wanted(out, max_pixels, self.pairing.keeps))
         assert raw is not None, "without a source there is a folder"
         folder = replace(self.objects or FolderSource(raw), max_pixels=max_pixels)
-        if self.annotations is not None:
-            every = self.objects.files if self.objects else find_files(raw, out)
-            if "{key}" not in self.annotations:
-                return self._indexed_rows(self.annotations, folder, every, out)
-            image = str(self.pairing.pairs) if self.pairing.pairs else self.pairing.image
-            return self._painted_rows(folder, every, out, annotations_by(self.annotations, image, folder, every))
 
         def count(labels: Sequence[str]) -> Sequence[ClassPixels]:
             return count_pixels(folder, [RowRef("", "", ("", label)) for label in labels])
 
-        files = self.objects.files if self.objects else join_files(raw, self.pairing, out, SortedLines)
+        files = self._files(raw, out)
+        if isinstance(files, RawFiles) and self._may_be_annotated(files.folders):
+            annotated = self._annotated(folder, files, out)
+            if annotated is not None:
+                return annotated
         many = sort_joined(raw, files, out, self._sorted) if isinstance(files, Joined) else None
         refusal = None
-        annotations = annotations_in(folder, files) if isinstance(files, RawFiles) and self._may_be_annotated else None
-        if annotations is not None and isinstance(files, RawFiles):
-            return self._painted_rows(folder, files, out, annotations)
         if many is None:
             known = files if isinstance(files, RawFiles) else None
             pairing, refusal = search_pairs(raw, self.pairing, out, count, self.only, known)
@@ -135,35 +130,37 @@ class SourceOptions:
         source = replace(folder, templates=templates)  # without the pairs: the table has them
         return FoundRows(source, refs, pairing.layout, pairing.missing, pairing.notes), refusal
 
-    @property
-    def _may_be_annotated(self) -> bool:
-        """True if no option says where labels are."""
+    def _files(self, raw: Path, out: Path) -> Joined | RawFiles:
+        if self.objects:
+            return self.objects.files
+        if self.annotations is not None:
+            return find_files(raw, out)
+        return join_files(raw, self.pairing, out, SortedLines)
+
+    def _may_be_annotated(self, folders: Folders) -> bool:
+        """True if annotations are given, or if no option says where labels are and there are files of annotations."""
         rules = self.pairing
-        return rules.has_label and not (rules.image or rules.label or rules.pairs)
+        if self.annotations is not None or not rules.has_label or rules.image or rules.label or rules.pairs:
+            return self.annotations is not None
+        return any(name.endswith(ANNOTATIONS) for names in first_names(folders).values() for name in names)
 
-    def _painted_rows(
-        self, folder: FolderSource, files: RawFiles, out: Path, found: FoundAnnotations
-    ) -> tuple[FoundRows, InputError | None]:
-        """Find pictures with annotations, from which all fields without a template are painted."""
-        if self.pairing.split_exact:
-            raise UsageError("--split-exact: counts the pixels of label pictures; annotations have none before a build")
-        rules = PairingRules(**_annotated(vars(self.pairing)))
-        further = tuple(each if each.template else replace(each, template=found.template) for each in rules.further)
-        image = None if rules.pairs else rules.image or found.images
-        rules = replace(rules, image=image, further=further)
-        pairing, refusal = search_pairs(folder.raw, rules, out, lambda labels: [], self.only, files)
-        refs = RefTable.of(self._taken(images_of(pairing.pairs)))
-        templates = (pairing.image_template, *(each.template for each in further))
-        source = AnnotatedSource(replace(folder, templates=templates), found.format, (), names=found.names)
-        return FoundRows(source, refs, found.layout, pairing.missing, pairing.notes), refusal
+    def _annotated(
+        self, folder: FolderSource, files: RawFiles, out: Path
+    ) -> tuple[FoundRows, InputError | None] | None:
+        """Find pictures whose labels are painted. Formats are imported now: a build of label pictures needs none."""
+        if self.annotations is None or "{key}" in self.annotations:
+            from packer.sources.annotated_rows import annotated_rows
 
-    def _indexed_rows(
-        self, template: str, folder: FolderSource, files: RawFiles, out: Path
-    ) -> tuple[FoundRows, InputError | None]:
-        """Find pictures whose annotations are together in files."""
-        found = indexed_rows(template, folder, files, self.pairing, out, self.only)
+            found = annotated_rows(self.annotations, folder, files, self.pairing, out, self.only)
+        else:
+            from packer.sources.indexed_rows import indexed_rows
+
+            found = indexed_rows(self.annotations, folder, files, self.pairing, out, self.only)
+        if found is None:
+            return None
         refs, pairing = RefTable.of(self._taken(found.refs)), found.pairing
-        return FoundRows(found.source, refs, pairing.layout, pairing.missing, pairing.notes), found.refusal
+        rows = FoundRows(found.source, refs, pairing.layout, pairing.missing, pairing.notes, is_painted=True)
+        return rows, found.refusal
 
     def _sorted(self, rows: Iterable[Row]) -> RefTable:
         return RefTable.of(self._taken(starmap(RowRef, rows)))
@@ -208,13 +205,6 @@ class SourceOptions:
             source, refs, listing.layout, missing, (), listing.classes, listing.packed, listing.class_names()
         )
         return found, refusal
-
-
-def _annotated(rules: dict[str, Any]) -> dict[str, Any]:
-    """Return rules of pairing for pictures whose labels are painted: for the pairing, labels are further files."""
-    if not rules.get("has_label", True):
-        return rules
-    return {**rules, "has_label": False, "further": (FurtherFiles(LABEL, ""), *rules.get("further", ()))}
 
 
 def _good_rows(rows: Iterable[RowRef], listing: Listing) -> RefTable:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from packer.recipe.source import Source
-from packer.sources.annotated import AnnotatedSource
 from packer.sources.containers import CONTAINERS
 from packer.sources.folder import FolderSource
-from packer.sources.indexed import IndexedSource
 from packer.sources.objects import ObjectsSource
 from packer.sources.pack import PackSource
 from packer.sources.rows import Rows
@@ -18,12 +17,12 @@ from packer.sources.rows import Rows
 KINDS: dict[str, Callable[[dict[str, Any]], Source]] = {
     FolderSource.kind: FolderSource.from_json,
     ObjectsSource.kind: ObjectsSource.from_json,
-    AnnotatedSource.kind: AnnotatedSource.from_json,
-    IndexedSource.kind: IndexedSource.from_json,
     PackSource.kind: PackSource.from_json,
     Rows.kind: Rows.from_json,
     **{container.kind: container.from_json for container in CONTAINERS},
 }
+ANNOTATED = {"annotated": "AnnotatedSource", "indexed": "IndexedSource"}
+"""The kinds of sources of annotations: a module of this folder, imported when one is opened, and its class."""
 
 
 def reader_of(text: str) -> str:
@@ -35,4 +34,8 @@ def reader_of(text: str) -> str:
 def reopen(text: str) -> Source:
     """Return the source that gave this text."""
     facts = json.loads(text)
-    return KINDS[facts["kind"]](facts)
+    kind = facts["kind"]
+    if kind not in ANNOTATED:
+        return KINDS[kind](facts)
+    source: Source = getattr(import_module(f"packer.sources.{kind}"), ANNOTATED[kind]).from_json(facts)
+    return source
