@@ -22,12 +22,14 @@ from packer.annotations.coco import NAME, Id, name_of, read
 from packer.annotations.json_stream import parse
 from packer.annotations.whole_pictures import WHOLE, read_whole
 from packer.errors import BadPair
+from readers.contract.regular_files import digest_raw
 from readers.contract.tiles import Size
 
 DIGEST = 16
 """Bytes of a digest."""
 Longs = NDArray[np.int64]
 _ARRAYS = ("names", "firsts", "starts", "lengths", "sizes", "digests")
+_FACTS, _CHECKSUM = "facts.json", "checksum"
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,7 @@ class PictureIndex:
         number = self._number(name)
         if number is None:
             raise BadPair(f"does not list {name}")
-        items = []
-        for item in range(int(self.firsts[number]), int(self.firsts[number + 1])):
-            file.seek(int(self.starts[item]))
-            items.append(file.read(int(self.lengths[item])))
-        digests = b"".join(blake3(item).digest(DIGEST) for item in items)
-        found = digest_of_picture(digests, digest_of_categories(self.categories))
-        if found != self.digests[number].tobytes():
-            raise BadPair("changed after its rows were listed; build again")
+        items, found = self._items(file, number), self.digests[number].tobytes()
         if self.format in WHOLE:
             return read_whole(self.format, items[0]), found
         if self.format == panoptic.NAME:
@@ -101,13 +96,16 @@ class PictureIndex:
             np.save(folder / f"{name}.npy", getattr(self, name))
         facts = {"categories": list(self.categories.items()), "counts": dict(self.counts), "notes": self.notes}
         facts |= {"format": self.format, "pngs": self.pngs}
-        (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+        (folder / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
+        (folder / _CHECKSUM).write_text(_checksum(folder), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> PictureIndex:
-        """Map what `save` wrote."""
+        """Map what `save` wrote. Raise ValueError if it is damaged."""
+        if (folder / _CHECKSUM).read_bytes() != _checksum(folder).encode():
+            raise ValueError("its checksum differs")
         arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
-        facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+        facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
         facts |= {"categories": dict(facts["categories"]), "notes": tuple(facts["notes"])}
         return cls(**arrays, **facts)
 
@@ -120,16 +118,31 @@ class PictureIndex:
         return [int(number) for number in np.flatnonzero(~known)]
 
     def name(self, file: BinaryIO, number: int) -> str:
-        """Return the name of a picture."""
-        item = int(self.firsts[number])
-        file.seek(int(self.starts[item]))
-        raw = file.read(int(self.lengths[item]))
+        """Return the name of a picture. Raise BadPair if the file changed."""
+        raw = self._items(file, number)[0]
         return read_whole(self.format, raw).name or "" if self.format in WHOLE else name_of(parse(raw))
+
+    def _items(self, file: BinaryIO, number: int) -> list[bytes]:
+        """Return the bytes of a picture and of its annotations. Raise BadPair if these are not what was listed."""
+        items = []
+        for item in range(int(self.firsts[number]), int(self.firsts[number + 1])):
+            file.seek(int(self.starts[item]))
+            items.append(file.read(int(self.lengths[item])))
+        digests = b"".join(blake3(item).digest(DIGEST) for item in items)
+        if digest_of_picture(digests, digest_of_categories(self.categories)) != self.digests[number].tobytes():
+            raise BadPair("changed after its rows were listed; build again")
+        return items
 
     def _number(self, name: str) -> int | None:
         hashed = hash_of(name)
         number = int(np.searchsorted(self.names, hashed))
         return number if number < len(self.names) and self.names[number] == hashed else None
+
+
+def _checksum(folder: Path) -> str:
+    """Return what shows that no byte of an index has changed."""
+    names = (*(f"{name}.npy" for name in _ARRAYS), _FACTS)
+    return blake3("".join(digest_raw(folder / name) for name in names).encode()).hexdigest()
 
 
 def digest_of_picture(items: bytes, categories: bytes) -> bytes:

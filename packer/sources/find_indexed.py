@@ -13,7 +13,8 @@ from packer.pairs.files import RawFiles
 from packer.pairs.paths import is_picture
 from packer.sources.annotation_files import label_pictures
 from packer.sources.folder import FolderSource
-from packer.sources.indexed_files import IndexedFiles, files_of_many
+from packer.sources.indexed_files import IndexedFiles
+from packer.sources.listed_pictures import files_of_many
 from readers.contract.regular_files import open_raw
 
 HEAD = 1 << 16

@@ -6,38 +6,26 @@ file itself, if it is still the file that was planned.
 
 from __future__ import annotations
 
-import atexit
 import os
-import re
-import shutil
-import stat
-import tempfile
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from itertools import takewhile
 from pathlib import Path
 from threading import Lock
 
 import numpy as np
-from blake3 import blake3
 from numpy.typing import NDArray
 
 from packer.annotations.annotation import AnnotatedPicture
 from packer.annotations.list_pictures import index_of
 from packer.annotations.picture_index import PictureIndex
 from packer.decoding.raw_file import naming
-from packer.errors import BadPair, InputError, Problem
-from packer.pairs.pair import Pair
-from packer.pairs.template import composed
-from packer.sources.file_states import FileState, state_here, state_of
+from packer.errors import BadPair, InputError
+from packer.sources.file_states import state_here, state_of
+from packer.sources.kept_indexes import index_folder, keep_index, kept_index, was_young
 from readers.contract.regular_files import open_raw
 from readers.contract.tiles import Size
 
 NAMED = "#"
 """Between the path of a file and the name that it gives a picture, in the part of a row."""
-LONGEST = 24 * 3600
-"""Seconds that the index of a killed process stays."""
 MOST_BYTES = 4 << 30
 """The most bytes of a file."""
 
@@ -48,7 +36,7 @@ class IndexedFiles:
     def __init__(self, folder: Path, states: Mapping[str, Sequence[int]]) -> None:
         self._folder = folder
         self.states = {path: state_here(f"{folder}/{path}", state) for path, state in states.items()}
-        self._indexes: dict[str, PictureIndex] = {}
+        self._indexes: dict[str, PictureIndex | BadPair] = {}
         self._lock = Lock()
 
     @classmethod
@@ -58,7 +46,7 @@ class IndexedFiles:
         problems = []
         for path in files.states:
             try:
-                files.index(path)
+                files.index(path, is_first=True)
             except BadPair as bad:
                 problems.append(str(bad))
         if problems:
@@ -93,13 +81,18 @@ class IndexedFiles:
         """Annotations that become nothing, because of what the file lists."""
         return tuple(f"{path}: {note}" for path in self.states for note in self.index(path).notes)
 
-    def index(self, path: str) -> PictureIndex:
-        """Return the index of a file. Raise BadPair if it cannot be read, or is another than was planned."""
+    def index(self, path: str, is_first: bool = False) -> PictureIndex:
+        """Return the index of a file. Raise BadPair if it cannot be read, or is another than was planned.
+
+        A file that cannot be read is tried once. The first one to ask does not trust an index of a young file.
+        """
         with self._lock:
             if path not in self._indexes:
-                with naming(path):
-                    self._indexes[path] = self._opened(path)
-            return self._indexes[path]
+                self._indexes[path] = self._opened(path, is_first)
+            found = self._indexes[path]
+        if isinstance(found, BadPair):
+            raise BadPair(str(found))
+        return found
 
     def read(self, part: str, ids: NDArray[np.uint32] | None = None) -> tuple[AnnotatedPicture, str]:
         """Return the annotations of a picture, and what identifies them. `ids` are those of its PNG, if it has one."""
@@ -137,13 +130,14 @@ class IndexedFiles:
         return digest
 
     def others(self, path: str, names: Iterable[str]) -> Iterator[str]:
-        """Yield the names of all pictures that a file lists, but these."""
+        """Yield the names of all pictures that a file lists, but these. Raise InputError if it changed."""
         index = self.index(path)
         numbers = index.others(names)
-        with open_raw(self._folder / path) as file:
-            for number in numbers:
-                with naming(path):
-                    yield index.name(file, number)
+        try:
+            with naming(path), open_raw(self._folder / path) as file:
+                yield from (index.name(file, number) for number in numbers)
+        except BadPair as bad:
+            raise InputError(f"{self._folder}: annotations cannot be read again", [str(bad)]) from bad
 
     def split(self, part: str) -> tuple[str, str]:
         """Return the file and the name of a picture."""
@@ -156,102 +150,31 @@ class IndexedFiles:
         usual, near = f"{path.removesuffix('.json')}/{png}", f"{path.rpartition('/')[0]}/{png}".lstrip("/")
         return near if not (self._folder / usual).exists() and (self._folder / near).exists() else usual
 
-    def _opened(self, path: str) -> PictureIndex:
+    def _opened(self, path: str, is_first: bool) -> PictureIndex | BadPair:
         state = self.states[path]
-        folder = _folder_of(f"{self._folder.absolute()}/{path}", state)
-        if folder is not None and folder.is_dir():
-            with suppress(
-                OSError, EOFError, ValueError, LookupError, TypeError
-            ):  # somebody may clean temporary folders
-                return PictureIndex.load(folder)
-            shutil.rmtree(folder, ignore_errors=True)
-        with open_raw(self._folder / path) as file:
-            if (size := file.seek(0, os.SEEK_END)) > MOST_BYTES:
-                raise BadPair(f"has {size:,} bytes; at most {MOST_BYTES:,} are read")
-            file.seek(0)
-            index = index_of(file)
-        if state_of(f"{self._folder}/{path}") != state:
-            raise BadPair("changed after its rows were listed; build again")
+        folder = index_folder(f"{self._folder.absolute()}/{path}", state)
+        if folder is not None and not (is_first and was_young(folder, state)):
+            kept = kept_index(folder)
+            if kept is not None:
+                return kept
+        try:
+            with naming(path):
+                index = self._listed(path)
+        except BadPair as bad:
+            return bad
         if folder is not None:
-            _keep(index, folder)
+            keep_index(index, folder)
         return index
 
-
-def _folder_of(path: str, state: FileState) -> Path | None:
-    """Return the folder for the index of a file with this state; None if others could write there."""
-    mine = Path(tempfile.gettempdir()) / f"segpack-{os.getuid()}"
-    try:
-        mine.mkdir(mode=0o700, exist_ok=True)
-        found = mine.lstat()
-    except OSError:
-        return None
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        return None
-    return mine / blake3(f"{path}\0{state}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
-
-
-def _keep(index: PictureIndex, folder: Path) -> None:
-    """Save an index for other processes, until this one ends. What a killed process left is deleted a day later."""
-    maker = os.getpid()
-    for old in folder.parent.iterdir():
-        with suppress(OSError):
-            if old.stat().st_mtime < time.time() - LONGEST:
-                shutil.rmtree(old, ignore_errors=True)
-    temporary = Path(tempfile.mkdtemp(dir=folder.parent))
-    try:
-        index.save(temporary)
-        temporary.rename(folder)
-    except OSError:  # the disk is full, or another build was faster
-        shutil.rmtree(temporary, ignore_errors=True)
-        return
-
-    def forget() -> None:
-        if os.getpid() == maker:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(forget)
-
-
-def files_of_many(template: str, paths: Iterable[str]) -> dict[str, str]:
-    """Return the files that a template without a key fits, and the split of each; empty if it has none."""
-    text = re.escape(template.removeprefix("./")).replace(r"\*", "[^/]*?").replace(r"\{split\}", "(?P<split>[^/]+?)")
-    pattern = re.compile(text)
-    matches = {path: pattern.fullmatch(path) for path in paths}
-    return {path: match.groupdict().get("split", "") for path, match in matches.items() if match}
-
-
-def parts_of(
-    pairs: Iterable[Pair], files: IndexedFiles, splits: Mapping[str, str]
-) -> Iterator[tuple[Pair, tuple[str, ...]]]:
-    """Yield each picture with the part that has its annotations. Several: equally near files list it. None: no file.
-
-    A file names a picture by its path below RAW, or by the end of that path. Of several files the nearest counts.
-    """
-    for pair in pairs:
-        image = composed(pair.image)
-        chosen = [path for path, split in splits.items() if not split or split == pair.split]
-        names = [image]
-        while (rest := names[-1].partition("/")[2]) and "/" in names[-1]:
-            names.append(rest)
-        listed = [(path, name) for name in names for path in chosen if files.index(path).digest(name) is not None]
-        if len(listed) > 1:
-            nearest = max((_shared_folders(path, image), len(name)) for path, name in listed)
-            listed = [each for each in listed if (_shared_folders(each[0], image), len(each[1])) == nearest]
-        yield pair, tuple(map(NAMED.join, listed))
-
-
-def _shared_folders(path: str, other: str) -> int:
-    """Return how many folders two paths have in common."""
-    folders = zip(path.split("/")[:-1], other.split("/")[:-1], strict=False)
-    return len(list(takewhile(lambda pair: pair[0] == pair[1], folders)))
-
-
-def without_picture(files: IndexedFiles, parts: Iterable[str]) -> Iterator[Problem]:
-    """Yield a problem for each picture that a file lists and that is not there."""
-    found: dict[str, list[str]] = {path: [] for path in files.states}
-    for part in parts:
-        path, name = files.split(part)
-        found[path].append(name)
-    for path, names in found.items():
-        for name in files.others(path, names):
-            yield Problem("has no image", "", (f"{path}{NAMED}{name}",), "picture")
+    def _listed(self, path: str) -> PictureIndex:
+        """Read a whole file, if it is and stays the one that was planned."""
+        before = state_of(f"{self._folder}/{path}")
+        if before == self.states[path]:
+            with open_raw(self._folder / path) as file:
+                if (size := file.seek(0, os.SEEK_END)) > MOST_BYTES:
+                    raise BadPair(f"has {size:,} bytes; at most {MOST_BYTES:,} are read")
+                file.seek(0)
+                index = index_of(file)
+        if not before == self.states[path] == state_of(f"{self._folder}/{path}"):
+            raise BadPair("changed after its rows were listed; build again")
+        return index

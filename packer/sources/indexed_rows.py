@@ -18,7 +18,8 @@ from packer.recipe.row_ref import RowRef
 from packer.sources.annotated_rows import AnnotatedRows
 from packer.sources.folder import FolderSource
 from packer.sources.indexed import IndexedSource
-from packer.sources.indexed_files import IndexedFiles, files_of_many, parts_of, without_picture
+from packer.sources.indexed_files import IndexedFiles
+from packer.sources.listed_pictures import files_of_many, parts_of, without_picture
 
 EVERY = "{key}"
 """The template of all pictures."""

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from program import parser
 from scenes.noise import write_noise
+from scenes.outlines import COCO, OPTIONS, Outlines, triangle, write_noisy, write_outlines
 
 from drills.interpose import run
-from drills.sources import BUILD_ROWS, FOLDER, PACK, REPAIR_ROWS, SOURCES
+from drills.sources import BUILD_ROWS, FOLDER, OUTLINED, PACK, REPAIR_ROWS, SOURCES, WITH_TMPDIR
 from packer.packs.generations import list_generations, receipt_paths
 from packer.packs.staged_copies import copy_folder
 from packer.packs.verify import verify
@@ -38,15 +39,25 @@ class CrashCase:
     raw: Path | None
     before: Path
     after: Path
+    has_tmpdir: bool = False
+    """True if the command has a folder of its own for temporary files, next to the pack, which is watched, too."""
 
     def arguments(self, out: Path) -> list[str]:
         """Return the command line for the pack `out`."""
+        first = [WITH_TMPDIR, str(out.with_name("tmp"))] if self.has_tmpdir else []
         if self.command in ("build", BUILD_ROWS, "stage"):
-            return [self.command, *self.options, str(self.raw), str(out)]
-        return [self.command, str(out), *self.options, *([] if self.raw is None else [str(self.raw)])]
+            return [*first, self.command, *self.options, str(self.raw), str(out)]
+        return [*first, self.command, str(out), *self.options, *([] if self.raw is None else [str(self.raw)])]
+
+    def watched(self, out: Path) -> Path:
+        """Return the folder in which every change by the command counts."""
+        return out.parent if self.has_tmpdir else out
 
     def restore(self, out: Path) -> None:
         """Make `out` equal to the pack before the command."""
+        if self.has_tmpdir:
+            shutil.rmtree(out.with_name("tmp"), ignore_errors=True)
+            out.with_name("tmp").mkdir(parents=True)
         copy(self.before, out)
 
     def pack(self, out: Path) -> Path:
@@ -129,9 +140,10 @@ def chosen_cases(chosen: Namespace) -> Iterator[tuple[Path, CrashCase]]:
         for storage in [chosen.format] if chosen.format else STORAGES:
             folder = Path(name) / storage
             folder.mkdir()
-            cases = (
-                _cases(folder, storage) if chosen.source == FOLDER else _source_cases(folder, storage, chosen.source)
-            )
+            cases = _cases(folder, storage)
+            if chosen.source != FOLDER:
+                made = _outlined_cases if chosen.source in OUTLINED else _source_cases
+                cases = made(folder, storage, chosen.source)
             yield from ((folder, case) for case in cases if chosen.case in (None, case.name))
             shutil.rmtree(folder)
 
@@ -177,6 +189,26 @@ def _source_cases(folder: Path, storage: str, source: str) -> Iterator[CrashCase
     yield _case("repair", *repair, broken, folder / "repaired")
 
 
+def _outlined_cases(folder: Path, storage: str, kind: str) -> Iterator[CrashCase]:
+    """Yield a first build, the next build and a repair, of pictures with annotations in files of one or of many."""
+    raw = folder / "raw"
+    nothing, first, second, broken = (folder / name for name in ("nothing", "first", "second", "broken"))
+    options = ("--quiet", "--format", storage, "--shard-size", "8KB", "--workers", "2", *OPTIONS[kind])
+    outlines, has_tmpdir = Outlines(), kind == COCO
+    for name, numbers, seed, before, after in (
+        ("first build", range(12), 0, nothing, first),
+        ("next build", range(10, 14), 1, first, second),
+    ):
+        for number in numbers:
+            write_noisy(raw, f"{number:03}", (seed, number))
+            outlines.pictures[f"{number:03}"] = [triangle((seed, number, which)) for which in range(number % 4)]
+        write_outlines(raw, kind, outlines)
+        yield _case(name, "build", options, raw, before, after, has_tmpdir)
+    copy(second, broken)
+    _cut_short(broken)
+    yield _case("repair", "repair", ("--quiet",), raw, broken, folder / "repaired", has_tmpdir)
+
+
 def _must_build(raw: Path, pack: Path) -> None:
     options = ("--quiet", "--classes", "3", "--shard-size", "8KB", "--workers", "2")
     ended = run(["build", *options, str(raw), str(pack)])
@@ -207,8 +239,16 @@ def write_raw(raw: Path, numbers: range, seed: int = 0) -> None:
         write_noise(raw, f"{number:03}", (16, 16), 3, (seed, number))
 
 
-def _case(name: str, command: str, options: tuple[str, ...], raw: Path | None, before: Path, after: Path) -> CrashCase:
-    case = CrashCase(name, command, options, raw, before, after)
+def _case(
+    name: str,
+    command: str,
+    options: tuple[str, ...],
+    raw: Path | None,
+    before: Path,
+    after: Path,
+    has_tmpdir: bool = False,
+) -> CrashCase:
+    case = CrashCase(name, command, options, raw, before, after, has_tmpdir)
     case.restore(after)
     ended = run(case.arguments(after))
     if ended.code:

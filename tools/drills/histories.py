@@ -5,7 +5,8 @@
 A day adds, changes, removes, renames and touches pairs, replaces files by pipes and devices, and edits the class table.
 Format and --trust are random, too. Bad pairs are skipped. Builds read the folder, also
 with depths and parts that rows may lack, or a pack of it that is built before each of them, or functions that read its
-files.
+files. Of pictures with annotations, in a file of LabelMe for each or one of COCO for all, a day changes outlines,
+categories and lists, replaces a file by one of its size and time, and damages the index of a file of COCO.
 Every byte of shards, receipts and table is compared, and the manifest except for its number and time.
 """
 
@@ -26,12 +27,15 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from program import parser
+from scenes.outlines import OPTIONS
 from scenes.pictures import CLASS_TABLE, write_picture
 from scenes.tiny import CLASSES, HEIGHT, SHARDS, WIDTH, add_pair, make_tiny, tiny_scene, write_classes
 
+from drills import outline_days
 from drills.commands import light_workers, must
+from drills.outline_days import change_outlined, make_outlined
 from drills.published import same
-from drills.sources import FIELDS, FOLDER, PACK, ROWS, SOURCES, rows_of
+from drills.sources import FIELDS, FOLDER, OUTLINED, PACK, ROWS, SOURCES, rows_of
 from packer import build_pack
 from packer.config.build_options import BuildOptions
 from packer.config.options import MTIME, TRUSTS
@@ -58,26 +62,32 @@ class History:
     source: str = FOLDER
 
 
-_days = st.lists(
-    st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 30)), min_size=1, max_size=5), min_size=1, max_size=3
-)
-
-
 def histories(sources: Sequence[str] = SOURCES) -> st.SearchStrategy[History]:
     """Return random histories from one of these sources."""
-    return st.builds(History, _days, st.sampled_from(STORAGES), st.sampled_from(TRUSTS), st.sampled_from(sources))
+    return st.sampled_from(sources).flatmap(_histories_of)
+
+
+def _histories_of(source: str) -> st.SearchStrategy[History]:
+    deed = st.tuples(st.sampled_from(outline_days.DEEDS if source in OUTLINED else DEEDS), st.integers(0, 30))
+    days = st.lists(st.lists(deed, min_size=1, max_size=5), min_size=1, max_size=3)
+    return st.builds(History, days, st.sampled_from(STORAGES), st.sampled_from(TRUSTS), st.just(source))
 
 
 def differing_night(history: History, root: Path) -> int | None:
     """Run a history below `root`, and return the first night whose pack differs from that of a fresh build."""
     raw, out = root / "raw", root / "out"
-    make_tiny(raw, {"train": PAIRS})
+    if history.source in OUTLINED:
+        make_outlined(raw, history.source, PAIRS)
+    else:
+        make_tiny(raw, {"train": PAIRS})
     for number in range(2 * PAIRS if history.source == FIELDS else 0):
         change_field(raw, number, number)
     build_night(history, root, out)
     for night, day in enumerate(history.days):
         for deed, which in day:
-            if deed != "field":
+            if history.source in OUTLINED:
+                change_outlined(raw, history.source, deed, which, 100 * night + which)
+            elif deed != "field":
                 change(raw, deed, which, 100 * night + which)
             elif history.source == FIELDS:
                 change_field(raw, which, 100 * night + which)
@@ -101,6 +111,8 @@ def build_night(history: History, root: Path, out: Path, trust: str = MTIME) -> 
     elif history.source == PACK:
         must("build", *common, "--labels", "index", raw, pack)
         must("build", *options, "--from", pack, out)
+    elif history.source in OUTLINED:
+        must("build", *options, "--missing", "keep", *OPTIONS[history.source], raw, out)
     else:
         must("build", *options, *(FURTHER if history.source == FIELDS else ()), raw, out)
 
@@ -210,5 +222,5 @@ def main() -> None:
         counts = drill(chosen.count, chosen.seed, [chosen.source] if chosen.source else SOURCES)
     except AssertionError as differs:
         sys.exit(str(differs))
-    for name in ("histories", "nights", *STORAGES, *TRUSTS, *SOURCES, *DEEDS):
+    for name in dict.fromkeys(("histories", "nights", *STORAGES, *TRUSTS, *SOURCES, *DEEDS, *outline_days.DEEDS)):
         print(f"{name:<10}{counts[name]:>7}")

@@ -59,11 +59,11 @@ def at_every_call(case: CrashCase, folder: Path, every: int) -> Counter[str]:
     """Kill the command before every call, and in or after it."""
     out, found = folder / "work" / "out", Counter[str]()
     case.restore(out)
-    calls = run(case.arguments(out), out).calls
+    calls = run(case.arguments(out), case.watched(out)).calls
     for action in (Action.KILL, Action.TEAR):
         for call in range(1, calls + 1, every):
             case.restore(out)
-            ended = run(case.arguments(out), out, action, call)
+            ended = run(case.arguments(out), case.watched(out), action, call)
             _count(found, case, out, ended.code, f"{action.name} at call {call} of {calls}")
     return found
 

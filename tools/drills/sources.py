@@ -1,22 +1,30 @@
-"""Give a drill what it builds from: a folder of pairs, also with further fields, a pack of it, or functions."""
+"""Give a drill what it builds from: pairs, also with further fields, a pack of them, functions, or annotations."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from scenes.outlines import COCO, LABELME
 
 from packer import Rows, build_pack, repair_pack
 from packer.cli import main as packer
 from packer.pairs.find import find_pairs
 from readers.contract.manifest import ALL
 
-FOLDER, FIELDS, PACK, ROWS = SOURCES = ("folder", "fields", "pack", "rows")
+FOLDER, FIELDS, PACK, ROWS = "folder", "fields", "pack", "rows"
+OUTLINED = (LABELME, COCO)
+SOURCES = (FOLDER, FIELDS, PACK, ROWS, *OUTLINED)
 BUILD_ROWS, REPAIR_ROWS = "build-rows", "repair-rows"
 """Commands of `run_command`, because the packer has none for functions."""
+WITH_TMPDIR = "with-tmpdir"
+"""A command of `run_command`: it is followed by a folder for temporary files, and by a command of the packer."""
 Item = Any
 """A key, or a split and a key."""
 
@@ -48,12 +56,18 @@ def rows_of(raw: Path, size: tuple[int, int] | None = None) -> Rows:
 
 
 def run_command(arguments: Sequence[str]) -> None:
-    """Run a command line of the packer; or `build-rows JSON RAW OUT` with options as JSON, or `repair-rows OUT RAW`."""
+    """Run a command line of the packer, perhaps after `with-tmpdir FOLDER`; or `build-rows JSON RAW OUT` with options
+    as JSON, or `repair-rows OUT RAW`."""
     command, *rest = arguments
     if command == BUILD_ROWS:
         build_pack(rows_of(Path(rest[1])), rest[2], **json.loads(rest[0]))
     elif command == REPAIR_ROWS:
         repair_pack(rest[0], rows_of(Path(rest[1])))
+    elif command == WITH_TMPDIR:
+        if not Path(rest[0]).is_dir():
+            Path(rest[0]).mkdir()
+        os.environ["TMPDIR"] = tempfile.tempdir = rest[0]
+        packer(rest[1:], prog_name="packer")
     else:
         packer(list(arguments), prog_name="packer")
 

@@ -1,0 +1,81 @@
+"""Indexes of annotation files in a temporary folder of this user, which workers on the same machine map.
+
+An index stays until the process that made it ends. The folder is a help only: without it, each worker reads the file.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import stat
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from blake3 import blake3
+
+from packer.annotations.picture_index import PictureIndex
+from packer.sources.file_states import MIN_FILE_AGE, FileState
+
+LONGEST = 24 * 3600
+"""Seconds that the index of a killed process stays."""
+
+
+def index_folder(path: str, state: FileState) -> Path | None:
+    """Return the folder for the index of a file with this state; None if there is none, or others could write there."""
+    try:
+        mine = Path(tempfile.gettempdir()) / f"segpack-{os.getuid()}"
+        mine.mkdir(mode=0o700, exist_ok=True)
+        found = mine.lstat()
+    except OSError:
+        return None
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        return None
+    return mine / blake3(f"{path}\0{state}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def kept_index(folder: Path) -> PictureIndex | None:
+    """Return the index in a folder. One that is damaged is deleted."""
+    if not folder.is_dir():
+        return None
+    with suppress(OSError, ValueError):  # somebody may clean temporary folders, or the machine crashed
+        return PictureIndex.load(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    return None
+
+
+def was_young(folder: Path, state: FileState) -> bool:
+    """Return whether an index was made so soon after its file was written that the file could have changed since."""
+    with suppress(OSError):
+        return folder.stat().st_mtime_ns < state[1] + MIN_FILE_AGE
+    return True
+
+
+def keep_index(index: PictureIndex, folder: Path) -> None:
+    """Save an index for other processes, until this one ends. What a killed process left is deleted a day later."""
+    temporary = None
+    try:
+        _delete_old(folder.parent)
+        temporary = Path(tempfile.mkdtemp(dir=folder.parent))
+        index.save(temporary)
+        shutil.rmtree(folder, ignore_errors=True)
+        temporary.rename(folder)
+    except OSError:  # the disk is full, or another build was faster
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        return
+    atexit.register(_forget, folder, os.getpid())
+
+
+def _delete_old(parent: Path) -> None:
+    for old in parent.iterdir():
+        with suppress(OSError):
+            if old.stat().st_mtime < time.time() - LONGEST:
+                shutil.rmtree(old, ignore_errors=True)
+
+
+def _forget(folder: Path, maker: int) -> None:
+    if os.getpid() == maker:
+        shutil.rmtree(folder, ignore_errors=True)
