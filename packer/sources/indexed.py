@@ -17,6 +17,7 @@ from packer.annotations.annotation import AnnotatedPicture
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
+from packer.recipe.source import UNKNOWN
 from packer.sources.annotated import AnnotatedSource
 from packer.sources.indexed_files import IndexedFiles
 from packer.sources.segment_ids import segment_ids, stored_size
@@ -34,16 +35,16 @@ class IndexedSource(AnnotatedSource):
     kind: ClassVar[str] = "indexed"
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
-        """Return the states of the files of each row, and digests of its annotations."""
-        states = self.files.states([self._pngs_of(ref) for ref in refs])
-        for row, ref in enumerate(refs):
-            for each in self.painted:
-                if part := ref.parts[each.number]:
-                    size = int(states[row, 3 * each.number])  # of the PNG, whose times stay next to it
-                    digest = self.indexed.digest(part)
-                    both = _together(digest, size.to_bytes(8, "little")) if self._png(part) else digest
-                    states[row, 3 * each.number] = int.from_bytes(both[:STATE], "little")
-        return states
+        """Return the states of the files of each row, and digests of its annotations.
+
+        Where a file is another one than was planned, they prove nothing.
+        """
+        try:
+            return self._states(refs)
+        except BadPair:
+            states = self.files.states([self.files_of(ref) for ref in refs])
+            states[:, 0] = UNKNOWN
+            return states
 
     def identities(self, refs: Sequence[RowRef]) -> Iterator[tuple[str, ...] | None]:
         found = self.files.identities([self._pngs_of(ref) for ref in refs])
@@ -79,6 +80,17 @@ class IndexedSource(AnnotatedSource):
         plain = AnnotatedSource.from_json(facts)
         values = {each.name: getattr(plain, each.name) for each in fields(plain)}
         return cls(**values, indexed=IndexedFiles(plain.files.raw, facts["files"]))
+
+    def _states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
+        states = self.files.states([self._pngs_of(ref) for ref in refs])
+        for row, ref in enumerate(refs):
+            for each in self.painted:
+                if part := ref.parts[each.number]:
+                    size = int(states[row, 3 * each.number])  # of the PNG, whose times stay next to it
+                    digest = self.indexed.digest(part)
+                    both = _together(digest, size.to_bytes(8, "little")) if self._png(part) else digest
+                    states[row, 3 * each.number] = int.from_bytes(both[:STATE], "little")
+        return states
 
     def _png(self, part: str) -> str:
         """Return the path of the PNG with the ids of a picture's segments; empty if there is none."""

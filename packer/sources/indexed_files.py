@@ -19,13 +19,15 @@ from packer.annotations.list_pictures import index_of
 from packer.annotations.picture_index import PictureIndex
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, InputError
-from packer.sources.file_states import state_here, state_of
+from packer.sources.file_states import ANY, state_here, state_of
 from packer.sources.kept_indexes import index_folder, keep_index, kept_index, was_young
 from readers.contract.regular_files import open_raw
 from readers.contract.tiles import Size
 
 NAMED = "#"
 """Between the path of a file and the name that it gives a picture, in the part of a row."""
+COPIED = "is not the file that was planned, or lost its time when it was copied; copy it with rsync -a or cp -p"
+"""The reason of all rows on a machine where the file has another size or time."""
 MOST_BYTES = 4 << 30
 """The most bytes of a file."""
 
@@ -176,5 +178,5 @@ class IndexedFiles:
                 file.seek(0)
                 index = index_of(file)
         if not before == self.states[path] == state_of(f"{self._folder}/{path}"):
-            raise BadPair("changed after its rows were listed; build again")
+            raise BadPair(COPIED if self.states[path][2] == ANY else "changed after its rows were listed; build again")
         return index
