@@ -151,6 +151,7 @@ def _write_shard(
         sources=tuple(RowInput(key, *(f"{key} {field.name}" for field in fields)) for key in keys),
         rejects=(Reject(keys[-1], "is damaged"),) if odd else (),
         notes=(Note(keys[1], "2 polygons cover no pixel"),) if odd else (),
+        counts={"objects painted": 3} if odd else {},
         files=(),
         crc32={field.name: tuple(crc32(row[field.name].tobytes()) for row in rows.values()) for field in fields},
         looks=tuple(f"{crc32(row[fields[0].name].tobytes()):08x}flat" for row in rows.values()),

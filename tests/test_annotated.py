@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,7 +19,6 @@ from packer.publish.remarks import load_remarks
 from readers import open_dataset
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
-from readers.contract.receipt_facts import counts_in
 from readers.contract.shard_table import ShardTable
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -172,10 +172,13 @@ def test_what_is_lost_is_a_note_of_its_row(tmp_path: Path) -> None:
     raw = annotated_folder(tmp_path / "raw", {"a": [CAR, outside, box("car", 0, 0, 12, 12)], "b": [DOG]})
     built = run("build", "--json", raw, tmp_path / "out")
     facts = json.loads(built.stdout)
-    note = "1 object hidden by others; 1 object without a pixel; 100 pixels under other objects"
+    note = "1 object hidden by others; 1 object without a pixel"
     assert facts["notes"] == [{"split": "all", "key": "a", "note": note}]
-    totals = {"objects hidden by others": 1, "objects without a pixel": 1, "pixels under other objects": 100}
-    assert facts["note_totals"] == totals
+    lost = {"objects hidden by others": 1, "objects without a pixel": 1}
+    assert facts["note_totals"] == {"objects painted": 2, **lost, "pixels under other objects": 100}
+    again = run("build", raw, tmp_path / "out")
+    assert "2 of 4 objects painted, 2 reused" in again.stdout
+    assert "in all rows: 2 objects painted, 100 pixels under other objects, 1 object hidden by others" in again.stderr
     remarks = load_remarks(tmp_path / "out", Manifest.load(tmp_path / "out"))
     assert remarks is not None
     assert "100 pixels under other objects" in remarks.totals
@@ -187,23 +190,27 @@ def test_objects_that_the_stored_size_loses_are_a_note_of_their_row(tmp_path: Pa
     half = ("--size", "12x18")  # every second row and column is taken, from 1 on
     facts = json.loads(run("build", "--json", *half, raw, tmp_path / "out").stdout)
     notes = {each["key"]: each["note"] for each in facts["notes"]}
-    assert notes["a"] == "1 pixel under other objects; 2 objects lost by the stored size"
+    assert notes["a"] == "2 objects lost by the stored size"
     assert notes["b"] == "1 object lost by the stored size"
     assert "c" not in notes
-    assert facts["note_totals"]["objects lost by the stored size"] == 3
+    totals = {"objects painted": 3, "objects lost by the stored size": 3, "pixels under other objects": 1}
+    assert facts["note_totals"] == totals
     for options in (("--fit", "tile", *half), ("--size", "30x40")):
         facts = json.loads(run("build", "--json", *options, raw, tmp_path / options[1]).stdout)
-        assert set(facts["note_totals"]) == {"pixels under other objects"}
+        assert facts["note_totals"] == {"objects painted": 6, "pixels under other objects": 1}
 
 
 def test_every_object_is_visible_or_counted(tmp_path: Path) -> None:
     random = Random(8)
     pictures = {f"p{number}": [_any_shape(random) for _ in range(random.randrange(12))] for number in range(12)}
     options = ("--field", "instance=ids", "--paint", "area")
-    out = pack(annotated_folder(tmp_path / "raw", pictures), tmp_path / "out", *options)
+    raw, out = annotated_folder(tmp_path / "raw", pictures), tmp_path / "out"
+    facts = json.loads(run("build", "--json", *options, raw, out).stdout)
+    every = sum(map(len, pictures.values()))
+    assert sum(count for what, count in facts["note_totals"].items() if what.startswith("objects ")) == every
     rows = open_dataset(out, "all", fields=("instance",))
     notes = {
-        note.key: sum(count for words, count in counts_in(note.text).items() if words.startswith("objects"))
+        note.key: sum(map(int, re.findall(r"(\d+) objects? ", note.text)))
         for path in out.glob("shards/*.receipt.json")
         for note in Receipt.load(path).notes
     }
@@ -212,6 +219,24 @@ def test_every_object_is_visible_or_counted(tmp_path: Path) -> None:
         key = rows.key(number)
         assert visible + notes.get(key.removeprefix("all/"), 0) == len(pictures[key.removeprefix("all/")]), key
     assert sum(notes.values()) > 10
+
+
+def test_a_picture_with_tiles_in_several_shards_is_counted_once(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", PICTURES)
+    options = ("--fit", "tile", "--size", "12x12", "--shard-size", "2KB")
+    facts = json.loads(run("build", "--json", *options, raw, tmp_path / "out").stdout)
+    assert facts["shards"] > 3
+    assert facts["note_totals"] == {"objects painted": 4, "pixels under other objects": 50}
+    assert facts["noted_rows"] == 0
+    assert run("verify", "--deep", tmp_path / "out").exit_code == 0
+
+
+def test_objects_of_other_fields_than_the_label_are_counted(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", {"a": [CAR, box("wheel", 2, 2, 3, 3), box("wheel", 90, 90, 3, 3)]})
+    (tmp_path / "classes.txt").write_text("background\ncar\n")
+    parts = '{"name": "parts", "kind": "multilabel", "classes": ["wheel"]}'
+    built = run("build", "--json", "--classes", tmp_path / "classes.txt", "--field", parts, raw, tmp_path / "out")
+    assert json.loads(built.stdout)["note_totals"] == {"objects painted": 2, "objects without a pixel": 1}
 
 
 def _any_shape(random: Random) -> Shape:

@@ -6,6 +6,7 @@ import copy
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from conftest import REPO, RawFolder, pack
 from hypothesis import given
 from hypothesis import strategies as st
 
+from packer.shards.build_shard import content_fingerprint
 from readers import DamagedError, ManifestError, NoPackError, VersionError, open_dataset
 from readers.contract.json_entry import Entry, Problem, fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
@@ -405,6 +407,9 @@ def test_a_receipt_is_read_unchanged_and_counts_every_pair(packed: Path) -> None
         )
 
 
+WRONG_COUNTS: tuple[object, ...] = ({}, [], {"": 1}, {"a\nb": 1}, {"a": 0}, {"a": True}, {"a": 2**63}, {"a": "1"})
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -422,6 +427,7 @@ def test_a_receipt_is_read_unchanged_and_counts_every_pair(packed: Path) -> None
         ("looks", ["0123abcdflat"]),
         ("notes", [["no such row", "x"]]),
         ("notes", [["a", "b", "c"]]),
+        *(("counts", wrong) for wrong in WRONG_COUNTS),
         ("storage", "pickle"),
     ],
 )
@@ -446,6 +452,15 @@ def test_notes_are_short_lines_about_packed_rows_in_their_order(packed: Path) ->
         document["notes"] = wrong
         with pytest.raises(DamagedError, match="notes"):
             Receipt.from_text(json.dumps(document), "")
+
+
+def test_counts_are_in_a_receipt_and_in_its_name(packed: Path) -> None:
+    plain = next(Receipt.load(path) for path in packed.glob(f"shards/*{SUFFIX}"))
+    counted = replace(plain, counts={"objects painted": 12})
+    assert "counts" not in json.loads(plain.to_text())
+    assert Receipt.from_text(counted.to_text(), "") == counted
+    assert counted.to_text() == json.dumps(json.loads(counted.to_text()), indent=0, ensure_ascii=False) + "\n"
+    assert content_fingerprint(counted) != content_fingerprint(plain)
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "pickled", "other dtype", "other rows"])

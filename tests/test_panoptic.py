@@ -144,6 +144,7 @@ def test_what_is_lost_is_counted(tmp_path: Path) -> None:
     raw = panoptic_folder(tmp_path / "raw", [*SEGMENTS, segment(9, 999)])
     facts = json.loads(run("build", "--json", "--crowd", "ignore", *OPTIONS, raw, tmp_path / "out").stdout)
     assert facts["note_totals"] == {
+        "objects painted": 9,
         "objects without a pixel": 3,
         "objects of a category that the file does not list": 3,
         "pixels of no segment": 36,

@@ -6,6 +6,7 @@ import gc
 import hashlib
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from packer.publish.generation import Current, commit
 from packer.recipe.recipe import Recipe
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import FLAT, Note, Receipt, RowInput
-from readers.contract.receipt_facts import HASH, MOST_NOTES, AllReceipts
+from readers.contract.receipt_facts import HASH, MOST_NOTES, MOST_TOTALS, AllReceipts, count_text
 from readers.contract.tiles import picture_of
 
 BYTES_OF_A_ROW = 40
@@ -100,6 +101,18 @@ def test_facts_are_those_of_the_receipts_in_any_order() -> None:
     other = facts.copy()
     other.add(3, receipt_of(3, 4))
     assert (len(facts), len(other), facts.rows, other.rows) == (3, 4, 6, 10)
+
+
+def test_counts_are_summed_and_the_smallest_are_counted_together() -> None:
+    facts, many = AllReceipts(), {f"objects of {number:03}": number for number in range(1, MOST_TOTALS + 3)}
+    for number, counts in enumerate(({"objects painted": 1, "pixels": 5}, {"objects painted": 1, **many})):
+        facts.add(number, replace(receipt_of(number, 1), counts=counts))
+    assert (len(facts.notes.totals), facts.notes.totals["objects for other reasons"]) == (
+        MOST_TOTALS + 1,
+        1 + 2 + 3 + 4,
+    )
+    assert facts.notes.objects == (2, 2 + sum(many.values()))
+    assert (count_text(1, "objects of boss"), count_text(2000, "pixels")) == ("1 object of boss", "2,000 pixels")
 
 
 def slow_notes(receipts: Sequence[Receipt]) -> list[tuple[str, str, str]]:

@@ -57,5 +57,5 @@ class AnnotatedPicture:
     """The name that the file gives the picture."""
     lost: Mapping[str, int] = field(default_factory=dict)
     """The number of annotations that cannot be painted, by the reason, such as "with a box and no outline"."""
-    notes: tuple[str, ...] = ()
-    """Facts that no label shows, in words with a number, such as "5 pixels of no segment"."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """The numbers of other things that no label shows, such as 5 "pixels of no segment"."""

@@ -15,7 +15,11 @@ from numpy.typing import NDArray
 from packer.annotations.annotation import MOST_OBJECTS, AnnotatedPicture, Annotation, Mask
 from packer.annotations.choices import AREA, AS_CLASS, CLASS, FILE, IGNORE
 from packer.errors import BadPair
+from readers.contract.receipt_facts import PAINTED, count_text
 from readers.contract.tiles import Size
+
+LOST_LATER = "objects lost by the stored size"
+UNDER = "pixels under other objects"
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Canvas:
         if len(picture.annotations) > MOST_OBJECTS:
             raise BadPair(f"has {len(picture.annotations)} objects; a picture has at most {MOST_OBJECTS}")
         self._annotations, self._lost, self._size, self._brush = picture.annotations, picture.lost, size, brush
-        self._notes = picture.notes
+        self._counts = picture.counts
         self._known = [index for index, each in enumerate(picture.annotations) if each.category in brush.numbers]
         self._areas = np.zeros(len(picture.annotations), np.int64)
         self.top: NDArray[Any] = np.zeros(size, np.uint8 if len(picture.annotations) < 256 else np.uint16)
@@ -67,29 +71,30 @@ class Canvas:
         return self._with(numbers)
 
     def planes(self, categories: Sequence[str]) -> NDArray[np.uint8]:
-        """Return (H,W,C) planes that are 1 where an object of the category is, whatever covers it."""
+        """Return (H,W,C) planes that are 1 where an object of the category is, whatever covers it.
+
+        Only these show the objects that are `elsewhere`.
+        """
         planes = np.zeros((*self._size, len(categories)), np.uint8)
         plane_of = {category: number for number, category in enumerate(categories)}
-        for each in self._annotations:
+        for index, each in enumerate(self._annotations):
             if each.category in plane_of:
                 mask = mask_of(each, self._size)
+                self._areas[index] = np.count_nonzero(mask.inside)
                 window(planes[..., plane_of[each.category]], mask)[mask.inside] = 1
         return planes
 
     def notes(self) -> tuple[str, ...]:
-        """Return in words what was lost: every annotation of the file is visible in the label, or counted here."""
-        lost = Counter(self._lost)
-        for index, each in enumerate(self._annotations):
-            if each.category in self._brush.elsewhere:
-                continue
-            if each.category not in self._brush.numbers:
-                lost[f"of the category {each.category!r}, which is in no class"] += 1
-            elif not self._areas[index]:
-                lost["without a pixel"] += 1
-            elif not self._seen[index + 1]:
-                lost["hidden by others"] += 1
-        objects = (f"{count} {'object' if count == 1 else 'objects'} {reason}" for reason, count in lost.items())
-        return (*objects, *self._notes)
+        """Return in words what was lost."""
+        return tuple(count_text(count, what) for what, count in {**self._lost_objects, **self._counts}.items())
+
+    def counts(self, lost_later: int = 0) -> dict[str, int]:
+        """Return the number of objects that are painted, of those that are lost, and of pixels that show only one of
+        several objects. Each annotation of the file is counted once. `lost_later` are lost by the stored size."""
+        lost = self._lost_objects
+        painted = len(self._annotations) + sum(self._lost.values()) - sum(lost.values()) - lost_later
+        counts = {PAINTED: painted, **lost, LOST_LATER: lost_later, **self._counts, UNDER: self.overlap}
+        return {what: count for what, count in counts.items() if count}
 
     def lost_at(self, top: NDArray[Any], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> int:
         """Return how many objects no pixel of these rows and columns shows. `top` is that of the canvas, upright."""
@@ -103,7 +108,21 @@ class Canvas:
     @property
     def overlap(self) -> int:
         """The pixels that objects lose to others on top of them."""
-        return int(self._areas.sum()) - int(np.count_nonzero(self.top))
+        return int(self._areas[self._known].sum()) - int(np.count_nonzero(self.top))
+
+    @cached_property
+    def _lost_objects(self) -> Counter[str]:
+        """The objects that no field shows, by the reason."""
+        lost = Counter({f"objects {reason}": count for reason, count in self._lost.items()})
+        for index, each in enumerate(self._annotations):
+            is_elsewhere = each.category in self._brush.elsewhere
+            if not is_elsewhere and each.category not in self._brush.numbers:
+                lost[f"objects of the category {each.category!r}, which is in no class"] += 1
+            elif not self._areas[index]:
+                lost["objects without a pixel"] += 1
+            elif not is_elsewhere and not self._seen[index + 1]:
+                lost["objects hidden by others"] += 1
+        return lost
 
     @cached_property
     def _seen(self) -> NDArray[np.bool_]:

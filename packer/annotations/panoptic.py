@@ -63,8 +63,8 @@ def read(
             continue
         shapes = (Segment(numbers, number, windows[number]),) if number in windows else ()
         found.append(Annotation(category, shapes, is_crowd=bool(segment.get("iscrowd"))))
-    notes = (f"{strays} {'pixel' if strays == 1 else 'pixels'} of no segment",) if strays else ()
-    return AnnotatedPicture(tuple(found), (ids.shape[0], ids.shape[1]), name_of(facts), lost, notes)
+    counts = {"pixels of no segment": strays} if strays else {}
+    return AnnotatedPicture(tuple(found), (ids.shape[0], ids.shape[1]), name_of(facts), lost, counts)
 
 
 def segments_of(annotation: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from packer.build.summary import Summary
-from packer.publish.remarks import MOST_LISTED, Remarks, keep_remarks, totals_of
+from packer.publish.remarks import MOST_LISTED, Remarks, keep_remarks
 
 MOST_PAIRS = 20
 """A finding names so many pairs in words."""
@@ -25,6 +25,6 @@ def keep_remarks_of(out: Path, summary: Summary) -> None:
         all_findings=len(findings),
         notes=summary.notes.first,
         all_notes=summary.notes.rows,
-        totals=totals_of(summary.notes),
+        totals=summary.notes.sums,
     )
     keep_remarks(out, summary.manifest.generation, remarks)

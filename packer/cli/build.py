@@ -139,7 +139,6 @@ def log_summary(summary: Summary) -> None:
     if notes.rows > len(notes.first):
         LOG.say("row note", f"note      … and {notes.rows - len(notes.first)} more rows with notes")
     if notes.totals:
-        counted = ", ".join(f"{count:,} {words}" for words, count in notes.totals.items())
-        LOG.say("note totals", f"note      in all rows: {counted}", totals=dict(notes.totals))
+        LOG.say("note totals", f"note      in all rows: {', '.join(notes.sums)}", totals=dict(notes.totals))
     for line in summary.findings.lines():
         LOG.say("finding", f"finding   {line}")

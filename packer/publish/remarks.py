@@ -18,7 +18,6 @@ from readers.contract.errors import DamagedError
 from readers.contract.files import plain_file
 from readers.contract.json_entry import Entry, Problem
 from readers.contract.manifest import Manifest
-from readers.contract.receipt_facts import Notes
 
 MOST_LISTED = 1000
 _MOST_BYTES = 16 << 20
@@ -44,12 +43,7 @@ class Remarks:
     """Split, key and text."""
     all_notes: int
     totals: tuple[str, ...] = ()
-    """The sums of the counts in notes, such as "12 objects hidden by others"."""
-
-
-def totals_of(notes: Notes) -> tuple[str, ...]:
-    """Return the sums of the counts in notes as texts."""
-    return tuple(f"{count:,} {words}" for words, count in notes.totals.items())
+    """The sums of what sources counted, such as "12 objects hidden by others"."""
 
 
 def remarks_path(out: Path, generation: int) -> Path:

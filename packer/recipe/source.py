@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -41,6 +41,13 @@ Given: TypeAlias = "Data | PackedPixels | tuple[Data, ...]"
 """A field of a row as a source gives it. Overlapping classes may have a file each, which is empty if there is none."""
 
 
+class Noted(NamedTuple):
+    """The notes and the counts of a row."""
+
+    notes: tuple[str, ...]
+    counts: Mapping[str, int]
+
+
 class Loaded(NamedTuple):
     """A row that was read and is not decoded yet. If it is `bad`, only its first fields were read, or none."""
 
@@ -53,14 +60,21 @@ class Loaded(NamedTuple):
     """The reason why the row cannot be read."""
     notes: tuple[str, ...] = ()
     """Facts about a row that is packed nevertheless, such as "2 polygons cover no pixel". The same row has the same."""
-    notes_at: Callable[[Lines, Lines], tuple[str, ...]] | None = None
-    """Returns more notes, about a row of whose upright pixels only these rows and columns are stored."""
+    counts: Mapping[str, int] | None = None
+    """Numbers of which only the sum of all rows matters, by the words behind them, such as "objects painted"."""
+    noted_at: Callable[[Lines, Lines], Noted] | None = None
+    """Returns notes and counts of a row of whose upright pixels only these rows and columns are stored."""
 
     @property
     def note(self) -> str:
-        """The notes as one text that a receipt may have: without control characters, and cut if it is too long."""
-        text = CONTROL.sub("?", "; ".join(filter(None, self.notes)))
-        return text if len(text) <= MOST_NOTE else f"{text[: MOST_NOTE - 1]}…"
+        """The notes as one text that a receipt may have."""
+        return receipt_text("; ".join(filter(None, self.notes)))
+
+
+def receipt_text(text: str) -> str:
+    """Return a text without control characters, which is cut if it is too long for a receipt."""
+    text = CONTROL.sub("?", text)
+    return text if len(text) <= MOST_NOTE else f"{text[: MOST_NOTE - 1]}…"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from packer.data_checks.find_mistakes import ClassCounts, find_mistakes
 from packer.data_checks.image_hashes import ImageHashes
 from packer.progress import Progress, no_progress
-from packer.publish.remarks import MOST_LISTED, Remarks, keep_remarks, load_remarks, totals_of
+from packer.publish.remarks import MOST_LISTED, Remarks, keep_remarks, load_remarks
 from packer.publish.target import is_ours
 from readers.contract.errors import DamagedError
 from readers.contract.receipt import Receipt
@@ -61,7 +61,7 @@ def _from_receipts(pack: Pack, progress: Progress) -> Remarks:
         all_findings=len(findings),
         notes=notes.first,
         all_notes=notes.rows,
-        totals=totals_of(notes),
+        totals=notes.sums,
     )
 
 

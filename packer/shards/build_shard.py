@@ -122,6 +122,7 @@ def _receipt(spec: ShardSpec, table: RowTable) -> Receipt:
         sources=table.sources,
         rejects=table.rejects,
         notes=table.notes,
+        counts=table.sums,
         files=(),
         crc32=table.crc32,
         looks=table.looks,
@@ -131,7 +132,7 @@ def _receipt(spec: ShardSpec, table: RowTable) -> Receipt:
 
 
 def content_fingerprint(receipt: Receipt) -> str:
-    """Return the fingerprint of a shard: of its recipe, sources, rejects and notes."""
+    """Return the fingerprint of a shard: of its recipe, sources, rejects, notes and counts."""
     facts = [
         receipt.recipe,
         receipt.split,
@@ -139,6 +140,7 @@ def content_fingerprint(receipt: Receipt) -> str:
         receipt.sources,
         receipt.rejects,
         receipt.notes,
+        *([receipt.counts] if receipt.counts else []),
     ]
     return fingerprint(facts)[:32]
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from operator import add
 
 import numpy as np
 
 from packer.recipe.piece import Piece
+from packer.recipe.source import receipt_text
 from packer.shards.row_counts import Counted, RowCounts
 from packer.shards.rows import Row
 from packer.shards.stamps import record
 from readers.contract.fields import Field
 from readers.contract.receipt import Note, Reject, RowInput
+from readers.contract.receipt_facts import most_of
 from readers.contract.statistics import Statistics, no_rows
 
 
@@ -29,6 +32,7 @@ class RowTable:
         self._rejects: dict[int, str] = {}
         self._notes: dict[int, str] = {}
         self._adding = threading.Lock()
+        self._sums = Counter[str]()
         self._fields, self._counted = tuple(fields), counted
         self._counts = RowCounts.empty(self._counted.classes, len(pieces))
         self._statistics = list(nothing.values())
@@ -48,6 +52,7 @@ class RowTable:
             self._notes[index] = row.note
         with self._adding:
             self._statistics = list(map(add, self._statistics, row.statistics))
+            self._sums.update(row.counts or {})
 
     @property
     def statistics(self) -> Statistics:
@@ -83,6 +88,14 @@ class RowTable:
     @property
     def notes(self) -> tuple[Note, ...]:
         return tuple(Note(self._pieces[index].key, text) for index, text in sorted(self._notes.items()))
+
+    @property
+    def sums(self) -> dict[str, int]:
+        """The sums of what the source counted in the rows, by what is counted."""
+        sums = Counter[str]()
+        for what, count in self._sums.items():
+            sums[receipt_text(what)] += count
+        return dict(sorted(most_of(sums).items()))
 
     @property
     def crc32(self) -> dict[str, tuple[int, ...]]:

@@ -43,6 +43,8 @@ class Row:
     """The height and width of the upright picture, if it is good."""
     note: str = ""
     """A fact about the row, if it is good and its source has noticed one."""
+    counts: Mapping[str, int] | None = None
+    """Numbers of a good row that are summed. Of the tiles of a picture only the first one has them."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,10 @@ class RowMaker:
                 raise BadPair(loaded.bad)
             fields = self._decode(first, {number: loaded.data[number] for number in present})
             rows = [self._pack(*each, fields, state) for each in zip(targets, inputs, strict=True)]  # all or none
-            note = self._note(loaded, fields[0].size)
-            return [replace(row, note=note) for row in rows] if note else rows
+            loaded = self._noted(loaded, fields[0].size)
+            if not loaded.note and not loaded.counts:
+                return rows
+            return [_with_facts(row, target.piece, loaded) for row, target in zip(rows, targets, strict=True)]
         except BadPair as bad:
             return [Row(source, reject=str(bad), state=state) for source in inputs]
 
@@ -92,12 +96,13 @@ class RowMaker:
             raise BadPair(f"{names[0]}: was another picture when the build was planned; build again")
         return fields
 
-    def _note(self, loaded: Loaded, size: Size) -> str:
-        """Return the note of a row. Tiles and native rows have all pixels."""
-        if loaded.notes_at is None or self._geometry.depends_on_source:
-            return loaded.note
+    def _noted(self, loaded: Loaded, size: Size) -> Loaded:
+        """Return a row with the notes and counts of what is stored of it. Tiles and native rows have all pixels."""
+        if loaded.noted_at is None or self._geometry.depends_on_source:
+            return loaded
         rows, columns, _ = self._geometry.sampled(size)
-        return loaded._replace(notes=(*loaded.notes, *loaded.notes_at(rows, columns))).note
+        notes, counts = loaded.noted_at(rows, columns)
+        return loaded._replace(notes=notes, counts=counts)
 
     def _pack(self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], state: NDArray[np.int64]) -> Row:
         """Store each field. The hash is that of the first picture."""
@@ -111,6 +116,11 @@ class RowMaker:
                 look = image_hash(sums[-1], stored.planes)
             statistics.append(stored.statistics)
         return Row(source, tuple(sums), look, tuple(statistics), None, state, fields[0].size)
+
+
+def _with_facts(row: Row, piece: Piece, loaded: Loaded) -> Row:
+    counts = loaded.counts if piece.origin in (None, (0, 0)) else None
+    return replace(row, note=loaded.note, counts=counts)
 
 
 def _name(ref: RowRef, number: int, data: Given) -> str:

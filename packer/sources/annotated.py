@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import compress
+from itertools import compress, repeat
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from packer.annotations.annotation import AnnotatedPicture
 from packer.annotations.formats import PictureFormat, is_of_stored, picture_format, placed
-from packer.annotations.paint import Brush, Canvas
+from packer.annotations.paint import LOST_LATER, Brush, Canvas
 from packer.decoding.arrays import ARRAY, header_by
 from packer.decoding.decode import header_of
 from packer.decoding.header import Header
@@ -25,16 +25,17 @@ from packer.decoding.raw_file import naming
 from packer.decoding.raw_pixels import upright
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Heads, Listing, Loaded, ReadsAhead, Wanted
+from packer.recipe.source import Heads, Listing, Loaded, Noted, ReadsAhead, Wanted
 from packer.sources.annotation_files import read_annotations
 from packer.sources.folder import THREADS, FolderSource
 from packer.sources.objects import ObjectsSource
 from readers.contract.kinds import CLASSES, IDS
+from readers.contract.receipt_facts import count_text
 from readers.contract.tiles import Size
 
 __all__ = ["AnnotatedSource", "Brush", "PaintedField"]
 
-NOTES = "notes 2"
+NOTES = "notes 3"
 """The rule of what notes count. It changes when they do, because the name of a shard depends on its notes."""
 MANY_NUMBERS = 256
 """Numbers of categories from here on need 16 bits."""
@@ -123,9 +124,8 @@ class AnnotatedSource:
                         data[each.number] = _pixels(painted[part], each)
         except BadPair as bad:
             return Loaded(tuple(data[:1]), tuple(identities), str(bad))
-        notes = dict.fromkeys(note for each in painted.values() for note in _notes(each.canvas))
-        stored = partial(_stored_notes, tuple(painted.values()))
-        return Loaded(tuple(data), tuple(identities), notes=tuple(notes), notes_at=stored)
+        every = tuple(painted.values())
+        return Loaded(tuple(data), tuple(identities), None, *_noted(every), partial(_noted_at, every))
 
     def read(self, part: str) -> tuple[AnnotatedPicture, str]:
         """Return the annotations at a part of a row, and what identifies them."""
@@ -225,17 +225,20 @@ class AnnotatedSource:
         return part, Counter(each.category for each in picture.annotations)
 
 
-def _notes(canvas: Canvas) -> Iterator[str]:
-    """Yield what the fields of a row do not show: lost objects, and pixels of objects under others."""
-    yield from canvas.notes()
-    if canvas.overlap:
-        yield f"{canvas.overlap} {'pixel' if canvas.overlap == 1 else 'pixels'} under other objects"
+def _noted(painted: Sequence[_Painted], lost_later: Sequence[int] = ()) -> Noted:
+    """Return what the fields of a row do not show."""
+    notes = [note for each in painted for note in each.canvas.notes()]
+    if lost := sum(lost_later):
+        notes.append(count_text(lost, LOST_LATER))
+    counts = Counter[str]()
+    for each, later in zip(painted, lost_later or repeat(0), strict=False):
+        counts.update(each.canvas.counts(later))
+    return Noted(tuple(dict.fromkeys(notes)), counts)
 
 
-def _stored_notes(painted: Sequence[_Painted], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[str, ...]:
-    """Return the note about objects that no stored pixel shows."""
-    lost = sum(each.canvas.lost_at(_upright(each.canvas.top, each), rows, columns) for each in painted)
-    return (f"{lost} {'object' if lost == 1 else 'objects'} lost by the stored size",) if lost else ()
+def _noted_at(painted: Sequence[_Painted], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Noted:
+    """Return also the objects that no stored pixel shows."""
+    return _noted(painted, [each.canvas.lost_at(_upright(each.canvas.top, each), rows, columns) for each in painted])
 
 
 def _pixels(painted: _Painted, field: PaintedField) -> NDArray[Any]:

@@ -93,6 +93,8 @@ class Receipt:
     """For the first picture of each row: its CRC-32, then its difference hash or `flat`, in hex digits. Empty if the
     rows have no picture."""
     statistics: Statistics
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """The sums of what the source counted in the rows, by the words behind each number: "objects painted"."""
     digest: str = field(default="", compare=False)
     """The SHA-256 of the file that it was read from."""
 
@@ -134,6 +136,7 @@ class Receipt:
             "sources": self.sources,
             "rejects": self.rejects,
             "notes": self.notes,
+            **({"counts": dict(self.counts)} if self.counts else {}),
             "files": [{"suffix": file.suffix, "bytes": file.bytes, "blake3": file.blake3} for file in self.files],
             "crc32": self.crc32,
             "looks": self.looks,
@@ -160,6 +163,7 @@ class Receipt:
             sources=tuple(starmap(RowInput, _rows(entry, "sources", 1 + len(fields)))),
             rejects=tuple(starmap(Reject, _rows(entry, "rejects", 2))),
             notes=tuple(starmap(Note, _rows(entry, "notes", 2))),
+            counts=_counts(entry) if entry.has("counts") else {},
             files=tuple(_file(file) for file in entry.entries("files")),
             crc32=_checksums(entry.entry("crc32"), fields),
             looks=entry.texts("looks"),
@@ -206,6 +210,16 @@ def _rows(entry: Entry, key: str, width: int) -> list[list[str]]:
     return []
 
 
+def _counts(entry: Entry) -> dict[str, int]:
+    """Take words that a report can show, with a number from 1 on each."""
+    counts = entry.anything("counts")
+    valid = (type(count) is int and 0 < count < 2**63 and is_note(words) for words, count in counts.items())
+    if counts and all(valid):
+        return counts
+    entry.problem("counts", "expected words with a number from 1 on each")
+    return {}
+
+
 def _checksums(entry: Entry, fields: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """Take a list of CRC-32 for each field, all of one length."""
     found = {name: entry.wholes(name) for name in fields}
@@ -236,6 +250,11 @@ def _check(receipt: Receipt, problems: list[Problem]) -> None:
     problems += _wrong_notes(receipt)
 
 
+def is_note(text: str) -> bool:
+    """Return whether a line of a report can show a text."""
+    return 0 < len(text) <= MOST_NOTE and not CONTROL.search(text)
+
+
 def _wrong_notes(receipt: Receipt) -> Iterator[Problem]:
     """Yield the first note that is not of a row, in order, or whose text no line of a report can show."""
     keys = iter(receipt.keys if receipt.notes else ())
@@ -243,6 +262,6 @@ def _wrong_notes(receipt: Receipt) -> Iterator[Problem]:
         if note.key not in keys:  # looks for it after the key of the note before
             yield Problem(f"notes.{number}", "is not of a row, or not in the order of the rows")
             return
-        if not 0 < len(note.text) <= MOST_NOTE or CONTROL.search(note.text):
+        if not is_note(note.text):
             yield Problem(f"notes.{number}", f"expected 1 to {MOST_NOTE} characters, none of them a control character")
             return

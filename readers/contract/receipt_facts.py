@@ -6,7 +6,6 @@ A receipt has several objects for each row; of 10 million rows they would take 1
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +25,9 @@ MOST_NOTES = 20
 """The first notes of a build that are named."""
 MOST_TOTALS = 100
 """The most sums of counts in notes that are kept."""
-_COUNTED = re.compile(r"(\d{1,18}) (object|pixel)s? (.+)")
+PAINTED = "objects painted"
+"""Annotations that a label shows. With the other sums of objects they are all that their files have."""
+OTHERS = "objects for other reasons"
 NO_DIGESTS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -38,7 +39,18 @@ class Notes:
     first: tuple[tuple[str, str, str], ...] = ()
     """Split, key and text."""
     totals: Mapping[str, int] = field(default_factory=dict)
-    """The sums of the counts in notes, by the words behind them, such as "objects hidden by others"."""
+    """The sums of what sources counted, by the words behind them, such as "objects hidden by others"."""
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        """The sums as texts."""
+        return tuple(count_text(count, what) for what, count in self.totals.items())
+
+    @property
+    def objects(self) -> tuple[int, int]:
+        """The objects that are painted, and all that were annotated."""
+        every = (count for what, count in self.totals.items() if what.startswith("objects "))
+        return self.totals.get(PAINTED, 0), sum(every)
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,6 @@ class ShardNotes:
     rows: int
     first: tuple[Note, ...]
     last: Note
-    totals: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, notes: tuple[Note, ...], name: Callable[[str], str]) -> ShardNotes | None:
@@ -57,13 +68,10 @@ class ShardNotes:
             return None
         once = (note for note, _ in groupby(Note(name(note.key), note.text) for note in notes))
         first = tuple(islice(once, MOST_NOTES))
-        last, rows, totals = first[-1], len(first), Counter[str]()
-        for note in first:
-            totals.update(counts_in(note.text))
+        last, rows = first[-1], len(first)
         for note in once:
             last, rows = note, rows + 1
-            totals.update(counts_in(note.text))
-        return cls(rows, first, last, totals)
+        return cls(rows, first, last)
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,7 @@ class ReceiptFacts:
     bytes: int
     rejects: tuple[Reject, ...]
     notes: ShardNotes | None
+    counts: Mapping[str, int]
     hashes: NDArray[Any]
     """The look of each row, of the dtype HASH; nothing if the rows have no picture."""
     flat: NDArray[np.int32]
@@ -142,6 +151,7 @@ class AllReceipts(Mapping[int, ReceiptFacts]):
             receipt.bytes,
             receipt.rejects,
             ShardNotes.of(receipt.notes, self._name),
+            receipt.counts,
             hashes,
             flat,
         )
@@ -166,22 +176,28 @@ class AllReceipts(Mapping[int, ReceiptFacts]):
         count, named, before = 0, list[tuple[str, str, str]](), None
         totals = Counter[str]()
         for facts in self.values():
+            totals.update(facts.counts)
             if facts.notes is None:
                 continue
             goes_on = before == (facts.split, facts.notes.first[0])  # a picture with tiles in two shards
             count += facts.notes.rows - goes_on
-            totals.update(facts.notes.totals)
-            totals.subtract(counts_in(before[1].text) if goes_on and before else {})
             named += [(facts.split, *note) for note in facts.notes.first[goes_on:]]
             del named[MOST_NOTES:]
             before = facts.split, facts.notes.last
-        return Notes(count, tuple(named), dict(totals.most_common(MOST_TOTALS)))
+        return Notes(count, tuple(named), most_of(totals))
 
 
-def counts_in(text: str) -> dict[str, int]:
-    """Return the counts in a note, by what is counted: "1 object without a pixel; 2 pixels under other objects"."""
-    found = (_COUNTED.fullmatch(part) for part in text.split("; "))
-    return {f"{match[2]}s {match[3]}": int(match[1]) for match in found if match}
+def most_of(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the largest counts, those of painted objects first. The other objects are counted together."""
+    ordered = sorted(counts, key=lambda what: (what != PAINTED, -counts[what], what))
+    most = {what: counts[what] for what in ordered[:MOST_TOTALS]}
+    rest = sum(counts[what] for what in ordered[MOST_TOTALS:] if what.startswith("objects "))
+    return {**most, OTHERS: most.get(OTHERS, 0) + rest} if rest else most
+
+
+def count_text(count: int, what: str) -> str:
+    """Return a count with its words, such as "1 object without a pixel"."""
+    return f"{count:,} {what.replace('s ', ' ', 1) if count == 1 else what}"
 
 
 def _hashes(looks: tuple[str, ...]) -> tuple[NDArray[Any], NDArray[np.int32]]:
