@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from packer.annotations.annotation import AnnotatedPicture
+from packer.errors import BadPair
 
 OF_ONE_PICTURE = (
     *("labelme", "cityscapes", "mapillary", "ade20k_parts", "labelme_web", "voc", "geojson"),
@@ -62,6 +63,19 @@ def placed(found: PictureFormat, picture: AnnotatedPicture, image: bytes) -> Ann
     """Return the objects in pixels. `place` of a format whose coordinates are on the ground needs the picture."""
     mapping = getattr(found, "place", None)
     return picture if mapping is None else cast("AnnotatedPicture", mapping(picture, image))
+
+
+def is_embedded(path: str) -> bool:
+    """Return whether an image is within a file of annotations."""
+    return path.lower().endswith(".json")
+
+
+def embedded_picture(found: PictureFormat, data: bytes) -> bytes:
+    """Return the bytes of the picture within a file of annotations: `embedded` of the format."""
+    reader = getattr(found, "embedded", None)
+    if reader is None:
+        raise BadPair(f"is not a picture, and files of {found.NAME} have none within them")
+    return cast("bytes", reader(data))
 
 
 def is_of_stored(found: PictureFormat) -> bool:

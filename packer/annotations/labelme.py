@@ -1,7 +1,7 @@
 """LabelMe: a JSON file for each picture. Shapes become pixels as `labelme.utils.shapes_to_label` makes them.
 
 The label of a shape is its category: LabelMe does not take `car-1` apart. Shapes of one label and one `group_id` are
-one object. The picture within the file, `imageData`, is not read: the picture file is the image of the row.
+one object. The picture within the file, `imageData`, is the image of the row only if `--image` names the JSON file.
 """
 
 from __future__ import annotations
@@ -52,6 +52,17 @@ def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
             annotations.append(Annotation(text_of(each, "label"), (shape,), _group(each)))
     path = document.get("imagePath")
     return AnnotatedPicture(tuple(annotations), _size(document), path if isinstance(path, str) else None, lost)
+
+
+def embedded(data: bytes) -> bytes:
+    """Return the bytes of the picture within a file."""
+    text = parse_json(data).get("imageData")
+    if not isinstance(text, str) or not text:
+        raise BadPair("has no imageData, and so no picture; put the picture next to it")
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise BadPair("has imageData that is not base 64") from None
 
 
 def names_of(data: bytes) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from packer.pairs.template import ANNOTATIONS, KEY, Template
 
 NAME_ENDS = ("", ".*", "_labels", "_annotation", "_polygons", "_gtFine_polygons")
 """Ends that the names of annotation files may have behind those of their pictures: `a.jpg.json`, `a_polygons.json`."""
+EMBEDDING = ".json"
+"""The suffix of files that may have a picture within them."""
 
 CITYSCAPES = Layout(
     "Cityscapes",
@@ -43,6 +45,16 @@ def annotation_layouts(folders: Folders) -> list[AnnotationLayout]:
             if (fitting := _fitting(layout, pictures, texts, suffix)) is not None:
                 found.append(fitting)
     return found
+
+
+def without_pictures(folders: Folders) -> AnnotationLayout | None:
+    """Return the layout of JSON files, which may have their pictures within them; None if the folder has pictures."""
+    first = first_names(folders)
+    texts = {folder: [name for name in names if name.endswith(EMBEDDING)] for folder, names in first.items()}
+    if any(is_picture(name) for names in first.values() for name in names) or not any(texts.values()):
+        return None
+    template = f"{_folders_text([folder for folder in texts if texts[folder]])}{EMBEDDING}"
+    return AnnotationLayout(template, template, tuple(folder + name for folder in texts for name in texts[folder]))
 
 
 def with_template(folders: Folders, template: str) -> list[AnnotationLayout]:

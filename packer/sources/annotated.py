@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,10 +17,18 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from packer.annotations.annotation import AnnotatedPicture
-from packer.annotations.formats import PictureFormat, is_of_stored, picture_format, placed
+from packer.annotations.formats import (
+    PictureFormat,
+    embedded_picture,
+    is_embedded,
+    is_of_stored,
+    picture_format,
+    placed,
+)
 from packer.annotations.paint import LOST_LATER, Brush, Canvas
 from packer.decoding.arrays import ARRAY, header_by
 from packer.decoding.decode import header_of
+from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.decoding.raw_pixels import upright
@@ -114,11 +123,13 @@ class AnnotatedSource:
         painted: dict[str, _Painted] = {}
         try:
             with naming(ref.parts[0]):
-                header = header_of(loaded.data[0]) if ref.parts[0] else None
+                if is_embedded(ref.parts[0]):
+                    data[0] = embedded_picture(self.reader, data[0])
+                header = header_of(data[0]) if ref.parts[0] else None
             for each in self.painted:
                 if part := ref.parts[each.number]:
                     if part not in painted:
-                        painted[part] = self._paint(part, header, loaded.data[0])
+                        painted[part] = self._paint(part, header, data[0])
                     identities[each.number] = painted[part].identity
                     with naming(part):
                         data[each.number] = _pixels(painted[part], each)
@@ -168,7 +179,7 @@ class AnnotatedSource:
 
     def _heads(self, ref: RowRef) -> Heads:
         files = self.files_of(ref)
-        heads = self.files.heads_of(files)
+        heads = self._embedded_heads(files) if is_embedded(ref.parts[0]) else self.files.heads_of(files)
         if isinstance(heads, str):
             return heads
         given = dict(zip(compress(range(len(ref.parts)), files.parts), heads, strict=True))
@@ -182,6 +193,18 @@ class AnnotatedSource:
         except BadPair as bad:
             return str(bad)
         return tuple(given[number] for number, part in enumerate(ref.parts) if part)
+
+    def _embedded_heads(self, ref: RowRef) -> Heads:
+        """Return the heads of a row whose image is within a file of annotations."""
+        image, *others = ref.parts
+        heads = self.files.heads_of(ref._replace(parts=("", *others)))
+        try:
+            data = read_annotations(self.files, image)
+            with naming(image):
+                header = read_header(io.BytesIO(embedded_picture(self.reader, data)), self.files.max_pixels)
+        except BadPair as bad:
+            return str(bad)
+        return heads if isinstance(heads, str) else (header, *heads)
 
     def _header(self, each: PaintedField, size: Size) -> Header:
         if each.kind == CLASSES:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from packer.annotations.formats import PictureFormat, categories_of, format_of, lists_of, names_of
+from packer.annotations.formats import (
+    PictureFormat,
+    categories_of,
+    embedded_picture,
+    format_of,
+    is_embedded,
+    lists_of,
+    names_of,
+)
 from packer.annotations.json_values import MOST_BYTES
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, InputError, UsageError, first_of
-from packer.pairs.annotation_layouts import annotation_layouts, with_template
+from packer.pairs.annotation_layouts import annotation_layouts, with_template, without_pictures
 from packer.pairs.files import RawFiles
 from packer.pairs.layouts import find_layouts
 from packer.pairs.match import match_files
@@ -42,19 +51,23 @@ class FoundAnnotations:
 def annotations_by(template: str, images: str | None, folder: FolderSource, files: RawFiles) -> FoundAnnotations:
     """Return the annotations that --annotations names. Without --image the pictures are those with the same keys."""
     wanted = Template(template)
+    paths = [path for path in files.paths if wanted.match(path)]
+    found_format = _format_of(paths, folder)
+    if found_format is None:
+        found = ", ".join(first_of(paths, SAMPLE)) or "no file"
+        raise InputError(f"--annotations {template}: fits no annotations of a known format; it fits {found}")
     if images is None:
         layouts = with_template(files.folders, template)
+        if not layouts and _embed(found_format, paths, folder):
+            return FoundAnnotations(
+                found_format.NAME, template, template, _names(found_format, paths[0], folder, files)
+            )
         if len(layouts) != 1:
             fitting = "several layouts of pictures fit" if layouts else "no picture has the key of such a file"
             raise UsageError(
                 f"--annotations {template}: {fitting}; name the pictures, such as --image 'photos/{{key}}.jpg'"
             )
         images = layouts[0].images
-    paths = [path for path in files.paths if wanted.match(path)]
-    found_format = _format_of(paths, folder)
-    if found_format is None:
-        found = ", ".join(first_of(paths, SAMPLE)) or "no file"
-        raise InputError(f"--annotations {template}: fits no annotations of a known format; it fits {found}")
     return FoundAnnotations(found_format.NAME, images, template, _names(found_format, paths[0], folder, files))
 
 
@@ -70,13 +83,32 @@ def annotations_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | 
         if each is not None
     ]
     if not found:
-        return None
+        return _embedded_in(folder, files)
     labels = [f"--image '{image}' --label '{label}'" for image, label in label_pictures(files)]
     if len(found) == 1 and not labels:
         return found[0]
     ways = [f"{each.format}: --image '{each.images}' --annotations '{each.template}'" for each in found]
     several = "has label pictures and annotations" if labels else "has several kinds of annotations"
     raise InputError(f"{folder.raw}: {several}; choose one with", [*labels, *ways])
+
+
+def _embedded_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | None:
+    """Return the annotations of a folder without pictures, if they have these within them."""
+    layout = without_pictures(files.folders)
+    known = None if layout is None else _format_of(layout.files, folder)
+    if layout is None or known is None or not _embed(known, layout.files, folder):
+        return None
+    names = _names(known, layout.files[0], folder, files)
+    return FoundAnnotations(known.NAME, layout.images, layout.annotations, names)
+
+
+def _embed(known: PictureFormat, paths: Sequence[str], folder: FolderSource) -> bool:
+    """Return whether one of the first files has a picture within it."""
+    for path in paths[:SAMPLE]:
+        with suppress(BadPair):
+            if is_embedded(path) and embedded_picture(known, read_annotations(folder, path)):
+                return True
+    return False
 
 
 def read_annotations(folder: FolderSource, path: str) -> bytes:
