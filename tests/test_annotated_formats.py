@@ -40,12 +40,13 @@ def _names(out: Path) -> tuple[str, ...]:
     return classes.names
 
 
-def test_a_folder_of_cityscapes_becomes_its_label_ids(tmp_path: Path) -> None:
+@pytest.mark.parametrize("labels", ["gtFine", "gtCoarse"])
+def test_a_folder_of_cityscapes_becomes_its_label_ids(tmp_path: Path, labels: str) -> None:
     case, stem = read_facts("cityscapes")[0], "aachen/aachen_000000_000019"
     size = (case["document"]["imgHeight"], case["document"]["imgWidth"])
     for split in ("train", "val"):
         _picture(tmp_path / f"raw/leftImg8bit/{split}/{stem}_leftImg8bit.png", size)
-        _write(tmp_path / f"raw/gtFine/{split}/{stem}_gtFine_polygons.json", json.dumps(case["document"]))
+        _write(tmp_path / f"raw/{labels}/{split}/{stem}_{labels}_polygons.json", json.dumps(case["document"]))
     out = pack(tmp_path / "raw", tmp_path / "out")
     assert _names(out) == CATEGORIES
     np.testing.assert_array_equal(_label(out, "val"), unpacked(case["label"], size, "u1"))
@@ -109,3 +110,24 @@ def test_parts_of_ade20k_lie_on_their_objects(tmp_path: Path) -> None:
     label, parts = map(np.asarray, open_dataset(out, "training", label="index", fields=("label", "parts"))[0])
     assert [label[at] for at in ((2, 2), (3, 3), (0, 0))] == [1, 2, 0]
     assert parts[:, 3, 3].tolist() == [1, 1]
+
+
+def test_pictures_of_parts_of_ade20k_are_a_field_of_classes(tmp_path: Path) -> None:
+    car, wheel = np.zeros((2, 9, 12, 3), np.uint8)
+    car[2:6, 2:7], wheel[3:5, 3:5] = (10, 20, 1), (0, 7, 2)  # class = red // 10 * 256 + green; blue is the instance
+    _picture(tmp_path / "raw/training/a.jpg")
+    write_png(tmp_path / "raw/training/a_seg.png", car)
+    write_png(tmp_path / "raw/training/a_parts_1.png", wheel)
+    field = {
+        "name": "parts",
+        "from": "{split}/{key}_parts_1.png",
+        "kind": "classes",
+        "codec": "ade20k",
+        "form": "index",
+    }
+    text = json.dumps({**field, "classes": 9, "unknown": "ignore"})
+    options = ("--image", "{split}/{key}.jpg", "--label", "{split}/{key}_seg.png", "--label-codec", "ade20k")
+    out = pack(tmp_path / "raw", tmp_path / "out", *options, "--classes", "277", "--labels", "index", "--field", text)
+    label, parts = map(np.asarray, open_dataset(out, "training", label="index", fields=("label", "parts"))[0])
+    assert np.unique(label).tolist() == [0, 276]
+    np.testing.assert_array_equal(parts == 7, wheel[..., 1] == 7)

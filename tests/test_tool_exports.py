@@ -55,6 +55,24 @@ def test_outlines_of_yolo_take_their_names_from_data_yaml(tmp_path: Path, image:
     assert "1 object with a box and no outline" in run("build", tmp_path / "raw", tmp_path / "o2").output
 
 
+def test_names_of_yolo_may_be_in_a_file_of_any_name(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    _jpeg(raw / "images" / "train" / "a.jpg")
+    _text(raw / "labels" / "train" / "a.txt", "1 0 0 0.3 0 0.3 0.95 0 0.95\n")
+    for name in ("coco8-seg.yaml", "same.yml"):
+        _text(raw / name, "path: coco8\nnames:\n  0: sky\n  1: car\n")
+    _text(raw / "args.yaml", "task: segment\nmodel: names.pt\n")
+    assert _names(pack(raw, tmp_path / "out")) == ("background", "sky", "car")
+    _text(raw / "old.yaml", "names: [car, sky]\n")
+    refused = run("build", raw, tmp_path / "other")
+    assert "files list different categories; keep one of them, or call it data.yaml" in refused.stderr
+    assert "old.yaml has car, sky" in refused.stderr
+    _text(raw / "old.yaml", "names: [")
+    assert "old.yaml: has no names of classes" in run("build", raw, tmp_path / "other").stderr
+    _text(raw / "data.yaml", "names: [tree, car]\n")
+    assert _names(pack(raw, tmp_path / "other")) == ("background", "tree", "car")
+
+
 def test_a_project_of_supervisely_has_a_split_for_each_data_set(tmp_path: Path) -> None:
     points = {"exterior": [[0, 0], [9, 0], [9, 19], [0, 19]], "interior": []}
     objects = [{"classTitle": "car", "geometryType": "polygon", "points": points}]

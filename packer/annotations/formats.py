@@ -54,6 +54,16 @@ def lists_of(found: PictureFormat) -> tuple[str, ...]:
     return tuple(getattr(found, "LISTS", ()))
 
 
+def other_lists(found: PictureFormat) -> tuple[str, ...]:
+    """Return the suffixes of other files that may list the categories, `OTHER_LISTS` of the format."""
+    return tuple(getattr(found, "OTHER_LISTS", ()))
+
+
+def has_names(found: PictureFormat, data: bytes) -> bool:
+    """Return whether a file with such a suffix lists categories: `has_names` of the format."""
+    return bool(getattr(found, "has_names")(data))  # noqa: B009 - as few have it
+
+
 def names_of(found: PictureFormat, data: bytes) -> tuple[str, ...]:
     """Return the categories of such a list, in their order: `names_of` of the format."""
     return tuple(getattr(found, "names_of")(data))  # noqa: B009 - few formats have it

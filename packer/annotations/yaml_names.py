@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -11,6 +12,8 @@ from packer.errors import BadPair
 
 MOST_BYTES = 256 << 10
 """The most bytes of a list: a thousand names take 40 KiB, and YAML is parsed at 100 KB a second."""
+
+_NAMES = re.compile(rb"""^["']?names["']?[ ]*:""", re.MULTILINE)
 
 
 def names_of(data: bytes) -> tuple[str, ...]:
@@ -22,13 +25,18 @@ def names_of(data: bytes) -> tuple[str, ...]:
     except UnicodeDecodeError:
         raise BadPair("is not text in UTF-8") from None
     document = _document(text)
-    if isinstance(document, dict):
-        names = _in_order(document.get("names"))
+    if isinstance(document, dict) or has_names(data):
+        names = _in_order(document.get("names") if isinstance(document, dict) else None)
     else:
         names = tuple(line.strip() for line in text.splitlines() if line.strip())
     if not names or len(names) > MOST_OBJECTS or len(set(names)) < len(names):
         raise BadPair("expected a list of different names")
     return names
+
+
+def has_names(data: bytes) -> bool:
+    """Return whether a YAML file of any purpose has names of classes, which may be damaged."""
+    return _NAMES.search(data[:MOST_BYTES]) is not None
 
 
 def _document(text: str) -> Any:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from packer.annotations.annotation import AnnotatedPicture, Annotation, Mask
 from packer.annotations.json_values import MOST_BYTES, MOST_POINTS
 from packer.annotations.opencv_polygon import PAINTER, fill
-from packer.annotations.yaml_names import names_of
+from packer.annotations.yaml_names import has_names, names_of
 from packer.errors import BadPair
 from readers.contract.tiles import Size
 
@@ -25,6 +25,8 @@ RULE = f"yolo 1, {PAINTER}"
 SUFFIX = ".txt"
 LISTS = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml", "classes.txt")
 """Files that name the classes."""
+OTHER_LISTS = (".yaml", ".yml")
+"""Suffixes of other files that name them, such as coco8-seg.yaml."""
 BOX = 5
 """The numbers of a line that has a box: class, centre, width and height."""
 TOLERANCE = 0.01
@@ -32,7 +34,7 @@ TOLERANCE = 0.01
 MOST_LINE = 16 << 20
 """The most bytes of a line."""
 
-__all__ = ["LISTS", "NAME", "RULE", "SUFFIX", "knows", "names_of", "read"]
+__all__ = ["LISTS", "NAME", "OTHER_LISTS", "RULE", "SUFFIX", "has_names", "knows", "names_of", "read"]
 
 
 @dataclass(frozen=True, eq=False)

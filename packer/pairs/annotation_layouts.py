@@ -10,15 +10,14 @@ from packer.pairs.layouts import SPLIT_FOLDERS, Layout, find_layouts
 from packer.pairs.paths import is_picture, stem
 from packer.pairs.template import ANNOTATIONS, KEY, Template
 
-NAME_ENDS = ("", ".*", "_labels", "_annotation", "_polygons", "_gtFine_polygons")
+NAME_ENDS = ("", ".*", "_labels", "_annotation", "_polygons", "_gtFine_polygons", "_gtCoarse_polygons")
 """Ends that the names of annotation files may have behind those of their pictures: `a.jpg.json`, `a_polygons.json`."""
 EMBEDDING = ".json"
 """The suffix of files that may have a picture within them."""
 
-CITYSCAPES = Layout(
-    "Cityscapes",
-    Template("leftImg8bit/{split}/*/{key}_leftImg8bit"),
-    Template("gtFine/{split}/*/{key}"),
+CITYSCAPES = tuple(
+    Layout("Cityscapes", Template("leftImg8bit/{split}/*/{key}_leftImg8bit"), Template(f"{labels}/{{split}}/*/{{key}}"))
+    for labels in ("gtFine", "gtCoarse")
 )
 
 
@@ -41,7 +40,7 @@ def annotation_layouts(folders: Folders) -> list[AnnotationLayout]:
         shown = {folder: ["x.png"] for folder in folders if texts[folder] or pictures[folder]}
         if not any(texts.values()):
             continue
-        for layout in (*_next_to(pictures, texts), *find_layouts(shown), CITYSCAPES, *_projects(folders)):
+        for layout in (*_next_to(pictures, texts), *find_layouts(shown), *CITYSCAPES, *_projects(folders)):
             if (fitting := _fitting(layout, pictures, texts, suffix)) is not None:
                 found.append(fitting)
     return found

@@ -12,9 +12,11 @@ from packer.annotations.formats import (
     categories_of,
     embedded_picture,
     format_of,
+    has_names,
     is_embedded,
     lists_of,
     names_of,
+    other_lists,
 )
 from packer.annotations.json_values import MOST_BYTES
 from packer.decoding.raw_file import naming
@@ -135,16 +137,34 @@ def _names(known: PictureFormat, path: str, folder: FolderSource, files: RawFile
     """Return the categories of the nearest list, in the folder of a file or above it, or those of the format."""
     parts = path.split("/")[:-1]
     for depth in range(len(parts), -1, -1):
-        for name in lists_of(known):
-            above = "".join(f"{part}/" for part in parts[:depth])
-            if name in files.folders.get(above, ()):
-                try:
-                    data = read_annotations(folder, above + name)
-                    with naming(above + name):
-                        return names_of(known, data)
-                except BadPair as bad:
-                    raise InputError(f"{folder.raw}: the list of categories cannot be read", [str(bad)]) from None
+        above = "".join(f"{part}/" for part in parts[:depth])
+        here = files.folders.get(above, ())
+        usual = [name for name in lists_of(known) if name in here][:1]
+        lists = usual or [name for name in here if name.endswith(other_lists(known)) and name not in lists_of(known)]
+        if names := _names_in(known, folder, [above + name for name in lists], bool(usual)):
+            return names
     return categories_of(known)
+
+
+def _names_in(known: PictureFormat, folder: FolderSource, lists: Sequence[str], usual: bool) -> tuple[str, ...]:
+    """Return the categories that these files list; none if there are no files, or none of them has names.
+
+    A file with a usual name is a list. Another one is if it has names, and all of these must have the same.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for path in lists:
+        try:
+            data = read_annotations(folder, path)
+            with naming(path):
+                if usual or has_names(known, data):
+                    found[path] = names_of(known, data)
+        except BadPair as bad:
+            raise InputError(f"{folder.raw}: the list of categories cannot be read", [str(bad)]) from None
+    if len(set(found.values())) > 1:
+        several = [f"{path} has {', '.join(first_of(names, SAMPLE))}" for path, names in found.items()]
+        keep = f"keep one of them, or call it {lists_of(known)[0]}"
+        raise InputError(f"{folder.raw}: files list different categories; {keep}", several)
+    return next(iter(found.values()), ())
 
 
 def label_pictures(files: RawFiles) -> list[tuple[str, str]]:
