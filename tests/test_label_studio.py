@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections import Counter
 from random import Random
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from facts.write_facts import read_facts, unpacked
@@ -88,12 +90,45 @@ def test_the_picture_is_that_of_the_data(data: dict[str, Any], name: str) -> Non
     assert picture_of({"data": data, "completions": [{"result": []}]}) == name
 
 
+def _address(pixels: Any) -> str:
+    ok, data = cv2.imencode(".png", pixels)
+    assert ok
+    return f"data:image/png;base64,{b64encode(data.tobytes()).decode()}"
+
+
+def test_a_bitmask_has_the_pixels_that_are_not_transparent() -> None:
+    pixels = np.zeros((10, 20, 4), np.uint8)
+    pixels[2:5, 3:9, 3], pixels[9, 19, 3] = 255, 1
+    label = {"id": "b", "type": "labels", "value": {"imageDataURL": _address(pixels), "labels": ["car"]}}
+    for region in (_region("bitmask", imageDataURL=_address(pixels)), {**_region(), **label}):
+        picture = _read(region)
+        painted = Canvas(picture, (10, 20), Brush({"car": 1})).label()
+        np.testing.assert_array_equal(painted, pixels[..., 3] > 0)
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        (_address(np.zeros((10, 21, 4), np.uint8)), "has a bitmap of 10x21 pixels in a picture of 10x20"),
+        (_address(np.zeros((10, 19, 4), np.uint8)), "has a bitmask of 10x19, and the picture is 10x20"),
+        (_address(np.ones((10, 20), np.uint8)), "has a bitmask without transparency"),
+        (_address(np.ones((10, 20, 4), np.uint8))[:90], "a damaged PNG"),
+        ("data:image/png;base64,???", "has a bitmask that is not a PNG in base64"),
+        ("data:image/png;base64,AAAA", "has a bitmap that is not a PNG"),
+        ("https://host/mask.png", "has a bitmask whose imageDataURL is not data:image/png;base64,"),
+        (None, "has a bitmask whose imageDataURL is not data:image/png;base64,"),
+    ],
+)
+def test_a_bitmask_that_is_not_one_is_refused(address: object, words: str) -> None:
+    with pytest.raises(BadPair, match=words):
+        Canvas(_read(_region("bitmask", imageDataURL=address)), (10, 20), Brush({"car": 1}))
+
+
 def test_what_has_no_outline_is_counted_and_answers_are_not_counted() -> None:
     label = {"type": "labels", "value": {"points": SQUARE, "labels": ["sky", "blue"]}}
     picture = _read(
         _region("rectangle", x=1, y=1, width=5, height=5),
         _region("keypoint", x=1, y=1),
-        _region("bitmask"),
         {**_region(), "id": "b", "type": "polygon", "value": {"points": SQUARE}},
         {**_region(), "id": "c", "type": "polygon", "value": {"points": SQUARE}},
         {**_region(), "id": "c", **label},
@@ -104,7 +139,6 @@ def test_what_has_no_outline_is_counted_and_answers_are_not_counted() -> None:
     assert picture.lost == {
         "with a box and no outline": 1,
         "of the kind 'keypoint', which has no outline": 1,
-        "of the kind 'bitmask', which is not read": 1,
         "without a label": 1,
     }
 

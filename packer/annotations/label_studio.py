@@ -1,8 +1,8 @@
 """Label Studio: a JSON list of tasks, each with the annotations of a picture.
 
-A polygon is painted as pycocotools paints it in the COCO file that Label Studio exports. A brush has the pixels whose
-alpha is above 0. An ellipse, which no export paints, has the pixels whose centres lie in it. Of several annotations the
-newest that is not cancelled counts, and the objects of the others are counted as lost.
+A polygon is painted as pycocotools paints it in the COCO file that Label Studio exports. A brush and a bitmask have the
+pixels whose alpha is above 0. An ellipse, which no export paints, has the pixels whose centres lie in it. Of several
+annotations the newest that is not cancelled counts, and the objects of the others are counted as lost.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,24 +23,26 @@ from packer.annotations.annotation import NOTHING, AnnotatedPicture, Annotation,
 from packer.annotations.brush_code import BrushCode
 from packer.annotations.coco_polygon import coco_polygon
 from packer.annotations.json_values import parse_json, points_of, size_of
+from packer.annotations.png_pixels import png_pixels
 from packer.errors import BadPair
 from readers.contract.tiles import Size
 
 NAME = "label_studio"
-RULE = "label_studio 1"
+RULE = "label_studio 2"
 _REGIONS = {
     "polygon": ("polygon", "polygonlabels"),
     "brush": ("brush", "brushlabels"),
     "ellipse": ("ellipse", "ellipselabels"),
+    "bitmask": ("bitmask", "bitmasklabels"),
 }
 _NOT_PAINTED = {
     "rectangle": "with a box and no outline",
     "keypoint": "of the kind 'keypoint', which has no outline",
     "vector": "of the kind 'vector', which has no outline",
-    "bitmask": "of the kind 'bitmask', which is not read",
 }
 _UPLOADED = re.compile(r"^data/upload/(\d+/)?")
 """The address of an uploaded picture, before its name: Label Studio has a folder for each project."""
+_PNG_ADDRESS = "data:image/png;base64,"
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".gif")
 
 
@@ -65,6 +68,27 @@ class Ellipse:
         x, y = np.arange(left, right) + 0.5 - self.x, np.arange(top, bottom)[:, None] + 0.5 - self.y
         inside = ((x * cos + y * sin) / self.across) ** 2 + ((y * cos - x * sin) / self.down) ** 2 <= 1
         return Mask(top, left, inside)
+
+
+@dataclass(frozen=True)
+class Bitmask:
+    """The address of a PNG that holds its bytes: black pixels on transparent ground, as large as the picture."""
+
+    address: str
+    size: Size
+
+    def paint(self, size: Size) -> Mask:
+        try:
+            data = b64decode(self.address.removeprefix(_PNG_ADDRESS), validate=True)
+        except ValueError:
+            raise BadPair("has a bitmask that is not a PNG in base64") from None
+        pixels = png_pixels(data, self.size)
+        if not pixels.shape[:2] == self.size == size:
+            found, expected = ("x".join(map(str, each)) for each in (pixels.shape[:2], size))
+            raise BadPair(f"has a bitmask of {found}, and the picture is {expected} (height x width)")
+        if pixels.ndim == 2:
+            raise BadPair("has a bitmask without transparency, which covers the whole picture")
+        return Mask(0, 0, pixels[..., 3] != 0)
 
 
 def is_task(value: object) -> bool:
@@ -143,7 +167,14 @@ def _kind(result: Mapping[str, Any]) -> str:
     kind = str(result.get("type")).lower()
     value = result.get("value")
     if kind == "labels" and isinstance(value, dict):
-        keys = {"rle": "brush", "points": "polygon", "radiusX": "ellipse", "height": "rectangle", "x": "keypoint"}
+        keys = {
+            "rle": "brush",
+            "imageDataURL": "bitmask",
+            "points": "polygon",
+            "radiusX": "ellipse",
+            "height": "rectangle",
+            "x": "keypoint",
+        }
         return next((name for key, name in keys.items() if key in value), "")
     return kind.removesuffix("labels")
 
@@ -183,10 +214,18 @@ def _ellipse(value: Mapping[str, Any], height: int, width: int) -> Shape:
     return Ellipse(x, y, across, down, float(degrees))
 
 
+def _bitmask(value: Mapping[str, Any], height: int, width: int) -> Shape:
+    address = value.get("imageDataURL")
+    if not isinstance(address, str) or not address.startswith(_PNG_ADDRESS):
+        raise BadPair(f"has a bitmask whose imageDataURL is not {_PNG_ADDRESS}...")
+    return Bitmask(address, (height, width))
+
+
 _SHAPES: dict[str, Callable[[Mapping[str, Any], int, int], Shape]] = {
     "polygon": _polygon,
     "brush": _brush,
     "ellipse": _ellipse,
+    "bitmask": _bitmask,
 }
 
 

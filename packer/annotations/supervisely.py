@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from packer.annotations.annotation import NOTHING, AnnotatedPicture, Annotation, Mask, Shape
 from packer.annotations.json_values import parse_json, points_of, size_of, table_or_none, tables, text_of
 from packer.annotations.opencv_polygon import PAINTER, Ring, fill, line
+from packer.annotations.png_pixels import PNG, png_pixels
 from packer.errors import BadPair
 from readers.contract.tiles import Size
 
@@ -26,7 +26,6 @@ NAME = "supervisely"
 RULE = f"supervisely 1, {PAINTER}"
 LISTS = ("meta.json",)
 """The file that names the classes."""
-_PNG = b"\x89PNG\r\n\x1a\n"
 _SPARE = 1 << 16
 """Bytes of a PNG that are not pixels: its palette and headers."""
 
@@ -185,7 +184,7 @@ def _png(text: str, size: Size) -> bytes:
     """Return the PNG in a text, unpacked to no more bytes than a picture of this size can have."""
     try:
         packed = b64decode(text, validate=True)
-        if packed.startswith(_PNG):
+        if packed.startswith(PNG):
             return packed
         unpacking = zlib.decompressobj()
         data = unpacking.decompress(packed, 5 * size[0] * size[1] + _SPARE)
@@ -198,14 +197,5 @@ def _png(text: str, size: Size) -> bytes:
 
 def _inside(data: bytes, size: Size) -> NDArray[np.bool_]:
     """Return the pixels of a PNG that are not transparent, or not black if it is grey."""
-    height, width = int.from_bytes(data[20:24], "big"), int.from_bytes(data[16:20], "big")
-    if not data.startswith(_PNG) or not 0 < height <= size[0] or not 0 < width <= size[1]:
-        found = f"of {height}x{width} pixels" if data.startswith(_PNG) else "that is not a PNG"
-        raise BadPair(f"has a bitmap {found} in a picture of {size[0]}x{size[1]} (height x width)")
-    try:
-        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
-    except cv2.error:
-        pixels = None
-    if pixels is None or pixels.shape[:2] != (height, width) or (pixels.ndim == 3 and pixels.shape[2] != 4):
-        raise BadPair("has a bitmap that is a damaged PNG, or in colour")
+    pixels = png_pixels(data, size)
     return np.asarray((pixels if pixels.ndim == 2 else pixels[..., 3]) != 0)
