@@ -99,6 +99,13 @@ def test_pictures_of_which_some_are_files_are_a_choice(tmp_path: Path) -> None:
     assert len(open_dataset(tmp_path / "out", "all")) == 3
 
 
+def test_annotations_without_any_picture_are_named(tmp_path: Path) -> None:
+    raw = embed(annotated_folder(tmp_path / "raw", SHAPES), imageData=None)
+    refused = run("build", raw, tmp_path / "out")
+    assert refused.exit_code == 1
+    assert "has files of labelme and no pictures; put the pictures next to them" in refused.stderr
+
+
 def test_formats_without_pictures_are_refused() -> None:
     with pytest.raises(BadPair, match="files of cityscapes have none within them"):
         embedded_picture(picture_format("cityscapes"), b"{}")

@@ -95,11 +95,13 @@ def annotations_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | 
 
 
 def _embedded_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | None:
-    """Return the annotations of a folder without pictures, if they have these within them."""
+    """Return the annotations of a folder without pictures, which have these within them."""
     layout = without_pictures(files.folders)
     known = None if layout is None else _format_of(layout.files, folder)
-    if layout is None or known is None or not _embed(known, layout.files, folder):
+    if layout is None or known is None:
         return None
+    if not _embed(known, layout.files, folder):
+        raise InputError(f"{folder.raw}: has files of {known.NAME} and no pictures; put the pictures next to them")
     names = _names(known, layout.files[0], folder, files)
     return FoundAnnotations(known.NAME, layout.images, layout.annotations, names)
 
