@@ -44,6 +44,8 @@ def recipe_words(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield "scaled", INTERPOLATION_WORDS.get(scaling, scaling)
         elif key == "shard_bytes" and isinstance(value, int):
             yield "shards", f"of about {value:,} bytes"
+        elif key == "tools" and isinstance(value, list):
+            yield from (("annotations", _painting(tool)) for tool in map(str, value) if ", paint " in tool)
         elif key == "fields" and isinstance(value, list):
             yield from map(_field_words, value)
         elif key not in _IN_OTHER_LINES:
@@ -58,6 +60,12 @@ def _field_words(rule: Any) -> tuple[str, str]:
         f"{key.replace('_', ' ')} {value}" for key, value in _table(known.get("read")).items() if value is not None
     ]
     return str(_table(known.get("field")).get("name", "")), ", ".join(words) or "as the source has it"
+
+
+def _painting(rules: str) -> str:
+    """Return how objects of annotations were brought to the stored size. `rules` are those of `AnnotatedSource`."""
+    thin = "; objects thinner than a stored pixel get those that they cross" if "thin objects" in rules else ""
+    return f"painted at the size of the picture, and sampled as labels are{thin}"
 
 
 def _table(value: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,17 @@ def nearest_source(source: int, target: int) -> Lines:
     return (2 * np.arange(target, dtype=np.int64) + 1) * source // (2 * target)
 
 
+class StoredLines(NamedTuple):
+    """The rows and columns of a picture that are stored."""
+
+    rows: Lines
+    columns: Lines
+    of_rows: Lines
+    """For each row of the picture the one that is taken for its stored pixel. Where the picture is cut it is -1 above,
+    and the number of rows below."""
+    of_columns: Lines
+
+
 def nearest_lines(placement: Placement) -> tuple[Lines, Lines]:
     """Return the rows and the columns of the source that are stored."""
     rows, columns = (
@@ -26,6 +37,18 @@ def nearest_lines(placement: Placement) -> tuple[Lines, Lines]:
         for source, target, part in zip(placement.source, placement.scaled, placement.taken, strict=True)
     )
     return rows, columns
+
+
+def stored_lines(placement: Placement) -> StoredLines:
+    """Return the rows and the columns of the source that are stored, and for each of its own the one that is taken."""
+    return StoredLines(*nearest_lines(placement), *map(_taken, placement.source, placement.scaled, placement.taken))
+
+
+def _taken(source: int, target: int, part: slice) -> Lines:
+    stored = nearest_source(target, source)
+    lines = nearest_source(source, target)[stored]
+    lines[stored < part.start], lines[stored >= part.stop] = -1, source
+    return lines
 
 
 def store_nearest(numbers: NDArray[Any], placement: Placement, fill: float, out: NDArray[Any]) -> None:

@@ -43,7 +43,8 @@ def choose_classes(request: Request, found: FoundRows) -> tuple[FoundRows, Input
         numbers |= dict.fromkeys(unknown, every.ignore_index)
     elif unknown:
         refusal = _refusal(unknown, every)
-    brush = Brush(numbers, _uncovered(every), every.ignore_index, request.paint, request.crowd, elsewhere)
+    rules = request.paint, request.crowd, elsewhere, request.rasterise
+    brush = Brush(numbers, _uncovered(every), every.ignore_index, *rules)
     has_label = any(each.name == LABEL for _, each in painted)
     return replace(
         found, source=replace(source, brush=brush, painted=fields), classes=classes if has_label else None

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from packer.decoding.header import Header
 from packer.errors import Problem
-from packer.pixels.nearest import Lines
+from packer.pixels.nearest import StoredLines
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
 from readers.contract.fields import Field
 from readers.contract.receipt import CONTROL, MOST_NOTE
+from readers.contract.tiles import Size
 
 Heads: TypeAlias = "tuple[Header, ...] | str"
 """The header of each field that a row has, all of one upright size, or the reason why the row is bad."""
@@ -39,13 +40,8 @@ class PackedPixels(NamedTuple):
 
 Given: TypeAlias = "Data | PackedPixels | tuple[Data, ...]"
 """A field of a row as a source gives it. Overlapping classes may have a file each, which is empty if there is none."""
-
-
-class Noted(NamedTuple):
-    """The notes and the counts of a row."""
-
-    notes: tuple[str, ...]
-    counts: Mapping[str, int]
+LinesOf: TypeAlias = Callable[[Size], StoredLines]
+"""Returns the rows and columns that are stored of an upright picture of a size."""
 
 
 class Loaded(NamedTuple):
@@ -62,8 +58,8 @@ class Loaded(NamedTuple):
     """Facts about a row that is packed nevertheless, such as "2 polygons cover no pixel". The same row has the same."""
     counts: Mapping[str, int] | None = None
     """Numbers of which only the sum of all rows matters, by the words behind them, such as "objects painted"."""
-    noted_at: Callable[[Lines, Lines], Noted] | None = None
-    """Returns notes and counts of a row of whose upright pixels only these rows and columns are stored."""
+    at_stored: Callable[[LinesOf], Loaded] | None = None
+    """Returns the row for a pack without all pixels of its picture, with notes and counts of what is lost."""
 
     @property
     def note(self) -> str:

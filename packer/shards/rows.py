@@ -14,6 +14,7 @@ from packer.decoding.decode import check_same_size
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.errors import BadPair
 from packer.pixels.image_hash import image_hash
+from packer.pixels.nearest import stored_lines
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
@@ -23,7 +24,6 @@ from packer.shards.kinds.by_field import kinds_of
 from readers.contract.fields import Field
 from readers.contract.receipt import RowInput
 from readers.contract.statistics import FieldStatistics
-from readers.contract.tiles import Size
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,10 @@ class RowMaker:
         try:
             if loaded.bad is not None:
                 raise BadPair(loaded.bad)
+            if loaded.at_stored is not None and not self._geometry.depends_on_source:
+                loaded = loaded.at_stored(lambda size: stored_lines(self._geometry.placement(size)))
             fields = self._decode(first, {number: loaded.data[number] for number in present})
             rows = [self._pack(*each, fields, state) for each in zip(targets, inputs, strict=True)]  # all or none
-            loaded = self._noted(loaded, fields[0].size)
             if not loaded.note and not loaded.counts:
                 return rows
             return [_with_facts(row, target.piece, loaded) for row, target in zip(rows, targets, strict=True)]
@@ -95,14 +96,6 @@ class RowMaker:
         if self._geometry.depends_on_source and fields[0].size != piece.size:
             raise BadPair(f"{names[0]}: was another picture when the build was planned; build again")
         return fields
-
-    def _noted(self, loaded: Loaded, size: Size) -> Loaded:
-        """Return a row with the notes and counts of what is stored of it. Tiles and native rows have all pixels."""
-        if loaded.noted_at is None or self._geometry.depends_on_source:
-            return loaded
-        rows, columns, _ = self._geometry.sampled(size)
-        notes, counts = loaded.noted_at(rows, columns)
-        return loaded._replace(notes=notes, counts=counts)
 
     def _pack(self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], state: NDArray[np.int64]) -> Row:
         """Store each field. The hash is that of the first picture."""

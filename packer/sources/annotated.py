@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -17,6 +17,7 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from packer.annotations.annotation import AnnotatedPicture
+from packer.annotations.choices import AT_STORED
 from packer.annotations.formats import (
     PictureFormat,
     embedded_picture,
@@ -26,15 +27,16 @@ from packer.annotations.formats import (
     placed,
 )
 from packer.annotations.paint import LOST_LATER, Brush, Canvas
+from packer.annotations.thin_objects import RULE, Cells
 from packer.decoding.arrays import ARRAY, header_by
 from packer.decoding.decode import header_of
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
-from packer.decoding.raw_pixels import upright
+from packer.decoding.raw_pixels import before_turning, upright
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Heads, Listing, Loaded, Noted, ReadsAhead, Wanted
+from packer.recipe.source import Heads, LinesOf, Listing, Loaded, ReadsAhead, Wanted
 from packer.sources.annotation_files import read_annotations
 from packer.sources.folder import THREADS, FolderSource
 from packer.sources.objects import ObjectsSource
@@ -90,6 +92,8 @@ class AnnotatedSource:
     def tools(self) -> tuple[str, ...]:
         """The rule of the format, the rules of painting, and the list that gives numbers in the files their names."""
         rules = f"{self.reader.RULE}, paint {self.brush.order}, crowds {self.brush.crowds}, {NOTES}"
+        if self.brush.rasterise == AT_STORED:
+            rules += f", {RULE}"
         listed = blake3("\n".join(self.names).encode()).hexdigest()[:16]
         return (*self.files.tools, f"{rules}, categories {listed}" if self.names else rules)
 
@@ -119,8 +123,7 @@ class AnnotatedSource:
         loaded = self.files.load(self.files_of(ref))
         if loaded.bad is not None:
             return loaded
-        data, identities = list(loaded.data), list(loaded.identities)
-        painted: dict[str, _Painted] = {}
+        data, identities, painted = list(loaded.data), list(loaded.identities), dict[str, _Painted]()
         try:
             with naming(ref.parts[0]):
                 if is_embedded(ref.parts[0]):
@@ -131,12 +134,11 @@ class AnnotatedSource:
                     if part not in painted:
                         painted[part] = self._paint(part, header, data[0])
                     identities[each.number] = painted[part].identity
-                    with naming(part):
-                        data[each.number] = _pixels(painted[part], each)
+            data = self._with_painted(ref, data, painted)
         except BadPair as bad:
             return Loaded(tuple(data[:1]), tuple(identities), str(bad))
-        every = tuple(painted.values())
-        return Loaded(tuple(data), tuple(identities), None, *_noted(every), partial(_noted_at, every))
+        found = Loaded(tuple(data), tuple(identities), None, *_noted(tuple(painted.values())))
+        return found._replace(at_stored=partial(self._at_stored, ref, found, painted))
 
     def read(self, part: str) -> tuple[AnnotatedPicture, str]:
         """Return the annotations at a part of a row, and what identifies them."""
@@ -214,6 +216,27 @@ class AnnotatedSource:
             return header_by(ARRAY, size, np.dtype(np.uint16))
         return header_by(ARRAY, (*size, len(each.planes)), np.dtype(np.bool_))
 
+    def _with_painted(self, ref: RowRef, data: Sequence[Any], painted: Mapping[str, _Painted]) -> list[Any]:
+        """Return the fields of a row, those that are painted as upright pixels."""
+        fields = list(data)
+        for each in self.painted:
+            if part := ref.parts[each.number]:
+                with naming(part):
+                    fields[each.number] = _pixels(painted[part], each)
+        return fields
+
+    def _at_stored(self, ref: RowRef, found: Loaded, painted: Mapping[str, _Painted], lines_of: LinesOf) -> Loaded:
+        """Return a row for the lines that are stored, and count the objects that none of their pixels shows."""
+        keeps_thin, lost = self.brush.rasterise == AT_STORED, list[int]()
+        for each in painted.values():
+            lines = lines_of(_upright(each.canvas.top, each).shape[:2])
+            if keeps_thin:
+                taken = lines.of_rows, lines.of_columns
+                each.canvas.keep_thin(Cells(*(before_turning(*taken, each.turned) if each.turned else taken)))
+            lost.append(each.canvas.lost_at(_upright(each.canvas.top, each), lines.rows, lines.columns))
+        data = self._with_painted(ref, found.data, painted) if keeps_thin else found.data
+        return Loaded(tuple(data), found.identities, None, *_noted(tuple(painted.values()), lost))
+
     def _paint(self, part: str, header: Header | None, image: bytes) -> _Painted:
         picture, identity = self.read(part)
         with naming(part):
@@ -248,20 +271,15 @@ class AnnotatedSource:
         return part, Counter(each.category for each in picture.annotations)
 
 
-def _noted(painted: Sequence[_Painted], lost_later: Sequence[int] = ()) -> Noted:
-    """Return what the fields of a row do not show."""
+def _noted(painted: Sequence[_Painted], lost_later: Sequence[int] = ()) -> tuple[tuple[str, ...], Counter[str]]:
+    """Return the notes and the counts of a row: what its fields do not show."""
     notes = [note for each in painted for note in each.canvas.notes()]
     if lost := sum(lost_later):
         notes.append(count_text(lost, LOST_LATER))
     counts = Counter[str]()
     for each, later in zip(painted, lost_later or repeat(0), strict=False):
         counts.update(each.canvas.counts(later))
-    return Noted(tuple(dict.fromkeys(notes)), counts)
-
-
-def _noted_at(painted: Sequence[_Painted], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Noted:
-    """Return also the objects that no stored pixel shows."""
-    return _noted(painted, [each.canvas.lost_at(_upright(each.canvas.top, each), rows, columns) for each in painted])
+    return tuple(dict.fromkeys(notes)), counts
 
 
 def _pixels(painted: _Painted, field: PaintedField) -> NDArray[Any]:
