@@ -28,6 +28,7 @@ from packer.sources.folder import FolderSource, images_of, refs_of
 from packer.sources.nifti import NiftiSlices
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.objects import ObjectsSource
+from packer.sources.reopen import ANNOTATED
 from packer.sources.rows import Rows
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL, Field
@@ -54,8 +55,11 @@ class FoundRows:
     """The fields of a source whose rows were packed before."""
     class_names: tuple[str, ...] = ()
     """The names of the numbers in the labels, if the source has them and no table is given."""
-    is_painted: bool = False
-    """True if fields are painted from annotations."""
+
+    @property
+    def is_painted(self) -> bool:
+        """True if fields are painted from annotations."""
+        return self.source.kind in ANNOTATED
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,7 @@ class SourceOptions:
         if found is None:
             return None
         refs, pairing = RefTable.of(self._taken(found.refs)), found.pairing
-        rows = FoundRows(found.source, refs, pairing.layout, pairing.missing, pairing.notes, is_painted=True)
+        rows = FoundRows(found.source, refs, pairing.layout, pairing.missing, pairing.notes)
         return rows, found.refusal
 
     def _sorted(self, rows: Iterable[Row]) -> RefTable:
