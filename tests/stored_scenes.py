@@ -57,6 +57,7 @@ Scene = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 Scenes = Mapping[str, Scene]
 """Scenes by their keys, in the order in which the source holds them."""
 COCO = "annotations.json"
+PANOPTIC = "segments.json"
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,33 @@ def break_run_lengths(path: Path, key: str, scene: Scene) -> None:
     first = next(each for each in lists["annotations"] if each["image_id"] == key)
     first["segmentation"]["counts"].append(1)
     (path / COCO).write_text(json.dumps(lists))
+
+
+def write_panoptic(folder: Path, scenes: Scenes) -> None:
+    """Store labels as PNGs of ids, which a file of COCO panoptic lists. Each class is a segment."""
+    segments = [{"id": number + 1, "category_id": number, "iscrowd": 0} for number in range(4)]
+    lists = {
+        "images": [{"id": key, "file_name": f"{key}.png"} for key in scenes],
+        "annotations": [{"image_id": key, "file_name": f"{key}.png", "segments_info": segments} for key in scenes],
+        "categories": [{"id": number, "name": f"class_{number}"} for number in range(4)],
+    }
+    ids = {
+        f"segments/{key}.png": png(np.dstack([label + 1, 0 * label, 0 * label])) for key, (_, label) in scenes.items()
+    }
+    pictures = {f"images/{key}.png": png(image) for key, (image, _) in scenes.items()}
+    write_files(folder, {**pictures, **ids, PANOPTIC: json.dumps(lists).encode()})
+
+
+def open_panoptic(path: Path) -> IndexedSource:
+    pairing = find_pairs(path, PairingRules("images/{key}", has_label=False))
+    pairs = tuple(pair._replace(label=f"{PANOPTIC}#{pair.key}.png") for pair in pairing.pairs)
+    files = FolderSource(path, pairs, (pairing.image_template, PANOPTIC))
+    return IndexedSource(files, "panoptic", (PaintedField(1, CLASSES),), indexed=IndexedFiles.at(path, [PANOPTIC]))
+
+
+def cut_segments(path: Path, key: str, scene: Scene) -> None:
+    file = path / "segments" / f"{key}.png"
+    file.write_bytes(file.read_bytes()[:-20])
 
 
 def cut_label(path: Path, key: str, scene: Scene) -> None:
@@ -474,6 +502,7 @@ KINDS = {
     "folder": Kind(write_folder, open_folder, cut_label),
     "annotated": Kind(write_annotated, open_annotated, cut_annotations),
     "indexed": Kind(write_indexed, open_indexed, break_run_lengths),
+    "panoptic": Kind(write_panoptic, open_panoptic, cut_segments),
     "objects": Kind(write_folder, open_objects, cut_label),
     "pack": Kind(write_pack, PackSource.at, invert_image),
     "rows": Kind(write_saved, open_saved, cut_saved),

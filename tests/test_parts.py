@@ -23,7 +23,7 @@ from conftest import HANG, SMALL_SHARDS, RawFolder, pack, pack_from, run, scene,
 from drills.processes import start
 from drills.published import same
 from scenes.tiny import make_tiny
-from stored_scenes import COCO, KINDS, scenes_of
+from stored_scenes import COCO, KINDS, PANOPTIC, scenes_of
 from test_lock import holder
 
 import packer.workers.run
@@ -106,6 +106,7 @@ def test_containers_of_every_kind(kind: str, tmp_path: Path) -> None:
         "tfrecord": ("--key", "name"),
         "zarr": ("--image", "images", "--label", "train/labels", "--key", "keys.npy"),
         "indexed": ("--image", "{key}.png", "--annotations", COCO),
+        "panoptic": ("--image", "images/{key}.png", "--annotations", PANOPTIC),
     }.get(kind, ())
     KINDS[kind].write(tmp_path / "rows", scenes_of({name: number for number, name in enumerate("abcdefg")}))
     options = ("--classes", 4, *names, "--shard-size", "9KB", "--labels", "index")
