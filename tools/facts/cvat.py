@@ -23,7 +23,7 @@ from datumaro.components.media import Image
 from datumaro.plugins.transforms import BoxesToMasks, MergeInstanceSegments, PolygonsToMasks
 from numpy.typing import NDArray
 
-from facts.made_shapes import polygon
+from facts.made_shapes import Points, polygon
 from facts.write_facts import packed, write_facts
 
 LABELS = ("background", "car", "sky", "dog")
@@ -106,6 +106,11 @@ def _painted(shapes: list[Any], size: tuple[int, int]) -> NDArray[Any]:
         item = transform([item]).transform_item(item)
     label: NDArray[Any] = CompiledMask.from_instance_masks(item.annotations).class_mask
     return label
+
+
+def label_of(points: Points, size: tuple[int, int]) -> NDArray[Any]:
+    """Return the label of one polygon."""
+    return _painted([_exact(Polygon([0] * 6, label=1), [n for point in points for n in point])], size)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from pycocotools import mask as coco
 
-from facts.made_shapes import polygon
+from facts.made_shapes import Points, polygon
 from facts.write_facts import packed, write_facts
 
 CONFIG = """<View><Image name="image" value="$image"/><PolygonLabels name="label" toName="image">
@@ -40,7 +40,12 @@ def _task(kind: str, value: dict[str, Any], height: int, width: int) -> dict[str
 
 def _of_polygon(random: Random, height: int, width: int) -> tuple[dict[str, Any], Any]:
     """Return a task with a polygon, and its mask by way of the converter's COCO file."""
-    points = [[100 * x / width, 100 * y / height] for x, y in polygon(random, height, width, random.choice([0, 1, 3]))]
+    return exported(polygon(random, height, width, random.choice([0, 1, 3])), height, width)
+
+
+def exported(ring: Points, height: int, width: int) -> tuple[dict[str, Any], Any]:
+    """Return a task with a polygon of these pixels, and its mask."""
+    points = [[100 * x / width, 100 * y / height] for x, y in ring]
     task = _task("polygon", {"points": points, "closed": True}, height, width)
     with TemporaryDirectory() as folder:
         Image.new("L", (width, height)).save(Path(folder) / "a.png")

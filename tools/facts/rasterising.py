@@ -118,6 +118,27 @@ def _datumaro() -> Painter:
     return lambda points: library.rles_to_mask([np.ravel(points).tolist()], SIDE, SIDE)
 
 
+def _cvat() -> Painter:
+    library = import_module("facts.cvat")
+    return lambda points: library.label_of(points, (SIDE, SIDE)) > 0
+
+
+def _label_studio() -> Painter:
+    library = import_module("facts.label_studio")
+    return lambda points: library.exported(points, SIDE, SIDE)[1]
+
+
+def _supervisely() -> Painter:
+    polygon = import_module("supervisely.geometry.polygon").Polygon
+
+    def paint(points: Points) -> Any:
+        picture = np.zeros((SIDE, SIDE), np.uint8)
+        polygon.from_json({"points": {"exterior": points, "interior": []}}).draw(picture, 1)
+        return picture
+
+    return paint
+
+
 def _skimage() -> Painter:
     draw = import_module("skimage.draw")
     return lambda points: draw.polygon2mask((SIDE, SIDE), np.array(points)[:, ::-1])
@@ -150,10 +171,13 @@ def _matplotlib(centre: float) -> Callable[[], Painter]:
 TOOLS: dict[str, tuple[str, Callable[[], Painter]]] = {
     "pycocotools": ("pycocotools", _coco),
     "datumaro": ("datumaro", _datumaro),
+    "CVAT's export": ("datumaro", _cvat),
+    "Label Studio's export": ("label-studio-sdk", _label_studio),
     "cv2.fillPoly (cut)": ("opencv-python-headless", _opencv(np.trunc)),
     "cv2.fillPoly (rounded)": ("opencv-python-headless", _opencv(np.round)),
     "supervision": ("supervision", _supervision),
     "ultralytics": ("ultralytics", _ultralytics),
+    "supervisely": ("supervisely", _supervisely),
     "PIL.ImageDraw": ("pillow", _pillow),
     "labelme": ("labelme", _labelme),
     "skimage.draw": ("scikit-image", _skimage),
