@@ -175,3 +175,16 @@ def test_mutated_files_of_many_pictures_are_read_or_refused_by_name() -> None:
         except BadPair as error:
             refused += bool(str(error))
     assert refused > 60
+
+
+def test_a_tag_that_does_not_end_is_not_held_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader of XML keeps a tag until it ends: one of 4 GiB took twice as much memory."""
+    monkeypatch.setattr("packer.annotations.whole_pictures.CHUNK", 100)
+    whole = _file(*(case["xml"].replace("a/b", f"a/{n}") for n, case in enumerate(CASES[:4])))
+    before = index_of(BytesIO(whole)).digests
+    monkeypatch.setattr("packer.annotations.whole_pictures.MOST_BYTES", 2000)
+    np.testing.assert_array_equal(index_of(BytesIO(whole)).digests, before)
+    file = BytesIO(whole.replace(b"<image ", b"<image more='" + b"x" * 90_000 + b"' ", 1))
+    with pytest.raises(BadPair, match=r"has a tag of more than 0 MiB, at byte \d+"):
+        index_of(file)
+    assert file.tell() < 4000

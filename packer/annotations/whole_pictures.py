@@ -82,6 +82,8 @@ def _images(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     try:
         while chunk := file.read(CHUNK):
             parser.Parse(chunk, False)
+            if file.tell() - parser.CurrentByteIndex > MOST_BYTES:  # expat holds a tag until it ends
+                raise BadPair(f"has a tag of more than {MOST_BYTES >> 20} MiB, at byte {parser.CurrentByteIndex}")
         parser.Parse(b"", True)
     except (expat.ExpatError, ValueError, LookupError) as error:  # an unknown encoding is one of the latter
         raise BadPair(f"is not valid XML ({error})") from None
