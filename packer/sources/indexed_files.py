@@ -20,7 +20,7 @@ from packer.annotations.picture_index import PictureIndex
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, InputError
 from packer.sources.file_states import ANY, state_here, state_of
-from packer.sources.kept_indexes import index_folder, keep_index, kept_index, was_young
+from packer.sources.kept_indexes import index_folder, is_certain, keep_index, kept_index
 from readers.contract.regular_files import open_raw
 from readers.contract.tiles import Size
 
@@ -86,7 +86,7 @@ class IndexedFiles:
     def index(self, path: str, is_first: bool = False) -> PictureIndex:
         """Return the index of a file. Raise BadPair if it cannot be read, or is another than was planned.
 
-        A file that cannot be read is tried once. The first one to ask does not trust an index of a young file.
+        A file that cannot be read is tried once. The first one to ask, who plans, wants a certain one.
         """
         with self._lock:
             if path not in self._indexes:
@@ -155,7 +155,7 @@ class IndexedFiles:
     def _opened(self, path: str, is_first: bool) -> PictureIndex | BadPair:
         state = self.states[path]
         folder = index_folder(f"{self._folder.absolute()}/{path}", state)
-        if folder is not None and not (is_first and was_young(folder, state)):
+        if folder is not None and (not is_first or is_certain(folder, state)):
             kept = kept_index(folder)
             if kept is not None:
                 return kept

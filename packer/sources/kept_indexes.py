@@ -21,6 +21,7 @@ from packer.sources.file_states import MIN_FILE_AGE, FileState
 
 LONGEST = 24 * 3600
 """Seconds that the index of a killed process stays."""
+_made_here: set[Path] = set()
 
 
 def index_folder(path: str, state: FileState) -> Path | None:
@@ -46,26 +47,30 @@ def kept_index(folder: Path) -> PictureIndex | None:
     return None
 
 
-def was_young(folder: Path, state: FileState) -> bool:
-    """Return whether an index was made so soon after its file was written that the file could have changed since."""
+def is_certain(folder: Path, state: FileState) -> bool:
+    """Return whether an index is of the file as it is now: made by this process, and not while the file was young.
+
+    On some file systems a file can change and keep its state, so a new build does not take the index of a killed one.
+    """
     with suppress(OSError):
-        return folder.stat().st_mtime_ns < state[1] + MIN_FILE_AGE
-    return True
+        return folder in _made_here and folder.stat().st_mtime_ns >= state[1] + MIN_FILE_AGE
+    return False
 
 
 def keep_index(index: PictureIndex, folder: Path) -> None:
     """Save an index for other processes, until this one ends. What a killed process left is deleted a day later."""
     temporary = None
     try:
+        shutil.rmtree(folder, ignore_errors=True)  # it may be of a file that was here before
         _delete_old(folder.parent)
         temporary = Path(tempfile.mkdtemp(dir=folder.parent))
         index.save(temporary)
-        shutil.rmtree(folder, ignore_errors=True)
         temporary.rename(folder)
     except OSError:  # the disk is full, or another build was faster
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
         return
+    _made_here.add(folder)
     atexit.register(_forget, folder, os.getpid())
 
 
