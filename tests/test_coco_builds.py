@@ -191,6 +191,15 @@ def test_files_that_cannot_be_read_stop_the_plan(tmp_path: Path, file: str, word
     assert words in failed.stderr
 
 
+@pytest.mark.parametrize("name", ["line\nbreak.json", "tab\t.json", "byte\udcff.json"])
+def test_a_name_that_no_plan_can_hold_is_refused(tmp_path: Path, name: str) -> None:
+    """A line break ended in a traceback."""
+    raw = coco_folder(tmp_path / "raw", file=name)
+    refused = run("build", *options(file="*.json"), raw, tmp_path / "out")
+    assert refused.exit_code == 1
+    assert f"{name!r}: the name has control characters or is not UTF-8; rename the file" in refused.stderr
+
+
 def test_a_probe_proposes_the_files_of_coco(tmp_path: Path) -> None:
     raw = coco_folder(tmp_path / "one", "train2017")
     facts = json.loads(run("probe", "--json", raw).stdout)

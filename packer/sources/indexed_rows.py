@@ -9,6 +9,7 @@ from pathlib import Path
 
 from packer.decoding.raw_file import SEPARATOR
 from packer.errors import MOST_FILES, InputError, Problem, UsageError, first_of
+from packer.pairs.candidates import UNWRITABLE, UNWRITABLE_NAME
 from packer.pairs.files import RawFiles
 from packer.pairs.find import search_pairs
 from packer.pairs.pair import Pair
@@ -34,6 +35,10 @@ def indexed_rows(
     splits = files_of_many(template, files.paths)
     if not splits:
         raise InputError(f"--annotations {template}: fits no file; a template of a file for each picture has {{key}}")
+    if bad := [
+        Problem(UNWRITABLE_NAME, "rename the file", (repr(path),)) for path in splits if UNWRITABLE.search(path)
+    ]:
+        raise InputError(f"--annotations {template}: fits files that cannot be packed", bad)
     if rules.split_exact:
         raise UsageError("--split-exact: counts the pixels of label pictures; annotations have none before a build")
     plain = replace(rules, further=tuple(each for each in rules.further if each.template))
