@@ -86,6 +86,7 @@ def run(
     record: Path | None = None,
 ) -> Ended:
     """Run the packer, and act at its `at`-th change below `folder`. Return when its workers have ended, too."""
+    start_fork_server()  # it ends if a build is killed between its call and the message to it
     state = _state()
     state.kind = state.calls = state.over = state.busy = state.parent = 0
     state.at, state.action, state.error = at, action, error
