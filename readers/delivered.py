@@ -40,7 +40,7 @@ class Delivered:
     @cached_property
     def is_unchanged(self) -> bool:
         """True if rows are delivered byte for byte as they are stored, all of one size."""
-        return self.copy is np.copyto and not self.stored.native
+        return self.copy is np.copyto and not self.stored.flat
 
     @cached_property
     def fill(self) -> float | None:

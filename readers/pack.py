@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readers.contract.errors import DamagedError, RequestError, VersionError
-from readers.contract.fields import IMAGE, LABEL, RAW, Field
+from readers.contract.fields import IMAGE, LABEL, READABLE, Field
 from readers.contract.files import plain_file, sha256
 from readers.contract.manifest import ALL, SHARDS, Manifest, Split, generation_path
 from readers.contract.receipt import shard_stem
@@ -141,7 +141,7 @@ class Pack:
                 there = ", ".join(map(repr, known))
                 raise RequestError(f"{self._name}: there is no field {name!r}: fields= some of {there}")
         for name in stored:
-            if (encoding := self.manifest.field(name).encoding) != RAW:
+            if (encoding := self.manifest.field(name).encoding) not in READABLE:
                 problem = f"the field {name!r} is stored as {encoding!r}, which this release cannot read"
                 raise VersionError(f"{self._name}: {problem}; update segpack")
         self._read = stored

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from readers.contract.errors import RequestError
-from readers.contract.fields import IMAGE, LABEL, RAW, Field
+from readers.contract.fields import IMAGE, LABEL, READABLE, Field
 from readers.contract.kinds import CLASSES, PICTURE, VALUES
 from readers.contract.manifest import ALL
 from readers.contract.palette import Palette
@@ -57,7 +57,7 @@ class RowPictures:
     """Draws rows of a pack in one style: the field `image`, or the first picture, with the label or another field."""
 
     def __init__(self, pack: Pack, style: Style) -> None:
-        fields = {field.name: field for field in pack.fields if field.encoding == RAW}
+        fields = {field.name: field for field in pack.fields if field.encoding in READABLE}
         pictures = [field for field in fields.values() if field.kind == PICTURE]
         self.pack = pack
         self._style = style

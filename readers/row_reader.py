@@ -121,7 +121,8 @@ def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], wind
     if windows is None and field.is_unchanged:
         gather(field.stored.name, groups, out)
         return
-    if windows is not None and field.copy is np.copyto and windows.copy_all(_pictures(groups, field), out):
+    is_mapped = not field.stored.is_encoded and field.copy is np.copyto
+    if windows is not None and is_mapped and windows.copy_all(_pictures(groups, field), out):
         return
     for group in groups:
         for target, row in zip(group.targets, group.rows, strict=True):

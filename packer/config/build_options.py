@@ -51,6 +51,7 @@ class BuildOptions(TypedDict, total=False):
     labels: str
     image_dtype: str
     bands: str | Sequence[int]
+    encode: Sequence[str]
     shard_size: int | str
     on_bad: str
     max_bad: int | float | str

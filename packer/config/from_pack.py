@@ -30,7 +30,7 @@ DECIDED = (
 
 
 def settings_of(folder: Path) -> Settings:
-    """Return the format, size, and types of a pack, as settings; none for a folder of files."""
+    """Return the format, size, types and encodings of a pack, as settings; none for a folder of files."""
     if not holds_pack(folder):
         return {}
     manifest = Manifest.load(folder)
@@ -41,6 +41,8 @@ def settings_of(folder: Path) -> Settings:
         settings["labels"] = fields[LABEL].form
     if IMAGE in fields and fields[IMAGE].dtype in names:
         settings["image-dtype"] = names[fields[IMAGE].dtype]
+    if encoded := [f"{field.name}={field.encoding}" for field in manifest.fields if field.is_encoded]:
+        settings["encode"] = encoded
     return settings | {"size": NATIVE} if manifest.fields[0].native else settings
 
 

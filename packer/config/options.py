@@ -12,6 +12,7 @@ from packer.config.values import (
     BANDS,
     BYTES,
     CLASSES,
+    ENCODING,
     FILE,
     FINDING_KINDS,
     FLAG,
@@ -266,6 +267,12 @@ STORAGE = (
         "image-dtype",
         choice(tuple(IMAGE_DTYPES)),
         "Type of stored images; floats are scaled to 0..1. Default: uint8; with --bands, that of the files.",
+    ),
+    Option(
+        "encode",
+        ENCODING,
+        "Store a field smaller: label=zstd loses nothing and is read nearly as fast. Repeatable.",
+        several=True,
     ),
     Option("shard-size", BYTES, "Approximate size of a shard. The limit is twice that.", "128MiB"),
 )

@@ -13,6 +13,7 @@ from packer.data_checks.findings import KINDS
 from packer.errors import UsageError, did_you_mean
 from packer.pairs.split_by_hash import Shares
 from packer.pixels.choices import NATIVE, band_choice, bands_text
+from packer.pixels.encode import ENCODINGS
 from readers.contract.classes import ClassTable
 from readers.stores.open_store import url_of
 
@@ -169,6 +170,20 @@ def format_kinds(value: Any) -> str:
     return value if isinstance(value, str) else ",".join(value)
 
 
+def parse_encoding(value: object) -> tuple[str, str]:
+    """`label=zstd` is the encoding of a field."""
+    text = format_encoding(value)
+    name, equals, encoding = text.partition("=")
+    if not (name and equals) or encoding not in ENCODINGS:
+        expected = f"{' or '.join(ENCODINGS)}, such as label={ENCODINGS[-1]}"
+        raise ValueError(f"{text!r}: expected a field and {expected}{did_you_mean(encoding, ENCODINGS)}")
+    return name, encoding
+
+
+def format_encoding(value: Any) -> str:
+    return value if isinstance(value, str) else "=".join(value)
+
+
 def parse_accept(value: object) -> str:
     """`leakage:train/a=val/b` is one finding; `leakage` is every finding of this kind."""
     _check_kind(str(value).partition(":")[0])
@@ -197,5 +212,6 @@ def path_text(path: str | os.PathLike[str]) -> str:
 PATH = Kind("PATH", Path, path_text, is_path=True)
 FILE = Kind("FILE", Path, os.fspath, is_path=True)
 FINDING_KINDS = Kind("KIND,KIND", parse_kinds, format_kinds)
+ENCODING = Kind("FIELD=ENCODING", parse_encoding, format_encoding)
 ACCEPTED = Kind("KIND:NAME", parse_accept)
 FLAG = Kind("", parse_flag)

@@ -12,6 +12,7 @@ from packer.errors import BadPair
 from packer.packs.recipe_words import placement_words
 from packer.shards.kinds.by_field import check_row
 from packer.shards.stamps import load_stamps_of
+from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
 from readers.contract.manifest import ALL
 from readers.contract.receipt import Receipt
@@ -106,17 +107,16 @@ def inspect_row(pack: Pack, row: int) -> InspectedRow:
 
 
 def _field(field: Field, shard: Shard, row: int, receipt: Receipt, key: str, part: str) -> FieldOfRow:
-    pixels = shard.row(field, row)
     try:
-        statistics = check_row(field, pixels)
-    except BadPair:  # its checksum shows that it is damaged
+        statistics = check_row(field, shard.row(field, row))
+    except (BadPair, DamagedError):  # its checksum shows that it is damaged
         statistics = no_rows([field])[field.name]
     path, start, stop = shard.position(field.name, row)
-    crc32 = zlib.crc32(pixels.data)
+    crc32 = zlib.crc32(shard.stored(field, row).data)
     identities = next(source.identities for source in receipt.sources if source.key == key)
     return FieldOfRow(
         field=field,
-        shape=pixels.shape,
+        shape=field.row_shape(*shard.size(row)),
         file=path,
         start=start,
         stop=stop,

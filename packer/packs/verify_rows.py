@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from packer.errors import BadPair
 from packer.shards.kinds.by_field import check_row
+from readers.contract.errors import DamagedError
 from readers.contract.receipt import Receipt
 from readers.contract.statistics import no_rows
 from readers.formats.shard import Shard
@@ -42,6 +43,8 @@ def wrong_rows(shard: Shard, receipt: Receipt) -> Iterator[WrongRow]:
                 found[field.name] += check_row(field, shard.row(field, row))
             except BadPair as bad:
                 yield WrongRow(f"the row {key!r} {bad}", key, field.name)
+            except DamagedError as error:
+                yield WrongRow(str(error), key, field.name)
     if found != receipt.statistics:
         yield WrongRow("its statistics, such as its counts of classes, are not those in its receipt")
 
@@ -49,5 +52,5 @@ def wrong_rows(shard: Shard, receipt: Receipt) -> Iterator[WrongRow]:
 def _other_checksums(shard: Shard, row: int, receipt: Receipt) -> Iterator[str]:
     """Yield the fields of a row that do not have the checksum of the receipt."""
     for field in shard.facts.fields:
-        if zlib.crc32(shard.row(field, row).data) != receipt.crc32[field.name][row]:
+        if zlib.crc32(shard.stored(field, row).data) != receipt.crc32[field.name][row]:
             yield field.name

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 
-from packer.errors import BadPair
+from packer.errors import BadPair, UsageError
 from packer.pixels.field_options import ClassesField, FieldOptions, MultilabelField
 from packer.pixels.number_rules import IdRules
 from packer.plan.check_labels import SAMPLE_SIZE
@@ -17,19 +19,27 @@ from packer.plan.wanted_fields import parts_table, table_of
 from packer.recipe.planned_field import PlannedField, planned
 from packer.sources.open_source import FoundRows
 from readers.contract.classes import ClassTable
-from readers.contract.fields import LABEL
+from readers.contract.fields import LABEL, RAW
 
 
 def plan_fields(request: Request, found: FoundRows, table: ClassTable | None) -> tuple[PlannedField, ...]:
     """Return the fields of a build. `table` is that of the label. A sample decides what is stored."""
-    if found.packed:
-        return packed_fields(request, found.packed)
+    fields = packed_fields(request, found.packed) if found.packed else _fields_of_files(request, found, table)
+    encodings = dict(request.encode)
+    if unknown := encodings.keys() - {field.name for field in fields}:
+        name = min(unknown)
+        there = [field.name for field in fields]
+        raise UsageError(f"--encode {name}: there is no field {name!r}; the fields are {', '.join(there)}")
+    return tuple(replace(field, encoding=encodings.get(field.name, RAW)) for field in fields)
+
+
+def _fields_of_files(request: Request, found: FoundRows, table: ClassTable | None) -> Sequence[PlannedField]:
     tables = [_table(options, table, found.is_painted) for options in request.fields]
     fields = [planned(options, request.max_pixels, each) for options, each in zip(request.fields, tables, strict=True)]
     for number, field in enumerate(fields):
         if field.needs_header:
             fields[number] = _as_in_most(found, number, field)
-    return tuple(fields)
+    return fields
 
 
 def _table(options: FieldOptions, table: ClassTable | None, is_painted: bool) -> ClassTable | None:

@@ -81,6 +81,8 @@ class Request:
     alpha: str = "refuse"
     decode: str = EXACT
     max_pixels: int = MOST_PIXELS
+    encode: tuple[tuple[str, str], ...] = ()
+    """The encoding of each field that has one."""
     shard_bytes: int = 128 * MIB
     palettes_differ: bool = False
     limits: Limits = Limits()

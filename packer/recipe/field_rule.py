@@ -59,7 +59,8 @@ class FieldRule:
     def of_form(self, form: str) -> FieldRule:
         """Return the rule that stores the same classes in this form."""
         assert self.field.classes is not None, "only classes have these forms"
-        return replace(self, field=classes_field(self.name, form, self.field.classes, self.field.size))
+        field = classes_field(self.name, form, self.field.classes, self.field.size)
+        return replace(self, field=replace(field, encoding=self.field.encoding))
 
     def to_json(self) -> dict[str, Any]:
         return {"field": self.field.to_json(), "read": self.read.to_json(), "from": self.template}

@@ -33,7 +33,7 @@ from packer.recipe.field_rule import FieldRule, Read
 from packer.recipe.read_rules import ReadRules
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
-from readers.contract.fields import IMAGE, LABEL, Field, classes_field, picture_field
+from readers.contract.fields import IMAGE, LABEL, RAW, Field, classes_field, picture_field
 from readers.contract.kinds import IDS, INDEX, MULTILABEL, VALUES, planes_of
 from readers.contract.tiles import Size
 
@@ -51,6 +51,7 @@ class PlannedField:
     """The names of the bands of a picture that is stored as it is in the files."""
     packed: Field | None = None
     """The field of a pack that the rows come from. Its rows are read by no rules, and have the form of the field."""
+    encoding: str = RAW
 
     @property
     def name(self) -> str:
@@ -108,7 +109,7 @@ class PlannedField:
 
     def rule(self, size: Size | None, template: str) -> FieldRule:
         """Return the rule of the recipe, at this stored size."""
-        return FieldRule(self._field(size), self.read, template)
+        return FieldRule(replace(self._field(size), encoding=self.encoding), self.read, template)
 
     def _field(self, size: Size | None) -> Field:
         options, sides = self.options, size or (None, None)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from packer.decoding.decode import decoder_identity
 from packer.decoding.rules import ImageRules
 from packer.pixels.choices import EDGES, FITS, INTERPOLATIONS, NATIVE, TILE
+from packer.pixels.encode import tools_of_encodings
 from packer.pixels.label_rules import LabelRules
 from packer.pixels.number_rules import LINEAR, ValueRules
 from packer.pixels.resize import Geometry
@@ -134,7 +135,8 @@ class Recipe:
 def tools_of(source: Source, geometry: Geometry, rules: Sequence[FieldRule], writer: str) -> tuple[str, ...]:
     """Return the versions of everything that decides the bytes, from reading a file to writing a shard."""
     is_linear = any(isinstance(rule.read, ValueRules) and rule.read.interpolation == LINEAR for rule in rules)
-    return (decoder_identity(), *source.tools, *geometry.tools, *([VALID_MEAN] if is_linear else []), writer)
+    pixels = (*source.tools, *geometry.tools, *([VALID_MEAN] if is_linear else []))
+    return (decoder_identity(), *pixels, *tools_of_encodings([rule.field for rule in rules]), writer)
 
 
 def _geometry(entry: Entry) -> Geometry:

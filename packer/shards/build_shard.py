@@ -95,7 +95,7 @@ def decode_pieces(
     def fill(picture: int) -> None:
         group = indices[starts[picture] : starts[picture + 1]]
         with mark(group[0]):
-            rows = maker.fill([RowTarget(spec.pieces[index], columns.rows(index)) for index in group])
+            rows = maker.fill([RowTarget(spec.pieces[index], columns, index) for index in group])
         for index, row in zip(group, rows, strict=True):
             table.put(index, row)
 

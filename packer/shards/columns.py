@@ -1,4 +1,4 @@
-"""The columns of a shard while they are filled: one flat array per field."""
+"""The columns of a shard while they are filled: one flat array per field, or the encoded rows."""
 
 from __future__ import annotations
 
@@ -34,26 +34,44 @@ class Columns:
         self._pieces = spec.pieces
         self._size = spec.recipe.geometry.size
         self._sizes = [self._size or piece.size or (0, 0) for piece in spec.pieces]
-        starts = {field: self._starts(field) for field in spec.fields}
+        self._fields = spec.fields
+        starts = {field: self._starts(field) for field in spec.fields if not field.is_encoded}
         arrays = _cut(memory, [(field.dtype, ends[-1]) for field, ends in starts.items()])
         self._flat = {field: (flat, starts[field]) for field, flat in zip(starts, arrays, strict=True)}
+        self._encoded = {field: [b""] * len(spec.pieces) for field in spec.fields if field.is_encoded}
 
     @property
     def nbytes(self) -> int:
         """The size of all fields."""
-        return sum(flat.nbytes for flat, _ in self._flat.values())
+        encoded = sum(len(row) for rows in self._encoded.values() for row in rows)
+        return encoded + sum(flat.nbytes for flat, _ in self._flat.values())
 
     def rows(self, index: int) -> list[NDArray[Any]]:
-        """Return the arrays of a row, one per field, to be filled."""
-        return [
-            flat[starts[index] : starts[index + 1]].reshape(field.row_shape(*self._sizes[index]))
-            for field, (flat, starts) in self._flat.items()
-        ]
+        """Return the arrays of a row, one per field, to be filled. Those of encoded fields are not kept."""
+        arrays: list[NDArray[Any]] = []
+        for field in self._fields:
+            shape = field.row_shape(*self._sizes[index])
+            if field.is_encoded:
+                arrays.append(np.empty(shape, field.dtype))
+                continue
+            flat, starts = self._flat[field]
+            arrays.append(flat[starts[index] : starts[index + 1]].reshape(shape))
+        return arrays
+
+    def put(self, index: int, field: Field, encoded: bytes) -> None:
+        """Take an encoded row."""
+        self._encoded[field][index] = encoded
 
     def kept(self, indices: Sequence[int]) -> Arrays:
         """Return the columns of these rows, for the writer of a storage format."""
         columns: dict[str, NDArray[Any]] = {}
-        for field, (flat, starts) in self._flat.items():
+        for field in self._fields:
+            if field.is_encoded:
+                rows = [self._encoded[field][index] for index in indices]
+                columns[field.name] = np.frombuffer(b"".join(rows), np.uint8)
+                columns[END.format(field.name)] = np.cumsum([len(row) for row in rows]).astype("<u8")
+                continue
+            flat, starts = self._flat[field]
             moved = _closed_up(flat, starts, indices)
             if self._size is not None:
                 columns[field.name] = flat[: moved[-1]].reshape(len(indices), *field.row_shape(*self._size))

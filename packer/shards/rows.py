@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +12,14 @@ from zlib_ng.zlib_ng import crc32
 from packer.decoding.decode import check_same_size
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.errors import BadPair
+from packer.pixels.encode import encode
 from packer.pixels.image_hash import image_hash
 from packer.pixels.nearest import stored_lines
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Given, Loaded, PackedPixels, Source
+from packer.shards.columns import Columns
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import kinds_of
 from readers.contract.fields import Field
@@ -49,10 +50,11 @@ class Row:
 
 @dataclass(frozen=True)
 class RowTarget:
-    """The views of a shard's arrays that the row of a piece is written to, one for each field."""
+    """The row of a shard that a piece becomes."""
 
     piece: Piece
-    arrays: Sequence[NDArray[Any]]
+    columns: Columns
+    index: int
 
 
 class RowMaker:
@@ -102,11 +104,17 @@ class RowMaker:
         sums: list[int] = []
         look = ""
         statistics: list[FieldStatistics] = []
-        for kind, decoded, out in zip(self._kinds, fields, target.arrays, strict=True):
+        arrays = target.columns.rows(target.index)
+        for field, kind, decoded, out in zip(self._fields, self._kinds, fields, arrays, strict=True):
             stored = kind.store(decoded, target.piece.origin, out)
-            sums.append(crc32(out.data))
+            checksum = crc32(out.data)
             if stored.planes is not None and not look:
-                look = image_hash(sums[-1], stored.planes)
+                look = image_hash(checksum, stored.planes)
+            if field.is_encoded:
+                encoded = encode(field, out)
+                target.columns.put(target.index, field, encoded)
+                checksum = crc32(encoded)
+            sums.append(checksum)
             statistics.append(stored.statistics)
         return Row(source, tuple(sums), look, tuple(statistics), None, state, fields[0].size)
 

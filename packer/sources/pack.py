@@ -20,7 +20,7 @@ from packer.recipe.source import Heads, Listing, Loaded, PackedPixels, Wanted
 from packer.sources.pack_facts import HALF, ShardFacts
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError
-from readers.contract.fields import LABEL, RAW, Field
+from readers.contract.fields import LABEL, READABLE, Field
 from readers.contract.kinds import CLASSES, ONEHOT, PICTURE
 from readers.contract.onehot import collapse
 from readers.contract.receipt import Receipt
@@ -81,7 +81,7 @@ class PackSource:
             wanted = PICTURE if number == 0 else CLASSES if field.name == LABEL else field.kind
             if field.kind != wanted:
                 raise UsageError(f"{self.root}: its field {field.name} is of the kind {field.kind}, not {wanted}")
-            if field.encoding != RAW:
+            if field.encoding not in READABLE:
                 raise UsageError(f"{self.root}: its field {field.name} is encoded as {field.encoding}")
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
@@ -113,17 +113,20 @@ class PackSource:
         there = [field if part else None for field, part in zip(self.fields, ref.parts, strict=True)]
         try:
             shard = self._pack.shard(number)  # into memory of its own, so that what is checked is what is packed
-            arrays = [None if field is None else shard.read(field, row) for field in there]
+            arrays = [None if field is None else shard.read_stored(field, row) for field in there]
         except DamagedError as error:
             return Loaded((), self.templates, _bad(ref, str(error)))
         facts, data = self._facts(number), list[PackedPixels | bytes]()
-        for field, numbers in zip(there, arrays, strict=True):
-            if field is None or numbers is None:
+        for field, stored in zip(there, arrays, strict=True):
+            if field is None or stored is None:
                 data.append(b"")
                 continue
-            if crc32(numbers.data) != facts.crc32[field.name][row]:
+            if crc32(stored.data) != facts.crc32[field.name][row]:
                 return Loaded((), self.templates, _bad(ref, f"its {field.name} does not have its checksum"))
-            data.append(_pixels(field, numbers))
+            try:
+                data.append(_pixels(field, shard.numbers(field, row, stored)))
+            except DamagedError as error:
+                return Loaded((), self.templates, _bad(ref, str(error)))
         return Loaded(tuple(data), self._identity(ref), notes=facts.notes_of(ref.key))
 
     def to_text(self) -> str:

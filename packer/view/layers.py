@@ -13,7 +13,7 @@ from simplejpeg import encode_jpeg
 from packer.errors import UsageError
 from packer.packs.raw_rows import differing
 from readers.contract.bits import pack_bits
-from readers.contract.fields import RAW, Field
+from readers.contract.fields import READABLE, Field
 from readers.contract.kinds import BITS, CLASSES, IDS, MULTILABEL, ONEHOT, PICTURE
 from readers.contract.onehot import collapse
 from readers.pack import Pack
@@ -44,7 +44,7 @@ class Layers:
     def __init__(self, pack: Pack) -> None:
         self.pack = pack
         self.digest = pack.manifest.identity[:16]
-        self.fields = {field.name: field for field in pack.fields if field.encoding == RAW}
+        self.fields = {field.name: field for field in pack.fields if field.encoding in READABLE}
         self.pictures = RowPictures(pack, Style())
         self._styles = {
             (blind, opacity): RowPictures(pack, Style(opacity=opacity, colour_blind=blind))

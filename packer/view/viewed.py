@@ -21,7 +21,7 @@ from packer.view.layers import Layers
 from packer.view.row_index import MOST_CLASSES, RowIndex
 from packer.view.scores import read_scores, rows_named
 from readers.contract.errors import ReadError
-from readers.contract.fields import RAW, Field
+from readers.contract.fields import READABLE, Field
 from readers.contract.palette import Palette, apart, hex_of
 from readers.contract.plain_text import one_line
 from readers.find_key import rows_with_key
@@ -187,7 +187,7 @@ class Viewed:
 
 def _opened(out: Path, generation: int | None) -> Pack:
     pack = Pack.open(out, generation)
-    pack.select([field.name for field in pack.manifest.fields if field.encoding == RAW])
+    pack.select([field.name for field in pack.manifest.fields if field.encoding in READABLE])
     return pack
 
 

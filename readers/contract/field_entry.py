@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from readers.contract.classes import ClassTable
-from readers.contract.fields import RAW, Field
+from readers.contract.fields import JPEG, RAW, ZSTD, Field
 from readers.contract.json_entry import Entry, Problem
 from readers.contract.kinds import (
     CLASSES,
@@ -25,8 +25,7 @@ MOST_ROW_BYTES = 2**40
 MOST_FIELDS = 32
 NAME = re.compile(r"(?!(?:key|size|length|layout|labelled)$)[a-z][a-z0-9_]{0,31}(?<!_end)")
 ENCODING = re.compile(r"[a-z][a-z0-9-]{0,31}")
-JPEG = "jpeg"
-WITHOUT_TILES = (RAW, "zstd", JPEG)
+WITHOUT_TILES = (RAW, ZSTD, JPEG)
 TILED = ("tiles", "tiles-zstd")
 LONGEST_BAND = 64
 

@@ -20,8 +20,10 @@ END = "{}_end"
 LENGTH = "length"
 """In LMDB a row with a flat field also stores the bytes of each field."""
 
-RAW = "raw"
-"""The encoding of rows that are stored as they are."""
+RAW, ZSTD, JPEG = "raw", "zstd", "jpeg"
+"""Encodings: rows that are stored as they are, as a frame of Zstandard, as a JPEG file."""
+READABLE = (RAW, ZSTD)
+"""The encodings that this release reads."""
 RGB = ("red", "green", "blue")
 
 
@@ -57,17 +59,22 @@ class Field:
     @property
     def flat(self) -> bool:
         """True if stored rows differ in length, so that they lie back to back and the position of each is stored."""
-        return self.native or self.encoding != RAW
+        return self.native or self.is_encoded
+
+    @property
+    def is_encoded(self) -> bool:
+        """True if the stored bytes of a row are not its numbers."""
+        return self.encoding != RAW
 
     @property
     def stored_dtype(self) -> str:
         """The dtype of the stored column: bytes, if the numbers of a row are encoded."""
-        return self.dtype if self.encoding == RAW else "|u1"
+        return "|u1" if self.is_encoded else self.dtype
 
     @property
     def stored_shape(self) -> tuple[int | None, ...]:
         """The shape of a stored row: None are those of its sides that differ from row to row."""
-        return self.shape if self.encoding == RAW else (None,)
+        return (None,) if self.is_encoded else self.shape
 
     @property
     def size(self) -> tuple[int, int] | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
-from readers.contract.fields import KEY, RAW, SIZE, Field
+from readers.contract.fields import KEY, SIZE, Field
 from readers.formats.arrow_metadata import (
     LARGE_BINARY,
     TEXTS,
@@ -23,7 +23,7 @@ from readers.formats.arrow_metadata import (
 )
 from readers.formats.column import Column, ShardFacts, damage_at
 from readers.formats.contents import Contents, contents
-from readers.formats.flat_columns import flat_column
+from readers.formats.flat_columns import checked_lengths, flat_column
 from readers.formats.row_sizes import SIZE_DTYPE, RowSizes
 from readers.formats.shard import Keys, Shard
 
@@ -70,7 +70,7 @@ def _columns(facts: ShardFacts) -> list[ArrowColumn]:
 
 
 def _field_column(field: Field) -> ArrowColumn:
-    if field.encoding != RAW:
+    if field.is_encoded:
         return ArrowColumn(field.name, LARGE_BINARY)
     if field.flat:
         return ArrowColumn(field.name, large_list(numbers(field.dtype)))
@@ -90,16 +90,15 @@ def _sizes(path: Path, data: Contents, facts: ShardFacts, batches: Sequence[Batc
 
 
 def _flat_column(path: Path, data: Contents, field: Field, batches: Sequence[Batch], sizes: RowSizes) -> Column:
-    """Return the column of a flat field. The length of each list must follow from the row's size."""
+    """Return the column of a flat field."""
     starts, lengths = [], []
     for batch in batches:
         offsets, values = batch.columns[field.name]
-        ends = _ends(data, offsets.start, batch.rows, "<i8", values.values) * np.dtype(field.dtype).itemsize
+        most = values.length if field.is_encoded else values.values
+        ends = _ends(data, offsets.start, batch.rows, "<i8", most) * np.dtype(field.stored_dtype).itemsize
         starts.append(values.start + ends[:-1])
         lengths.append(np.diff(ends))
-    expected = sizes.bytes(field)
-    if not np.array_equal(np.concatenate(lengths), expected):
-        raise DamagedError(f"{path}: the rows of {field.name!r} do not have the lengths that follow from their sizes")
+    expected = checked_lengths(path, field, np.concatenate(lengths), sizes)
     return flat_column(path, field, np.concatenate(starts), expected)
 
 

@@ -1,5 +1,5 @@
-"""Flat columns: rows of different lengths, back to back. The position of each is stored, and must follow from the sizes
-of all rows. A plain column has rows of one length, and needs neither."""
+"""Flat columns: rows of different lengths, back to back. The position of each is stored. That of raw rows must
+follow from their sizes. A plain column has rows of one length, and needs neither."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
+from readers.contract.field_entry import MOST_ROW_BYTES
 from readers.contract.fields import END, KEY, SIZE, Field
 from readers.formats.column import Column, ShardFacts, load
-from readers.formats.row_sizes import RowSizes
+from readers.formats.row_sizes import MOST_BYTES, RowSizes
 
 
 def flat_column(path: Path, field: Field, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Column:
     """Return the column of a flat field, whose rows begin at `starts` and have these lengths in bytes."""
-    return Column(path, np.dtype(field.dtype), field.shape, starts, 1, lengths)
+    return Column(path, np.dtype(field.stored_dtype), field.stored_shape, starts, 1, lengths)
 
 
 def stored_names(facts: ShardFacts, fields: tuple[Field, ...]) -> tuple[str, ...]:
@@ -39,20 +40,30 @@ def _rows(facts: ShardFacts, field: Field, stored: Mapping[str, Column], sizes: 
     column = stored[field.name]
     if not field.flat:
         return column
-    lengths = sizes.bytes(field)
     ends = load(stored[END.format(field.name)], facts.rows, "<u8", ())
-    return flat_column(column.path, field, _begins(column, field, lengths, ends), lengths)
+    numbers = np.diff(ends, prepend=np.uint64(0))
+    lengths = checked_lengths(column.path, field, numbers * np.uint64(np.dtype(field.stored_dtype).itemsize), sizes)
+    return flat_column(column.path, field, _begins(column, field, lengths), lengths)
 
 
-def _begins(flat: Column, field: Field, lengths: NDArray[np.int64], ends: NDArray[Any]) -> NDArray[np.int64]:
-    """Return where the rows of a flat column begin in the file. `ends`, as stored, must agree with the sizes."""
-    itemsize = np.dtype(field.dtype).itemsize
-    after = np.cumsum(lengths)  # in bytes
-    if (flat.row_dtype, flat.row_shape) != (np.dtype(field.dtype), ()) or flat.run_rows * itemsize != lengths.sum():
+def checked_lengths(path: Path, field: Field, stored: NDArray[Any], sizes: RowSizes) -> NDArray[np.int64]:
+    """Return the stored bytes of each row of a flat field. Those of raw rows must follow from their sizes."""
+    if field.is_encoded:
+        if not ((stored > 0) & (stored < MOST_ROW_BYTES)).all() or stored.sum(dtype=np.float64) >= MOST_BYTES:
+            raise DamagedError(f"{path}: the lengths of {field.name!r} are not possible")
+        return stored.astype(np.int64)
+    expected = sizes.bytes(field)
+    if not np.array_equal(stored, expected.astype(np.uint64)):
+        raise DamagedError(f"{path}: the lengths of {field.name!r} do not follow from the sizes of its rows")
+    return expected
+
+
+def _begins(flat: Column, field: Field, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where the rows of a flat column begin in the file. They fill it."""
+    dtype, after = np.dtype(field.stored_dtype), np.cumsum(lengths)
+    if (flat.row_dtype, flat.row_shape) != (dtype, ()) or flat.run_rows * dtype.itemsize != lengths.sum():
         raise DamagedError(
-            f"{flat.path}: expected {lengths.sum() // itemsize} numbers of {field.dtype} for the sizes of its rows in "
+            f"{flat.path}: expected {lengths.sum() // dtype.itemsize} numbers of {dtype.str} for its rows in "
             f"{field.name!r}, found {flat.run_rows} of {flat.row_dtype.str} {flat.row_shape}"
         )
-    if not np.array_equal(ends, (after // itemsize).astype(np.uint64)):
-        raise DamagedError(f"{flat.path}: the stored ends of {field.name!r} do not follow from the sizes of its rows")
     return np.asarray(flat.starts[0] + after - lengths)

@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
-from readers.contract.field_entry import MOST_ROW_BYTES
-from readers.contract.fields import KEY, LENGTH, RAW, SIZE, Field
+from readers.contract.fields import KEY, LENGTH, SIZE, Field
 from readers.contract.json_entry import Entry, Problem
 from readers.formats.column import Column, ShardFacts, damage_at, load, plain_dtype
 from readers.formats.contents import Contents, contents
-from readers.formats.flat_columns import flat_column
+from readers.formats.flat_columns import checked_lengths, flat_column
 from readers.formats.row_sizes import SIZE_DTYPE, SIZE_SHAPE, RowSizes
 from readers.formats.shard import Shard
 
@@ -171,7 +170,7 @@ def _flat_columns(
         raise DamagedError(f"{path}: has values that end before their first field")
     sizes = RowSizes.stored(size, facts)
     stored = load(length, facts.rows, LENGTH_DTYPE, (len(facts.fields),))
-    field_bytes = [_bytes(path, field, sizes, stored[:, number]) for number, field in enumerate(facts.fields)]
+    field_bytes = [checked_lengths(path, field, stored[:, number], sizes) for number, field in enumerate(facts.fields)]
     head, tail = np.full(facts.rows, size.row_bytes + length.row_bytes), np.full(facts.rows, key.itemsize)
     _, *begins, key_begin, end = begins_and_end([head, *field_bytes, tail])
     if not np.array_equal(end, lengths):
@@ -182,18 +181,6 @@ def _flat_columns(
         if field in facts.read
     }
     return {**columns, KEY: Column(path, key, (), starts + key_begin, 1)}, sizes
-
-
-def _bytes(path: Path, field: Field, sizes: RowSizes, stored: NDArray[Any]) -> Offsets:
-    """Return the bytes of each row of a field. Those of a raw one must follow from the sizes of the rows."""
-    if field.encoding == RAW:
-        expected = sizes.bytes(field)
-        if not np.array_equal(stored, expected.astype(np.uint64)):
-            raise DamagedError(f"{path}: the lengths of {field.name!r} do not follow from the sizes of its rows")
-        return expected
-    if not ((stored > 0) & (stored < MOST_ROW_BYTES)).all():
-        raise DamagedError(f"{path}: the lengths of {field.name!r} are not possible")
-    return stored.astype(np.int64)
 
 
 def flat_layout(fields: Sequence[Field], key: np.dtype[Any]) -> dict[str, Part]:

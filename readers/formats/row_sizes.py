@@ -14,7 +14,7 @@ from readers.contract.fields import Field
 from readers.formats.column import Column, ShardFacts, load
 
 SIZE_DTYPE, SIZE_SHAPE = "<u4", (2,)
-_MOST_BYTES = 2.0**62
+MOST_BYTES = 2.0**62
 """Sums of up to this many bytes fit in 64 bits, and no file is as large."""
 
 
@@ -45,7 +45,7 @@ class RowSizes:
         if fixed is not None and (values != fixed).any():
             raise DamagedError(f"{path}: expected {fixed[0]} and {fixed[1]} as the height and width of every row")
         pixels = float((values[:, 0].astype(np.float64) * values[:, 1]).sum())
-        if pixels * max(field.pixel_bytes for field in facts.fields) >= _MOST_BYTES:
+        if pixels * max(field.pixel_bytes for field in facts.fields) >= MOST_BYTES:
             raise DamagedError(f"{path}: its sizes add up to {pixels:.0f} pixels, more than any file holds")
         return cls(values)
 

@@ -17,6 +17,7 @@ from readers.formats.column import Column, MissingError, ShardFacts, damage_at, 
 from readers.formats.contents import read_spans
 from readers.formats.page_cache import absent, drop, prefetch, resident
 from readers.formats.row_sizes import RowSizes
+from readers.formats.unpack import unpack
 
 KERNEL = kernel("readers.formats.gather_kernel")
 SMALL = 16 << 10
@@ -87,13 +88,28 @@ class Shard:
             flat[target] = data[start : start + size]
 
     def pixels(self, field: Field, row: int) -> NDArray[Any]:
-        """Return a view of one row of a field in the map, native or not: copy from it, do not keep it."""
+        """Return one row of a field, native or not: a view of the map, or an encoded row unpacked. Copy from it, do not
+        keep it."""
+        return self.numbers(field, row, self.stored(field, row))
+
+    def stored(self, field: Field, row: int) -> NDArray[np.uint8]:
+        """Return a view of the stored bytes of a row in the map: copy from it, do not keep it."""
         column = self._columns[field.name]
         data = self._map(column.path)
         if data is None:
-            return self.read(field, row)
+            return self.read_stored(field, row)
         ((start, stop),) = self._spans(column, [row])
-        return data[start:stop].view(column.row_dtype).reshape(field.row_shape(*self.size(row)))
+        return data[start:stop]
+
+    def numbers(self, field: Field, row: int, stored: NDArray[np.uint8]) -> NDArray[Any]:
+        """Return the numbers of a row whose stored bytes these are."""
+        shape = field.row_shape(*self.size(row))
+        if not field.is_encoded:
+            return stored.view(field.dtype).reshape(shape)
+        try:
+            return unpack(field, stored, shape)
+        except DamagedError as error:
+            raise DamagedError(f"{self.path}: the row {self.key(row)!r}: {error}") from None
 
     def row(self, field: Field, row: int) -> NDArray[Any]:
         """Return one row of a field, native or not, in memory of its own."""
@@ -101,9 +117,11 @@ class Shard:
 
     def read(self, field: Field, row: int) -> NDArray[Any]:
         """Return one row of a field as `row` does, but read it: a map of a file that was cut short ends the process."""
-        column = self._columns[field.name]
-        data, _ = self._read(column, [row])
-        return data.view(column.row_dtype).reshape(field.row_shape(*self.size(row)))
+        return self.numbers(field, row, self.read_stored(field, row))
+
+    def read_stored(self, field: Field, row: int) -> NDArray[np.uint8]:
+        """Return the stored bytes of a row in memory of their own."""
+        return self._read(self._columns[field.name], [row])[0]
 
     def _read(self, column: Column, rows: Sequence[int]) -> tuple[NDArray[np.uint8], list[int]]:
         """Return these rows of a column in memory of their own, and where in it each begins."""
@@ -172,9 +190,9 @@ class Shard:
     def _check(self, field: Field) -> None:
         column = self._columns[field.name]
         found = column.row_dtype, column.row_shape
-        if found != (np.dtype(field.dtype), field.shape) or not column.holds(self.facts.rows):
+        if found != (np.dtype(field.stored_dtype), field.stored_shape) or not column.holds(self.facts.rows):
             raise DamagedError(
-                f"{column.path}: expected {self.facts.rows} rows of {field.dtype} {field.shape} for "
+                f"{column.path}: expected {self.facts.rows} rows of {field.stored_dtype} {field.stored_shape} for "
                 f"{field.name!r}, found {len(column.starts)} runs of {column.run_rows} rows of "
                 f"{column.row_dtype.str} {column.row_shape}"
             )

@@ -24,13 +24,11 @@ def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str
     """Write one file. If rows have one size, all batches but the last have the same number of rows."""
     path = stem.with_name(stem.name + SUFFIX)
     native = [SIZE] if SIZE in arrays else []
-    names = [field.name for field in fields]
-    flat = [field.name for field in fields if field.flat]
-    kinds = {name: (_list_kind if name in flat else _tensor_kind)(arrays[name]) for name in names}
+    kinds = {field.name: _kind(field, arrays[field.name]) for field in fields}
     schema = pa.schema([*kinds.items(), *((name, SIZE_KIND) for name in native), (KEY, pa.string())])
     with DirectFile(path) as data, pa.PythonFile(data, "w") as sink, pa.ipc.new_file(sink, schema) as file:
         for part in _batches(_row_bytes(arrays, fields)):
-            columns = [_lists(arrays, name, part) if name in flat else _tensors(arrays[name][part]) for name in names]
+            columns = [_column(field, arrays, part) for field in fields]
             sizes = [pa.FixedSizeListArray.from_arrays(_numbers(arrays[name][part]), 2) for name in native]
             keys = _strings(arrays[KEY][part].tolist())
             file.write_batch(pa.record_batch([*columns, *sizes, keys], schema=schema))
@@ -61,8 +59,23 @@ def _tensor_kind(array: NDArray[Any]) -> pa.DataType:
     return pa.fixed_shape_tensor(pa.from_numpy_dtype(array.dtype), array.shape[1:])
 
 
-def _list_kind(flat: NDArray[Any]) -> pa.DataType:
-    return pa.large_list(pa.from_numpy_dtype(flat.dtype))
+def _kind(field: Field, array: NDArray[Any]) -> pa.DataType:
+    if field.is_encoded:
+        return pa.large_binary()
+    return pa.large_list(pa.from_numpy_dtype(array.dtype)) if field.flat else _tensor_kind(array)
+
+
+def _column(field: Field, arrays: Arrays, part: slice) -> pa.Array:
+    """Return these rows of a field as a column, without a copy."""
+    if not field.flat:
+        return _tensors(arrays[field.name][part])
+    offsets = np.array([0, *arrays[END.format(field.name)].tolist()][part.start : part.stop + 1], np.int64)
+    values = arrays[field.name][offsets[0] : offsets[-1]]
+    offsets -= offsets[0]
+    if field.is_encoded:
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values)]
+        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+    return pa.LargeListArray.from_arrays(_numbers(offsets), _numbers(values))
 
 
 def _tensors(array: NDArray[Any]) -> pa.ExtensionArray:
@@ -71,13 +84,6 @@ def _tensors(array: NDArray[Any]) -> pa.ExtensionArray:
     return pa.ExtensionArray.from_storage(
         kind, pa.FixedSizeListArray.from_arrays(_numbers(array), type=kind.storage_type)
     )
-
-
-def _lists(arrays: Arrays, name: str, part: slice) -> pa.LargeListArray:
-    """Return rows of a flat field as a column, without a copy."""
-    offsets = np.array([0, *arrays[END.format(name)].tolist()][part.start : part.stop + 1], np.int64)
-    values = arrays[name][offsets[0] : offsets[-1]]
-    return pa.LargeListArray.from_arrays(_numbers(offsets - offsets[0]), _numbers(values))
 
 
 def _numbers(array: NDArray[Any]) -> pa.Array:
