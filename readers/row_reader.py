@@ -126,6 +126,9 @@ def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], wind
         return
     for group in groups:
         for target, row in zip(group.targets, group.rows, strict=True):
+            if windows is None and field.stored.is_encoded and field.copy is np.copyto:
+                group.shard.unpack(field.stored, row, out[target])
+                continue
             pixels = group.shard.pixels(field.stored, row)
             if windows is None:
                 field.copy(out[target], pixels)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
+from packer.pixels.encode import encode
 from packer.publish.generation import publish
 from packer.publish.next_manifest import parts_of
 from packer.shards.build_shard import content_fingerprint
@@ -20,7 +21,7 @@ from packer.shards.formats import writer
 from packer.shards.kinds.by_field import check_row
 from readers.contract.bits import pack_bits
 from readers.contract.classes import ClassTable, SegClass
-from readers.contract.fields import END, KEY, Field, classes_field, picture_field
+from readers.contract.fields import END, KEY, ZSTD, Field, classes_field, picture_field
 from readers.contract.fields import SIZE as SIZES
 from readers.contract.json_entry import fingerprint
 from readers.contract.kinds import BITS, IDS, INDEX, MULTILABEL, ONEHOT, PLANES, VALUES
@@ -58,6 +59,11 @@ ROWS = 3
 """The rows of each shard. Each part has two shards, and the first shard of all has a reject and a note, too."""
 RECIPE = {"made": "up"}
 Row = dict[str, NDArray[Any]]
+
+
+def encoded(fields: Sequence[Field] = FIELDS) -> tuple[Field, ...]:
+    """Return the same fields with their rows as frames of Zstandard, but for two that stay raw."""
+    return tuple(field if field.name in ("scan", "fine") else replace(field, encoding=ZSTD) for field in fields)
 
 
 def native(fields: Sequence[Field]) -> tuple[Field, ...]:
@@ -153,7 +159,7 @@ def _write_shard(
         notes=(Note(keys[1], "2 polygons cover no pixel"),) if odd else (),
         counts={"objects painted": 3} if odd else {},
         files=(),
-        crc32={field.name: tuple(crc32(row[field.name].tobytes()) for row in rows.values()) for field in fields},
+        crc32={field.name: tuple(crc32(_stored(field, row)) for row in rows.values()) for field in fields},
         looks=tuple(f"{crc32(row[fields[0].name].tobytes()):08x}flat" for row in rows.values()),
         statistics=statistics,
     )
@@ -166,11 +172,20 @@ def _write_shard(
     return complete
 
 
+def _stored(field: Field, row: Row) -> bytes:
+    numbers = row[field.name]
+    return encode(field, numbers) if field.is_encoded else numbers.tobytes()
+
+
 def _columns(fields: Sequence[Field], rows: dict[str, Row]) -> dict[str, NDArray[Any]]:
     columns: dict[str, NDArray[Any]] = {}
     for field in fields:
         mine = [row[field.name] for row in rows.values()]
-        if field.native:
+        if field.is_encoded:
+            stored = [_stored(field, row) for row in rows.values()]
+            columns[field.name] = np.frombuffer(b"".join(stored), np.uint8)
+            columns[END.format(field.name)] = np.cumsum([len(each) for each in stored]).astype("<u8")
+        elif field.native:
             columns[field.name] = np.concatenate([row.reshape(-1) for row in mine])
             columns[END.format(field.name)] = np.cumsum([row.size for row in mine]).astype("<u8")
         else:

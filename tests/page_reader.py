@@ -7,6 +7,7 @@ import ast
 import hashlib
 import json
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from math import prod
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import zstandard
 from blake3 import blake3
 from numpy.typing import NDArray
 
@@ -199,6 +201,10 @@ def arrow_columns(stem: str) -> Arrays:
             columns[name] = np.concatenate([chunk.to_numpy_ndarray() for chunk in chunks])
         elif name == "size":
             columns[name] = np.concatenate([chunk.flatten().to_numpy().reshape(-1, 2) for chunk in chunks])
+        elif table.schema.field(name).type == pa.large_binary():
+            rows = table[name].to_pylist()
+            columns[name] = np.frombuffer(b"".join(rows), "u1")
+            columns[f"{name}_end"] = np.cumsum([len(row) for row in rows])
         else:
             columns[name] = np.concatenate([chunk.flatten().to_numpy() for chunk in chunks])
             lengths = np.concatenate([np.diff(chunk.offsets.to_numpy()) for chunk in chunks])
@@ -220,14 +226,14 @@ def lmdb_columns(stem: str) -> Arrays:
             part, begin = layout[name], -(-end // 64) * 64
             count = prod(part["shape"]) if "length" not in layout else 0
             length = count * np.dtype(part["dtype"]).itemsize or struct.unpack_from("<Q", value, 8 + 8 * number)[0]
-            assert part["offset"] in (None, begin)
+            assert part["offset"] == (None if "length" in layout else begin)
             end = begin + length
             rows[name].append(np.frombuffer(value[begin:end], part["dtype"]))
         rows["key"].append(value[-(-end // 64) * 64 :].rstrip(b"\0"))
     columns: Arrays = {"key": np.array(rows["key"])}
     for name in names:
         columns[name] = np.concatenate(rows[name])
-        if "length" in layout:
+        if None in layout[name]["shape"]:
             columns[f"{name}_end"] = np.cumsum([len(row) for row in rows[name]])
         else:
             columns[name] = columns[name].reshape(len(values), *layout[name]["shape"])
@@ -271,18 +277,20 @@ COLUMNS: dict[str, Callable[[str], Arrays]] = {
 }
 
 
+def flat(field: dict[str, Any]) -> bool:
+    return field["encoding"] != "raw" or None in field["shape"]
+
+
 def read_rows(out: Path) -> Iterator[tuple[str, str, Arrays]]:
     """Yield the split and the key of each row of a pack, and its fields, in order."""
     document = read_manifest(out)
     for receipt in read_receipts(out):
         columns = COLUMNS[document["storage"]](str(out / "shards" / f"{receipt['split']}-{receipt['fingerprint']}"))
         native = None in document["fields"][0]["shape"]
-        assert set(columns) == {
-            "key",
-            *receipt["fields"],
-            *(f"{name}_end" for name in receipt["fields"] if native),
-            *(("size",) if native else ()),
-        }
+        mine = [field for field in document["fields"] if field["name"] in receipt["fields"]]
+        ends = [f"{field['name']}_end" for field in mine if flat(field)]
+        sizes = ["size"] if native or (document["storage"] == "lmdb" and ends) else []
+        assert set(columns) == {"key", *receipt["fields"], *ends, *sizes}
         for row, key in enumerate(packed_keys(receipt)):
             assert columns["key"][row].decode() == key
             fields: Arrays = {}
@@ -290,15 +298,20 @@ def read_rows(out: Path) -> Iterator[tuple[str, str, Arrays]]:
                 name, shape = field["name"], field["shape"]
                 if name not in receipt["fields"]:
                     continue
-                stored = columns[name]
-                assert stored.dtype == np.dtype(field["dtype"])
                 if native:
-                    ends = [0, *map(int, columns[f"{name}_end"])]
                     shape = [*shape[:-2], *map(int, columns["size"][row])]
-                    assert ends[row + 1] - ends[row] == prod(shape)
-                    fields[name] = stored[ends[row] : ends[row + 1]].reshape(shape)
+                stored = columns[name]
+                assert stored.dtype == np.dtype("u1" if field["encoding"] != "raw" else field["dtype"])
+                if flat(field):
+                    begins = [0, *map(int, columns[f"{name}_end"])]
+                    stored = stored[begins[row] : begins[row + 1]]
                 else:
-                    fields[name] = stored[row].reshape(shape)
+                    stored = stored[row]
+                assert zlib.crc32(stored.tobytes()) == receipt["crc32"][name][row]
+                if field["encoding"] == "zstd":
+                    stored = np.frombuffer(zstandard.decompress(stored.tobytes()), field["dtype"])
+                assert stored.size == prod(shape)
+                fields[name] = stored.reshape(shape)
             yield receipt["split"], key, fields
 
 

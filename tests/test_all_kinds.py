@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from any_pack import FIELDS, MANY, NAMES, THINGS, Row, write_any_pack
+from any_pack import FIELDS, MANY, NAMES, THINGS, Row, encoded, write_any_pack
 from conftest import run
 
 from packer import verify_pack
 from readers import open_dataset
 from readers.contract.bits import unpack_bits
+from readers.contract.fields import Field
 from readers.contract.kinds import PICTURE
 
 Rows = dict[tuple[str, str], Row]
@@ -37,9 +38,12 @@ def stats_of(out: Path) -> dict[tuple[str, str], dict[str, Any]]:
     return {(split["split"], field["name"]): field for split in splits for field in split["fields"]}
 
 
+@pytest.mark.parametrize("fields", [FIELDS, encoded()], ids=["raw", "zstd"])
 @pytest.mark.parametrize("varied", [False, True])
-def test_the_pack_is_whole_and_readers_deliver_its_rows(storage: str, varied: bool, tmp_path: Path) -> None:
-    rows = write_any_pack(tmp_path / "out", storage, varied)
+def test_the_pack_is_whole_and_readers_deliver_its_rows(
+    storage: str, varied: bool, fields: tuple[Field, ...], tmp_path: Path
+) -> None:
+    rows = write_any_pack(tmp_path / "out", storage, varied, fields)
     assert verify_pack(tmp_path / "out", deep=True) == []
     for split in ("train", "val"):
         dataset = open_dataset(tmp_path / "out", split, fields=NAMES)

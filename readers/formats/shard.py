@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,23 @@ class Shard:
         shape = field.row_shape(*self.size(row))
         if not field.is_encoded:
             return stored.view(field.dtype).reshape(shape)
+        with self._naming(row):
+            numbers = np.empty(shape, field.dtype)
+            unpack(field, stored, numbers)
+        return numbers
+
+    def unpack(self, field: Field, row: int, out: NDArray[Any]) -> None:
+        """Write an encoded row into a contiguous array of its shape."""
+        with self._naming(row):
+            unpack(field, self.stored(field, row), out)
+
+    @contextmanager
+    def _naming(self, row: int) -> Iterator[None]:
+        """Put the name of a row before the message of damage in it."""
         try:
-            return unpack(field, stored, shape)
+            yield
+        except MemoryError:
+            raise DamagedError(f"{self.path}: the row {self.key(row)!r} has more numbers than fit in memory") from None
         except DamagedError as error:
             raise DamagedError(f"{self.path}: the row {self.key(row)!r}: {error}") from None
 

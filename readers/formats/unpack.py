@@ -16,42 +16,27 @@ _MINE = threading.local()
 """The objects of this thread that unpack: they are not made again for each row, and threads must not share them."""
 
 
-def unpack(field: Field, stored: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return the numbers of an encoded row of this shape. Memory is taken when the stored size fits.
-
-    Raises DamagedError if the bytes are not a row of this field.
-    """
-    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(field.dtype).itemsize
-    try:
-        numbers = _UNPACKERS[field.encoding](stored, size)
-    except MemoryError:
-        raise DamagedError(f"its {field.name} has {size} bytes unpacked, more than there is memory for") from None
-    except _WrongError as wrong:
-        raise DamagedError(f"its {field.name} is not {wrong}") from None
-    return np.frombuffer(numbers, field.dtype).reshape(shape)
+def unpack(field: Field, stored: NDArray[np.uint8], out: NDArray[Any]) -> None:
+    """Write the numbers of an encoded row into a contiguous array. Raise DamagedError if they are not as many."""
+    if not _UNPACKERS[field.encoding](stored, out.reshape(-1).view(np.uint8)):
+        raise DamagedError(f"its {field.name!r} is not stored as {field.encoding} of {out.nbytes} bytes")
 
 
-class _WrongError(ValueError):
-    """The stored bytes are not what the encoding says."""
-
-
-def _from_zstd(stored: NDArray[np.uint8], size: int) -> bytes:
-    """Return the content of one frame of Zstandard that holds so many bytes."""
+def _from_zstd(stored: NDArray[np.uint8], out: NDArray[np.uint8]) -> bool:
+    """Unpack a frame of Zstandard. Return whether it holds so many bytes."""
     import zstandard
 
     if not hasattr(_MINE, "zstd"):
         _MINE.zstd = zstandard.ZstdDecompressor()
-    wrong = _WrongError(f"one Zstandard frame of {size} bytes")
+    frame = stored.data
     try:
-        frame = zstandard.get_frame_parameters(stored.data)
-        if frame.content_size != size or frame.dict_id:
-            raise wrong
-        content: bytes = _MINE.zstd.decompress(stored, allow_extra_data=False)
+        facts = zstandard.get_frame_parameters(frame)
+        if facts.content_size != out.nbytes or facts.dict_id:
+            return False
+        with _MINE.zstd.stream_reader(frame) as reader:
+            return bool(reader.readinto(out.data) == out.nbytes and not reader.read(1))
     except zstandard.ZstdError:
-        raise wrong from None
-    if len(content) != size:
-        raise wrong
-    return content
+        return False
 
 
-_UNPACKERS: dict[str, Callable[[NDArray[np.uint8], int], bytes]] = {ZSTD: _from_zstd}
+_UNPACKERS: dict[str, Callable[[NDArray[np.uint8], NDArray[np.uint8]], bool]] = {ZSTD: _from_zstd}
