@@ -117,6 +117,7 @@ def test_every_format_has_both_sides() -> None:
             "contents",
             "flat_columns",
             "row_sizes",
+            "unpack",
             "page_cache",
             "arrow_metadata",
             "flatbuffer",

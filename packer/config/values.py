@@ -12,8 +12,7 @@ from typing import Any
 from packer.data_checks.findings import KINDS
 from packer.errors import UsageError, did_you_mean
 from packer.pairs.split_by_hash import Shares
-from packer.pixels.choices import NATIVE, band_choice, bands_text
-from packer.pixels.encode import ENCODINGS
+from packer.pixels.choices import ENCODINGS, NATIVE, band_choice, bands_text
 from readers.contract.classes import ClassTable
 from readers.stores.open_store import url_of
 

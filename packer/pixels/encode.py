@@ -8,12 +8,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from readers.contract.fields import READABLE, ZSTD, Field
+from readers.contract.fields import ZSTD, Field
 
 LEVEL = 1
 """Higher levels gain a fifth of labels, which have nearly vanished, and take three to ten times as long."""
-ENCODINGS = READABLE
-"""The encodings that `packer build` writes."""
 _MINE = threading.local()
 """The compressor of this thread; threads must not share one."""
 
