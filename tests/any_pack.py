@@ -174,7 +174,7 @@ def _write_shard(
 
 def _stored(field: Field, row: Row) -> bytes:
     numbers = row[field.name]
-    return encode(field, numbers) if field.is_encoded else numbers.tobytes()
+    return encode(field, None, numbers, b"").stored if field.is_encoded else numbers.tobytes()
 
 
 def _columns(fields: Sequence[Field], rows: dict[str, Row]) -> dict[str, NDArray[Any]]:

@@ -9,8 +9,9 @@ from packer.config.config import Setting, Settings
 from packer.config.options import OPTIONS, Option
 from packer.errors import UsageError
 from packer.pixels.choices import IMAGE_DTYPES, LABEL_FORMS, NATIVE
+from packer.pixels.jpeg_rules import KEEP
 from packer.publish.target import holds_pack
-from readers.contract.fields import IMAGE, LABEL
+from readers.contract.fields import IMAGE, JPEG, LABEL, Field
 from readers.contract.manifest import Manifest
 
 DECIDED = (
@@ -41,9 +42,14 @@ def settings_of(folder: Path) -> Settings:
         settings["labels"] = fields[LABEL].form
     if IMAGE in fields and fields[IMAGE].dtype in names:
         settings["image-dtype"] = names[fields[IMAGE].dtype]
-    if encoded := [f"{field.name}={field.encoding}" for field in manifest.fields if field.is_encoded]:
+    if encoded := [_encoding(field) for field in manifest.fields if field.is_encoded]:
         settings["encode"] = encoded
     return settings | {"size": NATIVE} if manifest.fields[0].native else settings
+
+
+def _encoding(field: Field) -> str:
+    """Return how the rows of a field stay as they are stored. A second JPEG would lose a second time."""
+    return f"{field.name}={field.encoding}" + (f":{KEEP}" if field.encoding == JPEG else "")
 
 
 def check_decided(folder: Path, settings: Mapping[str, Setting]) -> None:

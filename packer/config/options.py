@@ -271,7 +271,8 @@ STORAGE = (
     Option(
         "encode",
         ENCODING,
-        "Store a field smaller: label=zstd loses nothing and is read nearly as fast. Repeatable.",
+        "Store a field smaller: label=zstd loses nothing; image=jpeg:95 does. image=jpeg:keep takes JPEG files as they "
+        "are, if their pixels are stored as they are. Repeatable.",
         several=True,
     ),
     Option("shard-size", BYTES, "Approximate size of a shard. The limit is twice that.", "128MiB"),

@@ -170,13 +170,13 @@ def format_kinds(value: Any) -> str:
 
 
 def parse_encoding(value: object) -> tuple[str, str]:
-    """`label=zstd` is the encoding of a field."""
+    """`label=zstd` and `image=jpeg:95` are encodings of a field."""
     text = format_encoding(value)
-    name, equals, encoding = text.partition("=")
-    if not (name and equals) or encoding not in ENCODINGS:
-        expected = f"{' or '.join(ENCODINGS)}, such as label={ENCODINGS[-1]}"
-        raise ValueError(f"{text!r}: expected a field and {expected}{did_you_mean(encoding, ENCODINGS)}")
-    return name, encoding
+    found = re.fullmatch(r"([^=]+)=(raw|zstd|jpeg(?::(?:keep|[1-9]\d?|100))?)", text.strip())
+    if found is None:
+        meant = did_you_mean(text.partition("=")[2].partition(":")[0], ENCODINGS)
+        raise ValueError(f"{text!r}: expected a field and raw, zstd or jpeg:1 to jpeg:100, such as label=zstd{meant}")
+    return found[1], found[2]
 
 
 def format_encoding(value: Any) -> str:

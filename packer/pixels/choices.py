@@ -26,7 +26,7 @@ __all__ = [
 
 NATIVE, TILE = "native", "tile"
 FITS = ("stretch", "letterbox", "crop-or-pad", "shorter-side", TILE, NATIVE)
-ENCODINGS = "raw", "zstd"
+ENCODINGS = "raw", "zstd", "jpeg"
 EDGES = ("pad", "shift")
 INTERPOLATIONS = ("area", "linear", "cubic", "nearest")
 IMAGE_DTYPES = {"uint8": "|u1", "float16": "<f2", "float32": "<f4"}

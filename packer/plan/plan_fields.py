@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 
 from packer.errors import BadPair, UsageError
@@ -30,7 +29,7 @@ def plan_fields(request: Request, found: FoundRows, table: ClassTable | None) ->
         name = min(unknown)
         there = [field.name for field in fields]
         raise UsageError(f"--encode {name}: there is no field {name!r}; the fields are {', '.join(there)}")
-    return tuple(replace(field, encoding=encodings.get(field.name, RAW)) for field in fields)
+    return tuple(field.encoded(encodings.get(field.name, RAW)) for field in fields)
 
 
 def _fields_of_files(request: Request, found: FoundRows, table: ClassTable | None) -> Sequence[PlannedField]:

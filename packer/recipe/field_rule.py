@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from packer.decoding.rules import ImageRules
+from packer.pixels.jpeg_rules import JpegRules
 from packer.pixels.label_rules import LabelRules
 from packer.pixels.number_rules import IdRules, MultilabelRules, ValueRules
 from readers.contract import VERSION
 from readers.contract.field_entry import read_field
-from readers.contract.fields import Field, classes_field
+from readers.contract.fields import JPEG, Field, classes_field
 from readers.contract.json_entry import Entry, fingerprint
 from readers.contract.kinds import CLASSES, IDS, MULTILABEL, PICTURE, VALUES
 
@@ -32,6 +33,8 @@ class FieldRule:
     field: Field
     read: Read
     template: str = ""
+    jpeg: JpegRules | None = None
+    """The rules of a field that is stored as JPEG."""
 
     @property
     def name(self) -> str:
@@ -63,12 +66,14 @@ class FieldRule:
         return replace(self, field=replace(field, encoding=self.field.encoding))
 
     def to_json(self) -> dict[str, Any]:
-        return {"field": self.field.to_json(), "read": self.read.to_json(), "from": self.template}
+        jpeg = {} if self.jpeg is None else {JPEG: self.jpeg.to_json()}
+        return {"field": self.field.to_json(), "read": self.read.to_json(), "from": self.template, **jpeg}
 
     @classmethod
     def from_json(cls, entry: Entry) -> FieldRule:
         field = read_field(entry.entry("field"))
-        rule = cls(field, _RULES[field.kind](entry.entry("read")), entry.text("from"))
+        jpeg = JpegRules.from_json(entry.entry(JPEG)) if field.encoding == JPEG else None
+        rule = cls(field, _RULES[field.kind](entry.entry("read")), entry.text("from"), jpeg)
         entry.close()
         return rule
 

@@ -25,6 +25,7 @@ from packer.pixels.field_options import (
     naming_option,
 )
 from packer.pixels.id_codec import IdCodec, id_dtype
+from packer.pixels.jpeg_rules import JpegRules
 from packer.pixels.label_rules import LabelRules, resolve
 from packer.pixels.multilabel_codec import MultilabelCodec
 from packer.pixels.number_rules import IdRules, MultilabelRules, ValueRules
@@ -33,8 +34,8 @@ from packer.recipe.field_rule import FieldRule, Read
 from packer.recipe.read_rules import ReadRules
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
-from readers.contract.fields import IMAGE, LABEL, RAW, Field, classes_field, picture_field
-from readers.contract.kinds import IDS, INDEX, MULTILABEL, VALUES, planes_of
+from readers.contract.fields import IMAGE, JPEG, LABEL, RAW, Field, classes_field, picture_field
+from readers.contract.kinds import IDS, INDEX, MULTILABEL, PICTURE, VALUES, planes_of
 from readers.contract.tiles import Size
 
 
@@ -52,6 +53,7 @@ class PlannedField:
     packed: Field | None = None
     """The field of a pack that the rows come from. Its rows are read by no rules, and have the form of the field."""
     encoding: str = RAW
+    jpeg: JpegRules | None = None
 
     @property
     def name(self) -> str:
@@ -109,7 +111,21 @@ class PlannedField:
 
     def rule(self, size: Size | None, template: str) -> FieldRule:
         """Return the rule of the recipe, at this stored size."""
-        return FieldRule(replace(self._field(size), encoding=self.encoding), self.read, template)
+        return FieldRule(replace(self._field(size), encoding=self.encoding), self.read, template, self.jpeg)
+
+    def encoded(self, encoding: str) -> PlannedField:
+        """Return the field with an encoding such as `zstd` or `jpeg:95`. Raise UsageError if it cannot be stored so."""
+        name, _, option = encoding.partition(":")
+        if name != JPEG:
+            return replace(self, encoding=name)
+        field = self._field(None)
+        if (field.kind, field.dtype) != (PICTURE, "|u1") or field.numbers not in (1, 3):
+            found = f"{field.kind} of {field.numbers} times {np.dtype(field.dtype)}"
+            raise UsageError(
+                f"--encode {self.name}={encoding}: JPEG stores pictures of 8 bits with 1 or 3 bands, not {found}; zstd "
+                "stores every field"
+            )
+        return replace(self, encoding=name, jpeg=JpegRules.parse(option))
 
     def _field(self, size: Size | None) -> Field:
         options, sides = self.options, size or (None, None)

@@ -36,6 +36,8 @@ class PackedPixels(NamedTuple):
     """
 
     pixels: NDArray[Any]
+    file: bytes = b""
+    """The JPEG file that the row is stored as."""
 
 
 Given: TypeAlias = "Data | PackedPixels | tuple[Data, ...]"

@@ -127,6 +127,7 @@ def _receipt(spec: ShardSpec, table: RowTable) -> Receipt:
         crc32=table.crc32,
         looks=table.looks,
         statistics=table.statistics,
+        psnr=table.psnr,
     )
     return replace(receipt, fingerprint=content_fingerprint(receipt))
 

@@ -14,7 +14,7 @@ from packer.recipe.source import receipt_text
 from packer.shards.row_counts import Counted, RowCounts
 from packer.shards.rows import Row
 from packer.shards.stamps import record
-from readers.contract.fields import Field
+from readers.contract.fields import JPEG, Field
 from readers.contract.receipt import Note, Reject, RowInput
 from readers.contract.receipt_facts import most_of
 from readers.contract.statistics import Statistics, no_rows
@@ -27,6 +27,7 @@ class RowTable:
         self._pieces = pieces
         nothing = no_rows(fields)
         self._crc32 = np.zeros((len(nothing), len(pieces)), np.uint32)
+        self._psnr = np.zeros((len(nothing), len(pieces)), np.uint16)
         self._looks = np.zeros(len(pieces), "S24")
         self._digests = np.zeros((len(pieces), len(nothing)), "S64")
         self._rejects: dict[int, str] = {}
@@ -46,7 +47,7 @@ class RowTable:
         if row.reject is not None:
             self._rejects[index] = row.reject
             return
-        self._crc32[:, index] = row.crc32
+        self._crc32[:, index], self._psnr[:, index] = row.crc32, row.psnr
         self._counts.put(index, self._counted, self._fields, row.statistics)
         if row.note:
             self._notes[index] = row.note
@@ -102,6 +103,13 @@ class RowTable:
         """For each field the checksum of each row that is packed."""
         kept = self.kept
         return {name: tuple(sums[kept].tolist()) for name, sums in zip(self._names, self._crc32, strict=True)}
+
+    @property
+    def psnr(self) -> dict[str, tuple[int, ...]]:
+        """For each field that is stored as JPEG the PSNR of each row that is packed."""
+        kept = self.kept
+        pairs = zip(self._fields, self._psnr, strict=True)
+        return {field.name: tuple(psnr[kept].tolist()) for field, psnr in pairs if field.encoding == JPEG}
 
     @property
     def looks(self) -> tuple[str, ...]:

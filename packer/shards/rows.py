@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from zlib_ng.zlib_ng import crc32
 from packer.decoding.decode import check_same_size
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.errors import BadPair
-from packer.pixels.encode import encode
+from packer.pixels.encode import EQUAL, encode
 from packer.pixels.image_hash import image_hash
 from packer.pixels.nearest import stored_lines
 from packer.recipe.piece import Piece
@@ -21,7 +22,7 @@ from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Given, Loaded, PackedPixels, Source
 from packer.shards.columns import Columns
 from packer.shards.kinds import Decoded
-from packer.shards.kinds.by_field import kinds_of
+from packer.shards.kinds.by_field import check_row, kinds_of
 from readers.contract.fields import Field
 from readers.contract.receipt import RowInput
 from readers.contract.statistics import FieldStatistics
@@ -42,6 +43,8 @@ class Row:
     """The state of the row just before it was read."""
     size: tuple[int, int] = (0, 0)
     """The height and width of the upright picture, if it is good."""
+    psnr: tuple[int, ...] = ()
+    """The PSNR of each field as it is read, in hundredths of a decibel, if the row is good."""
     note: str = ""
     """A fact about the row, if it is good and its source has noticed one."""
     counts: Mapping[str, int] | None = None
@@ -62,6 +65,7 @@ class RowMaker:
 
     def __init__(self, recipe: Recipe, fields: Sequence[Field], source: Source) -> None:
         self._fields, self._kinds = fields, kinds_of(recipe, fields)
+        self._rules = [next(rule for rule in recipe.rules if rule.name == field.name) for field in fields]
         self._source = source
         self._geometry = recipe.geometry
 
@@ -78,11 +82,11 @@ class RowMaker:
                 raise BadPair(loaded.bad)
             if loaded.at_stored is not None and not self._geometry.depends_on_source:
                 loaded = loaded.at_stored(lambda size: stored_lines(self._geometry.placement(size)))
-            fields = self._decode(first, {number: loaded.data[number] for number in present})
-            rows = [self._pack(*each, fields, state) for each in zip(targets, inputs, strict=True)]  # all or none
-            if not loaded.note and not loaded.counts:
-                return rows
-            return [_with_facts(row, target.piece, loaded) for row, target in zip(rows, targets, strict=True)]
+            given = [loaded.data[number] for number in present]
+            fields = self._decode(first, dict(zip(present, given, strict=True)))
+            rows = [self._pack(*each, fields, given) for each in zip(targets, inputs, strict=True)]  # all or none
+            facts = [_facts_of(target.piece, loaded) for target in targets]
+            return [replace(row, state=state, **each) for row, each in zip(rows, facts, strict=True)]
         except BadPair as bad:
             return [Row(source, reject=str(bad), state=state) for source in inputs]
 
@@ -99,29 +103,47 @@ class RowMaker:
             raise BadPair(f"{names[0]}: was another picture when the build was planned; build again")
         return fields
 
-    def _pack(self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], state: NDArray[np.int64]) -> Row:
+    def _pack(self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], given: Sequence[Given]) -> Row:
         """Store each field. The hash is that of the first picture."""
         sums: list[int] = []
         look = ""
         statistics: list[FieldStatistics] = []
+        psnr: list[int] = []
         arrays = target.columns.rows(target.index)
-        for field, kind, decoded, out in zip(self._fields, self._kinds, fields, arrays, strict=True):
+        for number, (kind, decoded, out) in enumerate(zip(self._kinds, fields, arrays, strict=True)):
             stored = kind.store(decoded, target.piece.origin, out)
-            checksum = crc32(out.data)
+            checksum, counts, quality = crc32(out.data), stored.statistics, EQUAL
             if stored.planes is not None and not look:
                 look = image_hash(checksum, stored.planes)
-            if field.is_encoded:
-                encoded = encode(field, out)
-                target.columns.put(target.index, field, encoded)
-                checksum = crc32(encoded)
+            if self._rules[number].field.is_encoded:
+                checksum, counts, quality = self._encode(target, number, out, given[number], counts)
             sums.append(checksum)
-            statistics.append(stored.statistics)
-        return Row(source, tuple(sums), look, tuple(statistics), None, state, fields[0].size)
+            statistics.append(counts)
+            psnr.append(quality)
+        return Row(source, tuple(sums), look, tuple(statistics), size=fields[0].size, psnr=tuple(psnr))
+
+    def _encode(
+        self, target: RowTarget, number: int, out: NDArray[Any], given: Given, counts: FieldStatistics
+    ) -> tuple[int, FieldStatistics, int]:
+        """Store the row of an encoded field. Return its checksum, the statistics of what is read from it, its PSNR."""
+        rule = self._rules[number]
+        encoded = encode(rule.field, rule.jpeg, out, _file(given))
+        target.columns.put(target.index, rule.field, encoded.stored)
+        if encoded.numbers is not None:
+            counts = check_row(rule.field, encoded.numbers)
+        return crc32(encoded.stored), counts, encoded.psnr
 
 
-def _with_facts(row: Row, piece: Piece, loaded: Loaded) -> Row:
-    counts = loaded.counts if piece.origin in (None, (0, 0)) else None
-    return replace(row, note=loaded.note, counts=counts)
+def _file(given: Given) -> bytes:
+    """Return the file that a field of a row was read from; nothing if it was read from arrays or several files."""
+    if isinstance(given, PackedPixels):
+        return given.file
+    return given if isinstance(given, bytes) else b""
+
+
+def _facts_of(piece: Piece, loaded: Loaded) -> dict[str, Any]:
+    """Return the note and the counts of the row that a piece becomes."""
+    return {"note": loaded.note, "counts": loaded.counts if piece.origin in (None, (0, 0)) else None}
 
 
 def _name(ref: RowRef, number: int, data: Given) -> str:

@@ -20,7 +20,7 @@ from packer.recipe.source import Heads, Listing, Loaded, PackedPixels, Wanted
 from packer.sources.pack_facts import HALF, ShardFacts
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError
-from readers.contract.fields import LABEL, READABLE, Field
+from readers.contract.fields import JPEG, LABEL, READABLE, Field
 from readers.contract.kinds import CLASSES, ONEHOT, PICTURE
 from readers.contract.onehot import collapse
 from readers.contract.receipt import Receipt
@@ -124,7 +124,7 @@ class PackSource:
             if crc32(stored.data) != facts.crc32[field.name][row]:
                 return Loaded((), self.templates, _bad(ref, f"its {field.name} does not have its checksum"))
             try:
-                data.append(_pixels(field, shard.numbers(field, row, stored)))
+                data.append(_pixels(field, shard.numbers(field, row, stored))._replace(file=_file(field, stored)))
             except DamagedError as error:
                 return Loaded((), self.templates, _bad(ref, str(error)))
         return Loaded(tuple(data), self._identity(ref), notes=facts.notes_of(ref.key))
@@ -192,6 +192,10 @@ def _pixels(field: Field, numbers: NDArray[Any]) -> PackedPixels:
         assert field.classes is not None, "the form is one of classes"
         return PackedPixels(collapse(numbers, field.classes.index_dtype))
     return PackedPixels(numbers)
+
+
+def _file(field: Field, stored: NDArray[np.uint8]) -> bytes:
+    return stored.tobytes() if field.encoding == JPEG else b""
 
 
 def _mtime(path: str) -> int:

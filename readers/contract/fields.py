@@ -22,7 +22,7 @@ LENGTH = "length"
 
 RAW, ZSTD, JPEG = "raw", "zstd", "jpeg"
 """Encodings: rows that are stored as they are, as a frame of Zstandard, as a JPEG file."""
-READABLE = (RAW, ZSTD)
+READABLE = (RAW, ZSTD, JPEG)
 """The encodings that this release reads."""
 RGB = ("red", "green", "blue")
 

@@ -22,6 +22,7 @@ FLAT = "flat"
 """Replaces the difference hash of an image of one colour: these have all the same."""
 LOOKS = re.compile(rf"^[0-9a-f]{{8}}(?:[0-9a-f]{{16}}|{FLAT})$", re.MULTILINE)
 FINGERPRINT = re.compile(r"[0-9a-f]{32}")
+PSNR, MOST_PSNR = "psnr", 10_000
 MOST_NOTE = 500
 """The characters that a note may have."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -95,6 +96,8 @@ class Receipt:
     statistics: Statistics
     counts: Mapping[str, int] = field(default_factory=dict)
     """The sums of what the source counted in the rows, by the words behind each number: "objects painted"."""
+    psnr: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """For each field that is stored as JPEG the PSNR of each row, in hundredths of a decibel."""
     digest: str = field(default="", compare=False)
     """The SHA-256 of the file that it was read from."""
 
@@ -141,6 +144,7 @@ class Receipt:
             "crc32": self.crc32,
             "looks": self.looks,
             "statistics": statistics_json(self.statistics),
+            **({PSNR: self.psnr} if self.psnr else {}),
         }
         return "".join(json_lines(document)) + "\n"
 
@@ -168,6 +172,7 @@ class Receipt:
             crc32=_checksums(entry.entry("crc32"), fields),
             looks=entry.texts("looks"),
             statistics=read_statistics(entry, "statistics"),
+            psnr=_psnr(entry.entry(PSNR), fields) if entry.has(PSNR) else {},
         )
         entry.close()
         _check(receipt, problems)
@@ -232,6 +237,16 @@ def _checksums(entry: Entry, fields: Iterable[str]) -> dict[str, tuple[int, ...]
     return found
 
 
+def _psnr(entry: Entry, fields: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Take a list of PSNR for some of the fields."""
+    found = {name: entry.wholes(name) for name in fields if entry.has(name)}
+    entry.close()
+    for name, values in found.items():
+        if max(values, default=0) > MOST_PSNR:
+            entry.problem(name, f"expected numbers up to {MOST_PSNR}")
+    return found
+
+
 def _check(receipt: Receipt, problems: list[Problem]) -> None:
     """Check that the parts of a receipt agree with each other."""
     if not NAME.fullmatch(receipt.split):
@@ -243,6 +258,8 @@ def _check(receipt: Receipt, problems: list[Problem]) -> None:
     lines, rows = "\n".join(receipt.looks), receipt.rows
     if receipt.looks and not (len(LOOKS.findall(lines)) == len(receipt.looks) == rows and lines.count("\n") < rows):
         problems.append(Problem("looks", f"expected {rows} texts such as 0123abcd0123456789abcdef"))
+    if any(len(values) != rows for values in receipt.psnr.values()):
+        problems.append(Problem(PSNR, f"expected {rows} numbers for each field"))
     if receipt.rows + len(receipt.rejects) != len(receipt.sources):
         problems.append(
             Problem("crc32", f"{rows} rows and {len(receipt.rejects)} rejects of {len(receipt.sources)} pairs")

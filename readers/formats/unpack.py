@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
-from readers.contract.fields import ZSTD, Field
+from readers.contract.fields import JPEG, ZSTD, Field
 
 _MINE = threading.local()
 """The objects of this thread that unpack: they are not made again for each row, and threads must not share them."""
@@ -18,11 +18,11 @@ _MINE = threading.local()
 
 def unpack(field: Field, stored: NDArray[np.uint8], out: NDArray[Any]) -> None:
     """Write the numbers of an encoded row into a contiguous array. Raise DamagedError if they are not as many."""
-    if not _UNPACKERS[field.encoding](stored, out.reshape(-1).view(np.uint8)):
+    if not _UNPACKERS[field.encoding](stored, out):
         raise DamagedError(f"its {field.name!r} is not stored as {field.encoding} of {out.nbytes} bytes")
 
 
-def _from_zstd(stored: NDArray[np.uint8], out: NDArray[np.uint8]) -> bool:
+def _from_zstd(stored: NDArray[np.uint8], out: NDArray[Any]) -> bool:
     """Unpack a frame of Zstandard. Return whether it holds so many bytes."""
     import zstandard
 
@@ -34,9 +34,25 @@ def _from_zstd(stored: NDArray[np.uint8], out: NDArray[np.uint8]) -> bool:
         if facts.content_size != out.nbytes or facts.dict_id:
             return False
         with _MINE.zstd.stream_reader(frame) as reader:
-            return bool(reader.readinto(out.data) == out.nbytes and not reader.read(1))
+            return bool(reader.readinto(out.reshape(-1).view(np.uint8).data) == out.nbytes and not reader.read(1))
     except zstandard.ZstdError:
         return False
 
 
-_UNPACKERS: dict[str, Callable[[NDArray[np.uint8], NDArray[np.uint8]], bool]] = {ZSTD: _from_zstd}
+def _from_jpeg(stored: NDArray[np.uint8], out: NDArray[Any]) -> bool:
+    """Decode a JPEG file into planes. Return whether it has this size and number of bands, and is whole."""
+    import simplejpeg
+
+    bands, height, width = out.shape
+    try:
+        *size, colours, _ = simplejpeg.decode_jpeg_header(stored)
+        if size != [height, width] or colours != ("Gray" if bands == 1 else "YCbCr"):
+            return False
+        pixels = simplejpeg.decode_jpeg(stored, "GRAY" if bands == 1 else "RGB", strict=True)
+    except ValueError:
+        return False
+    np.copyto(out, np.asarray(pixels).transpose(2, 0, 1))
+    return True
+
+
+_UNPACKERS: dict[str, Callable[[NDArray[np.uint8], NDArray[Any]], bool]] = {ZSTD: _from_zstd, JPEG: _from_jpeg}
