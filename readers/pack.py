@@ -119,7 +119,7 @@ class Pack:
         for known, _, rows in splits:
             if known.name == split:
                 return rows
-        names = ", ".join(repr(name) for name in (*(known.name for known, _, _ in splits), ALL))
+        names = ", ".join(map(repr, dict.fromkeys([*(known.name for known, _, _ in splits), ALL])))
         problem = f"there is no split {split!r}" if split else "has several splits, so name one"
         raise RequestError(f"{self._name}: {problem}: split= one of {names}")
 

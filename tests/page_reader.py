@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import simplejpeg
 import zstandard
 from blake3 import blake3
 from numpy.typing import NDArray
@@ -310,6 +311,9 @@ def read_rows(out: Path) -> Iterator[tuple[str, str, Arrays]]:
                 assert zlib.crc32(stored.tobytes()) == receipt["crc32"][name][row]
                 if field["encoding"] == "zstd":
                     stored = np.frombuffer(zstandard.decompress(stored.tobytes()), field["dtype"])
+                if field["encoding"] == "jpeg":
+                    gray = shape[0] == 1
+                    stored = simplejpeg.decode_jpeg(stored.tobytes(), "GRAY" if gray else "RGB").transpose(2, 0, 1)
                 assert stored.size == prod(shape)
                 fields[name] = stored.reshape(shape)
             yield receipt["split"], key, fields

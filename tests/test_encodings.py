@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
+import simplejpeg
 import torch
 import zstandard
 from conftest import RawFolder, pack, run
 from numpy.typing import NDArray
+from page_reader import read_rows
 
 from packer import build_pack, verify_pack
 from readers import DamagedError, open_dataset
 from readers.contract.classes import ClassTable, SegClass
-from readers.contract.fields import ZSTD, classes_field
+from readers.contract.fields import JPEG, ZSTD, classes_field, picture_field
 from readers.contract.kinds import INDEX
 from readers.contract.manifest import Manifest
+from readers.contract.receipt import Receipt
 from readers.formats.unpack import unpack
 
 ENCODE = "--encode", "label=zstd"
@@ -30,7 +35,7 @@ LABEL_ZSTD = replace(
 
 def is_equal(one: Path, other: Path) -> bool:
     """Return whether the rows of two packs are the same."""
-    ours, theirs = open_dataset(one, "train"), open_dataset(other, "train")
+    ours, theirs = open_dataset(one, "all"), open_dataset(other, "all")
     return len(ours) == len(theirs) and all(
         ours.key(row) == theirs.key(row) and all(map(torch.equal, ours[row], theirs[row])) for row in range(len(ours))
     )
@@ -95,6 +100,93 @@ def trained() -> bytes:
     return zstandard.ZstdCompressor(dict_data=samples).compress(bytes(32))
 
 
+def smooth_folder(root: Path, suffix: str = ".png", count: int = 5) -> Path:
+    """Write pairs whose images are soft, as photographs are, and one that is of one colour."""
+    for name in ("images", "labels"):
+        (root / name).mkdir(parents=True)
+    lines, columns = np.mgrid[:40, :56]
+    for number in range(count):
+        waves = [lines * (number + band) // 2 + columns * (1 + band) + 40 * band for band in range(3)]
+        image = np.stack([np.clip(each, 0, 255) for each in waves], 2).astype(np.uint8) if number else FLAT
+        cv2.imwrite(str(root / f"images/{number}{suffix}"), image)
+        cv2.imwrite(str(root / f"labels/{number}.png"), (lines // 10 + number).astype(np.uint8) % 3)
+    return root
+
+
+FLAT = np.full((40, 56, 3), 128, np.uint8)
+JPEG_OPTIONS = "--classes", "3", "--labels", "index", "--encode"
+
+
+def test_pictures_as_jpeg_are_near_and_what_is_lost_is_in_the_receipt(tmp_path: Path, storage: str) -> None:
+    raw = smooth_folder(tmp_path / "in")
+    options = "--format", storage, *JPEG_OPTIONS
+    before = pack(raw, tmp_path / "before", *options, "image=raw")
+    out = pack(raw, tmp_path / "out", *options, "image=jpeg:90", "--encode", "label=zstd")
+    assert verify_pack(out, deep=True) == []
+    ours, theirs = open_dataset(before, "all"), open_dataset(out, "all")
+    measured = []
+    for (image, label), (found, same) in zip(ours, theirs, strict=True):
+        assert torch.equal(label, same)
+        error = ((image.double() - found.double()) ** 2).mean().item()
+        measured.append(10_000 if error == 0 else round(1000 * math.log10(255**2 / error)))
+    (receipt,) = [Receipt.load(path) for path in (out / "shards").glob("*.receipt.json")]
+    assert receipt.psnr == {"image": tuple(measured)}
+    assert min(measured) > 3000
+    assert measured.count(10_000) == 1
+    assert Receipt.from_text(receipt.to_text(), "here") == receipt
+    for (_, _, row), (image, label) in zip(read_rows(out), theirs, strict=True):
+        assert np.array_equal(row["image"], image)
+        assert np.array_equal(row["label"], label)
+
+
+def test_statistics_are_those_of_the_decoded_rows(tmp_path: Path) -> None:
+    out = pack(smooth_folder(tmp_path / "in"), tmp_path / "out", *JPEG_OPTIONS, "image=jpeg:30")
+    images = torch.stack([image for image, _ in open_dataset(out, "all")]).double() / 255
+    (split,) = json.loads(run("stats", "--json", out).stdout)
+    assert split["mean"] == pytest.approx(images.mean((0, 2, 3)).tolist())
+
+
+def test_jpeg_files_stay_the_files_that_they_are_if_their_pixels_do(tmp_path: Path) -> None:
+    raw = smooth_folder(tmp_path / "in", ".jpg")
+    out = pack(raw, tmp_path / "out", *JPEG_OPTIONS, "image=jpeg:keep")
+    plain = pack(raw, tmp_path / "plain", *JPEG_OPTIONS, "image=raw")
+    assert is_equal(plain, out)
+    stored = next((out / "shards").glob("*.image.npy")).read_bytes()
+    assert all(file.read_bytes() in stored for file in (raw / "images").iterdir())
+    again = tmp_path / "again"
+    build_pack(out, again, format="arrow")
+    assert is_equal(out, again)
+    small = pack(raw, tmp_path / "small", *JPEG_OPTIONS, "image=jpeg:keep", "--size", "20x28")
+    (receipt,) = [Receipt.load(path) for path in (small / "shards").glob("*.receipt.json")]
+    assert 3000 < min(receipt.psnr["image"]) < 10_000
+
+
+def jpeg(pixels: NDArray[np.uint8], colours: str = "RGB") -> bytes:
+    data: bytes = simplejpeg.encode_jpeg(pixels, 90, colours)
+    return data
+
+
+FILES: dict[str, Callable[[], bytes]] = {
+    "nothing": lambda: b"",
+    "zeros": lambda: bytes(400),
+    "cut": lambda: jpeg(FLAT)[:-30],
+    "wider": lambda: jpeg(np.zeros((40, 57, 3), np.uint8)),
+    "a bomb": lambda: jpeg(np.zeros((6000, 6000, 3), np.uint8)),
+    "gray": lambda: jpeg(FLAT[..., :1].copy(), "GRAY"),
+    "CMYK": lambda: jpeg(np.zeros((40, 56, 4), np.uint8), "CMYK"),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_files_that_are_not_a_row_are_refused(kind: str) -> None:
+    field = replace(picture_field("image", "|u1", (40, 56)), encoding=JPEG)
+    out = np.zeros((3, 40, 56), np.uint8)
+    with pytest.raises(DamagedError, match="its 'image' is not stored as jpeg of 6720 bytes"):
+        unpack(field, np.frombuffer(FILES[kind](), np.uint8), out)
+    unpack(field, np.frombuffer(jpeg(FLAT), np.uint8), out)
+    assert (out == 128).all()
+
+
 FRAMES: dict[str, Callable[[], bytes]] = {
     "nothing": lambda: b"",
     "zeros": lambda: bytes(40),
@@ -143,8 +235,11 @@ def test_another_release_of_zstandard_is_another_recipe(
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("label", "'label': expected a field and raw or zstd, such as label=zstd"),
-        ("label=zst", "expected a field and raw or zstd, such as label=zstd; did you mean zstd?"),
+        ("label", "'label': expected a field and raw, zstd or jpeg:1 to jpeg:100, such as label=zstd"),
+        ("label=zst", "such as label=zstd; did you mean zstd?"),
+        ("image=jpeg:0", "'image=jpeg:0': expected a field and raw, zstd or jpeg:1 to jpeg:100"),
+        ("image=jpeg:101", "'image=jpeg:101': expected a field and raw, zstd or jpeg:1 to jpeg:100"),
+        ("label=jpeg", "--encode label=jpeg: JPEG stores pictures of 8 bits with 1 or 3 bands, not classes of "),
         ("depth=zstd", "--encode depth: there is no field 'depth'; the fields are image, label"),
     ],
 )
