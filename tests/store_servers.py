@@ -86,7 +86,8 @@ def _rclone() -> str:
     program = rclone()
     folder = _folder()
     (folder / BUCKET).mkdir()
-    address = ["--addr", "127.0.0.1:{port}", "--auth-key", f"{KEY},{KEY}", "--dir-cache-time", "0s"]
+    # with 0s it empties its cache again and again, which takes a core and minutes for a hundred requests
+    address = ["--addr", "127.0.0.1:{port}", "--auth-key", f"{KEY},{KEY}", "--dir-cache-time", "10ms"]
     return _started([program, "serve", "s3", *address, str(folder)], {}, makes_bucket=False)
 
 
