@@ -118,10 +118,10 @@ JPEG_OPTIONS = "--classes", "3", "--labels", "index", "--encode"
 
 
 def test_pictures_as_jpeg_are_near_and_what_is_lost_is_in_the_receipt(tmp_path: Path, storage: str) -> None:
-    raw = smooth_folder(tmp_path / "in")
+    raw, out = smooth_folder(tmp_path / "in"), tmp_path / "out"
     options = "--format", storage, *JPEG_OPTIONS
     before = pack(raw, tmp_path / "before", *options, "image=raw")
-    out = pack(raw, tmp_path / "out", *options, "image=jpeg:90", "--encode", "label=zstd")
+    built = run("build", *options, "image=jpeg:90", "--encode", "label=zstd", raw, out)
     assert verify_pack(out, deep=True) == []
     ours, theirs = open_dataset(before, "all"), open_dataset(out, "all")
     measured = []
@@ -131,6 +131,11 @@ def test_pictures_as_jpeg_are_near_and_what_is_lost_is_in_the_receipt(tmp_path: 
         measured.append(10_000 if error == 0 else round(1000 * math.log10(255**2 / error)))
     (receipt,) = [Receipt.load(path) for path in (out / "shards").glob("*.receipt.json")]
     assert receipt.psnr == {"image": tuple(measured)}
+    least, median = min(measured) / 100, sorted(measured)[(len(measured) - 1) // 2] / 100
+    words = f"PSNR of at least {least:.2f} dB, {median:.2f} dB in the median; 1 of 5 rows lost nothing"
+    assert f"\nloss      image as JPEG: {words}\n" in built.stdout
+    run("card", out, "-o", tmp_path / "README.md")
+    assert f"image is stored as JPEG: {words}." in (tmp_path / "README.md").read_text()
     assert min(measured) > 3000
     assert measured.count(10_000) == 1
     assert Receipt.from_text(receipt.to_text(), "here") == receipt

@@ -27,6 +27,8 @@ class Summary:
     """Split, key and reason of each rejected pair."""
     notes: Notes
     findings: Findings
+    losses: Mapping[str, str]
+    """How much each field lost that is stored as JPEG, in words."""
     stages: Mapping[str, float]
     """Seconds of each step, planning included."""
 

@@ -133,6 +133,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "splits": {split.name: split.rows for split in manifest.splits},
         "shards": manifest.shards,
         "bytes": manifest.bytes,
+        "losses": dict(summary.losses),
         "findings": summary.findings.to_json(),
         "seconds": round(summary.seconds, 3),
         "stages": {name: round(seconds, 3) for name, seconds in summary.stages.items()},
@@ -147,8 +148,10 @@ def summary_text(summary: Summary, out: Path | str) -> str:
     notes += f", {painted:,} of {objects:,} objects painted" if objects else ""
     rows = ", ".join(f"{split.name} {split.rows}" for split in manifest.splits)
     rows += f"; {manifest.unlabelled} without a label" if manifest.unlabelled else ""
+    losses = (f"\nloss      {name} as JPEG: {words}" for name, words in summary.losses.items())
     return (
         f"{out}: generation {manifest.generation}, {summary.rows} rows ({rows}) of {summary.pairs} pairs in "
         f"{manifest.shards} shards, {bytes_text(manifest.bytes)}, {len(summary.rejects)} left out{missing}{notes}, "
         f"{summary.reused} reused, {summary.seconds:.1f} s ({summary.pieces / max(summary.seconds, 1e-9):.0f} rows/s)"
+        + "".join(losses)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from packer.errors import first_of
 from packer.packs.stats import SplitStats
@@ -23,7 +23,7 @@ _SPECIAL = re.compile(r"[\\`*_{}\[\]()<>#|~&$@]|!(?=\[)|(?<=:)//|^[-+\d]")
 MOST_LINES = 300
 
 
-def card_text(manifest: Manifest, stats: Sequence[SplitStats], about: About) -> str:
+def card_text(manifest: Manifest, stats: Sequence[SplitStats], about: About, losses: Mapping[str, str]) -> str:
     """Return the card. Every name in it is escaped: Markdown has HTML."""
     lines = [
         *_front_matter(manifest, about),
@@ -36,6 +36,7 @@ def card_text(manifest: Manifest, stats: Sequence[SplitStats], about: About) -> 
         *_load(manifest),
         *_splits(manifest, stats),
         *_fields(manifest),
+        *(f"{name} is stored as JPEG: {words}.\n" for name, words in losses.items()),
         *_classes(manifest, stats),
         *_recipe(manifest),
     ]
@@ -94,11 +95,12 @@ def _fields(manifest: Manifest) -> Iterator[str]:
             field.kind,
             field.form,
             field.dtype,
+            field.encoding,
             "×".join("any" if side is None else str(side) for side in field.shape),
         ]
         for field in manifest.fields
     ]
-    yield from _table(["field", "kind", "form", "type", "shape of a row"], cells)
+    yield from _table(["field", "kind", "form", "type", "encoding", "shape of a row"], cells)
 
 
 def _side(side: int | None) -> str:

@@ -13,10 +13,13 @@ from packer.packs.stats import pack_stats
 from packer.publish.atomic import write_atomic
 from packer.report.card import CROISSANT, SHEET, card_text
 from packer.report.croissant import About, croissant
+from readers.contract.fields import JPEG
 from readers.contract.manifest import ALL, Manifest
+from readers.contract.psnr import PsnrCounts
 from readers.pack import Pack
 from readers.row_pictures import RowPictures, Style
 from readers.row_sheet import Choice, row_sheet
+from readers.stores.checksums import read_receipt
 
 ROWS = 12
 
@@ -33,11 +36,22 @@ def write_card(
     sums: Sequence[str] = list(sha256sums(root)) if files else ()
     described = json.dumps(croissant(root, manifest, about, sums), indent=1, ensure_ascii=False) + "\n"
     written = (output, output.with_name(CROISSANT), output.with_name(SHEET))
-    card = card_text(manifest, pack_stats(root), about)
+    card = card_text(manifest, pack_stats(root), about, _losses(root, manifest))
     contents: tuple[str | bytes, ...] = (card, described, _sheet(root, about.name, seed))
     for path, content in zip(written, contents, strict=True):
         write_atomic(path, content)
     return written
+
+
+def _losses(root: Path, manifest: Manifest) -> dict[str, str]:
+    """Return how much each field lost that is stored as JPEG, in words."""
+    losses: dict[str, PsnrCounts] = {}
+    if any(field.encoding == JPEG for field in manifest.fields):
+        pack = Pack(root, manifest)
+        for shard in range(len(pack.table)):
+            for name, values in read_receipt(root, pack.stem(shard), pack.table.receipt(shard)).psnr.items():
+                losses.setdefault(name, PsnrCounts()).add(values)
+    return {name: str(psnr) for name, psnr in losses.items()}
 
 
 def _sheet(root: Path, title: str, seed: int) -> bytes:

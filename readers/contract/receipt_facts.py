@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from readers.contract.psnr import PsnrCounts
 from readers.contract.receipt import FLAT, Note, Receipt, Reject, shard_stem
 from readers.contract.statistics import FieldStatistics
 
@@ -110,6 +111,8 @@ class AllReceipts(Mapping[int, ReceiptFacts]):
         self._facts: dict[int, ReceiptFacts] = {}
         self.statistics: dict[str, dict[str, FieldStatistics]] = {}
         """The sum of the statistics of each field, by split."""
+        self.psnr: dict[str, PsnrCounts] = {}
+        """The rows of each field that is stored as JPEG."""
 
     def __len__(self) -> int:
         return len(self._facts)
@@ -132,6 +135,7 @@ class AllReceipts(Mapping[int, ReceiptFacts]):
         """Return the same facts, to which others may be added."""
         other = AllReceipts(self._known, self._name)
         other._facts = dict(self._facts)
+        other.psnr = {name: counts.copy() for name, counts in self.psnr.items()}
         other.statistics = {split: dict(sums) for split, sums in self.statistics.items()}
         return other
 
@@ -141,6 +145,8 @@ class AllReceipts(Mapping[int, ReceiptFacts]):
         sums = self.statistics.setdefault(receipt.split, {})
         for name, more in receipt.statistics.items():
             sums[name] = sums[name] + more if name in sums else more
+        for name, values in receipt.psnr.items():
+            self.psnr.setdefault(name, PsnrCounts()).add(values)
         self._facts[shard] = ReceiptFacts(
             receipt.split,
             receipt.fingerprint,
