@@ -28,7 +28,7 @@ class Summary:
     notes: Notes
     findings: Findings
     losses: Mapping[str, str]
-    """How much each field lost that is stored as JPEG, in words."""
+    """The loss of each field that is stored as JPEG, in words."""
     stages: Mapping[str, float]
     """Seconds of each step, planning included."""
 

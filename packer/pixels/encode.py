@@ -22,7 +22,7 @@ LEVEL = 1
 MOST_SIDE = 65500
 """The most pixels of a side that libjpeg writes."""
 EQUAL = 10_000
-"""The PSNR of a picture that comes back as it was, in hundredths of a decibel: that of any other is lower."""
+"""The PSNR of a picture that comes back unchanged, in hundredths of a decibel: that of any other is lower."""
 _MINE = threading.local()
 """The compressor of this thread; threads must not share one."""
 
