@@ -42,9 +42,7 @@ def keep_thin(top: NDArray[Any], cells: Cells) -> None:
     top = top[first : last + 1, left : right + 1]
     cells = Cells(cells.rows[first : last + 1] - first, cells.columns[left : right + 1] - left)
     is_thin = _thin(top, cells)
-    rows, columns = np.nonzero(is_thin[top])
-    if not len(rows):
-        return
+    rows, columns = np.divmod(np.flatnonzero(is_thin.take(top)), top.shape[1])
     numbers = top[rows, columns].astype(np.int64)
     cell = cells.rows[rows] * top.shape[1] + cells.columns[columns]
     crossings, counts = np.unique(numbers * top.size + cell, return_counts=True)
@@ -71,14 +69,23 @@ def with_crossed(mask: Mask, cells: Cells) -> Mask:
 
 def _thin(top: NDArray[Any], cells: Cells) -> NDArray[np.bool_]:
     """Return for each object whether it fills no cell, and False for 0."""
-    first = [np.flatnonzero(np.diff(lines, prepend=-1)) for lines in cells]
     low, high = (
-        part.reduceat(part.reduceat(top, first[0], axis=0), first[1], axis=1) for part in (np.minimum, np.maximum)
+        _of_cells(_of_cells(top, cells.rows, 0, part), cells.columns, 1, part) for part in (np.minimum, np.maximum)
     )
     is_thin = np.ones(int(top.max()) + 1, np.bool_)
     is_thin[low[low == high]] = False
     is_thin[0] = False
     return is_thin
+
+
+def _of_cells(top: NDArray[Any], lines: NDArray[np.int64], axis: int, part: np.ufunc) -> NDArray[Any]:
+    """Return the least or the largest number of each cell along an axis. `reduceat` takes ten times as long."""
+    first = np.flatnonzero(np.diff(lines, prepend=-1))
+    last = np.append(first[1:], len(lines)) - 1
+    found = top.take(first, axis)
+    for step in range(1, int((last - first).max()) + 1):
+        part(found, top.take(np.minimum(first + step, last), axis), out=found)
+    return found
 
 
 def _whole(start: int, length: int, lines: NDArray[np.int64]) -> tuple[int, int]:
