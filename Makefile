@@ -1,6 +1,6 @@
 # make demo      pack the sample scenes in all four formats, verify, read, and compare with reading the raw files
 # make test      lint, types, and all tests that are not marked long; a few minutes
-# make test-all  also the long tests, 500 examples for each property test, the recipes, and the tests of pixels once more
+# make test-all  also the long tests, 240 examples for each property test, the recipes, and the tests of pixels once more
 #                without the compiled kernels; this is what CI runs
 # make recipes   only the recipes of docs/recipes, with the packages that they need
 # make docs      the site of README.md and docs/ in site/; view it with: python3 -m http.server -d site

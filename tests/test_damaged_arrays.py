@@ -34,7 +34,7 @@ def cells(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("kind", KINDS)
 def test_damage_anywhere_has_words_of_ours(tmp_path: Path, kind: str, pytestconfig: pytest.Config) -> None:
     """The short form of drills.damaged_arrays."""
-    tally = drill(kind, 0, 5000 if pytestconfig.getoption("long") else 300, tmp_path)
+    tally = drill(kind, 0, 2000 if pytestconfig.getoption("long") else 300, tmp_path)
     assert tally.broken == []
     assert tally.counts[REFUSED] > 50
 

@@ -10,7 +10,7 @@ from program import command
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("case", "kills"), [("build", 6), ("push", 4), ("pull", 4), ("part", 4), ("commit", 4)])
+@pytest.mark.parametrize(("case", "kills"), [("build", 3), ("push", 2), ("pull", 2), ("part", 2), ("commit", 2)])
 def test_a_command_that_was_killed_leaves_a_whole_generation_and_is_run_again(case: str, kills: int) -> None:
     pytest.importorskip("ministack")
     argv = command("drills.store_kills", "--case", case, "--kills", kills)

@@ -231,7 +231,7 @@ def worker_of(packer: subprocess.Popen[str]) -> int:
 
 
 @pytest.mark.parametrize(
-    "pairs", [pytest.param(120, marks=pytest.mark.short), pytest.param(400, marks=pytest.mark.long)]
+    "pairs", [pytest.param(120, marks=pytest.mark.short), pytest.param(240, marks=pytest.mark.long)]
 )
 @pytest.mark.parametrize(("workers", "shard_size"), [(2, "4MB"), (2, "1GB")])
 def test_a_worker_that_somebody_kills_is_replaced(tmp_path: Path, workers: int, shard_size: str, pairs: int) -> None:
@@ -420,7 +420,7 @@ def test_the_fork_server_dies_while_it_starts_a_worker(
     ("kills", "hangs", "ooms", "servers", "pairs"),
     [
         pytest.param(1, 1, 0, 1, 12, marks=pytest.mark.short),
-        pytest.param(8, 4, 4, 8, 30, marks=pytest.mark.long),
+        pytest.param(4, 2, 2, 4, 20, marks=pytest.mark.long),
     ],
 )
 def test_workers_that_are_killed_or_stopped_at_any_time_cost_nothing_but_time(
