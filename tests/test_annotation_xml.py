@@ -12,7 +12,7 @@ from mutated_annotations import mutated_bytes, painted_or_refused
 
 from packer.annotations import labelme_web, voc
 from packer.annotations.paint import mask_of, window
-from packer.annotations.xml_elements import MOST_DEPTH
+from packer.annotations.xml_elements import FEW_ELEMENTS, MOST_DEPTH
 from packer.errors import BadPair
 
 VOC = read_facts("voc")
@@ -85,7 +85,8 @@ def test_each_format_knows_its_files_and_none_with_boxes_only() -> None:
     [
         (BOMB, "document type, which could define entities"),
         ('<!DOCTYPE a SYSTEM "file:///etc/passwd"><annotation/>', "document type"),
-        ("<a>" * (MOST_DEPTH + 1), "nested deeper than"),
+        ("<a>" * (MOST_DEPTH + 1) + "</a>" * (MOST_DEPTH + 1), "nested deeper than"),
+        ("<a>" * (FEW_ELEMENTS + 1), "nested deeper than"),
         ("<annotation>", "is not valid XML"),
         ("<image/>", "is not an <annotation>"),
         ("<annotation><object/></annotation>", "an object without a name"),

@@ -18,6 +18,14 @@ from readers.contract.tiles import Size
 CASES = read_facts("even_odd")
 
 
+@pytest.fixture(params=["kernel", "numpy"], autouse=True)
+def _with_or_without_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "numpy":
+        monkeypatch.setattr(even_odd, "KERNEL", None)
+    elif even_odd.KERNEL is None:
+        pytest.skip("the kernels are turned off or not compiled")
+
+
 def paint(size: Size, *rings: Any) -> NDArray[np.uint8]:
     mask = EvenOddPolygon(tuple(np.array(ring, np.float64).reshape(-1, 2) for ring in rings)).paint(size)
     painted = np.zeros(size, np.uint8)
@@ -37,6 +45,7 @@ def test_every_pixel_is_that_of_gdal() -> None:
 
 
 def test_crossings_are_computed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(even_odd, "KERNEL", None)
     monkeypatch.setattr(even_odd, "_AT_ONCE", 3)
     test_every_pixel_is_that_of_gdal()
 

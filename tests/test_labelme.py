@@ -14,6 +14,7 @@ from facts.write_facts import read_facts, unpacked
 from mutated_annotations import mutated_json, painted_or_refused
 from PIL import Image, ImageDraw
 
+from packer.annotations import pillow_picture
 from packer.annotations.annotation import Shape
 from packer.annotations.labelme import knows, read
 from packer.annotations.paint import Brush, Canvas
@@ -41,6 +42,14 @@ def test_labels_and_objects_are_those_of_labelme(case: dict[str, Any]) -> None:
     np.testing.assert_array_equal(canvas.label(), unpacked(case["label"], picture.size, "u1"))
     pairs = np.unique(np.stack([canvas.ids(), unpacked(case["ids"], picture.size, "u2")]).reshape(2, -1), axis=1)
     assert all(len(np.unique(numbers)) == pairs.shape[1] for numbers in pairs)
+
+
+def test_a_pillow_that_draws_on_a_copy_paints_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pillow_picture._shares_memory()
+    monkeypatch.setattr(pillow_picture, "_shares_memory", lambda: False)
+    monkeypatch.setattr(pillow_picture, "_on_array", None)
+    for case in CASES[:3]:
+        test_labels_and_objects_are_those_of_labelme(case)
 
 
 def test_the_facts_have_all_kinds_of_shapes() -> None:

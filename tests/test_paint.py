@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from packer.annotations import paint
 from packer.annotations.annotation import AnnotatedPicture, Annotation, Mask
 from packer.annotations.choices import AREA, CLASS, IGNORE
 from packer.annotations.paint import Brush, Canvas
@@ -14,6 +15,14 @@ from packer.pixels.resize import Geometry
 from readers.contract.tiles import Size
 
 BRUSH = Brush({"car": 1, "sky": 2})
+
+
+@pytest.fixture(params=["kernel", "numpy"], autouse=True)
+def _with_or_without_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "numpy":
+        monkeypatch.setattr(paint, "KERNEL", None)
+    elif paint.KERNEL is None:
+        pytest.skip("the kernels are turned off or not compiled")
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,16 @@ class Box:
     def paint(self, size: Size) -> Mask:
         inside = np.ones((self.height, self.width), np.bool_)
         return Mask(self.top, self.left, inside[: size[0] - self.top, : size[1] - self.left])
+
+
+@dataclass(frozen=True)
+class Painted:
+    """A shape with these pixels."""
+
+    mask: Mask
+
+    def paint(self, size: Size) -> Mask:
+        return self.mask
 
 
 def _object(category: str, *boxes: Box, instance: str | None = None, is_crowd: bool = False) -> Annotation:
@@ -52,6 +71,25 @@ def test_the_later_object_lies_on_top() -> None:
 def test_other_orders_do_not_depend_on_the_file(order: str) -> None:
     brush = replace(BRUSH, order=order)
     np.testing.assert_array_equal(_canvas(SMALL, LARGE, brush=brush).label(), _canvas(LARGE, SMALL).label())
+
+
+@pytest.mark.parametrize("objects", [3, 300])
+def test_a_large_canvas_is_the_same_with_and_without_the_kernel(objects: int) -> None:
+    """Lines of more than 255 pixels, masks with gaps between their lines and in the order of columns."""
+    random = np.random.default_rng(objects)
+    masks = [random.integers(0, 2, (9, 300)).astype(np.bool_)[:, 1:] for _ in range(objects)]
+    masks[1], numbers = np.asfortranarray(masks[1]), {str(n): 1 + n % 200 for n in range(objects)}
+    shapes = [Painted(Mask(n % 5, n % 7, mask)) for n, mask in enumerate(masks)]
+    picture = AnnotatedPicture(tuple(Annotation(str(n), (shape,)) for n, shape in enumerate(shapes)))
+    canvas = Canvas(picture, (20, 310), Brush(numbers))
+    top = np.zeros((20, 310), np.uint16)
+    for number, mask in enumerate(masks, 1):
+        top[(number - 1) % 5 :, (number - 1) % 7 :][:9, :299][mask] = number
+    np.testing.assert_array_equal(canvas.top, top)
+    np.testing.assert_array_equal(canvas.label(), np.array([0, *numbers.values()])[top])
+    assert canvas.overlap == sum(map(np.count_nonzero, masks)) - np.count_nonzero(top)
+    hidden = objects - len(set(top.reshape(-1).tolist()) - {0})
+    assert canvas.notes() == ((f"{hidden} objects hidden by others",) if hidden else ())
 
 
 def test_a_hidden_object_is_counted() -> None:

@@ -46,7 +46,7 @@ class CocoPolygon:
 
 def coco_polygon(ring: object) -> CocoPolygon:
     """Return the polygon of a list [x, y, x, y, …]. Raise BadPair if it is another."""
-    if not isinstance(ring, list) or not all(type(number) in (float, int) for number in ring):
+    if not isinstance(ring, list) or not {float, int}.issuperset(map(type, ring)):
         raise BadPair("has an outline that is not a list of numbers")
     if len(ring) % 2:
         raise BadPair(f"has an outline of {len(ring)} numbers; a point has two")
@@ -56,7 +56,12 @@ def coco_polygon(ring: object) -> CocoPolygon:
         points = np.array(ring, np.float64).reshape(-1, 2)
     except OverflowError:
         points = np.full((1, 2), np.inf)
-    if not (np.abs(points) <= LARGEST).all():  # also if it is not a number
+    return polygon_of(points)
+
+
+def polygon_of(points: NDArray[np.float64]) -> CocoPolygon:
+    """Return the polygon of points (x, y). Raise BadPair if one is too far away, or not a number."""
+    if not np.abs(points).max(initial=0) <= LARGEST:  # also if it is not a number
         raise BadPair(f"has an outline with a coordinate beyond {LARGEST:.0f}")
     return CocoPolygon(points)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from xml.etree.ElementTree import Element
@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 
 from packer.annotations.annotation import NOTHING, AnnotatedPicture, Annotation, Mask, Shape
-from packer.annotations.coco_polygon import MOST_POINTS, coco_polygon
+from packer.annotations.coco_polygon import MOST_POINTS, coco_polygon, polygon_of
 from packer.annotations.opencv_polygon import FARTHEST, PAINTER
 from packer.annotations.xml_elements import parse_xml
 from packer.errors import BadPair
@@ -127,18 +127,19 @@ def _polygon(element: Element) -> Shape:
     if text.count(";") >= MOST_POINTS:
         raise BadPair(f"has a polygon of more than {MOST_POINTS} points")
     try:
-        pairs = [(float(x), float(y)) for x, y in (pair.split(",") for pair in text.split(";"))]
+        if {pair.count(",") for pair in text.split(";")} != {1}:
+            raise ValueError
+        return _rounded(map(float, text.replace(";", ",").split(",")))
     except ValueError:
         raise BadPair(f"has points {text[:40]!r}; expected x,y;x,y") from None
-    return _rounded(chain.from_iterable(pairs))
 
 
-def _rounded(numbers: chain[float] | list[float]) -> Shape:
+def _rounded(numbers: Iterable[float]) -> Shape:
     """Return a polygon whose coordinates have two digits behind the point, as the export rounds them."""
     values = np.fromiter(numbers, np.float64)
     if not (np.abs(values) <= FARTHEST).all():
         raise BadPair(f"has a coordinate beyond {FARTHEST}, or that is not a number")
-    return coco_polygon(np.round(values, 2).tolist())
+    return polygon_of(np.round(values, 2).reshape(-1, 2))
 
 
 def _box(element: Element) -> Shape:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -148,14 +149,14 @@ def _ring(values: Any) -> Points:
     """Return the points of a ring. Each may have a height and more behind x and y."""
     if len(_list(values)) > MOST_POINTS:
         raise BadPair(f"has a ring of {len(values)} points; {MOST_POINTS} is the most")
-    numbers = []
-    for point in values:
-        if not isinstance(point, list) or len(point) < 2 or not {int, float}.issuperset(map(type, point[:2])):
-            raise BadPair("has a point that is not two numbers")
-        numbers.append(point[:2])
     try:
+        if not {list}.issuperset(map(type, values)) or min(map(len, values), default=2) < 2:
+            raise TypeError
+        numbers = list(chain.from_iterable(point[:2] for point in values))
+        if not {int, float}.issuperset(map(type, numbers)):
+            raise TypeError
         points = np.array(numbers, np.float64).reshape(-1, 2)
-    except OverflowError:
+    except (TypeError, OverflowError):
         raise BadPair("has a point that is not two numbers") from None
     if not np.isfinite(points).all():
         raise BadPair("has a point that is not finite")

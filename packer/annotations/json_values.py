@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,8 @@ def points_of(values: Any) -> NDArray[np.float64]:
     if len(values) > MOST_POINTS:
         raise BadPair(f"has an object of {len(values)} points; {MOST_POINTS} is the most")
     try:
-        numbers = [number for x, y in values for number in (x, y)]
-        if not {int, float}.issuperset(map(type, numbers)):
+        numbers = list(chain.from_iterable(values))
+        if set(map(len, values)) - {2} or not {int, float}.issuperset(map(type, numbers)):
             raise TypeError
         points = np.array(numbers, np.float64).reshape(-1, 2)
     except (TypeError, ValueError, OverflowError):
@@ -83,8 +84,8 @@ def points_of(values: Any) -> NDArray[np.float64]:
 
 def checked_points(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the points if all are finite and near enough to the picture."""
+    if np.abs(points).max(initial=0) <= MOST_DISTANCE:  # not if one is not a number
+        return points
     if not np.isfinite(points).all():
         raise BadPair("has a point that is not finite")
-    if len(points) and np.abs(points).max() > MOST_DISTANCE:
-        raise BadPair(f"has a point that is more than {MOST_DISTANCE:.0e} pixels away")
-    return points
+    raise BadPair(f"has a point that is more than {MOST_DISTANCE:.0e} pixels away")

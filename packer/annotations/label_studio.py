@@ -21,7 +21,7 @@ import numpy as np
 
 from packer.annotations.annotation import NOTHING, AnnotatedPicture, Annotation, Mask, Shape
 from packer.annotations.brush_code import BrushCode
-from packer.annotations.coco_polygon import coco_polygon
+from packer.annotations.coco_polygon import polygon_of
 from packer.annotations.json_values import parse_json, points_of, size_of
 from packer.annotations.png_pixels import png_pixels
 from packer.errors import BadPair
@@ -191,8 +191,7 @@ def _labels(result: Mapping[str, Any]) -> list[str]:
 
 
 def _polygon(value: Mapping[str, Any], height: int, width: int) -> Shape:
-    points = points_of(value.get("points")).tolist()
-    return coco_polygon([number for x, y in points for number in (x / 100 * width, y / 100 * height)])
+    return polygon_of(points_of(value.get("points")) / 100 * (width, height))
 
 
 def _brush(value: Mapping[str, Any], height: int, width: int) -> Shape:

@@ -14,7 +14,7 @@ import numpy as np
 from packer.annotations.annotation import AnnotatedPicture, Annotation
 from packer.annotations.even_odd import EvenOddPolygon, Points
 from packer.annotations.json_values import MOST_POINTS, checked_points
-from packer.annotations.xml_elements import number_in, parse_xml, root_or_none, size_in, text_in
+from packer.annotations.xml_elements import numbers_in, parse_xml, root_or_none, size_in, text_in
 from packer.errors import BadPair
 
 NAME = "labelme_web"
@@ -60,12 +60,12 @@ def _reason(item: Element) -> str | None:
 
 def _points(polygon: Element) -> Points:
     """Return the points <pt><x/><y/></pt> of a polygon."""
-    points = []
+    numbers = []
     for point in polygon.iterfind("pt"):
         x, y = point.find("x"), point.find("y")
         if x is None or y is None:
             raise BadPair("has a point without x and y")
-        points.append((number_in(x), number_in(y)))
-    if len(points) > MOST_POINTS:
-        raise BadPair(f"has an object of {len(points)} points; {MOST_POINTS} is the most")
-    return checked_points(np.array(points, np.float64).reshape(-1, 2))
+        numbers += [x, y]
+    if len(numbers) > 2 * MOST_POINTS:
+        raise BadPair(f"has an object of {len(numbers) // 2} points; {MOST_POINTS} is the most")
+    return checked_points(np.array(numbers_in(numbers), np.float64).reshape(-1, 2))

@@ -31,7 +31,7 @@ def fill(size: Size, ring: Ring, holes: Sequence[Ring] = ()) -> Mask:
     """
     if not len(ring):
         return NOTHING
-    points = np.concatenate([ring, *holes])
+    points = np.concatenate([ring, *holes]) if holes else ring
     if (found := _window(size, points)) is None:
         return NOTHING
     left, top, picture = found
@@ -60,12 +60,11 @@ def line(size: Size, points: Ring) -> Mask:
 
 def _window(size: Size, points: Ring) -> tuple[int, int, NDArray[np.uint8]] | None:
     """Return the left and top of the window of points, and an empty picture of it; None if it is outside."""
-    if np.abs(points).max() > FARTHEST:
+    low, high = points.min(0).tolist(), points.max(0).tolist()
+    if min(low) < -FARTHEST or max(high) > FARTHEST:
         raise BadPair(f"has a coordinate beyond {FARTHEST}")
-    (left, top), (right, bottom) = (
-        np.maximum(points.min(0), 0).tolist(),
-        np.minimum(points.max(0) + 1, size[::-1]).tolist(),
-    )
+    left, top = max(low[0], 0), max(low[1], 0)
+    right, bottom = min(high[0] + 1, size[1]), min(high[1] + 1, size[0])
     if left >= right or top >= bottom:
         return None
     return left, top, np.zeros((bottom - top, right - left), np.uint8)
@@ -73,6 +72,8 @@ def _window(size: Size, points: Ring) -> tuple[int, int, NDArray[np.uint8]] | No
 
 def _check_steps(rings: Sequence[NDArray[np.int32]], height: int) -> None:
     """Refuse rings that would keep OpenCV busy for minutes."""
+    if height * sum(map(len, rings)) ** 2 <= MOST_STEPS:
+        return
     change = np.zeros(height + 1, np.int64)
     for ring in rings:
         first = np.clip(ring[:, 1], 0, height)
@@ -86,6 +87,8 @@ def _check_steps(rings: Sequence[NDArray[np.int32]], height: int) -> None:
 
 def _check_length(points: NDArray[np.int32], size: tuple[int, ...]) -> None:
     """Refuse a line of so many pixels that it would keep OpenCV busy for minutes."""
+    if len(points) * max(size) <= MOST_LENGTH:
+        return
     inside = np.clip(points, 0, size[::-1])
     if int(np.abs(np.diff(inside, axis=0)).max(1, initial=0).sum()) > MOST_LENGTH:
         raise BadPair(f"has a line of {len(points)} points that would take minutes to paint")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
 
 from packer.annotations.annotation import NOTHING, Mask
+from packer.annotations.pillow_picture import drawn
 from packer.errors import BadPair
 from readers.contract.tiles import Size
 
@@ -24,20 +24,22 @@ class PillowPolygon:
     """(N, 2): x and y. Two points are a line; a shape of fewer is an error in Pillow."""
 
     def paint(self, size: Size) -> Mask:
-        points = np.trunc(self.points).astype(np.int64)
-        (left, top), (right, bottom) = np.maximum(points.min(0), 0), np.minimum(points.max(0) + 1, size[::-1])
+        points = self.points.astype(np.int64)
+        low, high = points.min(0).tolist(), points.max(0).tolist()
+        left, top = max(low[0], 0), max(low[1], 0)
+        right, bottom = min(high[0] + 1, size[1]), min(high[1] + 1, size[0])
         if left >= right or top >= bottom:
             return NOTHING
         points[:, 1] -= top  # rows may be shifted; columns may not, because Pillow rounds sums of floats with them
-        _check_steps(points[:, 1], int(bottom - top))
-        picture = Image.new("L", (int(right), int(bottom - top)))
-        ImageDraw.Draw(picture).polygon(points.ravel().tolist(), fill=1)
-        window = picture.crop((int(left), 0, *picture.size))
-        return Mask(int(top), int(left), np.asarray(window).view(np.bool_))
+        _check_steps(points[:, 1], bottom - top)
+        ring = points.ravel().tolist()
+        return Mask(top, left, drawn(bottom - top, right, lambda draw: draw.polygon(ring, fill=1))[:, left:])
 
 
 def _check_steps(rows: NDArray[np.int64], height: int) -> None:
     """Refuse a polygon that would keep Pillow busy for minutes."""
+    if len(rows) * (height + 2 * len(rows)) <= MOST_STEPS:
+        return
     ends = np.bincount(rows[(rows >= 0) & (rows < height)], minlength=1)
     if len(rows) * height + 2 * int((ends * ends).sum()) > MOST_STEPS:
         raise BadPair(f"has a polygon of {len(rows)} points that would take minutes to paint")

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from PIL import Image, ImageDraw
+from PIL import ImageDraw
 
 from packer.annotations.annotation import NOTHING, Mask
+from packer.annotations.pillow_picture import drawn
 from packer.errors import BadPair
 from readers.contract.tiles import Size
 
@@ -79,6 +79,5 @@ def _drawn(size: Size, points: Sequence[Point], margin: int, draw: Callable[[Ima
     left, right = max(0, min(columns) - margin), min(size[1], max(columns) + margin + 1)
     if top >= bottom or left >= right:
         return NOTHING
-    picture = Image.new("L", (right, bottom - top))
-    draw(ImageDraw.Draw(picture), [(x, y - top) for x, y in whole])
-    return Mask(top, left, np.asarray(picture)[:, left:].view(np.bool_))
+    moved = [(x, y - top) for x, y in whole]
+    return Mask(top, left, drawn(bottom - top, right, lambda picture: draw(picture, moved))[:, left:])

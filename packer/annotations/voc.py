@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from packer.annotations.annotation import NOTHING, AnnotatedPicture, Annotation, Mask
 from packer.annotations.json_values import MOST_POINTS, checked_points
 from packer.annotations.opencv_polygon import PAINTER, fill
-from packer.annotations.xml_elements import number_in, parse_xml, root_or_none, size_in, text_in
+from packer.annotations.xml_elements import numbers_in, parse_xml, root_or_none, size_in, text_in
 from packer.errors import BadPair
 from readers.contract.tiles import Size
 
@@ -66,7 +66,7 @@ class VocPolygon:
 
 def _points(polygon: Element) -> NDArray[np.int64]:
     """Return the points <x1>, <y1>, <x2>, ... of a polygon."""
-    numbers = [number_in(each) for each in polygon.iterfind(".//*")]
+    numbers = numbers_in(list(polygon.iter())[1:])
     if len(numbers) % 2 or len(numbers) > 2 * MOST_POINTS:
         raise BadPair(f"has a polygon of {len(numbers)} numbers; expected x and y of at most {MOST_POINTS} points")
     points = checked_points(np.array(numbers, np.float64).reshape(-1, 2))

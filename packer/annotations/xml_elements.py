@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import math
-from xml.etree.ElementTree import Element, TreeBuilder
+from collections.abc import Sequence
+from xml.etree.ElementTree import XML, Element, ParseError
 from xml.parsers import expat
 
 from packer.annotations.json_values import MOST_BYTES
 from packer.errors import BadPair
 
 MOST_ELEMENTS = 4_000_000
+FEW_ELEMENTS = 100_000
 MOST_DEPTH = 100
+TOO_DEEP = f"is XML nested deeper than {MOST_DEPTH}"
 
 
 def parse_xml(data: bytes) -> Element:
     """Return the root of a file for one picture."""
     if len(data) > MOST_BYTES:
         raise BadPair(f"is larger than {MOST_BYTES >> 20} MiB, too large for the annotations of one picture")
-    limited = _LimitedTree()
-    parser = expat.ParserCreate()
-    parser.StartDoctypeDeclHandler = _refuse_doctype
-    parser.StartElementHandler, parser.EndElementHandler = limited.start, limited.end
-    parser.CharacterDataHandler = limited.tree.data
+    if (elements := data.count(b"<") - data.count(b"</")) > MOST_ELEMENTS:
+        raise BadPair(f"is XML of more than {MOST_ELEMENTS} elements")
+    checker = expat.ParserCreate()
+    checker.StartDoctypeDeclHandler = _refuse_doctype
+    if elements > FEW_ELEMENTS:
+        depth = _Depth()
+        checker.StartElementHandler, checker.EndElementHandler = depth.start, depth.end
     try:
-        parser.Parse(data, True)
-    except (expat.ExpatError, ValueError, LookupError) as error:  # an unknown encoding is one of the latter
+        checker.Parse(data, True)  # a tree is made of a file without a document type only
+        root = XML(data)
+    except (expat.ExpatError, ParseError, ValueError, LookupError) as error:  # an unknown encoding is one of the latter
         raise BadPair(f"is not valid XML ({error})") from None
-    return limited.tree.close()
+    _check_depth(root)
+    return root
 
 
 def root_or_none(data: bytes) -> Element | None:
@@ -55,6 +62,15 @@ def number_in(element: Element) -> float:
     return number
 
 
+def numbers_in(elements: Sequence[Element]) -> list[float]:
+    """Return the number that each element holds."""
+    try:
+        numbers = [float(each.text or "") for each in elements]
+    except ValueError:
+        numbers = [math.nan]
+    return numbers if all(map(math.isfinite, numbers)) else [number_in(each) for each in elements]
+
+
 def size_in(element: Element, height: str, width: str) -> tuple[int, int] | None:
     """Return the size of the picture that two elements hold. None: they hold none."""
     sides = [text_in(element, height) or "", text_in(element, width) or ""]
@@ -63,23 +79,28 @@ def size_in(element: Element, height: str, width: str) -> tuple[int, int] | None
     return int(sides[0]), int(sides[1])
 
 
-class _LimitedTree:
-    """Elements as they are parsed."""
+class _Depth:
+    """The depth of elements as they are parsed, for files whose tree would take long."""
 
     def __init__(self) -> None:
-        self.tree = TreeBuilder()
-        self._count = self._depth = 0
+        self._depth = 0
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        self._count += 1
         self._depth += 1
-        if self._count > MOST_ELEMENTS or self._depth > MOST_DEPTH:
-            raise BadPair(f"is XML of more than {MOST_ELEMENTS} elements, or nested deeper than {MOST_DEPTH}")
-        self.tree.start(tag, attributes)
+        if self._depth > MOST_DEPTH:
+            raise BadPair(TOO_DEEP)
 
     def end(self, tag: str) -> None:
         self._depth -= 1
-        self.tree.end(tag)
+
+
+def _check_depth(root: Element) -> None:
+    level = [root]
+    for _ in range(MOST_DEPTH):
+        level = [child for each in level for child in each]
+        if not level:
+            return
+    raise BadPair(TOO_DEEP)
 
 
 def _refuse_doctype(*_: object) -> None:

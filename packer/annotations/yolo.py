@@ -90,7 +90,7 @@ def _numbers(line: str) -> NDArray[np.float64]:
     if len(fields) > 2 * MOST_POINTS + 1 or len(line) > MOST_LINE:
         raise BadPair(f"has more than {MOST_POINTS} points")
     try:
-        numbers = np.array([float(field) for field in fields], np.float64)
+        numbers = np.array(list(map(float, fields)), np.float64)
     except ValueError:
         raise BadPair(f"expected a class and coordinates, found {line[:40]!r}") from None
     if not np.isfinite(numbers).all():

@@ -9,6 +9,8 @@ from readers.contract import VERSION
 from readers.contract.kernels import kernels_in_use
 
 KERNELS = (
+    "packer.annotations.canvas_kernel",
+    "packer.annotations.even_odd_kernel",
     "packer.annotations.outline_kernel",
     "packer.decoding.unfilter_kernel",
     "packer.pixels.area_kernel",

@@ -174,6 +174,68 @@ def outlines(dice: np.random.Generator) -> int:
     return 1
 
 
+def even_odd(dice: np.random.Generator) -> int:
+    """Paint a polygon with and without the kernel, also one of points that no annotation can have."""
+    from packer.annotations import even_odd
+
+    kernel = even_odd.KERNEL
+    assert kernel is not None
+    size = (int(dice.integers(1, 60)), int(dice.integers(1, 60)))
+    rings = [dice.uniform(-1, 2, (int(dice.integers(1, 9)), 2)) * size[::-1] for _ in range(dice.integers(1, 4))]
+    shape = even_odd.EvenOddPolygon(tuple(np.round(2 * ring) / 2 if dice.integers(2) else ring for ring in rings))
+    ours = shape.paint(size)
+    even_odd.KERNEL = None
+    expected = shape.paint(size)
+    even_odd.KERNEL = kernel
+    assert np.array_equal(ours.inside, expected.inside), f"{shape.rings} in {size}"
+    edges, out = dice.uniform(-9, 9, (5, 4)), np.zeros(size, np.uint8)
+    edges[dice.integers(5), dice.integers(4)] = dice.choice([np.nan, np.inf, -np.inf, 1e308, -1e308])
+    kernel.paint(edges.view(np.int64), out, *dice.integers(0, 2000, 2).tolist(), 10**9)
+    for numbers in ((-1, 0), (0, 2**31), (2**63 - 1, 0)):
+        try:
+            kernel.paint(edges.view(np.int64), out, *numbers, 10**9)
+        except ValueError:
+            continue
+        raise AssertionError(f"a polygon was painted in a wrong window: {numbers}")
+    return 1
+
+
+def canvases(dice: np.random.Generator) -> int:
+    """Lay a mask on a canvas, see what occurs, and translate it; then ask for what cannot be."""
+    from packer.annotations.paint import KERNEL
+
+    assert KERNEL is not None
+    size = (int(dice.integers(0, 9)), int(dice.integers(0, 600)))
+    inside, wide = dice.integers(0, 3, size, np.uint8), dice.integers(0, 300, size, np.uint16)
+    for canvas in (np.repeat(dice.integers(0, 256, size, np.uint8), 9, 1)[:, : size[1]].copy(), wide):
+        number = int(dice.integers(0, 1 << 8 * canvas.itemsize))
+        expected = np.where(inside, number, canvas)
+        assert KERNEL.lay(inside, canvas, number) == np.count_nonzero(inside)
+        assert np.array_equal(canvas, expected)
+        if canvas.dtype == np.uint8:
+            occurs, out = np.zeros(256, np.uint8), np.empty_like(canvas)
+            KERNEL.marked(canvas, occurs)
+            assert np.array_equal(np.flatnonzero(occurs), np.unique(canvas))
+            table = dice.integers(0, 256, 256, np.uint8)
+            KERNEL.translate(canvas, table.tobytes(), out)
+            assert np.array_equal(out, table[canvas])
+    wrong: tuple[Callable[[], object], ...] = (
+        lambda: KERNEL.lay(inside, wide, 1 << 16),
+        lambda: KERNEL.lay(inside, inside, 1),
+        lambda: KERNEL.lay(inside, np.zeros((size[0] + 1, size[1]), np.uint8), 1),
+        lambda: KERNEL.marked(inside, np.zeros(255, np.uint8)),
+        lambda: KERNEL.translate(inside, bytes(255), np.empty_like(inside)),
+        lambda: KERNEL.translate(wide, bytes(256), np.empty_like(inside)),
+    )
+    for call in wrong[int(not inside.size) * 2 :]:
+        try:
+            call()
+        except ValueError:
+            continue
+        raise AssertionError("a wrong call was taken")
+    return 1
+
+
 def _raster(data: bytes) -> list[tuple[bytes, int, int]]:
     found, offset = [], 8
     while offset < len(data):
@@ -188,6 +250,8 @@ IN_PYTHON: dict[str, Callable[[np.random.Generator], int]] = {
     "windows": windows,
     "png": pngs,
     "outlines": outlines,
+    "even_odd": even_odd,
+    "canvases": canvases,
     "threads": kernel_threads.case,
 }
 CASES = (*FUNCTIONS, *IN_PYTHON)
