@@ -24,22 +24,23 @@ class PillowPolygon:
     """(N, 2): x and y. Two points are a line; a shape of fewer is an error in Pillow."""
 
     def paint(self, size: Size) -> Mask:
-        points = self.points.astype(np.int64)
-        low, high = points.min(0).tolist(), points.max(0).tolist()
-        left, top = max(low[0], 0), max(low[1], 0)
-        right, bottom = min(high[0] + 1, size[1]), min(high[1] + 1, size[0])
+        ring = self.points.astype(np.int64).ravel().tolist()
+        columns, rows = ring[::2], ring[1::2]
+        left, top = max(min(columns), 0), max(min(rows), 0)
+        right, bottom = min(max(columns) + 1, size[1]), min(max(rows) + 1, size[0])
         if left >= right or top >= bottom:
             return NOTHING
-        points[:, 1] -= top  # rows may be shifted; columns may not, because Pillow rounds sums of floats with them
-        _check_steps(points[:, 1], bottom - top)
-        ring = points.ravel().tolist()
+        moved = [row - top for row in rows]
+        _check_steps(moved, bottom - top)
+        ring[1::2] = moved  # rows may be shifted; columns may not, because Pillow rounds sums of floats with them
         return Mask(top, left, drawn(bottom - top, right, lambda draw: draw.polygon(ring, fill=1))[:, left:])
 
 
-def _check_steps(rows: NDArray[np.int64], height: int) -> None:
+def _check_steps(rows: list[int], height: int) -> None:
     """Refuse a polygon that would keep Pillow busy for minutes."""
     if len(rows) * (height + 2 * len(rows)) <= MOST_STEPS:
         return
-    ends = np.bincount(rows[(rows >= 0) & (rows < height)], minlength=1)
+    inside = np.array(rows)
+    ends = np.bincount(inside[(inside >= 0) & (inside < height)], minlength=1)
     if len(rows) * height + 2 * int((ends * ends).sum()) > MOST_STEPS:
         raise BadPair(f"has a polygon of {len(rows)} points that would take minutes to paint")
