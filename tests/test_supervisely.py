@@ -15,18 +15,68 @@ import pytest
 from facts.write_facts import read_facts, unpacked
 from mutated_annotations import mutated_json, painted_or_refused
 
+from packer.annotations.cut_rings import MOST_POINTS, cut_rings
 from packer.annotations.opencv_polygon import line
 from packer.annotations.paint import Brush, Canvas
 from packer.annotations.supervisely import knows, names_of, read
 from packer.errors import BadPair
+from readers.contract.tiles import Size
 
 CASES = read_facts("supervisely")
 SIZE = {"height": 6, "width": 8}
+Points = list[tuple[int, int]]
 
 
 def _canvas(*objects: dict[str, Any]) -> Canvas:
     picture = read(json.dumps({"size": SIZE, "objects": objects}).encode())
     return Canvas(picture, (6, 8), Brush({"car": 1, "sky": 2}))
+
+
+def _cut(exterior: Points, *holes: Points, size: Size = (5, 8)) -> list[list[Any]] | None:
+    """Return the sorted points of each part, and of its holes."""
+    rings = [np.array(ring, np.int64) for ring in (exterior, *holes)]
+    parts = cut_rings(rings[0], rings[1:], size)
+    return (
+        None
+        if parts is None
+        else [[sorted(set(map(tuple, ring.tolist()))) for ring in (part, *inner)] for part, inner in parts]
+    )
+
+
+def test_a_polygon_is_cut_into_its_parts_at_the_border() -> None:
+    fork = [(-4, 0), (3, 0), (3, 1), (-2, 1), (-2, 3), (3, 3), (3, 4), (-4, 4)]
+    assert _cut(fork) == [[[(0, 0), (0, 1), (3, 0), (3, 1)]], [[(0, 3), (0, 4), (3, 3), (3, 4)]]]
+    assert _cut(fork[::-1]) == _cut(fork)
+    assert _cut([(-3, 0), (0, 2), (-3, 4)]) == []  # it only touches the picture
+    assert _cut([(5, 1), (20, 1), (20, 4)]) == [[[(5, 1), (7, 1), (7, 1)][:2]]]  # 1.4 is rounded, and a line is left
+
+
+def test_a_hole_that_reaches_the_border_is_none() -> None:
+    outside, hole = [(-9, -9), (20, -9), (20, 20), (-9, 20)], [(2, 1), (5, 1), (5, 3), (2, 3)]
+    frame = [(0, 0), (0, 4), (7, 0), (7, 4)]
+    assert _cut(outside, hole) == [[frame, sorted(hole)]]
+    touching = [(0, 2), (3, 1), (3, 3)]
+    assert _cut(outside, touching) == [[frame, sorted(touching)]]
+    assert _cut(outside, [(-2, 1), (5, 1), (5, 3), (-2, 3)]) == [[sorted([*frame, (0, 1), (5, 1), (5, 3), (0, 3)])]]
+
+
+@pytest.mark.parametrize(
+    "rings",
+    [
+        [[(-1, 0), (5, 4), (5, 0), (-1, 4)]],  # crosses itself
+        [[(-1, 0), (5, 0), (5, 4), (5, 2), (5, 4), (-1, 4)]],  # goes back on its way
+        [[(-1, 0), (5, 0)]],
+        [[(-1, 0), (5, 0), (5, 4)], [(6, 3), (7, 3), (7, 4)]],  # a hole elsewhere
+        [[(-number, number * number) for number in range(MOST_POINTS + 1)]],
+    ],
+)
+def test_what_is_not_clear_is_not_cut(rings: list[Points]) -> None:
+    assert _cut(*rings) is None
+
+
+def test_coordinates_far_away_are_cut_exactly() -> None:
+    most = 10**9
+    assert _cut([(-most, -most), (most, -most), (most, most), (-most, most)]) == [[[(0, 0), (0, 4), (7, 0), (7, 4)]]]
 
 
 def _polygon(title: str, *interior: list[list[int]], **more: Any) -> dict[str, Any]:

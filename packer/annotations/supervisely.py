@@ -1,6 +1,7 @@
 """Supervisely: `ds/ann/PICTURE.json`. Figures are painted as `draw` of its SDK draws them: whole pixels, rounded down.
 
-A polygon and its holes are filled by OpenCV. A rectangle has its last row and column; a line is one pixel wide.
+A polygon and its holes are cut at the border of the picture and filled by OpenCV. A rectangle has its last row and
+column; a line is one pixel wide.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.annotations.annotation import NOTHING, AnnotatedPicture, Annotation, Mask, Shape
+from packer.annotations.cut_rings import cut_rings
 from packer.annotations.json_values import parse_json, points_of, size_of, table_or_none, tables, text_of
 from packer.annotations.opencv_polygon import PAINTER, Ring, fill, line
 from packer.annotations.png_pixels import PNG, png_pixels
@@ -23,7 +25,7 @@ from packer.errors import BadPair
 from readers.contract.tiles import Size
 
 NAME = "supervisely"
-RULE = f"supervisely 1, {PAINTER}"
+RULE = f"supervisely 2, {PAINTER}"
 LISTS = ("meta.json",)
 """The file that names the classes."""
 _SPARE = 1 << 16
@@ -94,6 +96,8 @@ def knows(data: bytes) -> bool:
 def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
     """Return the figures of a picture. The later one covers the earlier one. Figures of one instance are one object."""
     document = parse_json(data)
+    given = document.get("size")
+    size = size_of(given if isinstance(given, dict) else {}, "height", "width")
     annotations, lost = [], Counter[str]()
     for number, each in enumerate(tables(document, "objects"), 1):
         kind = str(each.get("geometryType") or each.get("shape") or ("bitmap" if each.get("bitmap") else ""))[:40]
@@ -103,13 +107,10 @@ def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
         try:
             shapes, instance = _SHAPES[kind](each), each.get("instance")
             name = instance if isinstance(instance, str) and instance else None
-            annotations.append(Annotation(text_of(each, "classTitle"), shapes, name))
+            annotations.append(Annotation(text_of(each, "classTitle"), _cut(shapes, size), name))
         except BadPair as error:
             raise BadPair(f"object {number}: {error}") from None
-    size = document.get("size")
-    return AnnotatedPicture(
-        tuple(annotations), size_of(size if isinstance(size, dict) else {}, "height", "width"), lost=lost
-    )
+    return AnnotatedPicture(tuple(annotations), size, lost=lost)
 
 
 def names_of(data: bytes) -> tuple[str, ...]:
@@ -136,6 +137,17 @@ def _outline(entry: Any) -> Outline:
     if not len(exterior) or not all(map(len, interior)):
         raise BadPair("has a ring without points")
     return Outline(exterior, interior)
+
+
+def _cut(shapes: tuple[Shape, ...], size: Size) -> tuple[Shape, ...]:
+    """Return the parts of polygons within the picture. Those that cross themselves stay as they are."""
+    outlines = [shape for shape in shapes if isinstance(shape, Outline)]
+    if all(((each.exterior >= 0) & (each.exterior < size[::-1])).all() for each in outlines):
+        return shapes
+    parts = [cut_rings(each.exterior, each.interior, size) for each in outlines]
+    if None in parts:
+        return shapes
+    return tuple(Outline(exterior, tuple(holes)) for found in parts for exterior, holes in found or ())
 
 
 def _polygon(each: dict[str, Any]) -> tuple[Shape, ...]:
