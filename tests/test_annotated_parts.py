@@ -14,6 +14,10 @@ from scenes.outlines import COCO, FILE, LABELME, OPTIONS, read_outlines, write_o
 from test_engines import dask_cluster
 from test_parts import good, parts
 
+from packer.sources.file_states import state_of
+from packer.sources.indexed_files import IndexedFiles
+from packer.sources.kept_indexes import forget_indexes
+
 SMALL = ("--quiet", "--shard-size", "8KB")
 
 
@@ -41,12 +45,24 @@ def planned(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
 
 
 def test_a_part_is_built_on_a_machine_without_the_index(
-    planned: Callable[[Callable[..., object]], Path], tmp_path: Path
+    planned: Callable[[Callable[..., object]], Path], kind: str, tmp_path: Path
 ) -> None:
     other = planned(shutil.copy2)
     parts(tmp_path / "plan", tmp_path / "out", ["2/2", "1/2"], "--raw", other / "raw")
     good("commit", "--quiet", "--plan", tmp_path / "plan", tmp_path / "out")
     assert same(tmp_path / "out", tmp_path / "whole")
+    assert [len(list(other.glob("segpack-*/*")))] == [int(kind == COCO)]
+    forget_indexes()
+    assert not list(other.glob("segpack-*/*"))
+
+
+def test_a_worker_leaves_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers end without deleting anything, so an index of theirs stayed for a day."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    make_outlined(tmp_path / "raw", COCO, 3)
+    files = IndexedFiles(tmp_path / "raw", {FILE: state_of(f"{tmp_path}/raw/{FILE}")})
+    assert len(files.index(FILE)) == 3
+    assert not list(tmp_path.glob("segpack-*/*"))
 
 
 @pytest.mark.parametrize("kind", [COCO], indirect=True)

@@ -64,7 +64,7 @@ def test_an_index_that_may_be_of_another_file_is_not_trusted(
     before = facts(raw)
     coco_folder(raw, annotations=OBJECTS[1:])
     if not is_young:  # a build that was killed made the index
-        monkeypatch.setattr("packer.sources.kept_indexes._made_here", set())
+        monkeypatch.setattr("packer.sources.kept_indexes._made_here", {})
     assert facts(raw) != before
 
 

@@ -114,6 +114,17 @@ class ReadsAhead(Protocol):
         """Begin to read these rows, which are loaded next, in this order."""
 
 
+@runtime_checkable
+class Prepares(Protocol):
+    """A source that is opened by every worker, with something that one process can make for all of them."""
+
+    def prepare(self) -> None:
+        """Make it, if it is not there yet, in a process that has workers on this machine."""
+
+    def close(self) -> None:
+        """Delete it."""
+
+
 class Source(Protocol):
     """Gives rows. It lists references to all of them, with their sizes and types, without decoding any.
 

@@ -20,6 +20,7 @@ from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN
 from packer.sources.annotated import AnnotatedSource
 from packer.sources.indexed_files import IndexedFiles
+from packer.sources.kept_indexes import forget_indexes
 from packer.sources.segment_ids import segment_ids, stored_size
 from readers.contract.tiles import Size
 
@@ -71,6 +72,14 @@ class IndexedSource(AnnotatedSource):
 
     def count(self, refs: Iterable[RowRef]) -> dict[str, tuple[int, str]]:
         return self.indexed.counts
+
+    def prepare(self) -> None:
+        """Read the files of annotations once, for all workers on this machine."""
+        self.indexed.prepare()
+
+    def close(self) -> None:
+        """Delete what was kept for workers."""
+        forget_indexes()
 
     def to_text(self) -> str:
         return json.dumps({**json.loads(super().to_text()), "kind": self.kind, "files": self.indexed.states})

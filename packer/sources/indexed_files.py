@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
@@ -20,7 +21,7 @@ from packer.annotations.picture_index import PictureIndex
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, InputError
 from packer.sources.file_states import ANY, state_here, state_of
-from packer.sources.kept_indexes import index_folder, is_certain, keep_index, kept_index
+from packer.sources.kept_indexes import index_folder, keep_index, kept_index, made_here
 from readers.contract.regular_files import open_raw
 from readers.contract.tiles import Size
 
@@ -48,7 +49,7 @@ class IndexedFiles:
         problems = []
         for path in files.states:
             try:
-                files.index(path, is_first=True)
+                files.index(path, keeps=True, is_certain=True)
             except BadPair as bad:
                 problems.append(str(bad))
         if problems:
@@ -83,14 +84,21 @@ class IndexedFiles:
         """Annotations that become nothing, because of what the file lists."""
         return tuple(f"{path}: {note}" for path in self.states for note in self.index(path).notes)
 
-    def index(self, path: str, is_first: bool = False) -> PictureIndex:
+    def prepare(self) -> None:
+        """Keep the indexes of all files for the workers on this machine. Rows of files that cannot be read are bad."""
+        for path in self.states:
+            with suppress(BadPair):
+                self.index(path, keeps=True)
+
+    def index(self, path: str, keeps: bool = False, is_certain: bool = False) -> PictureIndex:
         """Return the index of a file. Raise BadPair if it cannot be read, or is another than was planned.
 
-        A file that cannot be read is tried once. The first one to ask, who plans, wants a certain one.
+        A file that cannot be read is tried once. Whoever has workers `keeps` what it reads: these end without deleting
+        anything. A plan wants an index that is certain.
         """
         with self._lock:
             if path not in self._indexes:
-                self._indexes[path] = self._opened(path, is_first)
+                self._indexes[path] = self._opened(path, keeps, is_certain)
             found = self._indexes[path]
         if isinstance(found, BadPair):
             raise BadPair(str(found))
@@ -152,10 +160,10 @@ class IndexedFiles:
         usual, near = f"{path.removesuffix('.json')}/{png}", f"{path.rpartition('/')[0]}/{png}".lstrip("/")
         return near if not (self._folder / usual).exists() and (self._folder / near).exists() else usual
 
-    def _opened(self, path: str, is_first: bool) -> PictureIndex | BadPair:
+    def _opened(self, path: str, keeps: bool, is_certain: bool) -> PictureIndex | BadPair:
         state = self.states[path]
         folder = index_folder(f"{self._folder.absolute()}/{path}", state)
-        if folder is not None and (not is_first or is_certain(folder, state)):
+        if folder is not None and (not is_certain or made_here(folder, state)):
             kept = kept_index(folder)
             if kept is not None:
                 return kept
@@ -164,7 +172,7 @@ class IndexedFiles:
                 index = self._listed(path)
         except BadPair as bad:
             return bad
-        if folder is not None:
+        if keeps and folder is not None:
             keep_index(index, folder)
         return index
 

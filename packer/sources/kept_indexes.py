@@ -21,7 +21,8 @@ from packer.sources.file_states import MIN_FILE_AGE, FileState
 
 LONGEST = 24 * 3600
 """Seconds that the index of a killed process stays."""
-_made_here: set[Path] = set()
+_made_here: dict[Path, int] = {}
+"""The folder of each index that this process made, and its number: a process that is forked from it has another one."""
 
 
 def index_folder(path: str, state: FileState) -> Path | None:
@@ -47,7 +48,7 @@ def kept_index(folder: Path) -> PictureIndex | None:
     return None
 
 
-def is_certain(folder: Path, state: FileState) -> bool:
+def made_here(folder: Path, state: FileState) -> bool:
     """Return whether an index is of the file as it is now: made by this process, and not while the file was young.
 
     On some file systems a file can change and keep its state, so a new build does not take the index of a killed one.
@@ -70,8 +71,16 @@ def keep_index(index: PictureIndex, folder: Path) -> None:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
         return
-    _made_here.add(folder)
-    atexit.register(_forget, folder, os.getpid())
+    _made_here[folder] = os.getpid()
+
+
+@atexit.register
+def forget_indexes() -> None:
+    """Delete the indexes that this process made."""
+    for folder, maker in _made_here.items():
+        if maker == os.getpid():
+            shutil.rmtree(folder, ignore_errors=True)
+    _made_here.clear()
 
 
 def _delete_old(parent: Path) -> None:
@@ -79,8 +88,3 @@ def _delete_old(parent: Path) -> None:
         with suppress(OSError):
             if old.stat().st_mtime < time.time() - LONGEST:
                 shutil.rmtree(old, ignore_errors=True)
-
-
-def _forget(folder: Path, maker: int) -> None:
-    if os.getpid() == maker:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from packer.errors import InputError
 from packer.publish.outbox import Outbox, open_outbox
 from packer.recipe.plan_folder import PLAN, PlanFolder
+from packer.recipe.source import Prepares
 from packer.shards.versions import version_refusal
 from packer.sources.portable import check_portable, moved, path_of
 from packer.sources.reopen import reopen
@@ -23,8 +24,8 @@ class PlannedShards:
     """A plan folder, and its source as this machine sees it."""
 
     def __init__(self, plan: PlanFolder, source: str) -> None:
-        self.plan, self._source = plan, source
-        self.refusal = version_refusal(plan.facts.recipe, reopen(source), plan.facts.package)
+        self.plan, self._source, self._reopened = plan, source, reopen(source)
+        self.refusal = version_refusal(plan.facts.recipe, self._reopened, plan.facts.package)
         """The reason why this machine would make other bytes, if it would."""
 
     @classmethod
@@ -55,10 +56,17 @@ class PlannedShards:
         self, numbers: Iterable[int], out: Path | Outbox, pool: Pool
     ) -> Generator[tuple[int, Receipt], None, None]:
         """Build shards, and yield the number and the receipt of each when it is in `out`. Closing it stops the rest."""
+        if isinstance(self._reopened, Prepares):
+            self._reopened.prepare()
         folder = out.folder if isinstance(out, Outbox) else out
         jobs = (ShardJob(each, self.plan.spec(each), self._source, folder) for each in numbers)
         with closing(pool.run(jobs, pool.workers)) as built:
             yield from out.sent(built) if isinstance(out, Outbox) else built
+
+    def close(self) -> None:
+        """Delete what was made for the workers. Who ends in order need not do so."""
+        if isinstance(self._reopened, Prepares):
+            self._reopened.close()
 
 
 def open_out(out: str, scratch: Path | None, slots: int) -> AbstractContextManager[Path | Outbox]:

@@ -69,4 +69,5 @@ def open_build(plan: str, sha256: str, raw: str | None, out: str) -> Iterator[Op
             folder = stack.enter_context(private_scratch(None)) / PLANS
             stored = StoredPlan(plan, folder)
         planned = PlannedShards.open(folder, sha256, None if raw is None else Path(raw))
+        stack.callback(planned.close)
         yield OpenBuild(planned, stored, stack.enter_context(open_out(out, None, 1)))
