@@ -143,6 +143,14 @@ def test_what_has_no_outline_is_counted_and_answers_are_not_counted() -> None:
     }
 
 
+@pytest.mark.parametrize("other", [{"to_name": "second"}, {"to_name": "first", "item_index": 1}])
+def test_regions_of_several_pictures_are_not_painted_on_one(other: dict[str, Any]) -> None:
+    first = {**_region(), "to_name": "first"}
+    assert len(_read(first, {**first, "id": "b", "item_index": 0}).annotations) == 2
+    with pytest.raises(BadPair, match="has regions of 2 pictures"):
+        _read(first, {**first, **other, "id": "b"})
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

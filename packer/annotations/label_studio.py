@@ -114,6 +114,8 @@ def read(raw: bytes) -> AnnotatedPicture:
         if other is not found and (count := sum(map(_is_region, _results(other)))):
             lost["of an earlier annotation of the same picture"] += count
     results = [each for each in _results(found) if _is_region(each)]
+    if len(pictures := {(str(each.get("to_name")), str(each.get("item_index") or 0)) for each in results}) > 1:
+        raise BadPair(f"has regions of {len(pictures)} pictures; a task of one picture is read")
     labelled = {str(each.get("id")) for each in results if _labels(each)}
     annotations, sizes = [], set[Size]()
     for number, each in enumerate(results, 1):

@@ -70,7 +70,8 @@ def _tasks(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     label_studio = _module(LABEL_STUDIO)
     for item in items_of(file):
         if not label_studio.is_task(item.value):
-            raise BadPair(f"has an item that is not a task of Label Studio, at byte {item.start}")
+            expected = "export tasks as JSON, not as JSON-MIN"
+            raise BadPair(f"has an item that is not a task of Label Studio, at byte {item.start}; {expected}")
         if label_studio.picture_of(item.value) is not None:
             yield item.start, item.raw
 
