@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from io import BytesIO
+from pathlib import Path
 from random import Random
 
 import cv2
@@ -17,6 +18,7 @@ from packer.annotations.annotation import AnnotatedPicture
 from packer.annotations.cvat import Ellipse, read
 from packer.annotations.list_pictures import index_of
 from packer.annotations.paint import Brush, Canvas
+from packer.annotations.picture_index import PictureIndex
 from packer.errors import BadPair
 
 CASES = read_facts("cvat")
@@ -175,6 +177,15 @@ def test_mutated_files_of_many_pictures_are_read_or_refused_by_name() -> None:
         except BadPair as error:
             refused += bool(str(error))
     assert refused > 60
+
+
+def test_another_label_in_one_picture_changes_no_other(tmp_path: Path) -> None:
+    """Items have the names of their labels, so a new label built the shards of all pictures again."""
+    one, two = (f'<image name="{name}" width="9" height="6">{BOX.format("")}</image>' for name in "ab")
+    before, after = (index_of(BytesIO(_file(one, each))) for each in (two, two.replace("car", "bus")))
+    assert (before.digest("a") == after.digest("a"), before.digest("b") == after.digest("b")) == (True, False)
+    after.save(tmp_path)
+    assert PictureIndex.load(tmp_path).digest("a") == before.digest("a")
 
 
 def test_a_tag_that_does_not_end_is_not_held_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

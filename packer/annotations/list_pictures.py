@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import compress
 from typing import Any, BinaryIO
 
@@ -125,11 +124,11 @@ def index_of(file: BinaryIO, take: list[str] | None = None) -> PictureIndex:
         raise BadPair(
             f"lists no annotated pictures of {known}" if known else "is not a file of COCO: it lists no images"
         )
-    return replace(_sorted(listed), format=known or (panoptic.NAME if listed.pngs else NAME))
+    return _sorted(listed, known or (panoptic.NAME if listed.pngs else NAME))
 
 
-def _sorted(listed: _Listed) -> PictureIndex:
-    """Bring the annotations to their pictures."""
+def _sorted(listed: _Listed, of: str) -> PictureIndex:
+    """Bring the annotations of a format to their pictures."""
     pictures, annotations = listed.pictures, listed.annotations
     ids, names = np.array(pictures.pictures, np.int64), np.array(listed.names, np.int64)
     _refuse_twice(ids, "the same id", pictures.starts)
@@ -157,13 +156,14 @@ def _sorted(listed: _Listed) -> PictureIndex:
         joined(pictures.starts, annotations.starts),
         joined(pictures.lengths, annotations.lengths),
         np.array(listed.sizes, np.int32).reshape(-1, 2)[by_name],
-        _digests(digests, firsts, categories),
+        _digests(digests, firsts, digest_of_categories(of, categories)),
         categories,
         {
             name: sum(listed.counts[n] for n, other in categories.items() if other == name)
             for name in categories.values()
         },
         tuple(_notes(listed, int(np.count_nonzero(~is_known)))),
+        of,
         pngs=panoptic.of_pictures(compress(listed.pngs, is_known), owners[len(names) :].tolist(), len(names))
         if listed.pngs
         else (),
@@ -177,9 +177,8 @@ def _notes(listed: _Listed, strangers: int) -> Iterator[str]:
         yield f"{unknown} annotations are of categories that the file does not list"
 
 
-def _digests(items: NDArray[np.uint8], firsts: Longs, categories: Mapping[Id, str]) -> NDArray[np.uint8]:
+def _digests(items: NDArray[np.uint8], firsts: Longs, names: bytes) -> NDArray[np.uint8]:
     found = bytearray()
-    names = digest_of_categories(categories)
     for first, last in zip(firsts[:-1].tolist(), firsts[1:].tolist(), strict=True):
         found += digest_of_picture(items[first:last].tobytes(), names)
     return np.frombuffer(found, np.uint8).reshape(-1, DIGEST)
