@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,7 +16,14 @@ from conftest import pack, run
 from handmade import chunk, exif, png
 from numpy.typing import NDArray
 
+from packer.config.effective import effective
+from packer.plan.make_plan import make_plan
+from packer.plan.request import Request
 from packer.publish.remarks import load_remarks
+from packer.sources import annotated
+from packer.sources.annotation_files import read_annotations
+from packer.sources.folder import FolderSource
+from packer.sources.known_sizes import KnownSizes
 from readers import open_dataset
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
@@ -165,6 +173,35 @@ def test_bad_files_are_named_in_the_plan(tmp_path: Path) -> None:
     options = ("--missing", "keep", "--on-bad", "skip")
     out = pack(raw, tmp_path / "out", *options)
     assert {split.rows for split in Manifest.load(out).splits} == {3}
+
+
+@pytest.mark.parametrize("given", [SIZE, None])
+def test_a_plan_reads_a_good_file_once_before_the_sample(
+    tmp_path: Path, given: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = annotated_folder(tmp_path / "raw", {key: [box("car", 1, 1, 2, 2)] for key in "abcde"})
+    for key in "abcde" if given is None else "":
+        (raw / f"{key}.json").write_text(labelme_text([], imageHeight=None, imageWidth=None))
+    (raw / "b.json").write_text("[")
+    read = list[str]()
+
+    def counted(folder: FolderSource, part: str) -> bytes:
+        read.append(part)
+        return read_annotations(folder, part)
+
+    monkeypatch.setattr(annotated, "read_annotations", counted)
+    settings = {"raw": str(raw), "out": str(tmp_path / "out"), "workers": "1", "on-bad": "skip"}
+    plan = make_plan(Request.from_settings(effective({**settings, "annotations": "{key}.json"})))
+    assert len(plan.rejects) == 1
+    assert Counter(read) == dict.fromkeys([f"{key}.json" for key in "abcde"], 2)  # again: a sample, and what is bad
+
+
+def test_known_sizes_are_those_of_their_files() -> None:
+    pictures = {f"{n}.json": (n % 70 + 1, 5) if n % 3 else None for n in range(999)}
+    known = KnownSizes(pictures.items())
+    assert {part: known.of(part) for part in pictures} == {part: size or (0, 0) for part, size in pictures.items()}
+    assert known.of("x.json") is None
+    assert KnownSizes([("huge.json", (1 << 40, 1))]).of("huge.json") is None
 
 
 def test_what_is_lost_is_a_note_of_its_row(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def choose_classes(request: Request, found: FoundRows) -> tuple[FoundRows, Input
         raise UsageError(f"--label-codec {request.label_codec}: reads label pictures; annotations are painted")
     painted = [(number, each) for number, each in enumerate(request.fields) if number and not each.files]
     source = replace(found.source, painted=tuple(PaintedField(number, each.kind) for number, each in painted))
-    objects = source.count(found.refs)
+    objects, sizes = source.count(found.refs)
     every = _numbered(load_class_table(request.raw, request.classes) or _table(source.names, objects))
     dropped = {name for name in request.ignore if name in objects and name not in every.names}
     classes = with_ignored(every, [text for text in request.ignore if text not in dropped])
@@ -47,7 +47,7 @@ def choose_classes(request: Request, found: FoundRows) -> tuple[FoundRows, Input
     brush = Brush(numbers, _uncovered(every), every.ignore_index, *rules)
     has_label = any(each.name == LABEL for _, each in painted)
     return replace(
-        found, source=replace(source, brush=brush, painted=fields), classes=classes if has_label else None
+        found, source=replace(source, brush=brush, painted=fields, sizes=sizes), classes=classes if has_label else None
     ), refusal
 
 

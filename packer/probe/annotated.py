@@ -118,7 +118,7 @@ def _proposal(settings: dict[str, Setting], questions: list[str], plan: Plan) ->
         settings["labels"] = "index"
     source = plan.found.source
     assert isinstance(source, AnnotatedSource), "the settings name annotations"
-    objects = Counter({name: count for name, (count, _) in source.count(plan.found.refs).items()})
+    objects = Counter({name: count for name, (count, _) in source.count(plan.found.refs).objects.items()})
     splits, sizes, missing = dict(plan.found.refs.splits), plan.sizes, plan.found.missing
     most = dict(objects.most_common())
     if questions:

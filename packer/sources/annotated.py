@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import compress, repeat
+from itertools import compress, islice, repeat
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -39,6 +39,7 @@ from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Heads, LinesOf, Listing, Loaded, ReadsAhead, Wanted
 from packer.sources.annotation_files import read_annotations
 from packer.sources.folder import THREADS, FolderSource
+from packer.sources.known_sizes import KnownSizes
 from packer.sources.objects import ObjectsSource
 from readers.contract.kinds import CLASSES, IDS
 from readers.contract.receipt_facts import count_text
@@ -50,6 +51,10 @@ NOTES = "notes 3"
 """The rule of what notes count. It changes when they do, because the name of a shard depends on its notes."""
 MANY_NUMBERS = 256
 """Numbers of categories from here on need 16 bits."""
+
+
+TOGETHER = 4096
+"""Files whose reading is planned at the same time."""
 
 
 class _Painted(NamedTuple):
@@ -68,6 +73,13 @@ class PaintedField(NamedTuple):
     planes: tuple[str, ...] = ()
 
 
+class Counted(NamedTuple):
+    """For each category its number of objects, and a file that has some; the sizes in all files that were read."""
+
+    objects: Mapping[str, tuple[int, str]]
+    sizes: KnownSizes
+
+
 @dataclass(frozen=True)
 class AnnotatedSource:
     """The files below a folder. The parts of painted fields are the paths of annotation files."""
@@ -78,6 +90,8 @@ class AnnotatedSource:
     brush: Brush = field(default_factory=lambda: Brush({}))
     names: tuple[str, ...] = ()
     """The categories that a list of the format names."""
+    sizes: KnownSizes = field(default_factory=KnownSizes, repr=False, compare=False)
+    """The sizes in files that were read while the plan was made. Workers have none, because they read the files."""
     kind: ClassVar[str] = "annotated"
 
     @cached_property
@@ -148,18 +162,26 @@ class AnnotatedSource:
 
     def size_of(self, part: str) -> Size | None:
         """Return the size that the annotations give their picture."""
-        return self.read(part)[0].size
+        known = self.sizes.of(part)
+        return self.read(part)[0].size if known is None else known if all(known) else None
 
-    def count(self, refs: Iterable[RowRef]) -> dict[str, tuple[int, str]]:
-        """Return how many objects each category has, and a file that has some. Files that cannot be read have none."""
-        found: dict[str, tuple[int, str]] = {}
+    def count(self, refs: Iterable[RowRef]) -> Counted:
+        """Return how many objects each category has, and the sizes. Files that cannot be read have none of both."""
+        objects: dict[str, tuple[int, str]] = {}
         parts = (part for ref in refs for part in {ref.parts[each.number] for each in self.painted} if part)
+
+        def sizes(pool: ThreadPoolExecutor) -> Iterator[tuple[str, Size | None]]:
+            while some := list(islice(parts, TOGETHER)):
+                for part, picture in pool.map(self._read_or_none, some):
+                    if picture is not None:
+                        yield part, picture[0]
+                        for category, count in picture[1].items():
+                            before, first = objects.get(category, (0, part))
+                            objects[category] = before + count, first
+
         with ThreadPoolExecutor(THREADS) as pool:
-            for part, counts in pool.map(self._count, parts):
-                for category, count in counts.items():
-                    before, first = found.get(category, (0, part))
-                    found[category] = before + count, first
-        return found
+            known = KnownSizes(sizes(pool))
+        return Counted(objects, known)
 
     def to_text(self) -> str:
         facts = json.loads(self.files.to_text())
@@ -263,12 +285,13 @@ class AnnotatedSource:
         fits = [size in (None, each) for each in (header.size, stored)]
         return is_of_stored(self.reader) if all(fits) else fits[1]
 
-    def _count(self, part: str) -> tuple[str, Counter[str]]:
+    def _read_or_none(self, part: str) -> tuple[str, tuple[Size | None, Counter[str]] | None]:
+        """Return the size and the objects of each category; None if the file cannot be read."""
         try:
             picture, _ = self.read(part)
         except BadPair:
-            return part, Counter()
-        return part, Counter(each.category for each in picture.annotations)
+            return part, None
+        return part, (picture.size, Counter(each.category for each in picture.annotations))
 
 
 def _noted(painted: Sequence[_Painted], lost_later: Sequence[int] = ()) -> tuple[tuple[str, ...], Counter[str]]:

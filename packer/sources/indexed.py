@@ -18,9 +18,10 @@ from packer.decoding.raw_file import naming
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN
-from packer.sources.annotated import AnnotatedSource
+from packer.sources.annotated import AnnotatedSource, Counted
 from packer.sources.indexed_files import IndexedFiles
 from packer.sources.kept_indexes import forget_indexes
+from packer.sources.known_sizes import KnownSizes
 from packer.sources.segment_ids import segment_ids, stored_size
 from readers.contract.tiles import Size
 
@@ -70,8 +71,8 @@ class IndexedSource(AnnotatedSource):
         with naming(path):
             return stored_size(header, size)
 
-    def count(self, refs: Iterable[RowRef]) -> dict[str, tuple[int, str]]:
-        return self.indexed.counts
+    def count(self, refs: Iterable[RowRef]) -> Counted:
+        return Counted(self.indexed.counts, KnownSizes())
 
     def prepare(self) -> None:
         """Read the files of annotations once, for all workers on this machine."""
