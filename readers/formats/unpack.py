@@ -48,11 +48,20 @@ def _from_jpeg(stored: NDArray[np.uint8], out: NDArray[Any]) -> bool:
         *size, colours, _ = simplejpeg.decode_jpeg_header(stored)
         if size != [height, width] or colours != ("Gray" if bands == 1 else "YCbCr"):
             return False
-        pixels = simplejpeg.decode_jpeg(stored, "GRAY" if bands == 1 else "RGB", strict=True)
+        pixels = _scratch(out.nbytes).reshape(height, width, bands)
+        simplejpeg.decode_jpeg(stored, "GRAY" if bands == 1 else "RGB", buffer=pixels, strict=True)
     except ValueError:
         return False
-    np.copyto(out, np.asarray(pixels).transpose(2, 0, 1))
+    np.copyto(out, pixels.transpose(2, 0, 1))
     return True
+
+
+def _scratch(size: int) -> NDArray[np.uint8]:
+    """Return memory of this thread: new memory for each row would be taken from the system and given back each time."""
+    if not hasattr(_MINE, "scratch") or len(_MINE.scratch) < size:
+        _MINE.scratch = np.empty(size, np.uint8)
+    memory: NDArray[np.uint8] = _MINE.scratch[:size]
+    return memory
 
 
 _UNPACKERS: dict[str, Callable[[NDArray[np.uint8], NDArray[Any]], bool]] = {ZSTD: _from_zstd, JPEG: _from_jpeg}
