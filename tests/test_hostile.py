@@ -84,6 +84,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {
         **{storage: make_pack(folder / storage, storage, native=False) for storage in STORAGES},
         **{f"{storage}-native": make_pack(folder / f"{storage}-n", storage, native=True) for storage in STORAGES},
+        **{f"{storage}-encoded": make_pack(folder / f"{storage}-e", storage, False, True) for storage in STORAGES},
     }
 
 

@@ -2,10 +2,10 @@
 
     tools/run bench.encodings [--rows 600] [--rounds 7] [--seconds 1.5] [--format npy] [--keep FOLDER]
 
-Rows are street scenes of 512x512 pixels, warm in memory. Packs are built in turns; CPU time is that of the workers. Then
-each round reads shuffled epochs for so many seconds of each, in an order that changes from round to round. "raw
-again" shows how much two equal things differ here. The bare loop decodes the same JPEG files in as many threads as
-the loader has, and does nothing with them.
+Rows are street scenes of 512x512 pixels, warm in memory. Packs are built in turns; CPU time is that of the workers.
+Then each round reads shuffled epochs for so many seconds of each, in an order that changes from round to round. "raw
+again" shows how much two equal things differ here. The bare loop decodes the same JPEG files in as many threads as the
+loader has, and does nothing with them.
 """
 
 from __future__ import annotations

@@ -158,13 +158,14 @@ def _plain(folder: Path) -> Iterator[Path]:
     )
 
 
-def make_pack(folder: Path, storage: str, native: bool) -> Path:
+def make_pack(folder: Path, storage: str, native: bool, encoded: bool = False) -> Path:
     """Build a pack of twelve tiny pictures in a few shards."""
     for number in range(12):
         size = (4 + number % 3, 5 + number % 4) if native else (6, 7)
         write_noise(folder / "raw", f"{number:02}", size, 3, number, labels="masks")
     options = ["--classes", "3", "--format", storage, "--shard-size", "1000B", "--workers", "1", "--quiet"]
     options += ["--size", "native"] if native else []
+    options += ["--encode", "image=jpeg", "--encode", "label=zstd"] if encoded else []
     with redirect_stdout(io.StringIO()):
         packer.main(["build", *options, f"{folder}/raw", f"{folder}/out"], standalone_mode=False)
     return folder / "out"

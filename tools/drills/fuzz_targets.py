@@ -9,13 +9,15 @@ import random
 import shutil
 import struct
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import packer.config
 from drills.damaged_packs import make_pack
@@ -41,15 +43,19 @@ from packer.sources.recordio_records import MAGIC, picture, records
 from packer.sources.tf_example import features_of, first_values
 from packer.sources.webdataset import WebDatasetSource
 from readers.contract.errors import ReadError
+from readers.contract.fields import Field
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, STORAGES, Manifest
 from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.shard_table import table_path
 from readers.formats import arrow, hdf5, lmdb, npy, shard_paths
 from readers.formats.column import ShardFacts
+from readers.formats.unpack import unpack
 from readers.pack import Pack
 from readers.stores.checksums import read_receipt
 
+FORMS = ((False, False), (True, False), (False, True))
+"""The packs of each format: of one size, native, encoded."""
 MOST_SLICES = 20
 """The slices of a volume that are read."""
 OPENERS = {"arrow": arrow.open_shard, "hdf5": hdf5.open_shard, "lmdb": lmdb.open_shard, "npy": npy.open_shard}
@@ -72,10 +78,11 @@ TABLES = {
 
 def make_targets(folder: Path) -> dict[str, Target]:
     """Return all targets. Their packs are made in `folder` if they do not exist yet."""
-    packs = [_pack(folder, storage, native) for storage in STORAGES for native in (False, True)]
+    packs = [_pack(folder, storage, *form) for storage in STORAGES for form in FORMS]
     first = packs[0]
     targets = [
-        *(_shards(folder, storage, packs[2 * n : 2 * n + 2]) for n, storage in enumerate(STORAGES)),
+        *(_shards(folder, storage, packs[n * len(FORMS) :][: len(FORMS)]) for n, storage in enumerate(STORAGES)),
+        *_rows(packs[-1]),
         _manifest(folder, packs),
         Target("fields", (b"a", b"b", b"c", b"d"), read_changed, (ReadError,)),
         _table(folder, first),
@@ -130,9 +137,23 @@ def _change(data: bytearray, dice: random.Random, target: Target) -> None:
             data[at:at] = dice.choice((b"[", b"{", b'"', b",", b"-", b"9" * 20, b"null", b"\n", b"\0", b"\xff"))
 
 
-def _pack(folder: Path, storage: str, native: bool) -> Path:
-    root = folder / f"{storage}{'-native' * native}"
-    return root / "out" if (root / "out").is_dir() else make_pack(root, storage, native)
+def _pack(folder: Path, storage: str, native: bool, encoded: bool) -> Path:
+    root = folder / f"{storage}{'-native' * native}{'-encoded' * encoded}"
+    return root / "out" if (root / "out").is_dir() else make_pack(root, storage, native, encoded)
+
+
+def _rows(out: Path) -> Iterator[Target]:
+    """Yield the targets of encoded rows: one for each encoding."""
+    pack = Pack.open(out)
+    shard = pack.shard(0)
+    for field in pack.manifest.fields:
+        seeds = tuple(shard.stored(field, row).tobytes() for row in range(shard.facts.rows))
+        numbers = np.empty_like(shard.row(field, 0))
+
+        def parse(data: bytes, field: Field = field, numbers: NDArray[Any] = numbers) -> None:
+            unpack(field, np.frombuffer(data, np.uint8), numbers)
+
+        yield Target(f"{field.encoding}-row", seeds, parse, (ReadError,))
 
 
 def _shards(folder: Path, storage: str, packs: list[Path]) -> Target:
