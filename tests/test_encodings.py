@@ -237,6 +237,19 @@ def test_another_release_of_zstandard_is_another_recipe(
     assert plan != other
 
 
+def test_a_plan_needs_no_room_for_what_encoding_saves(
+    raw_folder: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = "--size", "512x512", "--dry-run"
+    whole = json.loads(run("build", *large, "--json", raw_folder.path, tmp_path / "out").stdout)["bytes"]
+    monkeypatch.setattr("packer.plan.make_plan.free_space", lambda path: whole)
+    assert "not enough" in run("build", *large, raw_folder.path, tmp_path / "out").stdout
+    text = run("build", *large, *ENCODE, raw_folder.path, tmp_path / "out").stdout
+    assert "classes onehot as zstd\n" in text
+    assert ": encoded fields take less\n" in text
+    assert "not enough" not in text
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

@@ -11,6 +11,7 @@ from packer.cli.output import join_lines
 from packer.cli.values import bytes_text, shape_text
 from packer.errors import by_cause, first_of
 from packer.publish.pin import is_pinned
+from readers.contract.fields import RAW
 
 if TYPE_CHECKING:
     from packer.build import Summary
@@ -48,6 +49,7 @@ def plan_text(plan: Plan, on_disk: bool = True) -> str:
     facts, recipe = plan_json(plan), plan.recipe
     fields = [
         f"{field['name']} {field['dtype']} {shape_text(field['shape'])} {field['kind']} {field['form']}"
+        + (f" as {field['encoding']}" if field["encoding"] != RAW else "")
         for field in facts["fields"]
     ]
     templates = " ".join(f"--{rule.name} '{rule.template}'" for rule in recipe.rules if rule.template)
@@ -82,6 +84,8 @@ def _rows_line(plan: Plan) -> str:
     most = f"at most {bytes_text(plan.bytes)} in {plan.rows} rows"
     if plan.sampled_bad:
         return f"bytes     {most}, because {plan.sampled_bad} of {plan.sampled} decoded pairs are bad"
+    if any(field.is_encoded for field in plan.recipe.fields):
+        return f"bytes     {most}: encoded fields take less"
     return f"bytes     {most.removeprefix('at most ')}"
 
 

@@ -120,7 +120,7 @@ class Plan:
 
     @property
     def bytes(self) -> int:
-        """The bytes of the rows; headers, keys and receipts are small in comparison."""
+        """The raw bytes of the rows; headers, keys and receipts are small in comparison."""
         return self._bytes(self.recipe)
 
     @property
@@ -132,10 +132,10 @@ class Plan:
         rules = (rule.of_form(INDEX) if rule is label else rule for rule in self.recipe.rules)
         return self._bytes(replace(self.recipe, rules=tuple(rules)))
 
-    def _bytes(self, recipe: Recipe) -> int:
+    def _bytes(self, recipe: Recipe, encoded: bool = True) -> int:
         if recipe.geometry.fit != NATIVE:
-            return sum(self._good(spec) * int(recipe.row_bytes(spec.pieces[:1])[0]) for spec in self.specs)
-        return sum(int(recipe.row_bytes(spec.pieces).sum()) for spec in self.specs)
+            return sum(self._good(spec) * int(recipe.row_bytes(spec.pieces[:1], encoded)[0]) for spec in self.specs)
+        return sum(int(recipe.row_bytes(spec.pieces, encoded).sum()) for spec in self.specs)
 
     @property
     def new_specs(self) -> dict[int, ShardSpec]:
@@ -144,9 +144,11 @@ class Plan:
 
     @property
     def needed_bytes(self) -> int:
-        """The bytes that must be free on the disk."""
+        """The bytes that must be free on the disk, as far as they are known: how small encoded fields become is not."""
         pieces = sum(len(spec.pieces) for spec in self.new_specs.values())
-        return self.bytes * pieces // max(1, self.pieces) + len(self.new_specs) * SHARD_SLACK
+        return (
+            self._bytes(self.recipe, encoded=False) * pieces // max(1, self.pieces) + len(self.new_specs) * SHARD_SLACK
+        )
 
     @property
     def largest_bytes(self) -> int:

@@ -23,6 +23,7 @@ from packer.recipe.source import Source
 from packer.sources.folder import FolderSource
 from packer.sources.pack import PackSource
 from readers.contract.errors import ReadError
+from readers.contract.fields import RAW
 from readers.contract.json_entry import Entry, Problem
 from readers.contract.kinds import CLASSES, INDEX
 from readers.contract.tiles import Size, Tile
@@ -74,11 +75,12 @@ class PlannedRow:
         return "" if before == decoder_identity() else before
 
     def in_own_size(self, size: Size) -> PlannedRow:
-        """Return the row as it is before the geometry. Classes are stored as an index."""
+        """Return the row as it is before the geometry and the encoding. Classes are stored as an index."""
         rules = []
         for rule in self.spec.recipe.rules:
             small = rule.of_form(INDEX) if rule.field.kind == CLASSES else rule
-            rules.append(replace(small, field=replace(small.field, shape=(*small.field.planes, None, None))))
+            field = replace(small.field, shape=(*small.field.planes, None, None), encoding=RAW)
+            rules.append(replace(small, field=field, jpeg=None))
         recipe = replace(self.spec.recipe, geometry=Geometry(None, NATIVE), rules=tuple(rules))
         return replace(self, spec=ShardSpec(self.spec.split, (Piece(self.spec.pieces[0].ref, size),), recipe))
 
