@@ -26,6 +26,7 @@ from readers.contract.kinds import INDEX
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
 from readers.formats.unpack import unpack
+from readers.pack import Pack
 
 ENCODE = "--encode", "label=zstd"
 LABEL_ZSTD = replace(
@@ -246,8 +247,30 @@ def test_a_plan_needs_no_room_for_what_encoding_saves(
     assert "not enough" in run("build", *large, raw_folder.path, tmp_path / "out").stdout
     text = run("build", *large, *ENCODE, raw_folder.path, tmp_path / "out").stdout
     assert "classes onehot as zstd\n" in text
-    assert ": encoded fields take less\n" in text
     assert "not enough" not in text
+
+
+def test_a_plan_knows_the_size_of_a_build_by_a_sample(tmp_path: Path, storage: str) -> None:
+    raw, out = smooth_folder(tmp_path / "in", count=40), tmp_path / "out"
+    options = "--format", storage, *JPEG_OPTIONS, "image=jpeg", "--encode", "label=zstd"
+    plan = json.loads(run("build", "--dry-run", "--json", *options, raw, out).stdout)
+    text = run("build", "--dry-run", *options, raw, out).stdout
+    assert "bytes     about " in text
+    assert " without encodings\n" in text
+    run("build", *options, raw, out)
+    pack = Pack.open(out)
+    fields = pack.select(["image", "label"])
+    shards = range(len(pack.table))
+    sizes = [
+        pack.shard(n).stored(field, row).size for n in shards for row in range(pack.table.rows(n)) for field in fields
+    ]
+    assert plan["stored_bytes"] == pytest.approx(sum(sizes), rel=0.03)
+    assert plan["bytes"] == 40 * 4 * 40 * 56
+    (raw / "images/3.png").write_bytes(b"no picture")
+    assert (
+        json.loads(run("build", "--dry-run", "--json", "--on-bad", "skip", *options, raw, out).stdout)["stored_bytes"]
+        > 0
+    )
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "shards": len(plan.specs),
         "reused_shards": len(plan.reused),
         "bytes": plan.bytes,
+        "stored_bytes": None if plan.refusal is not None else plan.stored_bytes,
         "bytes_with_labels_index": plan.index_bytes,
         "free_bytes": plan.free_bytes,
         "recipe": plan.recipe.to_json(),
@@ -84,8 +85,11 @@ def _rows_line(plan: Plan) -> str:
     most = f"at most {bytes_text(plan.bytes)} in {plan.rows} rows"
     if plan.sampled_bad:
         return f"bytes     {most}, because {plan.sampled_bad} of {plan.sampled} decoded pairs are bad"
-    if any(field.is_encoded for field in plan.recipe.fields):
-        return f"bytes     {most}: encoded fields take less"
+    if plan.stored_bytes is None:
+        return f"bytes     {most}; no row of the sample could be packed"
+    if plan.stored_bytes != plan.bytes:
+        raw = f"{bytes_text(plan.bytes)} without encodings"
+        return f"bytes     about {bytes_text(plan.stored_bytes)} in {plan.rows} rows; {raw}"
     return f"bytes     {most.removeprefix('at most ')}"
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from packer.errors import PackError, Problem, TargetError, by_cause
 from packer.pixels.choices import NATIVE, TILE
+from packer.plan.encoded_share import encoded_share
 from packer.plan.problems import BEFORE, problem_of, too_many
 from packer.plan.request import Request
 from packer.publish.recipe_changes import recipe_changes
@@ -123,6 +124,15 @@ class Plan:
         """The raw bytes of the rows; headers, keys and receipts are small in comparison."""
         return self._bytes(self.recipe)
 
+    @cached_property
+    def stored_bytes(self) -> int | None:
+        """The bytes of the rows as they are stored, by a sample that is packed now; None if none can be packed."""
+        raw = self._bytes(self.recipe, encoded=False)
+        if not self.specs or raw == self.bytes:
+            return raw
+        share = encoded_share(self.specs, self.found.source, self.request)
+        return None if share is None else raw + round(share * (self.bytes - raw))
+
     @property
     def index_bytes(self) -> int | None:
         """The bytes with --labels index, if planes of labels take more than the images; else None."""
@@ -144,11 +154,16 @@ class Plan:
 
     @property
     def needed_bytes(self) -> int:
-        """The bytes that must be free on the disk, as far as they are known: how small encoded fields become is not."""
+        """The bytes that must be free on the disk. Only if raw bytes do not fit, a sample of encoded rows is packed."""
+        return self._needed(self.bytes) if self._needed(self.bytes) <= self.free_bytes else self._needed(self._known)
+
+    @property
+    def _known(self) -> int:
+        return self.bytes if self.stored_bytes is None else self.stored_bytes
+
+    def _needed(self, size: int) -> int:
         pieces = sum(len(spec.pieces) for spec in self.new_specs.values())
-        return (
-            self._bytes(self.recipe, encoded=False) * pieces // max(1, self.pieces) + len(self.new_specs) * SHARD_SLACK
-        )
+        return size * pieces // max(1, self.pieces) + len(self.new_specs) * SHARD_SLACK
 
     @property
     def largest_bytes(self) -> int:
