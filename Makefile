@@ -15,7 +15,7 @@ VENV ?= .venv
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests of pixels: each takes NumPy and OpenCV where a kernel is missing. No other test sees which of them made a pixel.
-PIXELS = all_kinds area_kernel bands build coco_shapes collate columns crop decoding device fast_decode field_kinds foreign \
+PIXELS = all_kinds area_kernel bands build coco_shapes collate columns crop decoding device encodings fast_decode field_kinds foreign \
 	geometry golden hard_files ids kernels kinds kinds_read label_kernels labels laws loader mix multilabel \
 	native orientation other_fields pack_fields png_length public_sets selected_fields slot_loader statistics \
 	stored_pixels tiles unfilter_kernel values

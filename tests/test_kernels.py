@@ -27,12 +27,14 @@ from readers.contract import onehot
 from readers.contract.kernels import VARIABLE, kernel, kernels_in_use
 from readers.contract.onehot import Labels, expand
 from readers.formats import shard as shard_module
+from readers.formats import unpack as unpack_module
 from readers.formats.column import Column
 from readers.formats.shard import Shard, gather
+from readers.formats.unpack import split
 from readers.windows import BatchWindows, copy_pixels
 
-onehot_kernel, gather_kernel, window_kernel = (
-    kernel(f"readers.{name}_kernel") for name in ("contract.onehot", "formats.gather", "window")
+onehot_kernel, gather_kernel, planes_kernel, window_kernel = (
+    kernel(f"readers.{name}_kernel") for name in ("contract.onehot", "formats.gather", "formats.planes", "window")
 )
 compiles_itself = pytest.mark.skipif(VARIABLE in os.environ, reason=f"is the same for every {VARIABLE}")
 needs_kernels = pytest.mark.skipif(onehot_kernel is None, reason="the kernels are turned off or not compiled")
@@ -227,6 +229,50 @@ def test_bad_lists_of_rows_are_refused(starts: Any, targets: Any, error: type[Ex
     assert gather_kernel is not None
     with pytest.raises(error):
         gather_kernel.gather([(np.zeros(8, np.uint8), starts, targets)], np.zeros((1, 8), np.uint8))
+
+
+@given(st.data())
+def test_pixels_are_split_into_the_same_planes_with_and_without_the_kernel(data: st.DataObject) -> None:
+    height, width = data.draw(st.integers(0, 5)), data.draw(st.integers(0, 200) | st.sampled_from([33_600, 33_601]))
+    start, gap = data.draw(st.integers(0, 65)), data.draw(st.integers(0, 3))
+    stored = np.random.default_rng(width).integers(0, 256, start + height * (3 * width + gap), dtype=np.uint8)
+    pixels = stored[start:].reshape(height, 3 * width + gap)[:, : 3 * width].reshape(height, width, 3)
+    memory = np.full(start + 3 * height * (width + gap), 77, np.uint8)
+    ours = memory[start:].reshape(3, height, width + gap)[..., :width]
+    split(pixels, ours)
+    with mock.patch.object(unpack_module, "KERNEL", None):
+        split(pixels, theirs := np.empty_like(ours))
+    assert np.array_equal(ours, theirs)
+    ours[...] = 77
+    assert (memory == 77).all()
+
+
+PIXELS, PLANES = np.zeros((4, 5, 3), np.uint8), np.zeros((3, 4, 5), np.uint8)
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("pixels", "out", "words"),
+    [
+        (PIXELS[0], PLANES, "pixels: expected 3 axes"),
+        (PIXELS.astype(np.uint16), PLANES, "pixels: expected 3 axes"),
+        (PIXELS[..., ::-1], PLANES, "without gaps"),
+        (PIXELS[::-1], PLANES, "without gaps"),
+        (np.zeros((4, 5, 4), np.uint8), np.zeros((4, 4, 5), np.uint8), "expected 3 planes"),
+        (np.zeros((4, 5, 4), np.uint8)[..., :3], PLANES, "no gaps between them"),
+        (PIXELS, PLANES[:, :3], "as large"),
+        (PIXELS, PLANES[..., :4], "as large"),
+        (PIXELS, PLANES[:2], "expected 3 planes"),
+        (PIXELS, np.zeros((4, 5, 3), np.uint8).transpose(2, 0, 1), "without gaps"),
+        (PLANES.reshape(4, 5, 3), PLANES, "shares memory"),
+    ],
+)
+def test_pixels_that_do_not_fit_the_planes_are_refused(
+    pixels: NDArray[np.uint8], out: NDArray[np.uint8], words: str
+) -> None:
+    assert planes_kernel is not None
+    with pytest.raises(ValueError, match=words):
+        planes_kernel.split(pixels, out)
 
 
 @given(st.data())

@@ -18,6 +18,7 @@ KERNELS = (
     "packer.pixels.sample_kernel",
     "readers.contract.onehot_kernel",
     "readers.formats.gather_kernel",
+    "readers.formats.planes_kernel",
     "readers.window_kernel",
 )
 """Every kernel that is compiled when the package is installed."""

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import JPEG, ZSTD, Field
+from readers.contract.kernels import kernel
 
+KERNEL = kernel("readers.formats.planes_kernel")
 _MINE = threading.local()
 """The objects of this thread that unpack: they are not made again for each row, and threads must not share them."""
 
@@ -48,12 +50,21 @@ def _from_jpeg(stored: NDArray[np.uint8], out: NDArray[Any]) -> bool:
         *size, colours, _ = simplejpeg.decode_jpeg_header(stored)
         if size != [height, width] or colours != ("Gray" if bands == 1 else "YCbCr"):
             return False
-        pixels = _scratch(out.nbytes).reshape(height, width, bands)
+        pixels = (out if bands == 1 else _scratch(out.nbytes)).reshape(height, width, bands)
         simplejpeg.decode_jpeg(stored, "GRAY" if bands == 1 else "RGB", buffer=pixels, strict=True)
     except ValueError:
         return False
-    np.copyto(out, pixels.transpose(2, 0, 1))
+    if bands > 1:
+        split(pixels, out)
     return True
+
+
+def split(pixels: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
+    """Copy (H, W, 3) pixels into (3, H, W) planes."""
+    if KERNEL is None:
+        np.copyto(out, pixels.transpose(2, 0, 1))
+    else:
+        KERNEL.split(pixels, out)
 
 
 def _scratch(size: int) -> NDArray[np.uint8]:

@@ -35,6 +35,7 @@ FUNCTIONS = {
     "onehot": "readers.contract.onehot_kernel.expand",
     "gather": "readers.formats.gather_kernel.gather",
     "window": "readers.window_kernel.copy",
+    "planes": "readers.formats.planes_kernel.split",
     "area": "packer.pixels.area_kernel.area_mean",
     "unfilter": "packer.decoding.unfilter_kernel.unfilter",
     "numbers": "packer.pixels.distinct_kernel.numbers",

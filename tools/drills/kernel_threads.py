@@ -22,6 +22,7 @@ CALLS: dict[str, tuple[tuple[int, ...], Callable[[Bytes, Bytes], tuple[Any, ...]
         lambda pixels, out: ([(pixels.reshape(-1), [5001 * n for n in range(9)], list(range(9)))], out),
     ),
     "readers.window_kernel.copy": (SHAPE, lambda pixels, out: (pixels, out, True)),
+    "readers.formats.planes_kernel.split": ((3, *SHAPE[:2]), lambda pixels, out: (pixels, out)),
     "packer.pixels.area_kernel.area_mean": ((3, 50, 77), lambda pixels, out: (pixels, out)),
     "packer.decoding.unfilter_kernel.unfilter": ((100, 575), lambda pixels, out: (pixels.reshape(-1), out, 8, 1)),
     "packer.pixels.distinct_kernel.numbers": ((256,), lambda pixels, out: (pixels.reshape(120, -1), out)),

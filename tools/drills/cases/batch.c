@@ -1,4 +1,4 @@
-/* Cases of the kernels that fill a batch: planes, rows and windows. */
+/* Cases of the kernels that fill a batch: one-hot planes, rows, windows and pixels. */
 #include "cases.h"
 
 void onehot(Case *this) {
@@ -51,4 +51,17 @@ void window(Case *this) {
         for (Py_ssize_t y = 0; y < height; y++)
             for (Py_ssize_t x = 0; x < width; x++)
                 memcpy(expected_at(out, plane, y, x), at(pixels, plane, y, flip ? width - 1 - x : x), (size_t)itemsize);
+}
+
+void planes(Case *this) {
+    int large = roll(this, 20) == 0;
+    Py_ssize_t height = roll(this, large ? 40 : 6), width = large && roll(this, 2) ? 32 * roll(this, 9) : roll(this, 150);
+    Array *pixels = add_array(this, 2, 1, height, 3 * width, 1, 0);
+    pixels->axes = 3;
+    pixels->shape[0] = height, pixels->shape[1] = width, pixels->shape[2] = 3;
+    pixels->strides[0] = pixels->strides[1], pixels->strides[1] = 3;
+    Array *out = add_array(this, 3, 3, height, width, 1, 1);
+    for (int c = 0; c < 3; c++)
+        for (Py_ssize_t y = 0; y < height; y++)
+            for (Py_ssize_t x = 0; x < width; x++) *expected_at(out, c, y, x) = *at(pixels, y, x, c);
 }

@@ -67,6 +67,6 @@ uint8_t *exact(Case *this, size_t size, size_t alignment, uint8_t **first);
 void spoil(Case *this);
 
 typedef void CaseFunction(Case *);
-CaseFunction onehot, gather, window, area, unfilter, numbers, colours, sample;
+CaseFunction onehot, gather, window, planes, area, unfilter, numbers, colours, sample;
 
 #endif

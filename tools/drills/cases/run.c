@@ -7,7 +7,7 @@ each array must be what the case expects, gaps and inputs included, and no view 
 #include <time.h>
 
 static const struct { const char *name; CaseFunction *function; } known[] = {
-    {"expand", onehot}, {"gather", gather}, {"copy", window}, {"area_mean", area},
+    {"expand", onehot}, {"gather", gather}, {"copy", window}, {"split", planes}, {"area_mean", area},
     {"unfilter", unfilter}, {"numbers", numbers}, {"colours", colours}, {"sample", sample},
 };
 
