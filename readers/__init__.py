@@ -6,7 +6,8 @@ a shard of any format as columns. `row_reader` copies rows into memory from `bat
 
 `by_format` opens a data set, and `samples` reads its single rows. `loader` gives whole batches, in the order that
 `order` computes, and `device` brings them to the GPU. `slot_loader` is PyTorch's own DataLoader with batches in shared
-memory. `diagnosis` measures where the time of a training loop goes, and `report` draws charts.
+memory. `stripes` makes pictures of tiles again. `diagnosis` measures where the time of a training loop goes, and
+`report` draws charts.
 
 Everything here needs numpy at most, until a public name is used that needs PyTorch.
 """
@@ -20,9 +21,10 @@ from readers.contract import VERSION
 from readers.contract.errors import DamagedError, ManifestError, NoPackError, ReadError, RequestError, VersionError
 
 if TYPE_CHECKING:
+    from readers.band import Stripe
     from readers.by_format import ArrowSegDataset, Hdf5SegDataset, LmdbSegDataset, NpySegDataset, open_dataset
     from readers.collate import Sample, collate_lists
-    from readers.contract.tiles import Tile, stitch
+    from readers.contract.tiles import Tile
     from readers.crop import CenterCrop, RandomCrop
     from readers.dataset import SegDataset
     from readers.device import DeviceBatches, to_device
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from readers.mix import MixedOrder
     from readers.order import Order
     from readers.slot_loader import SlotDataLoader
+    from readers.stripes import stitch, stitch_all, stitch_stripes
 
 __version__ = VERSION
 
@@ -54,6 +57,7 @@ __all__ = [
     "Sample",
     "SegDataset",
     "SlotDataLoader",
+    "Stripe",
     "Tile",
     "VersionError",
     "Watch",
@@ -62,6 +66,8 @@ __all__ = [
     "collate_lists",
     "open_dataset",
     "stitch",
+    "stitch_all",
+    "stitch_stripes",
     "to_device",
     "watch",
 ]
@@ -76,11 +82,14 @@ _MODULES = {
     "Sample": "readers.collate",
     "SegDataset": "readers.dataset",
     "SlotDataLoader": "readers.slot_loader",
+    "Stripe": "readers.band",
     "Tile": "readers.contract.tiles",
     "Watch": "readers.diagnosis.watch",
     "Window": "readers.epoch",
     "collate_lists": "readers.collate",
-    "stitch": "readers.contract.tiles",
+    "stitch": "readers.stripes",
+    "stitch_all": "readers.stripes",
+    "stitch_stripes": "readers.stripes",
     "to_device": "readers.device",
     "watch": "readers.diagnosis.watch",
 }

@@ -8,13 +8,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from runpy import run_path
 
 import h5py
 import numpy as np
 import pytest
 import torch
 from checks import cli_page, console_blocks
-from conftest import REPO, RawFolder, pack
+from conftest import REPO, RawFolder, make_raw, pack
 from program import command
 
 RAW = REPO / "data_samples" / "raw"
@@ -118,6 +119,20 @@ def test_the_snippets_about_pictures_without_labels_run(raw_folder: RawFolder, t
     (tmp_path / "page.py").write_text(snippets("unlabelled.md"))
     done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.usefixtures("in_process")
+def test_the_snippets_about_tiles_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = make_raw(tmp_path / "raw", {"val": 2}, height=40, width=60)
+    pack(raw.path, tmp_path / "tiles", "--fit", "tile", "--size", "32x32", "--overlap", "8")
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+    (tmp_path / "page.py").write_text(snippets("sizes.md"))
+    run_path("page.py")
+    assert capsys.readouterr().out == "street_000 (40, 60)\nstreet_001 (40, 60)\n"
+    assert np.load(tmp_path / "street_001.npy").shape == (40, 60)
 
 
 def snippets(page: str) -> str:

@@ -19,10 +19,10 @@ from number_kinds import sampled
 from numpy.typing import NDArray
 
 from packer.pixels.resize import Geometry
-from readers import CenterCrop, SegDataset, open_dataset
+from readers import CenterCrop, SegDataset, open_dataset, stitch
 from readers.contract.bits import pack_bits
 from readers.contract.manifest import Manifest
-from readers.contract.tiles import Tile, stitch
+from readers.contract.tiles import Tile
 
 pytestmark = pytest.mark.usefixtures("in_process")
 

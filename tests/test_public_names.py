@@ -98,6 +98,12 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .storage
     .unlabelled_rows
 SlotDataLoader(dataset, batch_size=1, **options)
+Stripe(picture, size, start, pixels)
+    .area
+    .picture
+    .pixels
+    .size
+    .start
 Tile(picture, origin, size)
     .key
     .of(key)
@@ -114,7 +120,9 @@ __version__
 collate_lists(batch)
 open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None,
         form=None, cache=None, cache_bytes=None, generation=None)
-stitch(parts, fill=None)
+stitch(parts, fill=None, weight='clip')
+stitch_all(parts, fill=None, weight='clip')
+stitch_stripes(parts, fill=None, weight='clip')
 to_device(batches, device='cuda', *, dtype=None, normalize=None, channels_last=False, classes=None,
         label_dtype=None, augment=None, ahead=1, fields=('image', 'label'))
 watch(batches, *, report=None, writer=None, every=50, quiet=False)
@@ -174,10 +182,13 @@ LIGHT = (
     "Order",
     "ReadError",
     "RequestError",
+    "Stripe",
     "Tile",
     "VersionError",
     "Window",
     "stitch",
+    "stitch_all",
+    "stitch_stripes",
 )
 
 

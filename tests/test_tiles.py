@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from packer.pixels.class_lookup import IGNORE
 from packer.pixels.resize import Geometry
-from readers import open_dataset
+from readers import open_dataset, stitch
 from readers.contract.errors import RequestError
 from readers.contract.receipt import Receipt
-from readers.contract.tiles import Tile, stitch, tile_starts
+from readers.contract.tiles import Tile, tile_starts
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
