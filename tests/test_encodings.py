@@ -167,6 +167,14 @@ def test_jpeg_files_stay_the_files_that_they_are_if_their_pixels_do(tmp_path: Pa
     assert 3000 < min(receipt.psnr["image"]) < 10_000
 
 
+def test_a_note_says_which_quality_changed(tmp_path: Path) -> None:
+    raw, out = smooth_folder(tmp_path / "in"), tmp_path / "out"
+    for before, now in (("raw", "jpeg:90"), ("jpeg:90", "jpeg:80"), ("jpeg:80", "jpeg:keep")):
+        pack(raw, out, *JPEG_OPTIONS, f"image={before}")
+        changed = run("build", "--dry-run", *JPEG_OPTIONS, f"image={now}", raw, out).stdout
+        assert "which is kept: image.encoding changed\n" in changed
+
+
 def jpeg(pixels: NDArray[np.uint8], colours: str = "RGB") -> bytes:
     data: bytes = simplejpeg.encode_jpeg(pixels, 90, colours)
     return data

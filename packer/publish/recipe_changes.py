@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from readers.contract.fields import JPEG
 from readers.contract.kinds import CLASSES
 
 DERIVED = ("name", "shape", "fill", "optional")
@@ -31,6 +32,8 @@ def flat_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
         chosen = {key: value for key, value in field.items() if key not in DERIVED}
         if field.get("kind") == CLASSES:
             chosen.pop("dtype", None)
+        if isinstance(jpeg := rule.get(JPEG), dict):
+            chosen["encoding"] = f"{JPEG}:{'keep' if jpeg.get('keep') else jpeg.get('quality')}"
         facts = {**chosen, **rule["read"], "from": rule.get("from")}
         flat |= {f"{field.get('name')}.{key}": value for key, value in facts.items()}
     return flat
