@@ -258,6 +258,15 @@ def test_a_plan_needs_no_room_for_what_encoding_saves(
     assert "not enough" not in text
 
 
+def test_a_plan_advises_index_for_planes_that_are_not_encoded_alone(raw_folder: RawFolder, tmp_path: Path) -> None:
+    plans = {
+        encode: run("build", "--dry-run", "--encode", encode, raw_folder.path, tmp_path / "out").stdout
+        for encode in ("image=zstd", "label=zstd")
+    }
+    assert " KiB less, and readers still return one-hot" in plans["image=zstd"]
+    assert "--labels index" not in plans["label=zstd"]
+
+
 def test_a_plan_knows_the_size_of_a_build_by_a_sample(tmp_path: Path, storage: str) -> None:
     raw, out = smooth_folder(tmp_path / "in", count=40), tmp_path / "out"
     options = "--format", storage, *JPEG_OPTIONS, "image=jpeg", "--encode", "label=zstd"

@@ -118,8 +118,8 @@ def size_notes(plan: Plan) -> list[str]:
     if plan.index_bytes is None or (plan.current is not None and plan.current.recipe == plan.recipe.to_json()):
         return []
     return [
-        f"note      label planes are most of this pack: --labels index needs {bytes_text(plan.index_bytes)} "
-        f"instead of {bytes_text(plan.bytes)}, and readers still return one-hot"
+        "note      label planes are most of this pack: --labels index needs "
+        f"{bytes_text(plan.bytes - plan.index_bytes)} less, and readers still return one-hot"
     ]
 
 

@@ -135,9 +135,14 @@ class Plan:
 
     @property
     def index_bytes(self) -> int | None:
-        """The bytes with --labels index, if planes of labels take more than the images; else None."""
+        """The raw bytes with --labels index, if planes of labels take more than the images; else None.
+
+        Planes that are encoded are small already.
+        """
         image, label = self.recipe.fields[0], self.recipe.label
-        if label is None or label.field.form != ONEHOT or label.field.pixel_bytes <= image.pixel_bytes:
+        if label is None or label.field.form != ONEHOT or label.field.is_encoded:
+            return None
+        if label.field.pixel_bytes <= image.pixel_bytes:
             return None
         rules = (rule.of_form(INDEX) if rule is label else rule for rule in self.recipe.rules)
         return self._bytes(replace(self.recipe, rules=tuple(rules)))
