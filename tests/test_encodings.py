@@ -73,6 +73,14 @@ def test_an_encoded_pack_is_smaller_whole_and_says_how_it_is_stored(both: tuple[
     assert is_equal(raw, encoded)
 
 
+def test_inspect_says_how_a_row_is_stored(both: tuple[Path, Path]) -> None:
+    for out, encoding, words in zip(both, ("raw", "zstd"), ("(24, 36)", "(24, 36), as zstd"), strict=True):
+        key = open_dataset(out, "val").key(0)
+        (row,) = json.loads(run("inspect", "--json", "--split", "val", out, key).stdout)
+        assert [field["encoding"] for field in row["fields"]] == ["raw", encoding]
+        assert f"stored    classes, |u1 {words}\n" in run("inspect", "--split", "val", out, key).stdout
+
+
 def test_every_flipped_bit_of_a_frame_is_found_and_named(both: tuple[Path, Path]) -> None:
     _, encoded = both
     dataset = open_dataset(encoded, "val", fields=("label",))

@@ -58,6 +58,7 @@ def _json(row: InspectedRow) -> dict[str, Any]:
             "kind": field.field.kind,
             "dtype": field.field.dtype,
             "shape": list(field.shape),
+            "encoding": field.field.encoding,
             "file": str(field.file),
             "start": field.start,
             "stop": field.stop,
@@ -88,7 +89,8 @@ def _lines(row: InspectedRow) -> Iterator[str]:
 def _field_lines(field: FieldOfRow) -> Iterator[str]:
     checksum = "as in its receipt" if field.whole else "NOT the one in its receipt: damaged"
     yield f"{field.field.name}"
-    yield f"  stored    {field.field.kind}, {field.field.dtype} {shape_text(field.shape)}"
+    encoding = f", as {field.field.encoding}" if field.field.is_encoded else ""
+    yield f"  stored    {field.field.kind}, {field.field.dtype} {shape_text(field.shape)}{encoding}"
     yield f"  file      {field.file}, bytes {field.start:,} to {field.stop:,}"
     yield f"  CRC-32    {field.crc32:08x}, {checksum}"
     for number, source in enumerate(field.sources or ("not known: the pack has no stamps of this shard",)):
