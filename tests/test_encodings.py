@@ -14,7 +14,7 @@ import pytest
 import simplejpeg
 import torch
 import zstandard
-from conftest import RawFolder, pack, run
+from conftest import RawFolder, pack, run, without_workers
 from numpy.typing import NDArray
 from page_reader import read_rows
 
@@ -173,6 +173,16 @@ def test_jpeg_files_stay_the_files_that_they_are_if_their_pixels_do(tmp_path: Pa
     small = pack(raw, tmp_path / "small", *JPEG_OPTIONS, "image=jpeg:keep", "--size", "20x28")
     (receipt,) = [Receipt.load(path) for path in (small / "shards").glob("*.receipt.json")]
     assert 3000 < min(receipt.psnr["image"]) < 10_000
+
+
+def test_a_picture_that_no_jpeg_file_holds_is_named(tmp_path: Path) -> None:
+    raw = smooth_folder(tmp_path / "in", count=1)
+    for name in ("images", "labels"):
+        cv2.imwrite(str(raw / name / "wide.png"), np.zeros((1, 65501), np.uint8))
+    options = *JPEG_OPTIONS, "image=jpeg", "--fit", "native", "--on-bad", "skip", "--max-bad", 1
+    with without_workers():
+        log = run("build", *options, raw, tmp_path / "out").stderr
+    assert "images/wide.png: has 1x65501 pixels; a JPEG file has at most 65500 a side" in log
 
 
 def test_a_note_says_which_quality_changed(tmp_path: Path) -> None:

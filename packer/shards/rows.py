@@ -93,7 +93,7 @@ class RowMaker:
     def _decode(self, piece: Piece, given: Mapping[int, Given]) -> list[Decoded]:
         """Decode all fields of a row. They have one size, and it is the planned one if the size decides the rows."""
         fields: list[Decoded] = []
-        names = [_name(piece.ref, number, data) for number, data in given.items()]
+        names = [_name(piece.ref, piece.ref.parts[number], data) for number, data in given.items()]
         for field, kind, data, name in zip(self._fields, self._kinds, given.values(), names, strict=True):
             with naming(name):
                 fields.append(kind.decode(data))
@@ -126,8 +126,9 @@ class RowMaker:
         self, target: RowTarget, number: int, out: NDArray[Any], given: Given, counts: FieldStatistics
     ) -> tuple[int, FieldStatistics, int]:
         """Store the row of an encoded field. Return its checksum, the statistics of what is read from it, its PSNR."""
-        rule = self._rules[number]
-        encoded = encode(rule.field, rule.jpeg, out, _file(given))
+        rule, ref = self._rules[number], target.piece.ref
+        with naming(_name(ref, list(filter(None, ref.parts))[number], given)):
+            encoded = encode(rule.field, rule.jpeg, out, _file(given))
         target.columns.put(target.index, rule.field, encoded.stored)
         if encoded.numbers is not None:
             counts = check_row(rule.field, encoded.numbers)
@@ -146,6 +147,6 @@ def _facts_of(piece: Piece, loaded: Loaded) -> dict[str, Any]:
     return {"note": loaded.note, "counts": loaded.counts if piece.origin in (None, (0, 0)) else None}
 
 
-def _name(ref: RowRef, number: int, data: Given) -> str:
+def _name(ref: RowRef, part: str, data: Given) -> str:
     """Return the name of a field of a row for messages: its files, or its key in a pack."""
-    return f"{ref.split}/{ref.key}" if isinstance(data, PackedPixels) else ref.parts[number]
+    return f"{ref.split}/{ref.key}" if isinstance(data, PackedPixels) else part
