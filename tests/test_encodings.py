@@ -311,10 +311,10 @@ def test_a_plan_knows_the_size_of_a_build_by_a_sample(tmp_path: Path, storage: s
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("label", "'label': expected a field and raw, zstd or jpeg:1 to jpeg:100, such as label=zstd"),
+        ("label", "'label': expected a field and raw, zstd, jpeg:1 to jpeg:100 or jpeg:keep, such as label=zstd"),
         ("label=zst", "such as label=zstd; did you mean zstd?"),
-        ("image=jpeg:0", "'image=jpeg:0': expected a field and raw, zstd or jpeg:1 to jpeg:100"),
-        ("image=jpeg:101", "'image=jpeg:101': expected a field and raw, zstd or jpeg:1 to jpeg:100"),
+        ("image=jpeg:0", "'image=jpeg:0': expected a field and raw, zstd, jpeg:1 to jpeg:100 or jpeg:keep"),
+        ("image=jpeg:101", "'image=jpeg:101': expected a field and raw, zstd, jpeg:1 to jpeg:100 or jpeg:keep"),
         ("label=jpeg", "--encode label=jpeg: JPEG stores pictures of 8 bits with 1 or 3 bands, not classes of "),
         ("depth=zstd", "--encode depth: there is no field 'depth'; the fields are image, label"),
     ],

@@ -175,7 +175,9 @@ def parse_encoding(value: object) -> tuple[str, str]:
     found = re.fullmatch(r"([^=]+)=(raw|zstd|jpeg(?::(?:keep|[1-9]\d?|100))?)", text.strip())
     if found is None:
         meant = did_you_mean(text.partition("=")[2].partition(":")[0], ENCODINGS)
-        raise ValueError(f"{text!r}: expected a field and raw, zstd or jpeg:1 to jpeg:100, such as label=zstd{meant}")
+        raise ValueError(
+            f"{text!r}: expected a field and raw, zstd, jpeg:1 to jpeg:100 or jpeg:keep, such as label=zstd{meant}"
+        )
     return found[1], found[2]
 
 
