@@ -179,11 +179,11 @@ def test_a_pack_that_no_build_could_have_made_is_refused_as_a_source(tmp_path: P
     fields = {
         "first": (FIELDS[1], "its field label is of the kind classes, not picture"),
         "label": (replace(FIELDS[2], name="label"), "its field label is of the kind ids, not classes"),
-        "coded": (replace(FIELDS[2], encoding="zstd"), "its field instance is encoded as zstd"),
+        "coded": (replace(FIELDS[2], encoding="tiles", tile=(2, 2)), "its field instance is encoded as tiles"),
     }
     for name, (field, words) in fields.items():
         both = (field, FIELDS[0]) if name == "first" else (FIELDS[0], field)
-        written(tmp_path / name, "npy", [replace(each, encoding="raw") for each in both])
+        written(tmp_path / name, "npy", [replace(each, encoding="raw", tile=None) for each in both])
         manifest = replace(Manifest.load(tmp_path / name), fields=both)
         (tmp_path / name / MANIFEST).write_text(manifest.to_text())
         done = run("build", "--from", tmp_path / name, tmp_path / "other")

@@ -41,7 +41,7 @@ def _rows(facts: ShardFacts, field: Field, stored: Mapping[str, Column], sizes: 
     if not field.flat:
         return column
     ends = load(stored[END.format(field.name)], facts.rows, "<u8", ())
-    numbers = np.diff(ends, prepend=np.uint64(0))
+    numbers = np.minimum(np.diff(ends, prepend=np.uint64(0)), np.uint64(MOST_ROW_BYTES))  # as bytes they fit 64 bits
     lengths = checked_lengths(column.path, field, numbers * np.uint64(np.dtype(field.stored_dtype).itemsize), sizes)
     return flat_column(column.path, field, _begins(column, field, lengths), lengths)
 
