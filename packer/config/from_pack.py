@@ -11,7 +11,7 @@ from packer.errors import UsageError
 from packer.pixels.choices import IMAGE_DTYPES, LABEL_FORMS, NATIVE
 from packer.pixels.jpeg_rules import KEEP
 from packer.publish.target import holds_pack
-from readers.contract.fields import IMAGE, JPEG, LABEL, Field
+from readers.contract.fields import IMAGE, JPEG, LABEL, READABLE, Field
 from readers.contract.manifest import Manifest
 
 DECIDED = (
@@ -42,8 +42,9 @@ def settings_of(folder: Path) -> Settings:
         settings["labels"] = fields[LABEL].form
     if IMAGE in fields and fields[IMAGE].dtype in names:
         settings["image-dtype"] = names[fields[IMAGE].dtype]
-    if encoded := [_encoding(field) for field in manifest.fields if field.is_encoded]:
-        settings["encode"] = encoded
+    encoded = [field for field in manifest.fields if field.is_encoded and field.encoding in READABLE]
+    if encoded:
+        settings["encode"] = [_encoding(field) for field in encoded]
     return settings | {"size": NATIVE} if manifest.fields[0].native else settings
 
 
