@@ -1,6 +1,6 @@
 """Packs of the same rows, stored raw, with labels as Zstandard, and with pictures as JPEG, too: size, build, reading.
 
-    tools/run bench.encodings [--rows 600] [--rounds 7] [--seconds 1.5] [--format npy] [--keep FOLDER]
+    tools/run bench.encodings [--rows 600] [--builds 3] [--rounds 7] [--seconds 1.5] [--format npy] [--keep FOLDER]
 
 Rows are street scenes of 512x512 pixels, warm in memory. Packs are built in turns; CPU time is that of the workers.
 Then each round reads shuffled epochs for so many seconds of each, in an order that changes from round to round. "raw
@@ -34,14 +34,13 @@ from readers.pack import Pack
 
 SIDE, BATCH, CROP = 512, 16, 256
 ENCODINGS = {"raw": (), "zstd": ("label=zstd",), "jpeg": ("image=jpeg:95", "label=zstd")}
-BUILDS = 3
-"""The rounds in which packs are built."""
 Rates = dict[str, list[float]]
 
 
 def main() -> None:
     asked = parser(__doc__)
     asked.add_argument("--rows", type=int, default=600)
+    asked.add_argument("--builds", type=int, default=3)
     asked.add_argument("--rounds", type=int, default=7)
     asked.add_argument("--seconds", type=float, default=1.5)
     asked.add_argument("--format", choices=STORAGES, action="append")
@@ -54,7 +53,7 @@ def main() -> None:
             make_linked_streets(raw, options.rows)
         for storage in options.format or STORAGES:
             packs = {name: root / f"{storage}-{name}" for name in ENCODINGS}
-            seconds = _build(raw, packs, storage)
+            seconds = _build(raw, packs, storage, options.builds)
             rates = _read(packs, options.rounds, options.seconds)
             print(f"\n{storage}: {options.rows} rows of {SIDE}x{SIDE}, {usable_cores()} cores")
             for line in aligned(list(_table(packs, seconds, rates))):
@@ -63,11 +62,11 @@ def main() -> None:
                 shutil.rmtree(pack)
 
 
-def _build(raw: Path, packs: dict[str, Path], storage: str) -> Rates:
-    """Build each pack several times in turns. Return the CPU seconds of each build."""
+def _build(raw: Path, packs: dict[str, Path], storage: str, rounds: int) -> Rates:
+    """Build each pack so many times in turns. Return the CPU seconds of each build."""
     seconds: Rates = {name: [] for name in packs}
     size = ("--size", f"{SIDE}x{SIDE}", "--classes", str(len(CLASSES)), "--labels", "index", "--format", storage)
-    for _ in range(BUILDS):
+    for _ in range(rounds):
         for name, out in packs.items():
             shutil.rmtree(out, ignore_errors=True)
             encode = [word for each in ENCODINGS[name] for word in ("--encode", each)]
