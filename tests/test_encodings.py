@@ -308,6 +308,12 @@ def test_a_plan_knows_the_size_of_a_build_by_a_sample(tmp_path: Path, storage: s
     )
 
 
+def test_a_field_has_one_encoding(raw_folder: RawFolder, tmp_path: Path) -> None:
+    result = run("build", *ENCODE, "--encode", "label=raw", raw_folder.path, tmp_path / "out")
+    assert result.exit_code == 2
+    assert "--encode label: is named twice; give each field one encoding" in " ".join(result.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

@@ -15,6 +15,7 @@ from packer.errors import EngineError
 from packer.pixels.label_rules import LabelRules
 from packer.pixels.number_rules import IdRules, MultilabelRules, ValueRules
 from packer.pixels.resize import Geometry
+from packer.plan.encoded_share import MOST_ROWS, _sample
 from packer.publish.recipe_changes import recipe_changes
 from packer.recipe.cut import cut
 from packer.recipe.field_rule import FieldRule
@@ -138,6 +139,15 @@ def test_a_spec_that_is_broken_says_where() -> None:
     text = ShardSpec("train", (), RECIPE).to_text().replace('"letterbox"', '"squeeze"').replace('"npy"', '"zip"')
     with pytest.raises(EngineError, match=r"recipe\.storage: .*recipe\.fit: expected one of"):
         ShardSpec.from_text(text)
+
+
+def test_a_sample_of_rows_is_spread_over_all_shards() -> None:
+    specs = [ShardSpec("train", tuple(pairs([f"{n}-{row:02}" for row in range(100)])), RECIPE) for n in range(9)]
+    large = replace(RECIPE, shard_bytes=1000 * row_bytes(RECIPE, pairs(["a"])))
+    keys = list(_sample([replace(spec, recipe=large) for spec in specs]))
+    assert len(keys) == MOST_ROWS
+    assert (keys[0], keys[-1]) == ("0-00", "8-99")
+    assert {key[0] for key in keys} == set("012345678")
 
 
 NATIVE = replace(RECIPE, geometry=Geometry(None, "native"))

@@ -75,7 +75,7 @@ def commit_pack(
             rejects,
             receipts.notes,
             findings,
-            {name: str(psnr) for name, psnr in receipts.psnr.items()},
+            receipts.losses,
             timer.seconds,
         )
         keep_remarks_of(root, summary)

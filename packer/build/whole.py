@@ -177,7 +177,7 @@ def build(
         rejects=rejects,
         notes=receipts.notes,
         findings=findings,
-        losses={name: str(psnr) for name, psnr in receipts.psnr.items()},
+        losses=receipts.losses,
         stages={**plan.seconds, **timer.seconds},
     )
 

@@ -2,6 +2,7 @@
 
 from packer.decoding.band_choice import BandChoice, band_choice, bands_text
 from packer.decoding.rules import ALPHAS, DECODES, EXACT, FAST, MOST_PIXELS
+from readers.contract.fields import READABLE
 
 __all__ = [
     "ALPHAS",
@@ -26,7 +27,7 @@ __all__ = [
 
 NATIVE, TILE = "native", "tile"
 FITS = ("stretch", "letterbox", "crop-or-pad", "shorter-side", TILE, NATIVE)
-ENCODINGS = "raw", "zstd", "jpeg"
+ENCODINGS = READABLE
 EDGES = ("pad", "shift")
 INTERPOLATIONS = ("area", "linear", "cubic", "nearest")
 IMAGE_DTYPES = {"uint8": "|u1", "float16": "<f2", "float32": "<f4"}

@@ -15,14 +15,15 @@ from packer.errors import BadPair
 from packer.pixels.jpeg_rules import JpegRules
 from readers.contract.errors import DamagedError
 from readers.contract.fields import ZSTD, Field
+from readers.contract.receipt import MOST_PSNR
 from readers.formats.unpack import unpack
 
 LEVEL = 1
-"""Higher levels gain a fifth of labels, which have nearly vanished, and take three to ten times as long."""
+"""The fastest level with full frames. Labels nearly vanish at this one."""
 MOST_SIDE = 65500
 """The most pixels of a side that libjpeg writes."""
-EQUAL = 10_000
-"""The PSNR of a picture that comes back unchanged, in hundredths of a decibel: that of any other is lower."""
+EQUAL = MOST_PSNR
+"""The PSNR of a picture that comes back unchanged: that of any other is lower."""
 _MINE = threading.local()
 """The compressor of this thread; threads must not share one."""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -47,7 +49,13 @@ def encoded_share(specs: Sequence[ShardSpec], source: Source, request: Request) 
 def _sample(specs: Sequence[ShardSpec]) -> dict[str, Piece]:
     """Return some pieces by their keys, spread over all shards with the most fields. They fit into a shard or two."""
     most = max(len(spec.fields) for spec in specs)
-    pieces = [piece for spec in specs if len(spec.fields) == most for piece in spec.pieces]
-    largest = max(1, int(specs[0].recipe.row_bytes(pieces[:1])[0]))
-    rows = max(1, min(MOST_ROWS, 2 * specs[0].recipe.shard_bytes // largest))
-    return {pieces[index].key: pieces[index] for index in spread_indices(len(pieces), rows)}
+    full = [spec for spec in specs if len(spec.fields) == most]
+    ends = list(accumulate(len(spec.pieces) for spec in full))
+    largest = max(1, int(full[0].recipe.row_bytes(full[0].pieces[:1])[0]))
+    rows = max(1, min(MOST_ROWS, 2 * full[0].recipe.shard_bytes // largest))
+    pieces: dict[str, Piece] = {}
+    for index in spread_indices(ends[-1], rows):
+        spec = full[shard := bisect_right(ends, index)]
+        piece = spec.pieces[index - ends[shard] + len(spec.pieces)]
+        pieces[piece.key] = piece
+    return pieces

@@ -25,6 +25,8 @@ def plan_fields(request: Request, found: FoundRows, table: ClassTable | None) ->
     """Return the fields of a build. `table` is that of the label. A sample decides what is stored."""
     fields = packed_fields(request, found.packed) if found.packed else _fields_of_files(request, found, table)
     encodings = dict(request.encode)
+    if twice := [name for name, count in Counter(name for name, _ in request.encode).items() if count > 1]:
+        raise UsageError(f"--encode {twice[0]}: is named twice; give each field one encoding")
     if unknown := encodings.keys() - {field.name for field in fields}:
         name = min(unknown)
         there = [field.name for field in fields]

@@ -169,6 +169,11 @@ class AllReceipts(Mapping[int, ReceiptFacts]):
         return hashlib.sha256(receipt.to_text().encode()).hexdigest()
 
     @property
+    def losses(self) -> dict[str, str]:
+        """The loss of each field that is stored as JPEG, in words."""
+        return {name: str(psnr) for name, psnr in self.psnr.items()}
+
+    @property
     def splits(self) -> dict[str, list[ReceiptFacts]]:
         """The facts of the shards of each split, both in the order of the shards."""
         members: dict[str, list[ReceiptFacts]] = {}

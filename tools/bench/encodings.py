@@ -66,8 +66,10 @@ def _build(raw: Path, packs: dict[str, Path], storage: str, rounds: int) -> Rate
     """Build each pack so many times in turns. Return the CPU seconds of each build."""
     seconds: Rates = {name: [] for name in packs}
     size = ("--size", f"{SIDE}x{SIDE}", "--classes", str(len(CLASSES)), "--labels", "index", "--format", storage)
-    for _ in range(rounds):
-        for name, out in packs.items():
+    names = list(packs)
+    for number in range(rounds):
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            out = packs[name]
             shutil.rmtree(out, ignore_errors=True)
             encode = [word for each in ENCODINGS[name] for word in ("--encode", each)]
             seconds[name].append(run_build(["build", *size, *encode, raw, out]).cpu)
