@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from readers.contract.errors import RequestError
+from readers.contract.tiles import size_text
 
 MOST_NAMED = 4
 COLLATE_MODULE = "torch.utils.data._utils.collate"
@@ -85,9 +86,10 @@ def collate_samples(batch: Sequence[AnySample], *, collate_fn_map: CollateMap | 
         return batch.batch
     sizes = [size for size in map(_size, batch) if size is not None]
     if len(set(sizes)) > 1:
+        rows, size = ("volumes", "(D, H, W)") if len(sizes[0]) == 3 else ("pictures", "(H, W)")
         raise RequestError(
-            f"a batch of {len(batch)} samples has pictures of {different_sizes(sizes)}: open the data set "
-            "with transform=RandomCrop((H, W)), give the DataLoader collate_fn=collate_lists (both are in "
+            f"a batch of {len(batch)} samples has {rows} of {different_sizes(sizes)}: open the data set "
+            f"with transform=RandomCrop({size}), give the DataLoader collate_fn=collate_lists (both are in "
             "readers), or use batch_size=1"
         )
     collate = import_module(COLLATE_MODULE).collate
@@ -96,16 +98,18 @@ def collate_samples(batch: Sequence[AnySample], *, collate_fn_map: CollateMap | 
 
 
 def _size(sample: AnySample) -> tuple[int, ...] | None:
-    """Return height and width of the first part of a sample that has them."""
-    return next((tuple(part.shape[-2:]) for part in sample if isinstance(part, torch.Tensor) and part.ndim > 1), None)
+    """Return height and width of the first part of a sample that has them, of planes of a volume also the depth."""
+    shapes = (tuple(part.shape) for part in sample if isinstance(part, torch.Tensor) and part.ndim > 1)
+    return next((shape[-3:] if len(shape) > 3 else shape[-2:] for shape in shapes), None)
 
 
 def different_sizes(sizes: Iterable[Sequence[int]]) -> str:
     """Return the most frequent of these sizes, for an error about pictures of different sizes."""
     counts = Counter(map(tuple, sizes))
-    named = [f"{height}x{width}" for (height, width), _ in counts.most_common(MOST_NAMED)]
+    named = [size_text(size) for size, _ in counts.most_common(MOST_NAMED)]
+    order = "depth x height x width" if len(next(iter(counts))) == 3 else "height x width"
     more = f" and {len(counts) - MOST_NAMED} more" if len(counts) > MOST_NAMED else ""
-    return f"different sizes ({', '.join(named)}{more}; height x width)"
+    return f"different sizes ({', '.join(named)}{more}; {order})"
 
 
 def collate_lists(batch: Sequence[Sequence[Any]]) -> tuple[list[Any], ...]:

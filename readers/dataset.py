@@ -15,7 +15,7 @@ from readers.batches import Batches, ReadAhead
 from readers.collate import register_collate
 from readers.contract.classes import ClassTable
 from readers.contract.errors import RequestError
-from readers.contract.fields import LABEL, Field
+from readers.contract.fields import LABEL, Field, Sides
 from readers.contract.manifest import Manifest
 from readers.contract.statistics import Statistics, class_counts
 from readers.crop import CenterCrop, CropAndFlip
@@ -34,7 +34,6 @@ from readers.row_sheet import Choice, row_sheet
 from readers.samples import SampleReader, Transform
 from readers.statistics import Weighting, class_weights, deviation, mean, mean_and_deviation, training_statistics
 from readers.summary import html_of, text_of
-from readers.windows import Size
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -199,7 +198,7 @@ class SegDataset(Dataset[Any]):
         *,
         shuffle: Shuffle = False,
         seed: int = 0,
-        crop: Size | CenterCrop | None = None,
+        crop: Sides | CenterCrop | None = None,
         flip: bool = False,
         rank: int = 0,
         world_size: int = 1,
@@ -217,7 +216,7 @@ class SegDataset(Dataset[Any]):
         """Return a loader of whole batches of the data set's fields, read by threads `ahead` of use.
 
         `shuffle`, `seed`, `rank`, `world_size`, `drop_last`, `pad`: see `Order`. `crop` and `flip`: a window of each
-        picture, and half of the pictures flipped left to right; both follow from (seed, epoch, row). `labels`:
+        picture or volume, and half of them flipped left to right; both follow from (seed, epoch, row). `labels`:
         "onehot" or "index", by default the data set's form. `output`: "torch" or "numpy". `pin_memory`: by default
         where there is CUDA. `drop_behind`: drop rows from the page cache once they are read, for data read only once.
         `mix={"labelled": 8, "unlabelled": 24}`: so many rows with a label, and then so many without one, in each batch;
@@ -238,7 +237,7 @@ class SegDataset(Dataset[Any]):
             raise RequestError(f"mix={mix!r} makes batches of {order.batch_size} rows, but batch_size={batch_size}")
         if mix is None and mix_end != "labelled":
             raise RequestError(f"mix_end={mix_end!r} needs mix=")
-        window = CropAndFlip.of(crop, flip)
+        window = CropAndFlip.of(crop, flip, reader.sides)
         training = training_statistics(self.manifest)
         mean_std = None if training is None else mean_and_deviation(self.fields, training)
         batches = Batches(reader, self._rows, batch_size, window, mean_std)
@@ -256,8 +255,8 @@ class SegDataset(Dataset[Any]):
         shard, row = self._pack.table.locate(self._row(index))
         return self._pack.shard(shard).key(row)
 
-    def size(self, index: int) -> tuple[int, int]:
-        """Return height and width of a sample as it is stored."""
+    def size(self, index: int) -> Sides:
+        """Return height and width of a sample as it is stored, of a volume depth, height and width."""
         shard, row = self._pack.table.locate(self._row(index))
         return self._pack.shard(shard).size(row)
 

@@ -82,10 +82,10 @@ def _delivered(stored: Field, form: str) -> Delivered:
             f"{stored.name!r} as {form!r}, but this field is of the kind {stored.kind}, delivered as {forms}"
         )
     if stored.kind == CLASSES:
-        field = classes_field(stored.name, form, stored.classes, stored.size)
+        field = classes_field(stored.name, form, stored.classes, stored.sides)
     else:
         planes = planes_of(form, len(stored.classes))
-        field = replace(stored, form=form, shape=(*planes, *stored.shape[-2:]))
+        field = replace(stored, form=form, shape=(*planes, *stored.sides))
     return Delivered(stored, replace(field, optional=stored.optional), COPIES[form])
 
 

@@ -87,19 +87,23 @@ class Finish:
 
     def _images(self, images: torch.Tensor) -> torch.Tensor:
         if self.normalize is not None:
-            mean, deviation = (_channels(tuple(map(float, values)), images.device) for values in self.normalize)
+            parts = (_channels(tuple(map(float, values)), images.device, images.ndim - 2) for values in self.normalize)
+            mean, deviation = parts
             images = ((images - mean) / deviation).to(self.dtype or torch.float32)
-        return images.contiguous(memory_format=torch.channels_last) if self.channels_last else images
+        last = torch.channels_last_3d if images.ndim == 5 else torch.channels_last
+        return images.contiguous(memory_format=last) if self.channels_last else images
 
     def _labels(self, labels: torch.Tensor) -> torch.Tensor:
         if self.classes is not None:
             numbers = torch.arange(self.classes, device=labels.device).to(labels.dtype)
-            labels = labels.unsqueeze(1) == numbers.view(1, -1, 1, 1)  # an ignored pixel is 0 in every plane
+            labels = labels.unsqueeze(1) == numbers.view(
+                1, -1, *[1] * (labels.ndim - 1)
+            )  # an ignored pixel is 0 in every plane
             return labels.to(self.label_dtype or torch.uint8)
         return labels if self.label_dtype is None else labels.to(self.label_dtype)
 
 
 @lru_cache(maxsize=16)
-def _channels(values: tuple[float, ...], device: torch.device) -> torch.Tensor:
+def _channels(values: tuple[float, ...], device: torch.device, sides: int) -> torch.Tensor:
     """Return a number for each channel. Cached, because a copy to a GPU waits for the GPU."""
-    return torch.tensor(values, device=device).view(1, -1, 1, 1)
+    return torch.tensor(values, device=device).view(1, -1, *[1] * sides)

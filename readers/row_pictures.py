@@ -109,9 +109,10 @@ class RowPictures:
         return palette.colour_blind if self._style.colour_blind else palette
 
     def size(self, row: int) -> Size:
-        """Return the height and width of a row."""
+        """Return the height and width of the picture of a row."""
         shard, inside = self.pack.table.locate(row)
-        return self.pack.shard(shard).size(inside)
+        height, width = self.pack.shard(shard).size(inside)[-2:]
+        return height, width
 
     def key(self, row: int) -> str:
         """Return the key of a row."""
@@ -165,7 +166,7 @@ class RowPictures:
         opened = self.pack.shard(shard)
         if self.over is None or self.over.classes is None or self.palette is None or not opened.has(self.over.name):
             return []
-        counts, pixels = class_pixels(self.over, opened.pixels(self.over, inside)), prod(self.size(row))
+        counts, pixels = class_pixels(self.over, opened.pixels(self.over, inside)), prod(opened.size(inside))
         found = sorted(((count, number) for number, count in enumerate(counts) if count), key=lambda each: -each[0])
         names = self.over.classes.names
         entries = [Entry(names[number], self.palette[number], percent(count / pixels)) for count, number in found]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from readers.batch_memory import Lease
 from readers.collate import different_sizes
 from readers.contract.errors import RequestError
-from readers.contract.fields import LABEL
+from readers.contract.fields import LABEL, Sides
 from readers.delivered import Delivered
 from readers.formats.shard import Shard, gather
 from readers.pack import Pack
@@ -46,6 +46,11 @@ class RowReader:
         """True if each row has a size of its own."""
         return self._size is None
 
+    @property
+    def sides(self) -> int:
+        """The number of sides of a row: 3 of volumes."""
+        return len(self._stored[0].sides)
+
     def as_stored(self, name: str) -> RowReader:
         """Return a reader of the same fields, this one as it is stored."""
         fields = [each.as_stored() if each.field.name == name else each for each in self.fields]
@@ -65,16 +70,16 @@ class RowReader:
         return arrays
 
     def sizes(self, rows: Sequence[int]) -> NDArray[np.int64]:
-        """Return the height and width of each row."""
+        """Return the sides of each row."""
         if self._size is not None:
-            return np.broadcast_to(np.array(self._size), (len(rows), 2))
+            return np.broadcast_to(np.array(self._size), (len(rows), len(self._size)))
         located = ((self.pack.shard(shard), row) for shard, row in self.pack.table.locate_all(rows))
         return np.array([shard.size(row) for shard, row in located], np.int64)
 
     def row_bytes(self, row: int) -> int:
         """Return the bytes of a stored row."""
-        ((height, width),) = self.sizes([row]).tolist()
-        return sum(field.row_bytes_at(height, width) for field in self._stored)
+        (sides,) = self.sizes([row]).tolist()
+        return sum(field.row_bytes_at(*sides) for field in self._stored)
 
     def prefetch(self, rows: Iterable[int]) -> None:
         """Ask the kernel to read rows from the disk before they are needed, in the order in which they lie there."""
@@ -101,18 +106,18 @@ class RowReader:
             inside.append(row)
         return groups
 
-    def _common_size(self, rows: Sequence[int], windows: BatchWindows | None) -> tuple[int, int]:
+    def _common_size(self, rows: Sequence[int], windows: BatchWindows | None) -> Sides:
         size = windows.size if windows and windows.size else self._size
         if size is not None:
             return size
         sizes = list(map(tuple, self.sizes(rows).tolist()))
         if len(set(sizes)) > 1:
+            noun, window = ("volumes", "(D, H, W)") if self.sides == 3 else ("pictures", "(H, W)")
             raise RequestError(
-                f"a batch of {len(rows)} rows has pictures of {different_sizes(sizes)}: give loader() crop=(H, W), "
+                f"a batch of {len(rows)} rows has {noun} of {different_sizes(sizes)}: give loader() crop={window}, "
                 "or use batch_size=1"
             )
-        height, width = sizes[0]
-        return height, width
+        return sizes[0]
 
 
 def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], windows: BatchWindows | None) -> None:

@@ -10,7 +10,7 @@ import torch
 from readers.batch_memory import BatchMemory
 from readers.collate import AnySample, PlainSample, Sample, SamplesOfBatch
 from readers.contract.fields import IMAGE, LABEL
-from readers.crop import CenterCrop
+from readers.crop import CenterCrop, CropAndFlip
 from readers.row_reader import RowReader
 
 IDLE = 4
@@ -46,5 +46,6 @@ class SampleReader:
     def transformed(self, transform: Transform, sample: AnySample) -> Any:
         """Return what a transform makes of a sample. Our crops need to know what each field is padded with."""
         if isinstance(transform, CenterCrop):
+            CropAndFlip.of(transform, False, self._reader.sides)
             return transform(*sample, fills=[each.fill for each in self._reader.fields])
         return transform(*sample)

@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from readers.contract.fields import Sides
 from readers.contract.kernels import fits_kernels, kernel
 
 KERNEL = kernel("readers.window_kernel")
-Size = tuple[int, int]
-"""Height and width."""
-Index = tuple[Any, slice, slice]
-"""An index of the last two axes, for arrays of numpy and for tensors."""
-Picture = tuple[int, NDArray[np.uint8], int, Size]
+Index = tuple[Any, ...]
+"""An index of the last axes, for arrays of numpy and for tensors."""
+Picture = tuple[int, NDArray[np.uint8], int, Sides]
 """The index in the batch, the mapped file, the position of the first pixel there, and the size."""
 CopyPixels = Callable[[NDArray[Any], NDArray[Any]], object]
 """`copy(out, pixels)` writes pixels into an array: as they are, or converted to the other form of label."""
 
 
-def spare_pixels(picture: Sequence[int] | NDArray[Any], window: Size) -> NDArray[np.int64]:
-    """Return how much higher and wider a picture is than the window; negative where the picture is smaller."""
+def spare_pixels(picture: Sequence[int] | NDArray[Any], window: Sides) -> NDArray[np.int64]:
+    """Return how much longer each side of a picture is than that of the window; negative where it is shorter."""
     return np.asarray(picture, np.int64) - np.asarray(window, np.int64)
 
 
@@ -32,41 +31,41 @@ def centered(spare: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.abs(spare) // 2 * np.sign(spare)
 
 
-def overlap(picture: Sequence[int], window: Sequence[int], top: int, left: int) -> tuple[Index, Index]:
+def overlap(picture: Sequence[int], window: Sequence[int], starts: Sequence[int]) -> tuple[Index, Index]:
     """Return the part of a picture that lies in a window, as an index of the picture and as an index of the window.
 
-    The window begins at line `top` and column `left` of the picture. Both are negative where the window begins outside.
+    The window begins at `starts`, one for each of the last axes, negative where it begins outside of the picture.
     """
-    lines, columns = (
+    axes = len(starts)
+    parts = [
         slice(max(0, start), min(side, start + length))
-        for side, length, start in zip(picture[-2:], window[-2:], (top, left), strict=True)
-    )
-    down, right = (slice(part.start - start, part.stop - start) for part, start in ((lines, top), (columns, left)))
-    return (..., lines, columns), (..., down, right)
+        for side, length, start in zip(picture[-axes:], window[-axes:], starts, strict=True)
+    ]
+    inside = (slice(part.start - start, part.stop - start) for part, start in zip(parts, starts, strict=True))
+    return (..., *parts), (..., *inside)
 
 
 @dataclass(frozen=True)
 class BatchWindows:
     """The window of each row of a batch: where it begins, which may be outside of the picture, and whether to flip."""
 
-    size: Size | None
+    size: Sides | None
     pad: float
-    tops: list[int]
-    lefts: list[int]
+    starts: list[list[int]]
+    """For each row the start of its window on each side."""
     flips: list[bool]
 
     def copy_all(self, pictures: Iterable[Picture], out: NDArray[Any]) -> bool:
         """Copy the windows of all rows into `out` by one call of the kernel. Return False if it cannot do that: it is
         not there, pixels are too large, or a picture is smaller than the window."""
-        if KERNEL is None or out.itemsize > 2 or out.ndim not in (3, 4):
+        if KERNEL is None or out.itemsize > 2 or not self.flips or len(self.starts[0]) != 2:
             return False
         lines, columns = out.shape[-2:]
         windows = []
         for target, data, start, (height, width) in pictures:
             if height < lines or width < columns:
                 return False
-            window = (start, height, width, target, self.tops[target], self.lefts[target], self.flips[target])
-            windows.append((data, window))
+            windows.append((data, (start, height, width, target, *self.starts[target], self.flips[target])))
         KERNEL.copy_all(windows, out if out.ndim == 4 else out[:, None])
         return True
 
@@ -74,10 +73,10 @@ class BatchWindows:
         """Copy the window of the batch's row `target` into `out`. Only the window's lines are read. Outside of the
         picture lies `fill`, or else `pad`."""
         flip = self.flips[target]
-        part, (_, lines, columns) = overlap(pixels.shape, out.shape, self.tops[target], self.lefts[target])
+        part, inside = overlap(pixels.shape, out.shape, self.starts[target])
         if flip:
-            columns = slice(out.shape[-1] - columns.stop, out.shape[-1] - columns.start)
-        window, covered = pixels[part], out[..., lines, columns]
+            inside = (*inside[:-1], slice(out.shape[-1] - inside[-1].stop, out.shape[-1] - inside[-1].start))
+        window, covered = pixels[part], out[inside]
         if covered.shape != out.shape:
             out[...] = self.pad if fill is None else fill
         if copy is np.copyto:
@@ -95,8 +94,12 @@ class BatchWindows:
 
 def copy_pixels(out: NDArray[Any], pixels: NDArray[Any], flip: bool) -> None:
     """Copy (…, H, W) pixels, with the last axis reversed if `flip`."""
+    if out.ndim > 3:
+        for volume, window in zip(out, pixels, strict=True):
+            copy_pixels(volume, window, flip)
+        return
     alike = out.dtype == pixels.dtype and fits_kernels(out) and fits_kernels(pixels)
-    if KERNEL is not None and alike and out.itemsize <= 2 and out.ndim <= 3:
+    if KERNEL is not None and alike and out.itemsize <= 2:
         KERNEL.copy(*((array[None] if array.ndim == 2 else array) for array in (pixels, out)), flip)
         return
     np.copyto(out, pixels)

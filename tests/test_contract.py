@@ -494,18 +494,18 @@ def test_rows_are_located_as_by_counting(packed: Path) -> None:
 
 @given(st.data(), st.integers(1, 300), st.integers(1, 5), st.integers(1, 5), st.booleans())
 def test_onehot_and_index_are_each_others_inverse(
-    data: st.DataObject, classes: int, height: int, width: int, batch: bool
+    data: st.DataObject, classes: int, height: int, width: int, is_volume: bool
 ) -> None:
     dtype, ignore = ("|u1", 255) if classes <= 255 else ("<u2", 65_535)
     numbers = st.lists(
         st.one_of(st.integers(0, classes - 1), st.just(ignore)), min_size=height * width, max_size=height * width
     )
     index = np.array(data.draw(numbers), dtype).reshape(height, width)
-    index = np.stack([index, index[::-1]]) if batch else index
+    index = np.stack([index, index[::-1]]) if is_volume else index
     planes = expand(index, classes)
     assert planes.dtype == np.uint8
     assert planes.max() <= 1
-    assert np.array_equal(planes.sum(axis=-3), index != ignore)
+    assert np.array_equal(planes.sum(axis=0), index != ignore)
     assert np.array_equal(collapse(planes, dtype), index)
 
 

@@ -307,11 +307,11 @@ def test_a_batch_of_windows_is_equal_with_and_without_the_kernel(data: st.DataOb
         file = np.concatenate([np.zeros(start, np.uint8), stored.reshape(-1).view(np.uint8)])
         pictures.append((target, file, start, size))
         views.append(stored)
-    tops, lefts = (
-        [data.draw(st.integers(0, max(0, picture[3][axis] - side))) for picture in pictures]
-        for axis, side in ((0, lines), (1, columns))
-    )
-    windows = BatchWindows((lines, columns), 0, tops, lefts, flips)
+    starts = [
+        [data.draw(st.integers(0, max(0, picture[3][axis] - side))) for axis, side in enumerate((lines, columns))]
+        for picture in pictures
+    ]
+    windows = BatchWindows((lines, columns), 0, starts, flips)
     ours, theirs = (np.full((count, *planes, lines, columns), 77, dtype) for _ in range(2))
     copied = windows.copy_all(pictures, ours)
     fits = all(size >= (lines, columns) and size[1] >= columns for _, _, _, size in pictures)

@@ -122,7 +122,7 @@ def test_crops_are_the_windows_of_the_rows(native: Path, packed: Path, form: Any
         for index, row in enumerate(rows):
             image, label = dataset[row]
             assert windows.size is not None
-            lies = windows.tops[index], windows.lefts[index], windows.size
+            lies = windows.starts[index], windows.size
             ignored = 0 if form == "onehot" else 255
             wanted = crop_tensor(image, *lies, windows.pad), crop_tensor(label, *lies, ignored)
             if windows.flips[index]:
@@ -159,7 +159,7 @@ def test_crops_reach_every_position_equally_often() -> None:
     cut = CropAndFlip.of((7, 8), flip=True)
     assert cut is not None
     windows = cut.windows(rows, [Run(1, 2, 20_000)], sizes)
-    starts = np.stack([np.array(windows.tops), np.array(windows.lefts), np.array(windows.flips)], 1)
+    starts = np.column_stack([windows.starts, windows.flips])
     found, counts = np.unique(starts, axis=0, return_counts=True)
     assert found.tolist() == [[top, left, flip] for top in range(4) for left in (-2, -1, 0) for flip in (0, 1)]
     freedom, expected = len(counts) - 1, 20_000 / len(counts)

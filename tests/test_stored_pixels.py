@@ -218,15 +218,15 @@ def test_a_field_of_the_stored_size_stays_as_it_is() -> None:
     assert np.array_equal(out, values, equal_nan=True)
 
 
-@given(st.integers(1, 40), SIZES, st.lists(st.integers(1, 3), max_size=2), st.integers(0, 99))
-def test_bits_become_planes_again(classes: int, size: tuple[int, int], batch: list[int], seed: int) -> None:
-    planes = np.random.default_rng(seed).integers(0, 2, (*batch, classes, *size)).astype(np.uint8)
+@given(st.integers(1, 40), SIZES, st.lists(st.integers(1, 3), max_size=1), st.integers(0, 99))
+def test_bits_become_planes_again(classes: int, size: tuple[int, int], depth: list[int], seed: int) -> None:
+    planes = np.random.default_rng(seed).integers(0, 2, (classes, *depth, *size)).astype(np.uint8)
     packed = pack_bits(planes)
-    assert packed.shape == (*batch, bit_planes(classes), *size)
+    assert packed.shape == (bit_planes(classes), *depth, *size)
     for number in range(bit_planes(classes) * 8):
-        bit = packed[..., number // 8, :, :] >> number % 8 & 1
-        assert np.array_equal(bit, planes[..., number, :, :] if number < classes else np.zeros_like(bit))
+        bit = packed[number // 8] >> number % 8 & 1
+        assert np.array_equal(bit, planes[number] if number < classes else np.zeros_like(bit))
     assert np.array_equal(unpack_bits(packed, classes), planes)
     assert not has_other_bits(packed, classes)
-    packed[..., -1, 0, 0] |= 1 << (classes % 8)
+    packed[-1, ..., 0, 0] |= 1 << (classes % 8)
     assert has_other_bits(packed, classes) == (classes % 8 > 0)

@@ -62,8 +62,8 @@ def middle(pixels: NDArray[Any], size: tuple[int, int] | None) -> NDArray[Any]:
     """Return a view of the window in the middle of a picture, as much of it as the picture has."""
     if size is None:
         return pixels
-    top, left = centered(spare_pixels(pixels.shape[-2:], size)).tolist()
-    part, _ = overlap(pixels.shape, size, top, left)
+    starts = centered(spare_pixels(pixels.shape[-2:], size)).tolist()
+    part, _ = overlap(pixels.shape, size, starts)
     return pixels[part]
 
 

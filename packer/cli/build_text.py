@@ -12,6 +12,7 @@ from packer.cli.values import bytes_text, shape_text
 from packer.errors import by_cause, first_of
 from packer.publish.pin import is_pinned
 from readers.contract.fields import RAW
+from readers.contract.tiles import size_text
 
 if TYPE_CHECKING:
     from packer.build import Summary
@@ -32,7 +33,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "refused": None if plan.refusal is None else first_line(plan.refusal),
         "missing": list(map(str, plan.found.missing)),
         "notes": list(plan.found.notes),
-        "sizes": {f"{height}x{width}": count for (height, width), count in plan.sizes.items()},
+        "sizes": {size_text(size): count for size, count in plan.sizes.items()},
         "fields": [field.to_json() for field in plan.recipe.fields],
         "classes": [] if plan.recipe.classes is None else list(plan.recipe.classes.names),
         "shards": len(plan.specs),

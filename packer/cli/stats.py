@@ -17,6 +17,7 @@ from packer.cli.text_table import text_table
 from packer.cli.values import PackType
 from packer.errors import first_of
 from readers.contract.kinds import CLASSES, IDS, MULTILABEL, VALUES
+from readers.contract.tiles import size_text
 
 if TYPE_CHECKING:
     from packer.packs.stats import FieldStats, SplitStats
@@ -51,12 +52,12 @@ def stats_command(out: Path | str, as_json: bool) -> None:
 
 
 def _json(stats: SplitStats) -> dict[str, Any]:
-    sizes = {f"{height}x{width}": count for (height, width), count in stats.sizes.items()}
+    sizes = {size_text(size): count for size, count in stats.sizes.items()}
     return asdict(stats) | {"sizes": sizes}
 
 
 def _lines(stats: SplitStats) -> list[str]:
-    sizes = [f"{count} of {height}x{width}" for (height, width), count in stats.sizes.items()]
+    sizes = [f"{count} of {size_text(size)}" for size, count in stats.sizes.items()]
     lines = [f"{stats.split}: {stats.rows} rows ({', '.join(first_of(sizes, MOST_SIZES, 'sizes'))})"]
     for field in stats.fields:
         lines += _field_lines(field, stats.rows)

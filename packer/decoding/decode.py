@@ -17,6 +17,7 @@ from packer.decoding.header import Header, Pixels, Stored
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
+from readers.contract.tiles import size_text
 
 
 @lru_cache(maxsize=1)
@@ -67,9 +68,10 @@ def check_same_size(
 ) -> None:
     """Refuse an image and a label, or another field, of different sizes. Scaling one would move its pixels."""
     if image_size != label_size:
+        order = "depth x height x width" if len(image_size) == 3 else "height x width"
         raise BadPair(
-            f"{image} is {image_size[0]}x{image_size[1]}, its {noun} {label} is {label_size[0]}x{label_size[1]} "
-            "(height x width); they must have the same size"
+            f"{image} is {size_text(image_size)}, its {noun} {label} is {size_text(label_size)} ({order}); "
+            "they must have the same size"
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from packer.pixels.choices import FITS, NATIVE, TILE
 from packer.pixels.resize import Geometry
 from readers.contract.errors import RequestError
-from readers.contract.tiles import Size, Tile
+from readers.contract.tiles import Size, Tile, size_text
 
 FIT_WORDS = {
     "stretch": "stretched to the stored size",
@@ -79,19 +79,20 @@ def placement_words(recipe: Mapping[str, Any], key: str, source: Size | None, st
         yield f"its size before is not known; fit {fit}"
         return
     if fit == NATIVE or source == stored:
-        yield f"{_text(source)}, not scaled"
+        yield f"{size_text(source)}, not scaled"
         return
     try:
         if fit not in FITS:
             raise ValueError(fit)
         placement = Geometry(stored, fit).placement(source, Tile.of(key).origin if fit == TILE else None)
     except (RequestError, ValueError):
-        yield f"{_text(source)} became {_text(stored)}, fit {fit}"  # a recipe of another release
+        yield f"{size_text(source)} became {size_text(stored)}, fit {fit}"  # a recipe of another release
         return
     if placement.scaled == source:
-        yield f"{_text(source)}, not scaled"
+        yield f"{size_text(source)}, not scaled"
     else:
-        yield f"{_text(source)} scaled to {_text(placement.scaled)} ({interpolation}; labels by the nearest pixel)"
+        sizes = f"{size_text(source)} scaled to {size_text(placement.scaled)}"
+        yield f"{sizes} ({interpolation}; labels by the nearest pixel)"
     rows, columns = placement.taken
     if (rows.stop - rows.start, columns.stop - columns.start) != placement.scaled:
         yield f"of that the rows {rows.start} to {rows.stop} and the columns {columns.start} to {columns.stop}"
@@ -99,9 +100,5 @@ def placement_words(recipe: Mapping[str, Any], key: str, source: Size | None, st
         rows, columns = placement.region
         yield (
             f"placed at the rows {rows.start} to {rows.stop} and the columns {columns.start} to {columns.stop} of "
-            f"{_text(stored)}; the rest is padding"
+            f"{size_text(stored)}; the rest is padding"
         )
-
-
-def _text(size: Size) -> str:
-    return f"{size[0]}x{size[1]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from math import prod
 from os import PathLike
 
 from packer.errors import UsageError
@@ -86,7 +87,7 @@ def _split_stats(pack: Pack, split: Split, shards: range) -> SplitStats:
     for shard in shards:
         found = _sizes(pack, shard)
         sizes += found
-        area = sum(height * width * count for (height, width), count in found.items())
+        area = sum(prod(size) * count for size, count in found.items())
         pixels.update({field.name: area for field in pack.fields_of(shard)})
     fields = {field.name: _field_stats(field, split, pixels[field.name]) for field in manifest.fields}
     label, picture = _label_of(manifest), picture_of(manifest.fields)

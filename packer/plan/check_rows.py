@@ -37,7 +37,7 @@ from packer.sources.open_source import FoundRows
 from packer.workers.pool import Pool
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL
-from readers.contract.tiles import Size, picture_of
+from readers.contract.tiles import Size, picture_of, size_text
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class CheckedRows:
     previous: PreviousBuild
     recipe: Recipe
     sizes: NDArray[np.uint32]
-    """The height and width of each row; (0, 0) if its headers are bad."""
+    """The sides of each row; all 0 if its headers are bad."""
     unchanged: NDArray[np.bool_]
     """For each row: is it in a shard of this recipe, and did it not change?"""
     bad: Mapping[int, str]
@@ -161,7 +161,7 @@ def _check_tiles(request: Request, found: FoundRows, sizes: NDArray[np.uint32], 
 def _check_heads(
     found: FoundRows, previous: PreviousBuild, fields: Sequence[PlannedField]
 ) -> tuple[NDArray[np.uint32], dict[int, str]]:
-    """Return the size of each row, (0, 0) for a bad one, and the reasons of the bad ones by their index."""
+    """Return the size of each row, zeros for a bad one, and the reasons of the bad ones by their index."""
     sizes, bad = previous.sizes(_judged(fields)), {}
     unknown = np.flatnonzero(sizes[:, 0] == 0)
     for first in range(0, len(unknown), CHUNK):
@@ -203,6 +203,9 @@ def _check_palettes(
 def count_sizes(sizes: NDArray[np.uint32]) -> Counter[Size]:
     """Return how many rows have each size, in the order of their first rows. Bad rows do not count."""
     counts = Counter[Size]()
+    if sizes.shape[1] == 3:
+        counts.update(size for size in map(tuple, sizes.tolist()) if size[0])
+        return counts
     for first in range(0, len(sizes), CHUNK):  # numpy.unique takes several times the memory of the sizes
         some = sizes[first : first + CHUNK]
         codes = some[:, 0].astype(np.uint64) << np.uint64(32) | some[:, 1]
@@ -225,8 +228,3 @@ def _common_size(sizes: NDArray[np.uint32], problems: Sequence[Problem]) -> Size
             first_of(counts.most_common(), 20, "sizes", lambda item: f"{size_text(item[0])}: {item[1]} pairs"),
         )
     return next(iter(counts))
-
-
-def size_text(size: Size) -> str:
-    """Return a size as options write it."""
-    return f"{size[0]}x{size[1]}"

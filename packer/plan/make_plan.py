@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from packer.errors import UsageError
 from packer.pixels.choices import FAST, MOST_PIXELS, NATIVE, TILE
 from packer.pixels.resize import Geometry
-from packer.plan.check_rows import CheckedRows, check_rows, count_sizes, size_text
+from packer.plan.check_rows import CheckedRows, check_rows, count_sizes
 from packer.plan.plan import Plan
 from packer.plan.request import Request
 from packer.publish.free_space import free_space
@@ -20,7 +20,7 @@ from packer.shards.stamps import load_stamps
 from packer.workers.pool import Pool
 from packer.workers.run import open_pool
 from readers.contract.receipt_facts import AllReceipts
-from readers.contract.tiles import picture_of
+from readers.contract.tiles import picture_of, size_text
 
 
 @no_collecting()

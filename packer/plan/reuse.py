@@ -80,19 +80,25 @@ class PreviousBuild:
     """The stamps and receipts of a pack, compared with the sorted rows as they are now."""
 
     def __init__(
-        self, out: Path, source: Source, refs: RefTable, stamps: Sequence[StoredStamps], trust: str = MTIME
+        self,
+        out: Path,
+        source: Source,
+        refs: RefTable,
+        stamps: Sequence[StoredStamps],
+        trust: str = MTIME,
+        sides: int = 2,
     ) -> None:
-        self._out, self._source, self._refs, self._trust = out, source, refs, trust
+        self._out, self._source, self._refs, self._trust, self._sides = out, source, refs, trust, sides
         self._states = RowStates(source, refs)
-        form = (source.kind, self._states.width)
-        self._stamps = [shard for shard in stamps if (shard.source, shard.width) == form]
+        form = (source.kind, self._states.width, sides)
+        self._stamps = [shard for shard in stamps if (shard.source, shard.width, shard.sides) == form]
         self._numbers: dict[str, NDArray[np.intp] | int] = {}
         self._by_start = {(shard.recipe, shard.split, shard.rows, shard.first_key): shard for shard in self._stamps}
 
     def sizes(self, judged: str) -> NDArray[np.uint32]:
-        """Return (N,2): the picture sizes of unchanged rows whose headers were judged by the same rules, else 0."""
+        """Return (N, sides): the sizes of unchanged rows whose headers were judged by the same rules, else 0."""
         if self._trust == DIGEST:
-            return np.zeros((len(self._refs), 2), np.uint32)
+            return np.zeros((len(self._refs), self._sides), np.uint32)
         same, sizes = self._compare([shard for shard in self._stamps if shard.judged == judged])
         sizes[~same | (sizes == 0).any(1)] = 0
         return sizes
@@ -104,7 +110,7 @@ class PreviousBuild:
 
     def _compare(self, stamps: Sequence[StoredStamps]) -> tuple[NDArray[np.bool_], NDArray[np.uint32]]:
         """Return which rows are in the state of their newest stamp, and the picture sizes in these stamps."""
-        sizes, same = np.zeros((len(self._refs), 2), np.uint32), np.zeros(len(self._refs), np.bool_)
+        sizes, same = np.zeros((len(self._refs), self._sides), np.uint32), np.zeros(len(self._refs), np.bool_)
         newest = np.full(len(self._refs), -1, np.int32)
         for index, shard in enumerate(map(StoredStamps.load, stamps)):
             numbers, found = self._found(shard)

@@ -104,7 +104,7 @@ class PlanWriter:
         self._records.write(npy_header(RECORD, (0,)))
         self._sizes = self._file(SIZES) if recipe.geometry.depends_on_source else None
         if self._sizes is not None:
-            self._sizes.write(npy_header(SIZE, (rows, 2)))
+            self._sizes.write(npy_header(SIZE, (rows, recipe.sides)))
         self._lines: BinaryIO | None = None
         self._splits: dict[str, int] = {}
         self._sha256 = hashlib.sha256()
@@ -147,7 +147,7 @@ class PlanWriter:
         self._sha256.update(record)
         self._records.write(record)
         if self._sizes is not None:
-            self._sizes.write(pairs[2 * SIZE.itemsize * (skipped > 0) :])
+            self._sizes.write(pairs[sizes.shape[1] * SIZE.itemsize * (skipped > 0) :])
         self._rows += rows - (skipped > 0)
         self.shards += 1
         self.pieces += len(spec.pieces)

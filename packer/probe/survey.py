@@ -81,7 +81,7 @@ def survey_pairs(source: FolderSource, sampler: LabelSampler, most: int, near: b
     pairs = source.pairs
     results = list(source.heads(list(source.rows())))
     headers = [result for result in results if not isinstance(result, str)]
-    sizes = Counter(image.size for image, _ in headers)
+    sizes: Counter[Size] = Counter(image.size for image, _ in headers)
     depths = [0 if image.is_float or image.is_signed else image.depth for image, _ in headers]
     kinds = [None if isinstance(result, str) else tuple(map(str, result)) for result in results]
     chosen = _sample(kinds, most)

@@ -40,14 +40,15 @@ class Piece(NamedTuple):
     def from_json(cls, split: str, values: list[Any]) -> Piece:
         ref = RowRef(split, str(values[0]), tuple(map(str, values[1])))
         numbers = [int(value) for value in values[2:]]
-        size = (numbers[0], numbers[1]) if numbers else None
-        return cls(ref, size, (numbers[2], numbers[3]) if len(numbers) == 4 else None)
+        if len(numbers) == 4:
+            return cls(ref, (numbers[0], numbers[1]), (numbers[2], numbers[3]))
+        return cls(ref, tuple(numbers) or None)
 
 
 class PieceTable(Sequence[Piece]):
     """The pieces of a range of rows. Each is made when it is asked for.
 
-    `sizes` has the height and width of every row of `refs`, (0, 0) if they are unknown. Such a row is one piece.
+    `sizes` has the sides of every row of `refs`, all 0 if they are unknown. Such a row is one piece.
     """
 
     def __init__(self, refs: RefTable, sizes: NDArray[np.uint32], geometry: Geometry, rows: range) -> None:
@@ -134,8 +135,8 @@ class PieceTable(Sequence[Piece]):
     def _size(self, row: int) -> Size | None:
         if not self._geometry.depends_on_source:
             return None
-        height, width = self._sizes[row].tolist()
-        return (height, width) if height else None
+        size = tuple(self._sizes[row].tolist())
+        return size if size[0] else None
 
     def _origins_of(self, size: Size | None) -> Sequence[Origin | None]:
         if size is not None and size not in self._origins:

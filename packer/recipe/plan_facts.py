@@ -137,8 +137,8 @@ def _splits(entry: Entry) -> dict[str, int]:
 def _sizes(entry: Entry) -> Counter[Size]:
     sizes = Counter[Size]()
     for number, values in enumerate(entry.lists("sizes")):
-        if len(values) != 3 or any(type(value) is not int or value < 1 for value in values):
-            entry.problem(f"sizes.{number}", "expected a height, a width and a number of pictures")
+        if len(values) not in (3, 4) or any(type(value) is not int or value < 1 for value in values):
+            entry.problem(f"sizes.{number}", "expected the sides and the number of pictures")
             break
-        sizes[values[0], values[1]] += values[2]
+        sizes[tuple(values[:-1])] += values[-1]
     return sizes

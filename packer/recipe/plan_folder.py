@@ -2,7 +2,7 @@
 
 ```
 rows-00000.txt …  the lines of a RefTable: key and parts of each row, shard by shard
-sizes.npy         height and width of each row, if the pieces depend on them (--fit tile and native)
+sizes.npy         the sides of each row, if the pieces depend on them (--fit tile and native)
 shards.npy        a RECORD for each shard: where its lines are, and their digest
 plan.json         `PlanFacts`, written last. Its SHA-256 is the name of the plan, and it has that of all records
 ```
@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -143,7 +144,8 @@ class PlanFolder:
         if digest_of_shard(lines, pairs) != record["digest"].tobytes():
             raise DamagedError(f"{path}: the rows of shard {number} are not those that were planned")
         ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n")).astype(np.int64) + 1
-        sizes = np.frombuffer(pairs, SIZE).reshape(-1, 2) if pairs else np.zeros((rows, 2), np.uint32)
+        sides = recipe.sides
+        sizes = np.frombuffer(pairs, SIZE).reshape(-1, sides) if pairs else np.zeros((rows, sides), np.uint32)
         if len(ends) != rows or ends[-1] != len(lines) or not self._counts_fit(sizes):
             raise DamagedError(f"{path}: shard {number} has not the {rows} rows that were planned")
         refs = RefTable(lines, ends, {name: rows})
@@ -215,8 +217,8 @@ class PlanFolder:
         sizes = [(ROWS.format(number), size) for number, size in enumerate(self.facts.rows_files)]
         sizes.append((SHARDS, len(header) + self.facts.shards * RECORD.itemsize))
         if self._has_sizes:
-            start = len(npy_header(SIZE, (self.facts.rows, 2)))
-            sizes.append((SIZES, start + 2 * SIZE.itemsize * self.facts.rows))
+            shape = (self.facts.rows, self.facts.recipe.sides)
+            sizes.append((SIZES, len(npy_header(SIZE, shape)) + SIZE.itemsize * math.prod(shape)))
         for name, size in sizes:
             path = self.folder / name
             try:

@@ -49,6 +49,11 @@ class Recipe:
         return tuple(rule.field for rule in self.rules)
 
     @property
+    def sides(self) -> int:
+        """The number of sides of a row: 3 of volumes."""
+        return len(self.fields[0].sides)
+
+    @property
     def label(self) -> FieldRule | None:
         """The field that has one class for each pixel."""
         return next((rule for rule in self.rules if rule.name == LABEL), None)
@@ -88,7 +93,7 @@ class Recipe:
         """Return the raw bytes of each piece's row; 0 if the size of its picture is unknown. Those of encoded fields
         count only if `encoded`."""
         counted = (field for field in self.fields_of(pieces) if encoded or not field.is_encoded)
-        pixel = sum(field.row_bytes_at(1, 1) for field in counted)
+        pixel = sum(field.pixel_bytes for field in counted)
         if self.geometry.size is not None:
             return np.full(len(pieces), pixel * math.prod(self.geometry.size), np.int64)
         if isinstance(pieces, PieceTable):

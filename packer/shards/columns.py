@@ -33,7 +33,8 @@ class Columns:
     def __init__(self, spec: ShardSpec, memory: Memory) -> None:
         self._pieces = spec.pieces
         self._size = spec.recipe.geometry.size
-        self._sizes = [self._size or piece.size or (0, 0) for piece in spec.pieces]
+        nothing = (0,) * spec.recipe.sides
+        self._sizes = [self._size or piece.size or nothing for piece in spec.pieces]
         self._fields = spec.fields
         starts = {field: self._starts(field) for field in spec.fields if not field.is_encoded}
         arrays = _cut(memory, [(field.dtype, ends[-1]) for field, ends in starts.items()])
@@ -79,7 +80,7 @@ class Columns:
                 columns[field.name] = flat[: moved[-1]]
                 columns[END.format(field.name)] = np.array(moved[1:], "<u8")
         if self._size is None:
-            columns[SIZE] = np.array([self._sizes[index] for index in indices], "<u4").reshape(-1, 2)
+            columns[SIZE] = np.array([self._sizes[index] for index in indices], "<u4")
         columns[KEY] = np.array([self._pieces[index].key.encode() for index in indices], np.bytes_)
         return columns
 

@@ -111,7 +111,7 @@ class LabelCounts:
     def from_json(cls, entry: Entry) -> LabelCounts:
         values, colours, palette = (_pairs(entry.lists(name)) for name in ("values", "colours", "palette"))
         size = entry.maybe("size", entry.wholes)
-        found = None if size is None else (size[0], size[1])
+        found = None if size is None else tuple(size)
         heads = tuple(Header(*facts) for facts in entry.lists("heads"))
         look, bad = (entry.maybe(name, entry.text) for name in ("look", "bad"))
         return cls(values, colours, palette, found, look, bad, heads)

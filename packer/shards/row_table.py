@@ -37,13 +37,13 @@ class RowTable:
         self._fields, self._counted = tuple(fields), counted
         self._counts = RowCounts.empty(self._counted.classes, len(pieces))
         self._statistics = list(nothing.values())
-        self.stamps = np.zeros(len(pieces), record(width))
+        self.stamps = np.zeros(len(pieces), record(width, len(fields[0].sides)))
         """The state and the size of each row, as stamps.py writes them."""
 
     def put(self, index: int, row: Row) -> None:
         self._looks[index] = row.look.encode()
         self._digests[index] = [text.encode() for text in row.source.identities]
-        self.stamps["state"][index], self.stamps["size"][index] = row.state, row.size
+        self.stamps["state"][index], self.stamps["size"][index] = row.state, row.size or 0
         if row.reject is not None:
             self._rejects[index] = row.reject
             return

@@ -23,7 +23,7 @@ from packer.recipe.source import Given, Loaded, PackedPixels, Source
 from packer.shards.columns import Columns
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import check_row, kinds_of
-from readers.contract.fields import Field
+from readers.contract.fields import Field, Sides
 from readers.contract.receipt import RowInput
 from readers.contract.statistics import FieldStatistics
 
@@ -41,8 +41,8 @@ class Row:
     reject: str | None = None
     state: Sequence[int] | NDArray[np.int64] = ()
     """The state of the row just before it was read."""
-    size: tuple[int, int] = (0, 0)
-    """The height and width of the upright picture, if it is good."""
+    size: Sides | None = None
+    """The sides of the upright picture or volume, if it is good."""
     psnr: tuple[int, ...] = ()
     """The PSNR of each field as it is read, in hundredths of a decibel, if the row is good."""
     note: str = ""

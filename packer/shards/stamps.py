@@ -59,6 +59,8 @@ class StoredStamps:
     source: str
     width: int
     """The numbers of a state."""
+    sides: int
+    """The numbers of a size."""
     rows: int
     first_key: str
     stored: LongText
@@ -72,21 +74,21 @@ class StoredStamps:
     def load(self) -> ShardStamps:
         """Return the stamps with those of each row."""
         data = bytes(self.stored[self.begin : self.end])
-        records = np.frombuffer(data, record(self.width), self.rows)
+        records = np.frombuffer(data, record(self.width, self.sides), self.rows)
         text = data[records.nbytes :].decode(*_ENCODING)
         return ShardStamps(self.stem, self.recipe, self.judged, self.source, records, text)
 
 
-def record(width: int) -> np.dtype[Any]:
-    """Return the dtype of a stamp: the state of a row, and the upright size of its picture, (0, 0) if unknown."""
-    return np.dtype([("state", "<i8", (width,)), ("size", "<u4", (2,))])
+def record(width: int, sides: int = 2) -> np.dtype[Any]:
+    """Return the dtype of a stamp: the state of a row, and the sides of its upright picture, all 0 if unknown."""
+    return np.dtype([("state", "<i8", (width,)), ("size", "<u4", (sides,))])
 
 
 def write_stamps(out: Path, stamps: ShardStamps) -> None:
     """Write the stamps of a shard. If that fails, the next build only takes longer."""
     data = stamps.records.tobytes() + stamps.text.encode(*_ENCODING)
-    width = stamps.records["state"].shape[1]
-    facts = {"recipe": stamps.recipe, "judged": stamps.judged, "source": stamps.source, "width": width}
+    width, sides = (stamps.records[name].shape[1] for name in ("state", "size"))
+    facts = {"recipe": stamps.recipe, "judged": stamps.judged, "source": stamps.source, "width": width, "sides": sides}
     write_side_file(out, stamps.stem + SUFFIX, {**facts, "rows": len(stamps.records)}, data)
 
 
@@ -110,10 +112,10 @@ def load_stamps_of(out: Path, stem: str) -> ShardStamps | None:
 def _load(path: Path, stored: LongText) -> StoredStamps | None:
     try:
         head, data = read_side_file(path)
-        rows, width = int(head["rows"]), int(head["width"])
-        if not 0 < width <= MOST_NUMBERS:
+        rows, width, sides = int(head["rows"]), int(head["width"]), int(head.get("sides", 2))
+        if not 0 < width <= MOST_NUMBERS or sides not in (2, 3):
             return None
-        text = data[np.frombuffer(data, record(width), rows).nbytes :]
+        text = data[np.frombuffer(data, record(width, sides), rows).nbytes :]
         recipe, judged, source = (str(head[name]) for name in ("recipe", "judged", "source"))
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -121,4 +123,4 @@ def _load(path: Path, stored: LongText) -> StoredStamps | None:
         return None
     begin, first_key = len(stored), text.partition(b"\0")[0].decode(*_ENCODING)
     stored.add(data)
-    return StoredStamps(path.stem, recipe, judged, source, width, rows, first_key, stored, begin, len(stored))
+    return StoredStamps(path.stem, recipe, judged, source, width, sides, rows, first_key, stored, begin, len(stored))

@@ -20,7 +20,7 @@ from packer.recipe.source import Heads, Listing, Loaded, PackedPixels, Wanted
 from packer.sources.pack_facts import HALF, ShardFacts
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError
-from readers.contract.fields import JPEG, LABEL, READABLE, Field
+from readers.contract.fields import JPEG, LABEL, READABLE, Field, Sides
 from readers.contract.kinds import CLASSES, ONEHOT, PICTURE
 from readers.contract.onehot import collapse
 from readers.contract.receipt import Receipt
@@ -148,7 +148,7 @@ class PackSource:
             return _bad(ref, str(error))
         return (Header("row", size[1], size[0], 8, 1),) * sum(map(bool, ref.parts))
 
-    def _size(self, ref: RowRef) -> tuple[int, int]:
+    def _size(self, ref: RowRef) -> Sides:
         shard, row = self._position(ref)
         return self._pack.shard(shard).size(row)
 

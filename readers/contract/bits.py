@@ -14,26 +14,25 @@ def bit_planes(classes: int) -> int:
 
 
 def pack_bits(planes: Planes, out: Planes | None = None) -> Planes:
-    """Convert (…, classes, H, W) planes of 0 and 1 to (…, bit_planes(classes), H, W); bits without a class are 0."""
-    *batch, classes, height, width = planes.shape
-    packed: Planes = np.empty((*batch, bit_planes(classes), height, width), np.uint8) if out is None else out
+    """Convert (classes, …) planes of 0 and 1 to (bit_planes(classes), …); bits without a class are 0."""
+    classes, *sides = planes.shape
+    packed: Planes = np.empty((bit_planes(classes), *sides), np.uint8) if out is None else out
     packed[...] = 0
     for number in range(classes):
-        packed[..., number // 8, :, :] |= planes[..., number, :, :] << np.uint8(number % 8)
+        packed[number // 8] |= planes[number] << np.uint8(number % 8)
     return packed
 
 
 def unpack_bits(packed: Planes, classes: int, out: Planes | None = None) -> Planes:
-    """Convert (…, bit_planes(classes), H, W) to (…, classes, H, W) planes of 0 and 1."""
-    *batch, _, height, width = packed.shape
-    planes: Planes = np.empty((*batch, classes, height, width), np.uint8) if out is None else out
+    """Convert (bit_planes(classes), …) to (classes, …) planes of 0 and 1."""
+    planes: Planes = np.empty((classes, *packed.shape[1:]), np.uint8) if out is None else out
     for number in range(classes):
-        plane = planes[..., number, :, :]
-        np.right_shift(packed[..., number // 8, :, :], np.uint8(number % 8), out=plane)
+        plane = planes[number]
+        np.right_shift(packed[number // 8], np.uint8(number % 8), out=plane)
         plane &= 1
     return planes
 
 
 def has_other_bits(packed: Planes, classes: int) -> bool:
     """Return whether a bit without a class is 1."""
-    return bool(classes % 8 and (packed[..., -1, :, :] >> np.uint8(classes % 8)).any())
+    return bool(classes % 8 and (packed[-1] >> np.uint8(classes % 8)).any())

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from readers.contract.classes import ClassTable
-from readers.contract.fields import JPEG, RAW, ZSTD, Field
+from readers.contract.fields import JPEG, RAW, VOLUME, ZSTD, Field
 from readers.contract.json_entry import Entry, Problem
 from readers.contract.kinds import (
     CLASSES,
@@ -64,7 +64,7 @@ def check_fields(fields: Sequence[Field], problems: list[Problem]) -> None:
     if fields[0].optional:
         problems.append(Problem("fields.0.optional", "expected false: every row has the first field"))
     for number, field in enumerate(fields[1:], 1):
-        if field.shape[-2:] != fields[0].shape[-2:]:
+        if field.sides != fields[0].sides:
             message = f"{fields[0].name} {fields[0].shape} and {field.name} {field.shape} differ in size"
             problems.append(Problem(f"fields.{number}.shape", message))
 
@@ -93,14 +93,14 @@ def _shape(field: Field) -> Iterator[tuple[str, str]]:
     planes = planes_of(field.form, len(parts or ()))
     dimensions = len(planes) + 2
     found = list(field.shape)
-    if len(found) != dimensions:
-        yield "shape", f"expected {dimensions} numbers, found {found}"
-    elif field.native and field.shape != (*field.planes, None, None):
+    if len(found) != dimensions and field.sides != VOLUME:
+        yield "shape", f"expected {dimensions} numbers, or a third side of null in a volume, found {found}"
+    elif field.native and (field.shape != (*field.planes, *field.sides) or set(field.sides) != {None}):
         yield "shape", f"expected null for height and width, both or neither, found {found}"
     elif parts is not None and field.planes != planes:
         noun = "bands" if field.kind == PICTURE else "classes"
         yield "shape", f"{field.numbers} planes, {len(parts)} {noun}"
-    elif (least := field.row_bytes_at(*(field.size or (1, 1)))) >= MOST_ROW_BYTES:
+    elif (least := field.row_bytes_at(*(field.size or (1,)))) >= MOST_ROW_BYTES:
         yield "shape", f"a row of {least} bytes is over the limit of 1 TiB"
 
 
@@ -132,6 +132,8 @@ def _encoding(field: Field) -> Iterator[tuple[str, str]]:
         yield "encoding", f"expected the name of an encoding, found {field.encoding!r}"
     if field.encoding == JPEG and (field.kind, field.dtype, field.numbers in (1, 3)) != (PICTURE, "|u1", True):
         yield "encoding", "expected a picture of |u1 with 1 or 3 bands for jpeg"
+    if field.encoding == JPEG and field.is_volume:
+        yield "encoding", "expected no jpeg for volumes"
     if field.encoding in WITHOUT_TILES and field.tile is not None:
         yield "tile", "expected null"
     elif len(field.tile or ()) != 2 if field.encoding in TILED else len(field.tile or (1, 1)) != 2:

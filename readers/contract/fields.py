@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from readers.contract.classes import ClassTable
-from readers.contract.kinds import BANDS, CLASSES, ONEHOT, PICTURE, planes_of
+from readers.contract.kinds import BANDS, CLASSES, FLAG, INDEX, ONEHOT, PICTURE, planes_of
 
 IMAGE = "image"
 LABEL = "label"
 KEY = "key"
 """Besides its fields, every shard stores a column of keys: UTF-8, as wide as the longest of the shard."""
 SIZE = "size"
-"""A shard of native rows also stores the height and width of each row."""
+"""A shard of native rows also stores the sides of each row."""
 END = "{}_end"
 """In formats where the rows of a field form one flat column, also the index after each row's last number."""
 LENGTH = "length"
@@ -25,13 +25,17 @@ RAW, ZSTD, JPEG = "raw", "zstd", "jpeg"
 READABLE = (RAW, ZSTD, JPEG)
 """The encodings that this release reads."""
 RGB = ("red", "green", "blue")
+Sides = tuple[int, ...]
+"""The size of a row: height and width, or depth, height and width of a volume."""
+VOLUME = (None, None, None)
+"""The sides of the fields of volumes, which keep their own sizes."""
 
 
 @dataclass(frozen=True)
 class Field:
     """A stored column: its name, what its numbers mean, and the dtype, shape and encoding of one row.
 
-    Native rows keep the height and width of their pictures: both are None in `shape`, null in JSON.
+    Native rows keep the sides of their pictures or volumes: these are None in `shape`, null in JSON.
     """
 
     name: str
@@ -53,7 +57,7 @@ class Field:
 
     @property
     def native(self) -> bool:
-        """True if each row has a height and width of its own."""
+        """True if each row has sides of its own."""
         return None in self.shape
 
     @property
@@ -77,15 +81,25 @@ class Field:
         return (None,) if self.is_encoded else self.shape
 
     @property
-    def size(self) -> tuple[int, int] | None:
-        """The height and width of every row; None if each has its own."""
-        height, width = self.shape[-2:]
-        return None if height is None or width is None else (height, width)
+    def sides(self) -> tuple[int | None, ...]:
+        """Height and width, or depth, height and width of a volume, as `shape` has them."""
+        return self.shape if self.form in (INDEX, FLAG) else self.shape[1:]
+
+    @property
+    def is_volume(self) -> bool:
+        """True if rows are volumes."""
+        return len(self.sides) == len(VOLUME)
+
+    @property
+    def size(self) -> Sides | None:
+        """The sides of every row; None if each has its own."""
+        known = tuple(side for side in self.sides if side is not None)
+        return known if len(known) == len(self.sides) else None
 
     @property
     def planes(self) -> tuple[int, ...]:
-        """The dimensions of a row before height and width."""
-        return tuple(side for side in self.shape[:-2] if side is not None)
+        """The dimensions of a row before its sides."""
+        return tuple(side for side in self.shape[: len(self.shape) - len(self.sides)] if side is not None)
 
     @property
     def numbers(self) -> int:
@@ -97,17 +111,17 @@ class Field:
         """The number in padding and for rows that lack the field."""
         return float(self.fill) if isinstance(self.fill, str) else self.fill
 
-    def row_shape(self, height: int, width: int) -> tuple[int, ...]:
+    def row_shape(self, *sides: int) -> tuple[int, ...]:
         """Return the shape of a row of this size; of a field that is one number, the shape of a number."""
-        return (*self.planes, height, width) if self.shape else ()
+        return (*self.planes, *sides) if self.shape else ()
 
     @property
     def pixel_bytes(self) -> int:
         return int(self.dtype[2:]) * self.numbers
 
-    def row_bytes_at(self, height: int, width: int) -> int:
+    def row_bytes_at(self, *sides: int) -> int:
         """Return the bytes of a row of this size."""
-        return self.pixel_bytes * height * width
+        return self.pixel_bytes * math.prod(sides)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -126,14 +140,14 @@ class Field:
         }
 
 
-def picture_field(name: str, dtype: str, size: tuple[int, int] | None, bands: tuple[str, ...] = RGB) -> Field:
-    """Return the field of pictures of this size, None for native ones. Floating-point numbers are from 0 to 1."""
+def picture_field(name: str, dtype: str, size: tuple[int | None, ...] | None, bands: tuple[str, ...] = RGB) -> Field:
+    """Return the field of pictures with these sides, None for native ones. Floating-point numbers are from 0 to 1."""
     scale = {"|u1": (0, 255), "<f2": (0, 1), "<f4": (0, 1)}.get(dtype)
     return Field(name, PICTURE, BANDS, dtype, (len(bands), *(size or (None, None))), bands, range=scale)
 
 
-def classes_field(name: str, form: str, table: ClassTable, size: tuple[int, int] | None) -> Field:
-    """Return the field of labels of this form and size, None for native ones."""
+def classes_field(name: str, form: str, table: ClassTable, size: tuple[int | None, ...] | None) -> Field:
+    """Return the field of labels of this form and with these sides, None for native ones."""
     shape = (*planes_of(form, len(table)), *(size or (None, None)))
     if form == ONEHOT:
         return Field(name, CLASSES, form, "|u1", shape, classes=table)

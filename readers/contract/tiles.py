@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from readers.contract.errors import RequestError
 
-Size = tuple[int, int]
-"""Height and width."""
+Size = tuple[int, ...]
+"""Height and width; of a volume depth, height and width."""
 Origin = tuple[int, int]
 """The top row and the left column."""
 
@@ -50,3 +50,8 @@ def tile_starts(source: int, tile: int, overlap: int, shifted: bool) -> list[int
     if shifted and source >= tile:
         starts[-1] = source - tile
     return starts
+
+
+def size_text(size: Size) -> str:
+    """Return a size as options write it."""
+    return "x".join(map(str, size))

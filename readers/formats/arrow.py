@@ -65,7 +65,7 @@ def _equal(rows: Sequence[int]) -> bool:
 
 def _columns(facts: ShardFacts) -> list[ArrowColumn]:
     """Return the columns that the shard must have."""
-    size = ArrowColumn(SIZE, fixed_size_list(numbers(SIZE_DTYPE), 2))
+    size = ArrowColumn(SIZE, fixed_size_list(numbers(SIZE_DTYPE), facts.sides))
     return [*map(_field_column, facts.fields), *([size] if facts.native else []), ArrowColumn(KEY, TEXTS)]
 
 
@@ -85,8 +85,8 @@ def _column(path: Path, field: Field, batches: Sequence[Batch]) -> Column:
 
 def _sizes(path: Path, data: Contents, facts: ShardFacts, batches: Sequence[Batch]) -> RowSizes:
     """Return the sizes of native rows, in memory of their own."""
-    parts = [_read(data, batch.columns[SIZE][0].start, 2 * batch.rows, SIZE_DTYPE) for batch in batches]
-    return RowSizes.checked(path, np.concatenate(parts).reshape(-1, 2), facts)
+    parts = [_read(data, batch.columns[SIZE][0].start, facts.sides * batch.rows, SIZE_DTYPE) for batch in batches]
+    return RowSizes.checked(path, np.concatenate(parts).reshape(-1, facts.sides), facts)
 
 
 def _flat_column(path: Path, data: Contents, field: Field, batches: Sequence[Batch], sizes: RowSizes) -> Column:

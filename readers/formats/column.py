@@ -42,6 +42,11 @@ class ShardFacts:
         """True if each row has a size of its own."""
         return any(field.native for field in self.fields)
 
+    @property
+    def sides(self) -> int:
+        """The number of sides of a row: 3 of volumes."""
+        return len(self.fields[0].sides)
+
 
 @dataclass(frozen=True)
 class Column:

@@ -24,7 +24,7 @@ from readers.contract.json_entry import Entry, Problem
 from readers.formats.column import Column, ShardFacts, damage_at, load, plain_dtype
 from readers.formats.contents import Contents, contents
 from readers.formats.flat_columns import checked_lengths, flat_column
-from readers.formats.row_sizes import SIZE_DTYPE, SIZE_SHAPE, RowSizes
+from readers.formats.row_sizes import SIZE_DTYPE, RowSizes
 from readers.formats.shard import Shard
 
 SUFFIX = ".lmdb"
@@ -185,7 +185,8 @@ def _flat_columns(
 
 def flat_layout(fields: Sequence[Field], key: np.dtype[Any]) -> dict[str, Part]:
     """Return the only layout of values in which a field is flat: the offsets of all fields differ from row to row."""
-    size, length = Part(0, np.dtype(SIZE_DTYPE), SIZE_SHAPE), Part(8, np.dtype(LENGTH_DTYPE), (len(fields),))
+    sides = len(fields[0].sides)
+    size, length = Part(0, np.dtype(SIZE_DTYPE), (sides,)), Part(4 * sides, np.dtype(LENGTH_DTYPE), (len(fields),))
     parts = {field.name: Part(None, np.dtype(field.stored_dtype), field.stored_shape) for field in fields}
     return {SIZE: size, LENGTH: length, **parts, KEY: Part(None, key, ())}
 

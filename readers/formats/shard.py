@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
-from readers.contract.fields import KEY, Field
+from readers.contract.fields import KEY, Field, Sides
 from readers.contract.kernels import kernel
 from readers.contract.mapped import map_file
 from readers.formats.column import Column, MissingError, ShardFacts, damage_at, load_texts
@@ -187,8 +187,8 @@ class Shard:
         lengths = column.lengths[np.asarray(rows, np.int64)].tolist()
         return [(start, start + length) for start, length in zip(starts, lengths, strict=True)]
 
-    def size(self, row: int) -> tuple[int, int]:
-        """Return height and width of a row."""
+    def size(self, row: int) -> Sides:
+        """Return the sides of a row."""
         return self._sizes[row]
 
     def key(self, row: int) -> str:

@@ -15,6 +15,7 @@ from readers.contract.fields import Field
 from readers.contract.kinds import BITS, CLASSES, IDS, MULTILABEL, ONEHOT, PICTURE, VALUES
 from readers.contract.onehot import collapse
 from readers.contract.palette import IGNORED, Palette, apart
+from readers.contract.slices import picture_in
 from readers.pictures.shrink import Size, mean, nearest
 from readers.pictures.window import Window, has_window, window_of
 
@@ -57,7 +58,11 @@ class Look:
 
 
 def draw(field: Field, pixels: NDArray[Any], look: Look | None = None) -> Drawing:
-    """Return a row of a field, in the form that the field has, as a picture. Nothing is copied that is not shown."""
+    """Return a row of a field, in the form that the field has, as a picture: of a volume its middle slice.
+
+    Nothing is copied that is not shown.
+    """
+    pixels = picture_in(field, pixels)
     look = look or Look()
     look = look if look.size is not None else replace(look, size=pixels.shape[-2:])
     return _DRAWN[field.kind](field, pixels, look)

@@ -132,5 +132,5 @@ def _tiff(size: Size) -> bytes:
     tags[PIXEL_SCALE], tags[TIEPOINT] = (1.0, 1.0, 0.0), (0.0, 0.0, 0.0, 0.0, float(size[0]), 0.0)
     tags.tagtype[PIXEL_SCALE] = tags.tagtype[TIEPOINT] = TiffTags.DOUBLE
     file = io.BytesIO()
-    Image.new("L", size[::-1]).save(file, "TIFF", tiffinfo=tags)
+    Image.new("L", (size[1], size[0])).save(file, "TIFF", tiffinfo=tags)
     return file.getvalue()

@@ -178,7 +178,7 @@ def one_by_one(images: Any, labels: Any) -> Iterable[Tensors]:
 def expanded(labels: Any) -> Iterable[Tensors]:
     out = np.empty((1, CLASSES, SIDE, SIDE), np.uint8)
     for label in labels:
-        expand(label[None], CLASSES, out)
+        expand(label, CLASSES, out[0])
         yield torch.from_numpy(out), torch.from_numpy(out[:, :1])
 
 

@@ -51,7 +51,7 @@ def main() -> None:
     print(line(HEADS, WIDTHS))
     for source, size in SHAPES:
         with tempfile.TemporaryDirectory() as temporary:
-            make_linked_streets(Path(temporary) / "raw", 1, shape=Shape(*source))
+            make_linked_streets(Path(temporary) / "raw", 1, shape=Shape(source[0], source[1]))
             data = image_path(Path(temporary) / "raw", 0).read_bytes()
         print(line(_row(data, source, size, rounds), WIDTHS), flush=True)
 

@@ -15,7 +15,6 @@ from packer.shards.formats import Arrays, row_lengths
 from readers.contract.fields import END, KEY, SIZE, Field
 from readers.formats.arrow import SUFFIX
 
-SIZE_KIND = pa.list_(pa.uint32(), 2)
 BATCH_BYTES = 16 << 20
 """The size of a record batch, or one row if that is larger. Other readers need this much memory at a time."""
 
@@ -23,13 +22,13 @@ BATCH_BYTES = 16 << 20
 def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str]:
     """Write one file. If rows have one size, all batches but the last have the same number of rows."""
     path = stem.with_name(stem.name + SUFFIX)
-    native = [SIZE] if SIZE in arrays else []
+    native, sides = [SIZE] if SIZE in arrays else [], len(fields[0].sides)
     kinds = {field.name: _kind(field, arrays[field.name]) for field in fields}
-    schema = pa.schema([*kinds.items(), *((name, SIZE_KIND) for name in native), (KEY, pa.string())])
+    schema = pa.schema([*kinds.items(), *((name, pa.list_(pa.uint32(), sides)) for name in native), (KEY, pa.string())])
     with DirectFile(path) as data, pa.PythonFile(data, "w") as sink, pa.ipc.new_file(sink, schema) as file:
         for part in _batches(_row_bytes(arrays, fields)):
             columns = [_column(field, arrays, part) for field in fields]
-            sizes = [pa.FixedSizeListArray.from_arrays(_numbers(arrays[name][part]), 2) for name in native]
+            sizes = [pa.FixedSizeListArray.from_arrays(_numbers(arrays[name][part]), sides) for name in native]
             keys = _strings(arrays[KEY][part].tolist())
             file.write_batch(pa.record_batch([*columns, *sizes, keys], schema=schema))
     return {path: data.digest}

@@ -90,7 +90,7 @@ def _parts(arrays: Arrays, fields: Sequence[Field]) -> dict[str, tuple[NDArray[A
     parts[KEY] = arrays[KEY], np.full(rows, arrays[KEY].itemsize)
     if not any(field.flat for field in fields):
         return parts
-    sizes = arrays[SIZE] if SIZE in arrays else np.full((rows, 2), fields[0].size, "<u4")
+    sizes = arrays[SIZE] if SIZE in arrays else np.full((rows, len(fields[0].sides)), fields[0].size, "<u4")
     head = np.hstack([sizes.view(np.uint8), np.stack(lengths, 1).astype("<u8").view(np.uint8)])
     return {HEAD: (head, np.full(rows, head.shape[1])), **parts}
 

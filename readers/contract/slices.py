@@ -1,0 +1,24 @@
+"""The slices of a volume: rows of two sides, along D."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readers.contract.fields import Field
+
+
+def slices_of(field: Field, row: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of a volume's row whose first axis are its slices: (D, …, H, W)."""
+    return np.moveaxis(row, len(field.planes), 0)
+
+
+def picture_in(field: Field, row: NDArray[Any]) -> NDArray[Any]:
+    """Return the part of a row that is shown as its picture: the middle slice of a volume, or the row itself."""
+    if not field.is_volume:
+        return row
+    slices = slices_of(field, row)
+    middle: NDArray[Any] = slices[len(slices) // 2]
+    return middle
