@@ -15,7 +15,7 @@ from packer.errors import EngineError
 from packer.pixels.label_rules import LabelRules
 from packer.pixels.number_rules import IdRules, MultilabelRules, ValueRules
 from packer.pixels.resize import Geometry
-from packer.plan.encoded_share import MOST_ROWS, _sample
+from packer.plan.size_sample import scattered, spread_pieces
 from packer.publish.recipe_changes import recipe_changes
 from packer.recipe.cut import cut
 from packer.recipe.field_rule import FieldRule
@@ -143,11 +143,11 @@ def test_a_spec_that_is_broken_says_where() -> None:
 
 def test_a_sample_of_rows_is_spread_over_all_shards() -> None:
     specs = [ShardSpec("train", tuple(pairs([f"{n}-{row:02}" for row in range(100)])), RECIPE) for n in range(9)]
-    large = replace(RECIPE, shard_bytes=1000 * row_bytes(RECIPE, pairs(["a"])))
-    keys = list(_sample([replace(spec, recipe=large) for spec in specs]))
-    assert len(keys) == MOST_ROWS
-    assert (keys[0], keys[-1]) == ("0-00", "8-99")
-    assert {key[0] for key in keys} == set("012345678")
+    keys = [piece.key for spec in spread_pieces(specs, scattered(900, 256)) for piece in spec.pieces]
+    assert len(keys) == 256
+    assert keys == sorted(set(keys))
+    assert all(sum(key[0] == shard for key in keys) in (28, 29) for shard in "012345678")
+    assert scattered(7, 8) == list(range(7))
 
 
 NATIVE = replace(RECIPE, geometry=Geometry(None, "native"))

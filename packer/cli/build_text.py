@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from packer.cli.log import LOG
 from packer.cli.output import join_lines
+from packer.cli.text_table import text_table
 from packer.cli.values import bytes_text, shape_text
 from packer.errors import by_cause, first_of
+from packer.publish.free_space import free_memory
 from packer.publish.pin import is_pinned
 from readers.contract.fields import RAW
 from readers.contract.tiles import size_text
@@ -42,6 +45,17 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "stored_bytes": None if plan.refusal is not None else plan.stored_bytes,
         "bytes_with_labels_index": plan.index_bytes,
         "free_bytes": plan.free_bytes,
+        "free_memory": free_memory(),
+        "encodings": [
+            {
+                "fields": dict(size.encodings),
+                "bytes": size.bytes,
+                "error": round(size.error, 4),
+                "fits_memory": size.bytes <= free_memory(),
+                "fits_disk": plan.fits_disk(size),
+            }
+            for size in ([] if plan.refusal is not None else plan.sizes_stored)
+        ],
         "recipe": plan.recipe.to_json(),
     }
 
@@ -71,12 +85,28 @@ def plan_text(plan: Plan, on_disk: bool = True) -> str:
         f"shards    {facts['shards']}, of which {facts['reused_shards']} exist already",
         _rows_line(plan),
         *([_free_line(plan)] if on_disk else []),
+        *_encodings(facts, on_disk),
     ]
     return join_lines([*lines, *plan_notes(plan), *size_notes(plan)])
 
 
 def _free_line(plan: Plan) -> str:
     return f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else "")
+
+
+def _encodings(facts: dict[str, Any], on_disk: bool) -> list[str]:
+    """Return a table of the bytes with several encodings, and where they fit."""
+    if not facts["encodings"]:
+        return []
+    table = [["", "", "in memory", *(["on the disk"] if on_disk else [])]]
+    for number, size in enumerate(facts["encodings"]):
+        names = ", ".join(f"{name}={encoding}" for name, encoding in size["fields"].items() if encoding != RAW) or RAW
+        error = f"± {math.ceil(1000 * size['error']) / 10} %" if size["error"] else ""
+        fits = ["fits" if size[where] else "does not fit" for where in ("fits_memory", "fits_disk")]
+        words = names + ", as asked" * (number == 0)
+        table.append([words, f"{bytes_text(size['bytes'])} {error}".strip(), *fits[: 1 + on_disk]])
+    memory = f"memory    {bytes_text(facts['free_memory'])} for a pack, next to a training"
+    return [memory, *(f"{'' if number else 'encodings':10}{line}" for number, line in enumerate(text_table(table)))]
 
 
 def _rows_line(plan: Plan) -> str:
@@ -87,11 +117,19 @@ def _rows_line(plan: Plan) -> str:
     if plan.sampled_bad:
         return f"bytes     {most}, because {plan.sampled_bad} of {plan.sampled} decoded pairs are bad"
     if plan.stored_bytes is None:
-        return f"bytes     {most}; no row of the sample could be packed"
+        return f"bytes     {most}; {_why_unknown(plan)}"
     if plan.stored_bytes != plan.bytes:
         raw = f"{bytes_text(plan.bytes)} without encodings"
         return f"bytes     about {bytes_text(plan.stored_bytes)} in {plan.rows} rows; {raw}"
     return f"bytes     {most.removeprefix('at most ')}"
+
+
+def _why_unknown(plan: Plan) -> str:
+    """Return why the sample does not show the size of encoded rows."""
+    sample = plan.size_sample
+    if sample is None or not sample.bad:
+        return "its rows are too large for a sample, so the size of encoded ones is not known"
+    return f"no row of the sample could be packed: {sample.bad[0]}"
 
 
 def first_line(error: Exception) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from readers.contract.fields import Field
 from readers.contract.json_entry import Entry
+from readers.contract.kinds import PICTURE
 
 DEFAULT_QUALITY, BEST_QUALITY = 95, 100
 KEEP = "keep"
@@ -24,6 +26,11 @@ class JpegRules:
         """Return the rules of a text such as `95` or `keep`; an empty one stands for the default."""
         return cls(keep=True) if text == KEEP else cls(int(text)) if text else cls()
 
+    @property
+    def option(self) -> str:
+        """The text that `parse` reads."""
+        return KEEP if self.keep else str(self.quality)
+
     def to_json(self) -> dict[str, Any]:
         return {"quality": self.quality, "keep": self.keep}
 
@@ -32,3 +39,8 @@ class JpegRules:
         rules = cls(entry.whole("quality", least=1), entry.truth("keep"))
         entry.close()
         return rules
+
+
+def can_be_jpeg(field: Field) -> bool:
+    """Return whether the rows of a field can be JPEG files. Volumes cannot."""
+    return (field.kind, field.dtype, len(field.shape)) == (PICTURE, "|u1", 3) and field.numbers in (1, 3)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from packer.errors import PackError, Problem, TargetError, by_cause
 from packer.pixels.choices import NATIVE, TILE
-from packer.plan.encoded_share import encoded_share
 from packer.plan.problems import BEFORE, problem_of, too_many
 from packer.plan.request import Request
+from packer.plan.size_sample import SizeSample, StoredSize, encodings_of, take_sample, ways_to_store
 from packer.publish.recipe_changes import recipe_changes
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
@@ -125,13 +125,31 @@ class Plan:
         return self._bytes(self.recipe)
 
     @cached_property
+    def size_sample(self) -> SizeSample | None:
+        """Rows that are packed now in several encodings, to know their sizes; None if there are no rows."""
+        if not self.rows:
+            return None
+        return take_sample(self.specs, self.found.source, self.request, self._raw_bytes, self.rows)
+
+    @property
     def stored_bytes(self) -> int | None:
-        """The bytes of the rows as they are stored, by a sample that is packed now; None if none can be packed."""
-        raw = self._bytes(self.recipe, encoded=False)
-        if not self.specs or raw == self.bytes:
-            return raw
-        share = encoded_share(self.specs, self.found.source, self.request)
-        return None if share is None else raw + round(share * (self.bytes - raw))
+        """The bytes of the rows as they are stored, by a sample if they are encoded; None if none can be packed."""
+        if not any(field.is_encoded for field in self.recipe.fields) or self.size_sample is None:
+            return self.bytes
+        size = self.size_sample.size(encodings_of(self.recipe))
+        return None if size is None else size.bytes
+
+    @property
+    def sizes_stored(self) -> list[StoredSize]:
+        """The size of the pack with the encodings asked for, then with other encodings. Only sizes that are known."""
+        sample = self.size_sample
+        return [] if sample is None else list(filter(None, map(sample.size, ways_to_store(self.recipe))))
+
+    def fits_disk(self, size: StoredSize) -> bool:
+        """Return whether the disk has room for the pack in this size. Other encodings make all shards new ones."""
+        if size.encodings == encodings_of(self.recipe):
+            return self.needed_bytes <= self.free_bytes
+        return size.bytes + len(self.specs) * SHARD_SLACK <= self.free_bytes
 
     @property
     def index_bytes(self) -> int | None:
@@ -147,10 +165,24 @@ class Plan:
         rules = (rule.of_form(INDEX) if rule is label else rule for rule in self.recipe.rules)
         return self._bytes(replace(self.recipe, rules=tuple(rules)))
 
-    def _bytes(self, recipe: Recipe, encoded: bool = True) -> int:
+    @property
+    def _raw_bytes(self) -> dict[str, int]:
+        """The raw bytes of each field."""
+        found = dict.fromkeys((field.name for field in self.recipe.fields), 0)
+        for spec in self.specs:
+            size = self._bytes_of(spec, self.recipe)
+            pixel = sum(field.pixel_bytes for field in spec.fields)
+            found |= {field.name: found[field.name] + size * field.pixel_bytes // pixel for field in spec.fields}
+        return found
+
+    def _bytes(self, recipe: Recipe) -> int:
+        return sum(self._bytes_of(spec, recipe) for spec in self.specs)
+
+    def _bytes_of(self, spec: ShardSpec, recipe: Recipe) -> int:
+        """Return the raw bytes of a shard."""
         if recipe.geometry.fit != NATIVE:
-            return sum(self._good(spec) * int(recipe.row_bytes(spec.pieces[:1], encoded)[0]) for spec in self.specs)
-        return sum(int(recipe.row_bytes(spec.pieces, encoded).sum()) for spec in self.specs)
+            return self._good(spec) * int(recipe.row_bytes(spec.pieces[:1])[0])
+        return int(recipe.row_bytes(spec.pieces).sum())
 
     @property
     def new_specs(self) -> dict[int, ShardSpec]:
@@ -184,5 +216,7 @@ class Plan:
         """Raise TargetError if the disk has too little free space."""
         if self.needed_bytes > self.free_bytes:
             advice = "" if self.index_bytes is None else f"; --labels index needs {self.index_bytes:,} bytes"
+            if fits := next(filter(self.fits_disk, self.sizes_stored[1:]), None):
+                advice += f"; {fits.options} needs about {fits.bytes:,} bytes"
             need = f"needs about {self.needed_bytes:,} bytes, the disk has {self.free_bytes:,} free"
             raise TargetError(f"{self.request.out}: {need}{advice}")

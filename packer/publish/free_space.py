@@ -19,7 +19,12 @@ def free_space(folder: Path) -> int:
     while not existing.exists():
         existing = existing.parent
     free = shutil.disk_usage(existing).free
-    return min(free, int(MEMORY_SHARE * Machine.look().available)) if in_memory(existing) else free
+    return min(free, free_memory()) if in_memory(existing) else free
+
+
+def free_memory() -> int:
+    """Return the bytes of a pack that can stay in memory next to a training."""
+    return int(MEMORY_SHARE * Machine.look().available)
 
 
 def in_memory(folder: Path) -> bool:

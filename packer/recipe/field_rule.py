@@ -41,6 +41,11 @@ class FieldRule:
         return self.field.name
 
     @property
+    def stored_as(self) -> str:
+        """The encoding with its option, such as `jpeg:95`."""
+        return self.field.encoding if self.jpeg is None else f"{self.field.encoding}:{self.jpeg.option}"
+
+    @property
     def image_rules(self) -> ImageRules:
         """The rules of a picture."""
         assert isinstance(self.read, ImageRules)

@@ -25,7 +25,7 @@ from packer.pixels.field_options import (
     naming_option,
 )
 from packer.pixels.id_codec import IdCodec, id_dtype
-from packer.pixels.jpeg_rules import JpegRules
+from packer.pixels.jpeg_rules import JpegRules, can_be_jpeg
 from packer.pixels.label_rules import LabelRules, resolve
 from packer.pixels.multilabel_codec import MultilabelCodec
 from packer.pixels.number_rules import IdRules, MultilabelRules, ValueRules
@@ -35,7 +35,7 @@ from packer.recipe.read_rules import ReadRules
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, JPEG, LABEL, RAW, Field, classes_field, picture_field
-from readers.contract.kinds import IDS, INDEX, MULTILABEL, PICTURE, VALUES, planes_of
+from readers.contract.kinds import IDS, INDEX, MULTILABEL, VALUES, planes_of
 from readers.contract.tiles import Size
 
 
@@ -119,7 +119,7 @@ class PlannedField:
         if name != JPEG:
             return replace(self, encoding=name)
         field = self._field(None)
-        if (field.kind, field.dtype) != (PICTURE, "|u1") or field.numbers not in (1, 3):
+        if not can_be_jpeg(field):
             found = f"{field.kind} of {field.numbers} times {np.dtype(field.dtype)}"
             raise UsageError(
                 f"--encode {self.name}={encoding}: JPEG stores pictures of 8 bits with 1 or 3 bands, not {found}; zstd "

@@ -89,11 +89,9 @@ class Recipe:
             return self.fields
         return tuple(field for field, part in zip(self.fields, pieces[0].ref.parts, strict=True) if part)
 
-    def row_bytes(self, pieces: Sequence[Piece], encoded: bool = True) -> NDArray[np.int64]:
-        """Return the raw bytes of each piece's row; 0 if the size of its picture is unknown. Those of encoded fields
-        count only if `encoded`."""
-        counted = (field for field in self.fields_of(pieces) if encoded or not field.is_encoded)
-        pixel = sum(field.pixel_bytes for field in counted)
+    def row_bytes(self, pieces: Sequence[Piece]) -> NDArray[np.int64]:
+        """Return the raw bytes of each piece's row; 0 if the size of its picture is unknown."""
+        pixel = sum(field.pixel_bytes for field in self.fields_of(pieces))
         if self.geometry.size is not None:
             return np.full(len(pieces), pixel * math.prod(self.geometry.size), np.int64)
         if isinstance(pieces, PieceTable):

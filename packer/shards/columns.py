@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,16 @@ Memory = Callable[[int], NDArray[np.uint8]]
 def fresh(size: int) -> NDArray[np.uint8]:
     """Return new bytes."""
     return np.empty(size, np.uint8)
+
+
+class RowMemory(Protocol):
+    """Memory that rows are decoded into, and that takes the encoded ones."""
+
+    def rows(self, index: int) -> list[NDArray[Any]]:
+        """Return the arrays of a row, one per field, to be filled."""
+
+    def put(self, index: int, field: Field, encoded: bytes) -> None:
+        """Take an encoded row."""
 
 
 class Columns:

@@ -20,7 +20,7 @@ from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Given, Loaded, PackedPixels, Source
-from packer.shards.columns import Columns
+from packer.shards.columns import RowMemory
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import check_row, kinds_of
 from readers.contract.fields import Field, Sides
@@ -56,7 +56,7 @@ class RowTarget:
     """The row of a shard that a piece becomes."""
 
     piece: Piece
-    columns: Columns
+    columns: RowMemory
     index: int
 
 

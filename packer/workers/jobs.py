@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from packer.errors import EngineError, TargetError
+from packer.recipe.field_rule import FieldRule
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.inspect import InspectRequest, LabelCounts
-from packer.workers.messages import InspectTask, ShardTask, read_counts, read_fingerprint
+from packer.shards.measure import RowSizes
+from packer.workers.messages import InspectTask, MeasureTask, ShardTask, read_counts, read_fingerprint, read_sizes
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt, shard_stem
@@ -160,6 +163,30 @@ class ShardJob:
                 f"a worker process crashed {self._failures} times at the shard of {self._spec.split}/{first} to {last}"
                 ", and no pair is to blame; perhaps memory ran out: try fewer --workers or a smaller --shard-size"
             )
+
+
+class MeasureJob:
+    """Rows to measure. A piece at which a worker crashes is left out: the rows are a sample."""
+
+    out = None
+
+    def __init__(self, index: int, spec: ShardSpec, others: Sequence[FieldRule], source: str) -> None:
+        self.index, self.source = index, source
+        self._spec, self._others = spec, tuple(others)
+        self._crashed: tuple[RowSizes, ...] = ()
+
+    def task(self) -> str:
+        return MeasureTask(self._spec, self._others).to_text()
+
+    def read(self, text: str) -> tuple[RowSizes, ...]:
+        return read_sizes(text) + self._crashed
+
+    def crashed(self, indices: Sequence[int], cause: str) -> None:
+        out = indices or range(len(self._spec.pieces))
+        kept = [piece for index, piece in enumerate(self._spec.pieces) if index not in out]
+        names = (" or ".join(filter(None, self._spec.pieces[index].ref.parts)) for index in out)
+        self._crashed += tuple(RowSizes(bad=f"{name}: {cause}") for name in names)
+        self._spec = replace(self._spec, pieces=kept)
 
 
 class OneTry(ShardJob):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from packer.errors import BusyError, EngineError, TargetError, UsageError
+from packer.recipe.field_rule import FieldRule
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.inspect import InspectRequest, LabelCounts
+from packer.shards.measure import RowSizes
 from readers.contract.json_entry import Entry, Problem
 from readers.contract.receipt import FINGERPRINT, Receipt
 
@@ -47,9 +49,23 @@ class InspectTask:
         return json.dumps({"inspect": self.request.to_json(), "crashed": self.crashed})
 
 
-def read_task(text: str) -> ShardTask | InspectTask:
+@dataclass(frozen=True)
+class MeasureTask:
+    """Measure the bytes of these pieces as the recipe stores them, and by other rules of its fields."""
+
+    spec: ShardSpec
+    others: tuple[FieldRule, ...]
+
+    def to_text(self) -> str:
+        return json.dumps({"measure": self.spec.to_text(), "others": [rule.to_json() for rule in self.others]})
+
+
+def read_task(text: str) -> ShardTask | InspectTask | MeasureTask:
     """Read a task, in a worker."""
     task = json.loads(text)
+    if "measure" in task:
+        others = (FieldRule.from_json(Entry(rule, "others", [])) for rule in task["others"])
+        return MeasureTask(ShardSpec.from_text(task["measure"]), tuple(others))
     if "inspect" in task:
         request = InspectRequest.from_json(Entry(task["inspect"], "inspect", []))
         return InspectTask(request, task["crashed"])
@@ -66,6 +82,11 @@ def shard_answer(receipt: Receipt | None) -> str:
 def inspect_answer(counts: LabelCounts) -> str:
     """Answer an inspect task."""
     return json.dumps({"counts": counts.to_json()})
+
+
+def measure_answer(rows: Iterable[RowSizes]) -> str:
+    """Answer a measure task."""
+    return json.dumps({"rows": list(rows)})
 
 
 def error_answer(error: Exception) -> str:
@@ -94,6 +115,18 @@ def read_counts(text: str) -> LabelCounts:
     if problems:
         raise EngineError("a worker's answer is not valid: " + "; ".join(map(str, problems)))
     return counts
+
+
+def read_sizes(text: str) -> tuple[RowSizes, ...]:
+    """Read the answer to a measure task. Raises the worker's error."""
+    return tuple(
+        RowSizes(_wholes(raw), _wholes(fields), _wholes(others), None if bad is None else str(bad))
+        for raw, fields, others, bad in _answer(text)["rows"]
+    )
+
+
+def _wholes(numbers: list[Any]) -> tuple[int, ...]:
+    return tuple(map(int, numbers))
 
 
 def _answer(text: str) -> dict[str, Any]:

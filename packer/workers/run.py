@@ -6,10 +6,12 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from packer.recipe.field_rule import FieldRule
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.shards.inspect import InspectRequest, LabelCounts
-from packer.workers.jobs import InspectJob, OneTry, ShardJob
+from packer.shards.measure import RowSizes
+from packer.workers.jobs import InspectJob, MeasureJob, OneTry, ShardJob
 from packer.workers.pool import Pool
 from packer.workers.supervisor import Supervisor
 from readers.contract.receipt import Receipt
@@ -47,3 +49,13 @@ def inspect_pairs(requests: Sequence[InspectRequest], source: Source, pool: Pool
     jobs = (InspectJob(index, request, text) for index, request in enumerate(requests))
     with closing(pool.run(jobs, pool.workers)) as answers:
         return [counts for _, counts in sorted(answers, key=lambda answer: answer[0])]
+
+
+def measure_pieces(
+    specs: Sequence[ShardSpec], others: Sequence[FieldRule], source: Source, pool: Pool
+) -> list[tuple[ShardSpec, tuple[RowSizes, ...]]]:
+    """Return the sizes of the rows of each spec, with their encodings and by the other rules."""
+    text = source.to_text()
+    jobs = (MeasureJob(index, spec, others, text) for index, spec in enumerate(specs))
+    with closing(pool.run(jobs, pool.workers)) as answers:
+        return [(specs[index], sizes) for index, sizes in answers]

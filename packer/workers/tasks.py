@@ -11,10 +11,20 @@ import cv2
 from packer.recipe.source import Source
 from packer.shards.build_shard import PairMark, build_shard, decode_pieces
 from packer.shards.inspect import LabelCounts, inspect_pair
+from packer.shards.measure import measure_rows
 from packer.shards.threads import Threads, one_thread
 from packer.sources.reopen import reopen
 from packer.workers.memory import ColumnMemory
-from packer.workers.messages import InspectTask, ShardTask, error_answer, inspect_answer, read_task, shard_answer
+from packer.workers.messages import (
+    InspectTask,
+    MeasureTask,
+    ShardTask,
+    error_answer,
+    inspect_answer,
+    measure_answer,
+    read_task,
+    shard_answer,
+)
 
 NO_MEMORY = "needs more memory than there is"
 """The reason of a reject that needs too much memory."""
@@ -57,6 +67,9 @@ class TaskRunner:
                 self._source = reopen(self._source_text)
             if isinstance(task, InspectTask):
                 return self._inspect(task, self._source)
+            if isinstance(task, MeasureTask):
+                cv2.setNumThreads(0)  # as for a shard
+                return measure_answer(measure_rows(task.spec, task.others, self._source, self._marked))
             return self._shard(task, self._source)
         except NoMemoryError:
             raise

@@ -1,0 +1,176 @@
+"""The size of a pack in several encodings, before it is built: a sample of its rows is decoded, encoded and counted."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from random import Random
+
+from packer.pixels.jpeg_rules import JpegRules, can_be_jpeg
+from packer.plan.request import Request
+from packer.recipe.field_rule import FieldRule
+from packer.recipe.piece import Piece
+from packer.recipe.recipe import Recipe
+from packer.recipe.shard_spec import ShardSpec
+from packer.recipe.source import Source
+from packer.shards.measure import RowSizes
+from packer.workers.run import measure_pieces, open_pool
+from readers.contract.fields import JPEG, RAW, ZSTD
+from readers.contract.kinds import PICTURE, VALUES
+
+FEW_ROWS, MOST_ROWS = 256, 1024
+"""The rows of a sample, and those of the larger one that is taken if the first may be wrong by more than ERROR."""
+ERROR = 0.01
+MOST_BYTES = 2 << 30
+"""The raw bytes of all rows of a sample."""
+MOST_OF_ROW = 256 << 20
+"""The raw bytes of a row that may be sampled: a worker needs several times as much memory for it."""
+ROWS_OF_JOB = 8
+"""The rows that a worker measures at a time."""
+DEVIATIONS = 2
+"""Standard deviations in the error: 95 of 100 samples are not further away."""
+
+Encodings = Mapping[str, str]
+"""The encoding of each field, such as `jpeg:95`."""
+
+
+@dataclass(frozen=True)
+class StoredSize:
+    """The bytes of all rows with some encodings. `error` is the part of them by which a sample may be wrong."""
+
+    encodings: Encodings
+    bytes: int
+    error: float = 0
+
+    @property
+    def options(self) -> str:
+        """The options of a build that stores the rows so."""
+        return " ".join(f"--encode {name}={encoding}" for name, encoding in self.encodings.items() if encoding != RAW)
+
+
+def encodings_of(recipe: Recipe) -> Encodings:
+    """Return the encodings that a recipe asks for."""
+    return {rule.name: rule.stored_as for rule in recipe.rules}
+
+
+def ways_to_store(recipe: Recipe) -> list[Encodings]:
+    """Return the encodings that were asked for, then others: all raw, labels as zstd, pictures as JPEG, too."""
+    rules = {rule.name: (rule, *other_rules(rule)) for rule in recipe.rules}
+    raw = dict.fromkeys(rules, RAW)
+    labels = raw | {name: ZSTD for name, forms in rules.items() if any(form.stored_as == ZSTD for form in forms)}
+    jpeg = labels | {rule.name: rule.stored_as for forms in rules.values() for rule in forms if _is_usual_jpeg(rule)}
+    ways = [encodings_of(recipe)]
+    for way in (raw, labels, jpeg):
+        if way not in ways:
+            ways.append(way)
+    return ways
+
+
+def other_rules(rule: FieldRule) -> Iterator[FieldRule]:
+    """Yield the rule of a field with another encoding that may be wanted, if there is one."""
+    field, found = rule.field, None
+    if can_be_jpeg(field):
+        found = replace(rule, field=replace(field, encoding=JPEG, tile=None), jpeg=JpegRules())
+    elif field.kind not in (PICTURE, VALUES):
+        found = replace(rule, field=replace(field, encoding=ZSTD, tile=None), jpeg=None)
+    if found is not None and found.stored_as != rule.stored_as:
+        yield found
+
+
+def _is_usual_jpeg(rule: FieldRule) -> bool:
+    return rule.jpeg == JpegRules()
+
+
+@dataclass(frozen=True)
+class SizeSample:
+    """The bytes of some rows of a pack by field and encoding. The stored bytes of a field are in proportion to its raw
+    bytes, of which all are known."""
+
+    rows: tuple[Mapping[tuple[str, str], int], ...]
+    """The bytes of each row by field and encoding, also its raw ones. Those that cannot be are 0."""
+    bad: tuple[str, ...]
+    """The reasons why other rows of the sample cannot be packed."""
+    raw: Mapping[str, int]
+    """The raw bytes of each field in the whole pack."""
+    total: int
+    """The rows of the whole pack."""
+
+    def size(self, encodings: Encodings) -> StoredSize | None:
+        """Return the size of the pack with these encodings; None if rows cannot be stored so, or there are none."""
+        stored, errors = 0.0, [0.0] * len(self.rows)
+        for name, encoding in encodings.items():
+            raw, found = ([row.get((name, form), 0) for row in self.rows] for form in (RAW, encoding))
+            if any(had and not has for had, has in zip(raw, found, strict=True)):
+                return None
+            share = sum(found) / sum(raw) if any(raw) else 1.0
+            stored += share * self.raw[name]
+            errors = [error + has - share * had for error, had, has in zip(errors, raw, found, strict=True)]
+        if not self.rows:
+            return None
+        spread = math.sqrt(sum(error * error for error in errors) / len(errors))
+        unknown = max(0.0, 1 - len(errors) / max(1, self.total))
+        error = DEVIATIONS * spread * self.total * math.sqrt(unknown / len(errors))
+        return StoredSize(encodings, round(stored), error / stored if stored else 0)
+
+
+def take_sample(
+    specs: Sequence[ShardSpec], source: Source, request: Request, raw: Mapping[str, int], total: int
+) -> SizeSample:
+    """Measure rows that are spread over all shards, more of them if the first ones differ much."""
+    recipe, sizes = specs[0].recipe, list[RowSizes]()
+    others = [other for rule in recipe.rules for other in other_rules(rule)]
+    most = min(MOST_ROWS, max(1, MOST_BYTES * total // max(1, sum(raw.values()))))
+    count = sum(len(spec.pieces) for spec in specs)
+    few = scattered(count, min(FEW_ROWS, most))
+    parts = few, sorted(set(scattered(count, most)) - set(few)) if most > FEW_ROWS else []
+    rows = list[dict[tuple[str, str], int]]()
+    with ExitStack() as stack:
+        if request.source.objects is not None:
+            stack.enter_context(request.source.objects.named())
+        pool = stack.enter_context(open_pool(request.workers, request.task_timeout))
+        for part in parts:
+            for spec, found in measure_pieces(list(spread_pieces(specs, part)), others, source, pool):
+                rows += (_by_encoding(spec, others, row) for row in found if row.bad is None)
+                sizes += found
+            sample = SizeSample(tuple(rows), tuple(row.bad for row in sizes if row.bad is not None), raw, total)
+            estimates = filter(None, map(sample.size, ways_to_store(recipe)))
+            if all(size.error <= ERROR for size in estimates):
+                break
+    return sample
+
+
+def _by_encoding(spec: ShardSpec, others: Sequence[FieldRule], row: RowSizes) -> dict[tuple[str, str], int]:
+    asked = encodings_of(spec.recipe)
+    found = {(rule.name, rule.stored_as): size for rule, size in zip(others, row.others, strict=True)}
+    for field, raw, stored in zip(spec.fields, row.raw, row.fields, strict=True):
+        found |= {(field.name, asked[field.name]): stored, (field.name, RAW): raw}
+    return found
+
+
+def scattered(count: int, most: int) -> list[int]:
+    """Return at most so many indices, one of each stretch of equal length: at random, as rows may differ in a rhythm,
+    and the same ones every time."""
+    if count <= most:
+        return list(range(count))
+    ends = [number * count // most for number in range(most + 1)]
+    random = Random(most)
+    return [random.randrange(*stretch) for stretch in pairwise(ends)]
+
+
+def spread_pieces(specs: Sequence[ShardSpec], indices: Sequence[int]) -> Iterator[ShardSpec]:
+    """Yield the pieces with these indices among those of all shards, some at a time."""
+    ends = list(accumulate(len(spec.pieces) for spec in specs))
+    by_shard = defaultdict[int, list[Piece]](list)
+    for index in indices:
+        spec = specs[shard := bisect_right(ends, index)]
+        piece = spec.pieces[index - ends[shard] + len(spec.pieces)]
+        if spec.recipe.row_bytes([piece])[0] <= MOST_OF_ROW:
+            by_shard[shard].append(piece)
+    for shard, pieces in by_shard.items():
+        for first in range(0, len(pieces), ROWS_OF_JOB):
+            yield replace(specs[shard], pieces=tuple(pieces[first : first + ROWS_OF_JOB]))
