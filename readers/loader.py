@@ -161,7 +161,8 @@ class Loader:
                 for rows in islice(batches, many - len(waiting)):
                     waiting.append((rows, pool.submit(self._read, rows)))
 
-            read_up_to(1)  # nothing else may slow the first batch down
+            # Nothing may slow the first batch of raw rows down. Rows that are unpacked leave the other cores idle.
+            read_up_to(self.threads if self._batches.reader.unpacks else 1)
             while waiting:
                 rows, batch = waiting.popleft()
                 if not begun:

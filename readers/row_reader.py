@@ -51,6 +51,11 @@ class RowReader:
         """The number of sides of a row: 3 of volumes."""
         return len(self._stored[0].sides)
 
+    @property
+    def unpacks(self) -> bool:
+        """True if a field is not stored raw."""
+        return any(field.is_encoded for field in self._stored)
+
     def as_stored(self, name: str) -> RowReader:
         """Return a reader of the same fields, this one as it is stored."""
         fields = [each.as_stored() if each.field.name == name else each for each in self.fields]

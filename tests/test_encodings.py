@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 
 import cv2
 import numpy as np
@@ -151,6 +152,14 @@ def test_pictures_as_jpeg_are_near_and_what_is_lost_is_in_the_receipt(tmp_path: 
     for (_, _, row), (image, label) in zip(read_rows(out), theirs, strict=True):
         assert np.array_equal(row["image"], image)
         assert np.array_equal(row["label"], label)
+
+
+def test_all_threads_unpack_from_the_first_batch_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = pack(smooth_folder(tmp_path / "in", count=4), tmp_path / "out", *JPEG_OPTIONS, "image=jpeg")
+    loader, both = open_dataset(out, "all").loader(batch_size=2, threads=2), Barrier(2, timeout=5)
+    read = loader._read
+    monkeypatch.setattr(loader, "_read", lambda rows: read(rows) if both.wait() < 2 else None)
+    assert sum(len(images) for images, _ in loader) == 4
 
 
 def test_statistics_are_those_of_the_decoded_rows(tmp_path: Path) -> None:

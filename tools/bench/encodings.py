@@ -4,8 +4,8 @@
 
 Rows are street scenes of 512x512 pixels, warm in memory. Packs are built in turns; CPU time is that of the workers.
 Then each round reads shuffled epochs for so many seconds of each, in an order that changes from round to round. "raw
-again" shows how much two equal things differ here. The bare loop decodes the same JPEG files in as many threads as the
-loader has, and does nothing with them.
+again" shows how much two equal things differ here. The bare loop decodes the same JPEG files and unpacks the same
+labels in as many threads as the loader has, and does nothing with them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from statistics import median
 
+import numpy as np
 import simplejpeg
+import zstandard
 from program import parser
 from scenes.camera import make_linked_streets
 from scenes.street import CLASSES
@@ -79,15 +80,15 @@ def _build(raw: Path, packs: dict[str, Path], storage: str, rounds: int) -> Rate
 def _read(packs: dict[str, Path], rounds: int, seconds: float) -> Rates:
     """Return the rows per second of each way to read, in each round."""
     ways: dict[str, Callable[[], Iterator[int]]] = {
-        "raw": partial(_epoch, packs["raw"]),
-        "raw again": partial(_epoch, packs["raw"]),
-        "zstd": partial(_epoch, packs["zstd"]),
-        "raw, planes": partial(_epoch, packs["raw"], "onehot"),
-        "zstd, planes": partial(_epoch, packs["zstd"], "onehot"),
-        "raw, crop": partial(_epoch, packs["raw"], crop=(CROP, CROP)),
-        "zstd, crop": partial(_epoch, packs["zstd"], crop=(CROP, CROP)),
-        "jpeg": partial(_epoch, packs["jpeg"]),
-        "jpeg, bare loop": partial(_bare, packs["jpeg"]),
+        "raw": _loader(packs["raw"]),
+        "raw again": _loader(packs["raw"]),
+        "zstd": _loader(packs["zstd"]),
+        "raw, planes": _loader(packs["raw"], "onehot"),
+        "zstd, planes": _loader(packs["zstd"], "onehot"),
+        "raw, crop": _loader(packs["raw"], crop=(CROP, CROP)),
+        "zstd, crop": _loader(packs["zstd"], crop=(CROP, CROP)),
+        "jpeg": _loader(packs["jpeg"]),
+        "jpeg, bare loop": _bare(packs["jpeg"]),
     }
     rates: Rates = {name: [] for name in ways}
     for way in ways.values():
@@ -109,26 +110,35 @@ def _rate(way: Callable[[], Iterator[int]], seconds: float) -> float:
                 return rows / spent
 
 
-def _epoch(pack: Path, label: LabelForm = "index", crop: tuple[int, int] | None = None) -> Iterator[int]:
-    data = open_dataset(pack, "all", label=label)
-    for images, _ in data.loader(batch_size=BATCH, shuffle=True, crop=crop):
-        yield len(images)
+def _loader(pack: Path, label: LabelForm = "index", crop: tuple[int, int] | None = None) -> Callable[[], Iterator[int]]:
+    """Return passes of one loader, as a training makes them."""
+    loader = open_dataset(pack, "all", label=label).loader(batch_size=BATCH, shuffle=True, crop=crop)
+    return lambda: (len(images) for images, _ in loader)
 
 
-def _bare(pack: Path) -> Iterator[int]:
-    """Decode the pictures of a pack in threads."""
-    files = _files(pack)
+def _bare(pack: Path) -> Callable[[], Iterator[int]]:
+    """Return passes of threads that decode the pictures of a pack, each into the same memory, and unpack its labels."""
+    files, frames = _stored(pack, "image"), _stored(pack, "label")
 
-    def decode(start: int) -> int:
-        return sum(len(simplejpeg.decode_jpeg(file, "RGB")) > 0 for file in files[start : start + BATCH])
+    def unpack(start: int) -> int:
+        pixels, labels = np.empty((SIDE, SIDE, 3), np.uint8), zstandard.ZstdDecompressor()
+        rows = slice(start, start + BATCH)
+        for file, frame in zip(files[rows], frames[rows], strict=True):
+            simplejpeg.decode_jpeg(file, "RGB", buffer=pixels)
+            labels.decompress(frame)
+        return len(files[rows])
 
-    with ThreadPoolExecutor(usable_cores()) as threads:
-        yield from threads.map(decode, range(0, len(files), BATCH))
+    def epoch() -> Iterator[int]:
+        with ThreadPoolExecutor(usable_cores()) as threads:
+            yield from threads.map(unpack, range(0, len(files), BATCH))
+
+    return epoch
 
 
-def _files(path: Path) -> list[bytes]:
+def _stored(path: Path, name: str) -> list[bytes]:
+    """Return the stored rows of a field."""
     pack = Pack.open(path)
-    (field,) = pack.select(["image"])
+    (field,) = pack.select([name])
     rows = [(shard, row) for shard in range(len(pack.table)) for row in range(pack.table.rows(shard))]
     return [pack.shard(shard).stored(field, row).tobytes() for shard, row in rows]
 
