@@ -4,6 +4,7 @@ build writes. Its rows are made up."""
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +65,12 @@ Row = dict[str, NDArray[Any]]
 def encoded(fields: Sequence[Field] = FIELDS) -> tuple[Field, ...]:
     """Return the same fields with their rows as frames of Zstandard, but for two that stay raw."""
     return tuple(field if field.name in ("scan", "fine") else replace(field, encoding=ZSTD) for field in fields)
+
+
+def tiled(fields: Sequence[Field] = FIELDS) -> tuple[Field, ...]:
+    """Return the same fields with their rows in tiles, every second one as frames of Zstandard."""
+    pairs = zip(fields, itertools.cycle(("tiles", "tiles-zstd")))
+    return tuple(replace(field, encoding=encoding, tile=(2, 3)) for field, encoding in pairs)
 
 
 def native(fields: Sequence[Field]) -> tuple[Field, ...]:

@@ -309,14 +309,42 @@ def read_rows(out: Path) -> Iterator[tuple[str, str, Arrays]]:
                 else:
                     stored = stored[row]
                 assert zlib.crc32(stored.tobytes()) == receipt["crc32"][name][row]
-                if field["encoding"] == "zstd":
-                    stored = np.frombuffer(zstandard.decompress(stored.tobytes()), field["dtype"])
-                if field["encoding"] == "jpeg":
-                    gray = shape[0] == 1
-                    stored = simplejpeg.decode_jpeg(stored.tobytes(), "GRAY" if gray else "RGB").transpose(2, 0, 1)
-                assert stored.size == prod(shape)
-                fields[name] = stored.reshape(shape)
+                fields[name] = numbers_of(field, stored, tuple(shape))
             yield receipt["split"], key, fields
+
+
+def numbers_of(field: dict[str, Any], stored: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return the numbers of a row. The tiles of a row in tiles follow each other with zeros between them."""
+    if not field["encoding"].startswith("tiles"):
+        return unpacked(field["encoding"], field["dtype"], stored, shape)
+    tile = field["tile"]
+    *planes, lines, columns = shape
+    across, down = -(-columns // tile[1]), -(-lines // tile[0])
+    ends = struct.unpack_from(f"<{across * down}Q", stored.tobytes())
+    numbers: NDArray[Any] = np.empty(shape, field["dtype"])
+    before = 8 * across * down
+    for number, end in enumerate(ends):
+        start = (before + 63) // 64 * 64
+        assert start < end
+        assert not stored[before:start].any()
+        top, left = number // across * tile[0], number % across * tile[1]
+        height, width = min(tile[0], lines - top), min(tile[1], columns - left)
+        encoding = {"tiles": "raw", "tiles-zstd": "zstd", "tiles-jpeg": "jpeg"}[field["encoding"]]
+        part = unpacked(encoding, field["dtype"], stored[start:end], (*planes, height, width))
+        numbers[..., top : top + height, left : left + width] = part
+        before = end
+    assert before == stored.size
+    return numbers
+
+
+def unpacked(encoding: str, dtype: str, stored: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    if encoding == "zstd":
+        stored = np.frombuffer(zstandard.decompress(stored.tobytes()), dtype)
+    if encoding == "jpeg":
+        stored = simplejpeg.decode_jpeg(stored.tobytes(), "GRAY" if shape[0] == 1 else "RGB").transpose(2, 0, 1)
+    numbers = stored.view(dtype)
+    assert numbers.size == prod(shape)
+    return numbers.reshape(shape)
 
 
 # --- statistics ---

@@ -111,8 +111,9 @@ FIELD_BREAKS: list[tuple[str, int, dict[str, Any], str]] = [
     ("encoding of two words", 1, {"encoding": "run length"}, "encoding: expected the name of an encoding"),
     ("a label as JPEG", 1, {"encoding": "jpeg"}, "encoding: expected a picture of |u1 with 1 or 3 bands"),
     ("a tile of raw rows", 1, {"tile": [8, 8]}, "tile: expected null"),
-    ("tiles without a size", 1, {"encoding": "tiles"}, "tile: expected the height and the width"),
-    ("a tile of three sides", 1, {"encoding": "tiles", "tile": [8, 8, 8]}, "tile: expected the height and the width"),
+    ("tiles without a size", 1, {"encoding": "tiles"}, "tile: expected a number for each side"),
+    ("a tile of three sides", 1, {"encoding": "tiles", "tile": [8, 8, 8]}, "tile: expected a number for each side"),
+    ("a label in tiles of JPEG", 1, {"encoding": "tiles-jpeg", "tile": [8, 8]}, "encoding: expected a picture of |u1"),
 ]
 Change = Callable[[list[dict[str, Any]]], object]
 PART_BREAKS: list[tuple[str, Change, str]] = [

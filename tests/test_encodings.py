@@ -326,10 +326,10 @@ def test_a_field_has_one_encoding(raw_folder: RawFolder, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("label", "'label': expected a field and raw, zstd, jpeg:1 to jpeg:100 or jpeg:keep, such as label=zstd"),
+        ("label", "'label': expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, tiles:256, "),
         ("label=zst", "such as label=zstd; did you mean zstd?"),
-        ("image=jpeg:0", "'image=jpeg:0': expected a field and raw, zstd, jpeg:1 to jpeg:100 or jpeg:keep"),
-        ("image=jpeg:101", "'image=jpeg:101': expected a field and raw, zstd, jpeg:1 to jpeg:100 or jpeg:keep"),
+        ("image=jpeg:0", "'image=jpeg:0': expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, "),
+        ("image=jpeg:101", "'image=jpeg:101': expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, "),
         ("label=jpeg", "--encode label=jpeg: JPEG stores pictures of 8 bits with 1 or 3 bands, not classes of "),
         ("depth=zstd", "--encode depth: there is no field 'depth'; the fields are image, label"),
     ],

@@ -11,7 +11,7 @@ from packer.errors import UsageError
 from packer.pixels.choices import IMAGE_DTYPES, LABEL_FORMS, NATIVE
 from packer.pixels.jpeg_rules import KEEP
 from packer.publish.target import holds_pack
-from readers.contract.fields import IMAGE, JPEG, LABEL, READABLE, Field
+from readers.contract.fields import IMAGE, LABEL, READABLE, Field
 from readers.contract.manifest import Manifest
 
 DECIDED = (
@@ -50,7 +50,8 @@ def settings_of(folder: Path) -> Settings:
 
 def _encoding(field: Field) -> str:
     """Return how the rows of a field stay as they are stored. A second JPEG would lose a second time."""
-    return f"{field.name}={field.encoding}" + (f":{KEEP}" if field.encoding == JPEG else "")
+    tile = [] if field.tile is None else ["x".join(map(str, field.tile))]
+    return f"{field.name}={':'.join([field.encoding, *tile, *([KEEP] if field.is_jpeg else [])])}"
 
 
 def check_decided(folder: Path, settings: Mapping[str, Setting]) -> None:

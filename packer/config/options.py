@@ -272,7 +272,8 @@ STORAGE = (
         "encode",
         ENCODING,
         "Store a field smaller: label=zstd loses nothing; image=jpeg:95 does. image=jpeg:keep takes JPEG files as they "
-        "are, if their pixels are stored as they are. Repeatable.",
+        "are, if their pixels are stored as they are. image=tiles:256, label=tiles-zstd:256 and image=tiles-jpeg:256 "
+        "store large rows in tiles, for crops. Repeatable.",
         several=True,
     ),
     Option("shard-size", BYTES, "Approximate size of a shard. The limit is twice that.", "128MiB"),

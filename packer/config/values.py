@@ -169,14 +169,20 @@ def format_kinds(value: Any) -> str:
     return value if isinstance(value, str) else ",".join(value)
 
 
+_QUALITY = r"(?::(?:keep|[1-9]\d?|100))?"
+_TILE = r":[1-9]\d{0,4}(?:[x×][1-9]\d{0,4}){0,2}"
+_ENCODING = re.compile(rf"([^=]+)=(raw|zstd|jpeg{_QUALITY}|tiles{_TILE}|tiles-zstd{_TILE}|tiles-jpeg{_TILE}{_QUALITY})")
+
+
 def parse_encoding(value: object) -> tuple[str, str]:
-    """`label=zstd` and `image=jpeg:95` are encodings of a field."""
+    """`label=zstd`, `image=jpeg:95` and `image=tiles:256` are encodings of a field."""
     text = format_encoding(value)
-    found = re.fullmatch(r"([^=]+)=(raw|zstd|jpeg(?::(?:keep|[1-9]\d?|100))?)", text.strip())
+    found = _ENCODING.fullmatch(text.strip())
     if found is None:
         meant = did_you_mean(text.partition("=")[2].partition(":")[0], ENCODINGS)
         raise ValueError(
-            f"{text!r}: expected a field and raw, zstd, jpeg:1 to jpeg:100 or jpeg:keep, such as label=zstd{meant}"
+            f"{text!r}: expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, tiles:256, tiles-zstd:256 or "
+            f"tiles-jpeg:256:95, such as label=zstd{meant}"
         )
     return found[1], found[2]
 

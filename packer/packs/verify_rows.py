@@ -9,7 +9,6 @@ from typing import NamedTuple
 from packer.errors import BadPair
 from packer.shards.kinds.by_field import check_row
 from readers.contract.errors import DamagedError
-from readers.contract.fields import JPEG
 from readers.contract.receipt import Receipt
 from readers.contract.statistics import no_rows
 from readers.formats.shard import Shard
@@ -46,7 +45,7 @@ def wrong_rows(shard: Shard, receipt: Receipt) -> Iterator[WrongRow]:
                 yield WrongRow(f"the row {key!r} {bad}", key, field.name)
             except DamagedError as error:
                 yield WrongRow(str(error), key, field.name)
-    exact = [field.name for field in shard.facts.fields if field.encoding != JPEG]  # decoders round differently
+    exact = [field.name for field in shard.facts.fields if not field.is_jpeg]  # decoders round differently
     if any(found[name] != receipt.statistics[name] for name in exact):
         yield WrongRow("its statistics, such as its counts of classes, are not those in its receipt")
 

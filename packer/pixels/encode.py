@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 
 from packer.errors import BadPair
 from packer.pixels.jpeg_rules import JpegRules
+from packer.pixels.tile_table import TileTable
 from readers.contract.errors import DamagedError
-from readers.contract.fields import ZSTD, Field
+from readers.contract.fields import JPEG, RAW, ZSTD, Field
 from readers.contract.receipt import MOST_PSNR
-from readers.formats.unpack import unpack
+from readers.contract.tile_grid import index_of
+from readers.formats.tiled_rows import grid_of, unpack_row
+from readers.formats.unpack import unpack_bytes
 
 LEVEL = 1
 """The fastest level with full frames. Labels nearly vanish at this one."""
@@ -29,12 +32,12 @@ _MINE = threading.local()
 
 
 class Encoded(NamedTuple):
-    """The bytes that are stored of a row. If they lose something, also what is read from them, and the PSNR of that."""
+    """The bytes that are stored of a row, a strip or a tile. If they lose something, also what is read from them."""
 
     stored: bytes
     numbers: NDArray[Any] | None = None
-    psnr: int = EQUAL
-    """In hundredths of a decibel."""
+    squares: int = 0
+    """The sum of the squared differences between what was stored and what is read."""
 
 
 def encode(field: Field, jpeg: JpegRules | None, numbers: NDArray[Any], file: bytes) -> Encoded:
@@ -42,26 +45,62 @@ def encode(field: Field, jpeg: JpegRules | None, numbers: NDArray[Any], file: by
 
     `file` is what the row was read from, empty if that is not a file.
     """
-    if field.encoding == ZSTD:
+    if jpeg is not None and jpeg.keep and _holds(field, file, numbers):
+        return Encoded(file)
+    return _in_tiles(field, jpeg, numbers) if field.is_tiled else _unit(field, jpeg, numbers)
+
+
+def encode_strip(field: Field, jpeg: JpegRules | None, strip: NDArray[Any], table: TileTable) -> Encoded:
+    """Return the bytes of the tiles of the next strip of a row, which follow those before it, and add their ends to
+    `table`. The row begins with the table.
+
+    A strip is as high as a tile, and as wide as the row. The last one has what is left.
+    """
+    lossy = np.empty_like(strip) if field.is_jpeg else None
+    stored, squares = list[bytes](), 0
+    for area in grid_of(field, strip.shape).areas:
+        tile = _unit(field, jpeg, np.ascontiguousarray(strip[index_of(area)]))
+        stored += [table.gap(), tile.stored]
+        table.add(len(tile.stored))
+        squares += tile.squares
+        if lossy is not None:
+            lossy[index_of(area)] = tile.numbers
+    return Encoded(b"".join(stored), lossy, squares)
+
+
+def psnr(squares: int, count: int) -> int:
+    """Return the peak signal-to-noise ratio of so many numbers of 8 bits, in hundredths of a decibel."""
+    return EQUAL if squares == 0 else min(EQUAL, round(1000 * math.log10(255**2 * count / squares)))
+
+
+def _in_tiles(field: Field, jpeg: JpegRules | None, numbers: NDArray[Any]) -> Encoded:
+    """Return a row in tiles."""
+    grid = grid_of(field, numbers.shape)
+    table, axis = TileTable(grid.count), numbers.ndim - len(grid.sides)
+    cuts = (index_of((strip, *grid.whole[1:])) for strip in grid.strips)
+    strips = [encode_strip(field, jpeg, numbers[cut], table) for cut in cuts]
+    found = np.concatenate([strip.numbers for strip in strips], axis) if field.is_jpeg else None
+    stored = b"".join([table.to_bytes(), *(strip.stored for strip in strips)])
+    return Encoded(stored, found, sum(strip.squares for strip in strips))
+
+
+def _unit(field: Field, jpeg: JpegRules | None, numbers: NDArray[Any]) -> Encoded:
+    """Return what is stored of a row without tiles, or of a tile."""
+    if field.unit_encoding == RAW:
+        return Encoded(numbers.tobytes())
+    if field.unit_encoding == ZSTD:
         return Encoded(_frame(numbers))
     assert jpeg is not None, "planned fields have no other encoding"
-    if jpeg.keep and _holds(field, file, numbers):
-        return Encoded(file)
     stored = _jpeg(numbers, jpeg.quality)
     found = np.empty_like(numbers)
-    unpack(field, np.frombuffer(stored, np.uint8), found)
-    return Encoded(stored, found, psnr(numbers, found))
-
-
-def psnr(numbers: NDArray[np.uint8], found: NDArray[np.uint8]) -> int:
-    """Return the peak signal-to-noise ratio of a picture, in hundredths of a decibel."""
+    unpack_bytes(JPEG, np.frombuffer(stored, np.uint8), found)
     squares = round(cv2.norm(numbers.reshape(-1), found.reshape(-1), cv2.NORM_L2SQR))
-    return EQUAL if squares == 0 else min(EQUAL, round(1000 * math.log10(255**2 * numbers.size / squares)))
+    return Encoded(stored, found, squares)
 
 
 def tools_of_encodings(fields: Sequence[Field]) -> tuple[str, ...]:
     """Return the versions of the libraries that encode these fields. That of JPEG is among the decoders."""
-    if not any(field.encoding == ZSTD for field in fields):
+    if not any(field.unit_encoding == ZSTD for field in fields):
         return ()
     import zstandard
 
@@ -94,11 +133,11 @@ def _jpeg(numbers: NDArray[np.uint8], quality: int) -> bytes:
 
 def _holds(field: Field, file: bytes, numbers: NDArray[np.uint8]) -> bool:
     """Return whether readers get just these numbers from a file."""
-    if not file.startswith(b"\xff\xd8"):
+    if not field.is_tiled and not file.startswith(b"\xff\xd8"):
         return False
     found = np.empty_like(numbers)
     try:
-        unpack(field, np.frombuffer(file, np.uint8), found)
+        unpack_row(field, np.frombuffer(file, np.uint8), found)
     except DamagedError:
         return False
     return np.array_equal(found, numbers)

@@ -79,7 +79,7 @@ class PlannedRow:
         rules = []
         for rule in self.spec.recipe.rules:
             small = rule.of_form(INDEX) if rule.field.kind == CLASSES else rule
-            field = replace(small.field, shape=(*small.field.planes, None, None), encoding=RAW)
+            field = replace(small.field, shape=(*small.field.planes, None, None), encoding=RAW, tile=None)
             rules.append(replace(small, field=field, jpeg=None))
         recipe = replace(self.spec.recipe, geometry=Geometry(None, NATIVE), rules=tuple(rules))
         return replace(self, spec=ShardSpec(self.spec.split, (Piece(self.spec.pieces[0].ref, size),), recipe))

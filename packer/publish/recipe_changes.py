@@ -33,7 +33,7 @@ def flat_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
         if field.get("kind") == CLASSES:
             chosen.pop("dtype", None)
         if isinstance(jpeg := rule.get(JPEG), dict):
-            chosen["encoding"] = f"{JPEG}:{'keep' if jpeg.get('keep') else jpeg.get('quality')}"
+            chosen["encoding"] = f"{field.get('encoding')}:{'keep' if jpeg.get('keep') else jpeg.get('quality')}"
         facts = {**chosen, **rule["read"], "from": rule.get("from")}
         flat |= {f"{field.get('name')}.{key}": value for key, value in facts.items()}
     return flat

@@ -68,7 +68,7 @@ class FieldRule:
         """Return the rule that stores the same classes in this form."""
         assert self.field.classes is not None, "only classes have these forms"
         field = classes_field(self.name, form, self.field.classes, self.field.size)
-        return replace(self, field=replace(field, encoding=self.field.encoding))
+        return replace(self, field=replace(field, encoding=self.field.encoding, tile=self.field.tile))
 
     def to_json(self) -> dict[str, Any]:
         jpeg = {} if self.jpeg is None else {JPEG: self.jpeg.to_json()}
@@ -77,7 +77,7 @@ class FieldRule:
     @classmethod
     def from_json(cls, entry: Entry) -> FieldRule:
         field = read_field(entry.entry("field"))
-        jpeg = JpegRules.from_json(entry.entry(JPEG)) if field.encoding == JPEG else None
+        jpeg = JpegRules.from_json(entry.entry(JPEG)) if field.is_jpeg else None
         rule = cls(field, _RULES[field.kind](entry.entry("read")), entry.text("from"), jpeg)
         entry.close()
         return rule

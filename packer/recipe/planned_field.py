@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -34,9 +35,12 @@ from packer.recipe.field_rule import FieldRule, Read
 from packer.recipe.read_rules import ReadRules
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
-from readers.contract.fields import IMAGE, JPEG, LABEL, RAW, Field, classes_field, picture_field
+from readers.contract.fields import IMAGE, LABEL, RAW, Field, classes_field, picture_field
 from readers.contract.kinds import IDS, INDEX, MULTILABEL, VALUES, planes_of
 from readers.contract.tiles import Size
+
+LEAST_TILE, MOST_TILE = 16, 4096
+"""The sides of tiles: smaller ones are more table than picture, larger ones are read whole for a window."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class PlannedField:
     packed: Field | None = None
     """The field of a pack that the rows come from. Its rows are read by no rules, and have the form of the field."""
     encoding: str = RAW
+    tile: tuple[int, ...] | None = None
     jpeg: JpegRules | None = None
 
     @property
@@ -111,21 +116,36 @@ class PlannedField:
 
     def rule(self, size: Size | None, template: str) -> FieldRule:
         """Return the rule of the recipe, at this stored size."""
-        return FieldRule(replace(self._field(size), encoding=self.encoding), self.read, template, self.jpeg)
+        field = replace(self._field(size), encoding=self.encoding, tile=self.tile)
+        return FieldRule(field, self.read, template, self.jpeg)
 
     def encoded(self, encoding: str) -> PlannedField:
-        """Return the field with an encoding such as `zstd` or `jpeg:95`. Raise UsageError if it cannot be stored so."""
-        name, _, option = encoding.partition(":")
-        if name != JPEG:
-            return replace(self, encoding=name)
-        field = self._field(None)
+        """Return the field with an encoding such as `zstd`, `jpeg:95` or `tiles:256`. Raise UsageError if it cannot be
+        stored so."""
+        name, *options = encoding.split(":")
+        field = replace(self._field(None), encoding=name)
+        tile = self._tile(encoding, options.pop(0), len(field.sides)) if field.is_tiled else None
+        if not field.is_jpeg:
+            return replace(self, encoding=name, tile=tile)
         if not can_be_jpeg(field):
             found = f"{field.kind} of {field.numbers} times {np.dtype(field.dtype)}"
             raise UsageError(
                 f"--encode {self.name}={encoding}: JPEG stores pictures of 8 bits with 1 or 3 bands, not {found}; zstd "
                 "stores every field"
             )
-        return replace(self, encoding=name, jpeg=JpegRules.parse(option))
+        return replace(self, encoding=name, tile=tile, jpeg=JpegRules.parse("".join(options)))
+
+    def _tile(self, encoding: str, text: str, sides: int) -> tuple[int, ...]:
+        """Return the sides of a tile; one number stands for all of them."""
+        tile = tuple(map(int, re.split("[x×]", text)))
+        if len(tile) not in (1, sides):
+            raise UsageError(f"--encode {self.name}={encoding}: a tile has as many sides as a row, here {sides}")
+        if not LEAST_TILE <= min(tile[-2:]) <= max(tile) <= MOST_TILE:
+            raise UsageError(
+                f"--encode {self.name}={encoding}: a tile is {LEAST_TILE} to {MOST_TILE} pixels high and wide, such as "
+                "256"
+            )
+        return tile * sides if len(tile) == 1 else tile
 
     def _field(self, size: Size | None) -> Field:
         options, sides = self.options, size or (None, None)

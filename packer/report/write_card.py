@@ -13,7 +13,6 @@ from packer.packs.stats import pack_stats
 from packer.publish.atomic import write_atomic
 from packer.report.card import CROISSANT, SHEET, card_text
 from packer.report.croissant import About, croissant
-from readers.contract.fields import JPEG
 from readers.contract.manifest import ALL, Manifest
 from readers.contract.psnr import PsnrCounts
 from readers.pack import Pack
@@ -46,7 +45,7 @@ def write_card(
 def _losses(root: Path, manifest: Manifest) -> dict[str, str]:
     """Return how much each field lost that is stored as JPEG, in words."""
     losses: dict[str, PsnrCounts] = {}
-    if any(field.encoding == JPEG for field in manifest.fields):
+    if any(field.is_jpeg for field in manifest.fields):
         pack = Pack(root, manifest)
         for shard in range(len(pack.table)):
             for name, values in read_receipt(root, pack.stem(shard), pack.table.receipt(shard)).psnr.items():

@@ -14,7 +14,7 @@ from packer.recipe.source import receipt_text
 from packer.shards.row_counts import Counted, RowCounts
 from packer.shards.rows import Row
 from packer.shards.stamps import record
-from readers.contract.fields import JPEG, Field
+from readers.contract.fields import Field
 from readers.contract.receipt import Note, Reject, RowInput
 from readers.contract.receipt_facts import most_of
 from readers.contract.statistics import Statistics, no_rows
@@ -109,7 +109,7 @@ class RowTable:
         """For each field that is stored as JPEG the PSNR of each row that is packed."""
         kept = self.kept
         pairs = zip(self._fields, self._psnr, strict=True)
-        return {field.name: tuple(psnr[kept].tolist()) for field, psnr in pairs if field.encoding == JPEG}
+        return {field.name: tuple(psnr[kept].tolist()) for field, psnr in pairs if field.is_jpeg}
 
     @property
     def looks(self) -> tuple[str, ...]:

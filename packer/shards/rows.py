@@ -13,7 +13,7 @@ from zlib_ng.zlib_ng import crc32
 from packer.decoding.decode import check_same_size
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.errors import BadPair
-from packer.pixels.encode import EQUAL, encode
+from packer.pixels.encode import EQUAL, encode, psnr
 from packer.pixels.image_hash import image_hash
 from packer.pixels.nearest import stored_lines
 from packer.recipe.piece import Piece
@@ -132,7 +132,7 @@ class RowMaker:
         target.columns.put(target.index, rule.field, encoded.stored)
         if encoded.numbers is not None:
             counts = check_row(rule.field, encoded.numbers)
-        return crc32(encoded.stored), counts, encoded.psnr
+        return crc32(encoded.stored), counts, psnr(encoded.squares, out.size)
 
 
 def _file(given: Given) -> bytes:

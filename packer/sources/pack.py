@@ -20,7 +20,7 @@ from packer.recipe.source import Heads, Listing, Loaded, PackedPixels, Wanted
 from packer.sources.pack_facts import HALF, ShardFacts
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError
-from readers.contract.fields import JPEG, LABEL, READABLE, Field, Sides
+from readers.contract.fields import LABEL, READABLE, Field, Sides
 from readers.contract.kinds import CLASSES, ONEHOT, PICTURE
 from readers.contract.onehot import collapse
 from readers.contract.receipt import Receipt
@@ -195,7 +195,7 @@ def _pixels(field: Field, numbers: NDArray[Any]) -> PackedPixels:
 
 
 def _file(field: Field, stored: NDArray[np.uint8]) -> bytes:
-    return stored.tobytes() if field.encoding == JPEG else b""
+    return stored.tobytes() if field.is_jpeg else b""
 
 
 def _mtime(path: str) -> int:

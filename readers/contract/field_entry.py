@@ -26,7 +26,6 @@ MOST_FIELDS = 32
 NAME = re.compile(r"(?!(?:key|size|length|layout|labelled)$)[a-z][a-z0-9_]{0,31}(?<!_end)")
 ENCODING = re.compile(r"[a-z][a-z0-9-]{0,31}")
 WITHOUT_TILES = (RAW, ZSTD, JPEG)
-TILED = ("tiles", "tiles-zstd")
 LONGEST_BAND = 64
 
 
@@ -130,11 +129,11 @@ def _range(field: Field) -> Iterator[tuple[str, str]]:
 def _encoding(field: Field) -> Iterator[tuple[str, str]]:
     if not ENCODING.fullmatch(field.encoding):
         yield "encoding", f"expected the name of an encoding, found {field.encoding!r}"
-    if field.encoding == JPEG and (field.kind, field.dtype, field.numbers in (1, 3)) != (PICTURE, "|u1", True):
-        yield "encoding", "expected a picture of |u1 with 1 or 3 bands for jpeg"
-    if field.encoding == JPEG and field.is_volume:
-        yield "encoding", "expected no jpeg for volumes"
+    if field.is_jpeg and (field.kind, field.dtype, field.numbers in (1, 3)) != (PICTURE, "|u1", True):
+        yield "encoding", f"expected a picture of |u1 with 1 or 3 bands for {field.encoding}"
+    if field.is_jpeg and field.is_volume:
+        yield "encoding", f"expected no {field.encoding} for volumes"
     if field.encoding in WITHOUT_TILES and field.tile is not None:
         yield "tile", "expected null"
-    elif len(field.tile or ()) != 2 if field.encoding in TILED else len(field.tile or (1, 1)) != 2:
-        yield "tile", "expected the height and the width of a tile"
+    elif field.is_tiled if field.tile is None else len(field.tile) != len(field.sides):
+        yield "tile", "expected a number for each side of a row, such as the height and the width of a tile"

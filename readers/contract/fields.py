@@ -22,7 +22,9 @@ LENGTH = "length"
 
 RAW, ZSTD, JPEG = "raw", "zstd", "jpeg"
 """Encodings: rows that are stored as they are, as a frame of Zstandard, as a JPEG file."""
-READABLE = (RAW, ZSTD, JPEG)
+TILED = {"tiles": RAW, "tiles-zstd": ZSTD, "tiles-jpeg": JPEG}
+"""The encodings of rows that are cut into tiles, and how each tile is stored."""
+READABLE = (RAW, ZSTD, JPEG, *TILED)
 """The encodings that this release reads."""
 RGB = ("red", "green", "blue")
 Sides = tuple[int, ...]
@@ -54,6 +56,7 @@ class Field:
     """True if some rows lack the field."""
     encoding: str = RAW
     tile: tuple[int, ...] | None = None
+    """The sides of a tile, one for each side of a row, if the encoding has tiles."""
 
     @property
     def native(self) -> bool:
@@ -69,6 +72,21 @@ class Field:
     def is_encoded(self) -> bool:
         """True if the stored bytes of a row are not its numbers."""
         return self.encoding != RAW
+
+    @property
+    def is_tiled(self) -> bool:
+        """True if rows are cut into tiles."""
+        return self.encoding in TILED
+
+    @property
+    def is_jpeg(self) -> bool:
+        """True if rows or their tiles are JPEG files, so that something may be lost."""
+        return self.unit_encoding == JPEG
+
+    @property
+    def unit_encoding(self) -> str:
+        """The encoding of what is unpacked at once: of a tile if rows are cut into tiles, else of a row."""
+        return TILED.get(self.encoding, self.encoding)
 
     @property
     def stored_dtype(self) -> str:

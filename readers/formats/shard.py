@@ -14,11 +14,12 @@ from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, Field, Sides
 from readers.contract.kernels import kernel
 from readers.contract.mapped import map_file
+from readers.contract.tile_grid import Part, index_of, shape_of
 from readers.formats.column import Column, MissingError, ShardFacts, damage_at, load_texts
 from readers.formats.contents import read_spans
 from readers.formats.page_cache import absent, drop, prefetch, resident
 from readers.formats.row_sizes import RowSizes
-from readers.formats.unpack import unpack
+from readers.formats.tiled_rows import check_tiles, unpack_row, unpack_tiles
 
 KERNEL = kernel("readers.formats.gather_kernel")
 SMALL = 16 << 10
@@ -108,14 +109,30 @@ class Shard:
         if not field.is_encoded:
             return stored.view(field.dtype).reshape(shape)
         with self._naming(row):
+            if field.is_tiled:
+                check_tiles(field, stored, shape)
             numbers = np.empty(shape, field.dtype)
-            unpack(field, stored, numbers)
+            unpack_row(field, stored, numbers)
         return numbers
 
     def unpack(self, field: Field, row: int, out: NDArray[Any]) -> None:
         """Write an encoded row into a contiguous array of its shape."""
         with self._naming(row):
-            unpack(field, self.stored(field, row), out)
+            unpack_row(field, self.stored(field, row), out)
+
+    def window(self, field: Field, row: int, part: Part) -> NDArray[Any]:
+        """Return a part of a row of a field. Only the tiles that it touches are read of a row in tiles. Of a raw row it
+        is a view of the map: copy from it, do not keep it."""
+        if not field.is_tiled:
+            return self.pixels(field, row)[index_of(part)]
+        out = np.empty((*field.planes, *shape_of(part)), field.dtype)
+        self.unpack_window(field, row, part, out)
+        return out
+
+    def unpack_window(self, field: Field, row: int, part: Part, out: NDArray[Any]) -> None:
+        """Write a part of a row in tiles into an array of its shape."""
+        with self._naming(row):
+            unpack_tiles(field, self.stored(field, row), field.row_shape(*self.size(row)), part, out)
 
     @contextmanager
     def _naming(self, row: int) -> Iterator[None]:

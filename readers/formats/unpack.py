@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -19,9 +20,15 @@ _MINE = threading.local()
 
 
 def unpack(field: Field, stored: NDArray[np.uint8], out: NDArray[Any]) -> None:
-    """Write the numbers of an encoded row into a contiguous array. Raise DamagedError if they are not as many."""
-    if not _UNPACKERS[field.encoding](stored, out):
+    """Write the numbers of an encoded row without tiles into a contiguous array. Raise DamagedError if they are not as
+    many."""
+    if not unpack_bytes(field.encoding, stored, out):
         raise DamagedError(f"its {field.name!r} is not stored as {field.encoding} of {out.nbytes} bytes")
+
+
+def unpack_bytes(encoding: str, stored: NDArray[np.uint8], out: NDArray[Any]) -> bool:
+    """Write the numbers of a row or of a tile into a contiguous array. Return whether they are as many."""
+    return _UNPACKERS[encoding](stored, out)
 
 
 def _from_zstd(stored: NDArray[np.uint8], out: NDArray[Any]) -> bool:
@@ -43,20 +50,30 @@ def _from_zstd(stored: NDArray[np.uint8], out: NDArray[Any]) -> bool:
 
 def _from_jpeg(stored: NDArray[np.uint8], out: NDArray[Any]) -> bool:
     """Decode a JPEG file into planes. Return whether it has this size and number of bands, and is whole."""
+    bands = len(out)
+    pixels = decode_jpeg(stored, out.shape, out if bands == 1 else None)
+    if pixels is not None and bands > 1:
+        split(pixels, out)
+    return pixels is not None
+
+
+def decode_jpeg(
+    stored: NDArray[np.uint8], shape: tuple[int, ...], out: NDArray[np.uint8] | None = None
+) -> NDArray[np.uint8] | None:
+    """Return the pixels (H, W, bands) of a JPEG file, in `out` or in memory of this thread. None if it does not have
+    this shape (bands, H, W), or is not whole."""
     import simplejpeg
 
-    bands, height, width = out.shape
+    bands, height, width = shape
     try:
         *size, colours, _ = simplejpeg.decode_jpeg_header(stored)
         if size != [height, width] or colours != ("Gray" if bands == 1 else "YCbCr"):
-            return False
-        pixels = (out if bands == 1 else _scratch(out.nbytes)).reshape(height, width, bands)
+            return None
+        pixels = (scratch(math.prod(shape)) if out is None else out).reshape(height, width, bands)
         simplejpeg.decode_jpeg(stored, "GRAY" if bands == 1 else "RGB", buffer=pixels, strict=True)
     except ValueError:
-        return False
-    if bands > 1:
-        split(pixels, out)
-    return True
+        return None
+    return pixels
 
 
 def split(pixels: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
@@ -67,7 +84,7 @@ def split(pixels: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
         KERNEL.split(pixels, out)
 
 
-def _scratch(size: int) -> NDArray[np.uint8]:
+def scratch(size: int) -> NDArray[np.uint8]:
     """Return memory of this thread: new memory for each row would be taken from the system and given back each time."""
     if not hasattr(_MINE, "scratch") or len(_MINE.scratch) < size:
         _MINE.scratch = np.empty(size, np.uint8)

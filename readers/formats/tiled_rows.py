@@ -1,0 +1,98 @@
+"""Rows in tiles: their table, and the tiles that a part of a row touches."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readers.contract.errors import DamagedError
+from readers.contract.fields import JPEG, RAW, Field
+from readers.contract.tile_grid import ALIGNED, Part, TileGrid, aligned, common, shape_of
+from readers.formats.unpack import decode_jpeg, scratch, split, unpack, unpack_bytes
+
+BANDS_OF_SPLIT = 3
+
+
+def grid_of(field: Field, shape: tuple[int, ...]) -> TileGrid:
+    """Return the tiles of a row of this shape."""
+    assert field.tile is not None, "the manifest was checked"
+    return TileGrid(shape[-len(field.tile) :], field.tile)
+
+
+def check_tiles(field: Field, stored: NDArray[np.uint8], shape: tuple[int, ...]) -> None:
+    """Raise DamagedError if the ends of the tiles do not ascend to the end of the row."""
+    grid = grid_of(field, shape)
+    ends = _ends(field, stored, grid).astype(np.uint64)
+    starts = np.concatenate([[np.uint64(grid.table_bytes)], np.minimum(ends[:-1], np.uint64(len(stored)))])
+    starts += -starts % np.uint64(ALIGNED)
+    if ends[-1] != len(stored) or not (starts < ends).all():
+        raise _damaged_table(field, stored)
+
+
+def unpack_row(field: Field, stored: NDArray[np.uint8], out: NDArray[Any]) -> None:
+    """Write an encoded row, in tiles or not, into a contiguous array. Raise DamagedError if it has another shape."""
+    if field.is_tiled:
+        unpack_tiles(field, stored, out.shape, grid_of(field, out.shape).whole, out)
+    else:
+        unpack(field, stored, out)
+
+
+def unpack_tiles(
+    field: Field, stored: NDArray[np.uint8], shape: tuple[int, ...], part: Part, out: NDArray[Any]
+) -> None:
+    """Write a part of a row of this shape into an array. Only the tiles that it touches are read.
+
+    Raise DamagedError if one of them lies outside of the row, or does not have its numbers."""
+    grid = grid_of(field, shape)
+    ends = _ends(field, stored, grid)
+    for number, area in grid.touched(part):
+        tile = _tile(field, _bytes(field, stored, ends, number), (*field.planes, *shape_of(area)))
+        if tile is None:
+            raise DamagedError(
+                f"tile {number + 1} of {grid.count} of its {field.name!r} is not stored as {field.unit_encoding} of "
+                f"{math.prod(shape_of(area)) * field.pixel_bytes} bytes"
+            )
+        target, inside = common(part, area)
+        _copy(out[target], tile[inside])
+
+
+def _ends(field: Field, stored: NDArray[np.uint8], grid: TileGrid) -> NDArray[np.uint64]:
+    """Return the table of a row, if the row is longer: so the tiles of a row are never more than its bytes."""
+    if len(stored) <= grid.table_bytes:
+        raise _damaged_table(field, stored)
+    return stored[: grid.table_bytes].view("<u8")
+
+
+def _bytes(field: Field, stored: NDArray[np.uint8], ends: NDArray[np.uint64], number: int) -> NDArray[np.uint8]:
+    """Return the stored bytes of a tile."""
+    start, stop = aligned(int(ends[number - 1]) if number else ends.nbytes), int(ends[number])
+    if not start < stop <= len(stored) or (number == len(ends) - 1 and stop != len(stored)):
+        raise _damaged_table(field, stored)
+    return stored[start:stop]
+
+
+def _damaged_table(field: Field, stored: NDArray[np.uint8]) -> DamagedError:
+    return DamagedError(f"the ends of the tiles of its {field.name!r} do not fit to its {len(stored)} bytes")
+
+
+def _tile(field: Field, stored: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[Any] | None:
+    """Return the numbers of a tile, a view of its bytes or of memory of this thread; None if it has others."""
+    size = math.prod(shape) * np.dtype(field.dtype).itemsize
+    if field.unit_encoding == RAW:
+        return stored.view(field.dtype).reshape(shape) if len(stored) == size else None
+    if field.unit_encoding == JPEG:
+        pixels = decode_jpeg(stored, shape)
+        return None if pixels is None else pixels.transpose(2, 0, 1)
+    numbers = scratch(size).view(field.dtype).reshape(shape)
+    return numbers if unpack_bytes(field.unit_encoding, stored, numbers) else None
+
+
+def _copy(out: NDArray[Any], numbers: NDArray[Any]) -> None:
+    """Copy numbers, also those of interleaved pixels."""
+    if numbers.ndim == BANDS_OF_SPLIT == len(numbers) and numbers.strides[0] == numbers.itemsize == 1:
+        split(numbers.transpose(1, 2, 0), out)
+    else:
+        np.copyto(out, numbers)

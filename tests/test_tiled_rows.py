@@ -1,0 +1,223 @@
+"""Rows in tiles: the same rows as those of a raw pack. A part of a row is read from the tiles that it touches alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import RawFolder, pack, run
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from page_reader import read_rows
+from test_encodings import is_equal, smooth_folder
+
+from packer import build_pack, verify_pack
+from packer.pixels.encode import encode
+from packer.pixels.jpeg_rules import JpegRules
+from readers import DamagedError, open_dataset
+from readers.contract.fields import TILED, Field, picture_field
+from readers.contract.manifest import Manifest
+from readers.contract.receipt import Receipt
+from readers.contract.tile_grid import TileGrid, index_of
+from readers.formats.tiled_rows import check_tiles, unpack_row, unpack_tiles
+
+OPTIONS = "--classes", "3", "--labels", "index", "--encode"
+TILES = "image=tiles:16x32", "--encode", "label=tiles-zstd:17"
+
+
+def field_of(encoding: str, size: tuple[int, int], tile: tuple[int, int], bands: int = 3) -> Field:
+    names = tuple(f"band {number}" for number in range(bands))
+    return replace(picture_field("image", "|u1", size, names), encoding=encoding, tile=tile)
+
+
+def stored_row(field: Field, numbers: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return the stored bytes of a row, and what is read from them."""
+    row = encode(field, JpegRules(90) if field.is_jpeg else None, numbers, b"")
+    return np.frombuffer(row.stored, np.uint8), numbers if row.numbers is None else row.numbers
+
+
+def noise(shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    return np.random.default_rng(1).integers(0, 256, shape, dtype=np.uint8)
+
+
+sides = st.integers(1, 40)
+
+
+@given(
+    st.sampled_from(list(TILED)), st.tuples(sides, sides), st.tuples(sides, sides), st.sampled_from([1, 3]), st.data()
+)
+def test_any_part_of_a_row_is_that_of_the_whole_row(
+    encoding: str, size: tuple[int, int], tile: tuple[int, int], bands: int, data: st.DataObject
+) -> None:
+    field = field_of(encoding, size, tile, bands)
+    stored, expected = stored_row(field, noise((bands, *size)))
+    starts = [data.draw(st.integers(0, side)) for side in size]
+    part = tuple(slice(start, data.draw(st.integers(start, side))) for start, side in zip(starts, size, strict=True))
+    window = np.empty_like(expected[index_of(part)])
+    unpack_tiles(field, stored, expected.shape, part, window)
+    assert np.array_equal(window, expected[index_of(part)])
+    whole = np.empty_like(expected)
+    check_tiles(field, stored, expected.shape)
+    unpack_row(field, stored, whole)
+    assert np.array_equal(whole, expected)
+
+
+def test_a_grid_has_any_number_of_sides() -> None:
+    grid = TileGrid((5, 4, 7), (2, 4, 3))
+    assert grid.counts == (3, 1, 3)
+    assert list(grid.strips) == [slice(0, 2), slice(2, 4), slice(4, 5)]
+    touched = grid.touched((slice(3, 5), slice(0, 1), slice(4, 7)))
+    starts = [(number, lines.start, columns.start) for number, (lines, _, columns) in touched]
+    assert starts == [(4, 2, 3), (5, 2, 6), (7, 4, 3), (8, 4, 6)]
+
+
+@pytest.fixture
+def both(storage: str, raw_folder: RawFolder, tmp_path: Path) -> tuple[Path, Path]:
+    """The same folder as a raw pack, and in tiles."""
+    options = "--format", storage, "--labels", "index", "--encode"
+    return pack(raw_folder.path, tmp_path / "raw", *options, "label=raw"), pack(
+        raw_folder.path, tmp_path / "tiles", *options, *TILES
+    )
+
+
+def test_rows_batches_and_crops_are_those_of_a_raw_pack(both: tuple[Path, Path]) -> None:
+    raw, tiled = both
+    assert is_equal(raw, tiled)
+    assert verify_pack(tiled, deep=True) == []
+    assert [(field.encoding, field.tile) for field in Manifest.load(tiled).fields] == [
+        ("tiles", (16, 32)),
+        ("tiles-zstd", (17, 17)),
+    ]
+    for label in ("index", "onehot"):
+        for crop in (None, (17, 19), (30, 20)):
+            batches = (
+                open_dataset(out, "train", label=label).loader(batch_size=3, crop=crop, flip=True, seed=5)
+                for out in both
+            )
+            for one, other in zip(*batches, strict=True):
+                assert all(map(torch.equal, one, other))
+
+
+def test_native_rows_in_tiles_are_those_of_a_raw_pack(storage: str, varied_raw: RawFolder, tmp_path: Path) -> None:
+    options = "--format", storage, "--size", "native", "--labels", "index", "--encode"
+    raw = pack(varied_raw.path, tmp_path / "raw", *options, "label=raw")
+    tiled = pack(varied_raw.path, tmp_path / "tiles", *options, *TILES)
+    assert is_equal(raw, tiled)
+    assert verify_pack(tiled, deep=True) == []
+
+
+def test_tiles_as_jpeg_have_the_loss_and_the_statistics_of_what_is_read(storage: str, tmp_path: Path) -> None:
+    raw, out = smooth_folder(tmp_path / "in"), tmp_path / "out"
+    before = pack(raw, tmp_path / "before", *OPTIONS, "label=raw")
+    built = run("build", "--format", storage, *OPTIONS, "image=tiles-jpeg:16:90", raw, out)
+    assert "loss      image as JPEG: PSNR of at least" in built.stdout
+    assert verify_pack(out, deep=True) == []
+    (receipt,) = [Receipt.load(path) for path in (out / "shards").glob("*.receipt.json")]
+    pairs = zip(open_dataset(before, "all"), open_dataset(out, "all"), strict=True)
+    errors = [((image.double() - found.double()) ** 2).mean().item() for (image, _), (found, _) in pairs]
+    expected = [10_000 if error == 0 else round(1000 * np.log10(255**2 / error)) for error in errors]
+    assert receipt.psnr == {"image": tuple(expected)}
+    images = torch.stack([image for image, _ in open_dataset(out, "all")]).double() / 255
+    assert open_dataset(out, "all").mean == pytest.approx(images.mean((0, 2, 3)).tolist())
+    for (_, _, row), (image, _) in zip(read_rows(out), open_dataset(out, "all"), strict=True):
+        assert np.array_equal(row["image"], image)
+
+
+def test_a_pack_made_of_a_pack_in_tiles_keeps_them_byte_for_byte(tmp_path: Path) -> None:
+    options = *OPTIONS, "image=tiles-jpeg:32x16:80", "--encode", "label=tiles-zstd:16"
+    out = pack(smooth_folder(tmp_path / "in"), tmp_path / "out", *options)
+    again, other = tmp_path / "again", tmp_path / "other"
+    build_pack(out, again)
+    build_pack(out, other, encode=["image=tiles-jpeg:16:keep"])
+    shards = [[Receipt.load(path).crc32 for path in (each / "shards").glob("*.receipt.json")] for each in (out, again)]
+    assert shards[0] == shards[1]
+    assert [field.tile for field in Manifest.load(again).fields] == [(32, 16), (16, 16)]
+    assert [field.tile for field in Manifest.load(other).fields] == [(16, 16), None]
+
+
+CHANGES: dict[str, Callable[[NDArray[np.uint8]], NDArray[np.uint8]]] = {
+    "nothing": lambda stored: stored[:0],
+    "a table alone": lambda stored: stored[:48],
+    "cut": lambda stored: stored[:-1],
+    "followed by a byte": lambda stored: np.append(stored, np.uint8(0)),
+    "a tile that ends behind the row": lambda stored: with_end(stored, 0, 1 << 63),
+    "a tile that ends before it begins": lambda stored: with_end(stored, 2, 100),
+    "a tile that ends in the table": lambda stored: with_end(stored, 0, 5),
+    "a tile that ends where the one before it ends": lambda stored: with_end(stored, 1, int(stored[:8].view("<u8")[0])),
+    "ends of 2^64 - 1": lambda stored: with_end(stored, 3, (1 << 64) - 1),
+}
+
+
+def with_end(stored: NDArray[np.uint8], tile: int, end: int) -> NDArray[np.uint8]:
+    changed = stored.copy()
+    changed[8 * tile : 8 * tile + 8] = np.frombuffer(end.to_bytes(8, "little"), np.uint8)
+    return changed
+
+
+@pytest.mark.parametrize("encoding", TILED)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_damaged_table_is_refused(encoding: str, change: str) -> None:
+    field = field_of(encoding, (40, 56), (16, 32))
+    stored, expected = stored_row(field, noise((3, 40, 56)))
+    damaged = CHANGES[change](stored)
+    out = np.empty_like(expected)
+    with pytest.raises(DamagedError, match=r"the ends of the tiles of its 'image' do not fit to its \d+ bytes"):
+        check_tiles(field, damaged, expected.shape)
+    with pytest.raises(DamagedError, match="of its 'image'"):
+        unpack_row(field, damaged, out)
+
+
+@pytest.mark.parametrize("encoding", ["tiles-zstd", "tiles-jpeg"])
+def test_damage_is_named_with_its_tile_and_the_other_tiles_are_read(encoding: str) -> None:
+    field = field_of(encoding, (40, 56), (16, 32))
+    stored, expected = stored_row(field, noise((3, 40, 56)))
+    damaged = stored.copy()
+    start = -(-int(stored[:48].view("<u8")[2]) // 64) * 64
+    damaged[start : start + 40] = 0
+    unit = field.unit_encoding
+    with pytest.raises(DamagedError, match=f"tile 4 of 6 of its 'image' is not stored as {unit} of 1152 bytes"):
+        unpack_row(field, damaged, np.empty_like(expected))
+    part = slice(10, 32), slice(3, 32)
+    window = np.empty_like(expected[index_of(part)])
+    unpack_tiles(field, damaged, expected.shape, part, window)
+    assert np.array_equal(window, expected[index_of(part)])
+
+
+def test_a_row_that_would_need_a_table_larger_than_itself_takes_no_memory() -> None:
+    field = field_of("tiles", (1 << 19, 1 << 19), (16, 16))
+    with pytest.raises(DamagedError, match="do not fit to its 4096 bytes"):
+        check_tiles(field, np.zeros(4096, np.uint8), (3, 1 << 19, 1 << 19))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("image=tiles", "expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, tiles:256, tiles-zstd:256 or"),
+        ("image=tile:256", "such as label=zstd; did you mean tiles?"),
+        ("image=tiles-jpeg:256:101", "'image=tiles-jpeg:256:101': expected a field and"),
+        ("image=tiles:8", "--encode image=tiles:8: a tile is 16 to 4096 pixels high and wide, such as 256"),
+        ("image=tiles:256x5000", "a tile is 16 to 4096 pixels high and wide"),
+        ("image=tiles:64x64x64", "--encode image=tiles:64x64x64: a tile has as many sides as a row, here 2"),
+        ("label=tiles-jpeg:256", "JPEG stores pictures of 8 bits with 1 or 3 bands, not classes of "),
+    ],
+)
+def test_wrong_tiles_are_refused(raw_folder: RawFolder, tmp_path: Path, value: str, message: str) -> None:
+    result = run("build", "--encode", value, raw_folder.path, tmp_path / "out")
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_another_tile_is_another_recipe_and_is_named(tmp_path: Path) -> None:
+    raw, out = smooth_folder(tmp_path / "in"), tmp_path / "out"
+    for before, now, key in (
+        ("tiles:16", "tiles:32", "image.tile"),
+        ("tiles-jpeg:16:90", "tiles-jpeg:16:80", "image.encoding"),
+    ):
+        pack(raw, out, *OPTIONS, f"image={before}")
+        changed = run("build", "--dry-run", *OPTIONS, f"image={now}", raw, out).stdout
+        assert f"which is kept: {key} changed\n" in changed
