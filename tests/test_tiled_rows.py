@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -210,6 +211,18 @@ def test_wrong_tiles_are_refused(raw_folder: RawFolder, tmp_path: Path, value: s
     result = run("build", "--encode", value, raw_folder.path, tmp_path / "out")
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
+
+
+def test_a_plan_names_the_tiles_and_knows_their_size(tmp_path: Path) -> None:
+    raw, out = smooth_folder(tmp_path / "in"), tmp_path / "out"
+    options = *OPTIONS, "image=tiles-jpeg:16x32:90", "--encode", "label=tiles-zstd:16", raw, out
+    text = run("build", "--dry-run", *options).stdout
+    assert "image=tiles-jpeg:16x32:90, label=tiles-zstd:16x16" in text
+    plan = json.loads(run("build", "--dry-run", "--json", *options).stdout)
+    run("build", *options)
+    files = [(out / "shards").glob(f"*.{name}.npy") for name in ("image", "label")]
+    stored = sum(np.load(path).nbytes for paths in files for path in paths)
+    assert plan["stored_bytes"] == stored
 
 
 def test_another_tile_is_another_recipe_and_is_named(tmp_path: Path) -> None:

@@ -42,8 +42,9 @@ class FieldRule:
 
     @property
     def stored_as(self) -> str:
-        """The encoding with its option, such as `jpeg:95`."""
-        return self.field.encoding if self.jpeg is None else f"{self.field.encoding}:{self.jpeg.option}"
+        """The encoding with its options, such as `jpeg:95` or `tiles-jpeg:256x256:95`."""
+        tile = [] if self.field.tile is None else ["x".join(map(str, self.field.tile))]
+        return ":".join([self.field.encoding, *tile, *([] if self.jpeg is None else [str(self.jpeg.option)])])
 
     @property
     def image_rules(self) -> ImageRules:
