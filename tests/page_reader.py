@@ -201,7 +201,8 @@ def arrow_columns(stem: str) -> Arrays:
         elif isinstance(table.schema.field(name).type, pa.FixedShapeTensorType):
             columns[name] = np.concatenate([chunk.to_numpy_ndarray() for chunk in chunks])
         elif name == "size":
-            columns[name] = np.concatenate([chunk.flatten().to_numpy().reshape(-1, 2) for chunk in chunks])
+            sides = table.schema.field(name).type.list_size
+            columns[name] = np.concatenate([chunk.flatten().to_numpy().reshape(-1, sides) for chunk in chunks])
         elif table.schema.field(name).type == pa.large_binary():
             rows = table[name].to_pylist()
             columns[name] = np.frombuffer(b"".join(rows), "u1")
@@ -220,13 +221,17 @@ def lmdb_columns(stem: str) -> Arrays:
     names = [name for name in layout if name not in ("size", "length", "key")]
     rows: dict[str, list[Any]] = {name: [] for name in (*names, "size", "key")}
     for value in values.values():
-        end = 8 + 8 * len(names) if "length" in layout else 0
-        if "length" in layout:
-            rows["size"].append(struct.unpack_from("<2I", value))
+        sides = layout["size"]["shape"][0] if "length" in layout else 0
+        end = 4 * sides + 8 * len(names) if sides else 0
+        if sides:
+            assert layout["length"]["offset"] == 4 * sides
+            rows["size"].append(struct.unpack_from(f"<{sides}I", value))
         for number, name in enumerate(names):
             part, begin = layout[name], -(-end // 64) * 64
             count = prod(part["shape"]) if "length" not in layout else 0
-            length = count * np.dtype(part["dtype"]).itemsize or struct.unpack_from("<Q", value, 8 + 8 * number)[0]
+            length = (
+                count * np.dtype(part["dtype"]).itemsize or struct.unpack_from("<Q", value, 4 * sides + 8 * number)[0]
+            )
             assert part["offset"] == (None if "length" in layout else begin)
             end = begin + length
             rows[name].append(np.frombuffer(value[begin:end], part["dtype"]))
@@ -300,7 +305,8 @@ def read_rows(out: Path) -> Iterator[tuple[str, str, Arrays]]:
                 if name not in receipt["fields"]:
                     continue
                 if native:
-                    shape = [*shape[:-2], *map(int, columns["size"][row])]
+                    own = shape.count(None)
+                    shape = [*shape[:-own], *map(int, columns["size"][row])]
                 stored = columns[name]
                 assert stored.dtype == np.dtype("u1" if field["encoding"] != "raw" else field["dtype"])
                 if flat(field):

@@ -124,8 +124,9 @@ class CountType(click.ParamType[Any]):
 
 
 def shape_text(shape: Sequence[int | None]) -> str:
-    """The shape of a row: (3, H, W) if each row has its own height and width."""
-    parts = [*shape[:-2], "H", "W"] if None in shape else shape
+    """The shape of a row: (3, H, W) if each row has its own height and width, (1, D, H, W) of volumes."""
+    own = shape.count(None)
+    parts = [*shape[:-own], *"DHW"[-own:]] if own else shape
     return f"({', '.join(map(str, parts))})"
 
 

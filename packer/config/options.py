@@ -105,9 +105,8 @@ PAIRS = (
         several=True,
     ),
     Option("key", text("NAME"), "With a container: the name of the keys in it. Default: the numbers of the rows."),
-    Option(
-        "axis", choice(("0", "1", "2")), "With volumes: the axis across which slices are cut. Default: 2, the third."
-    ),
+    Option("axis", choice(("0", "1", "2")), "With NIfTI: the axis across which slices are cut. Default: 2, the third."),
+    Option("volumes", FLAG, "Make one row of each volume: of a NIfTI file, or of a TIFF, whose pages are the slices."),
     Option(
         "lists",
         text("PATH"),

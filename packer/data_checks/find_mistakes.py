@@ -21,7 +21,7 @@ from packer.data_checks.findings import (
 )
 from packer.data_checks.image_hashes import ImageHashes, find_near, find_same
 from readers.contract.statistics import ClassStatistics
-from readers.contract.tiles import Size
+from readers.contract.tiles import Size, size_text
 
 VOID_NAMES = frozenset(("void", "unlabeled", "unlabelled", "ignore", "ignored", "undefined", "unannotated"))
 BACKGROUND = "background"
@@ -50,7 +50,7 @@ def find_mistakes(
     accepted: Iterable[str] = (),
 ) -> Findings:
     """Check all images of a data set together, and its labels, if they were counted."""
-    shapes = [f"{h}x{w}" for h, w in sorted(sizes) if max(h, w) >= EXTREME_SHAPE * min(h, w)]
+    shapes = [size_text(size) for size in sorted(sizes) if max(size[-2:]) >= EXTREME_SHAPE * min(size[-2:])]
     ignored, total = _ignored(labels)
     found = [
         *_of_images(images, near),

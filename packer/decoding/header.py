@@ -34,6 +34,8 @@ class Header:
     has_palette: bool = False
     white_is_zero: bool = False
     """The file holds white as 0. Decoded pixels do not."""
+    slices: int | None = None
+    """Of a volume the number of its slices."""
     reduction: int = 1
     """The sides are decoded this many times smaller, rounded up. Above 1 only in JPEG, where it is 2, 4 or 8."""
 
@@ -63,11 +65,12 @@ class Header:
         return -(-self.stored_height // self.reduction), -(-self.stored_width // self.reduction)
 
     @property
-    def size(self) -> tuple[int, int]:
-        """The upright (height, width)."""
+    def size(self) -> tuple[int, ...]:
+        """The upright (height, width), or (depth, height, width) of a volume."""
+        depth = () if self.slices is None else (self.slices,)
         if self.orientation >= 5:
-            return self.stored_width, self.stored_height
-        return self.stored_height, self.stored_width
+            return *depth, self.stored_width, self.stored_height
+        return *depth, self.stored_height, self.stored_width
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,8 @@ def extract_rows(
     """
     pack, folder = Pack.open(Path(out)), Path(folder)
     chosen = pack.select(fields or [field.name for field in pack.manifest.fields])
+    if chosen[0].is_volume:
+        raise UsageError(f"{out}: its rows are volumes, which are not extracted; readers give them as arrays")
     every = pack.rows_of(split or ALL)
     rows: Sequence[int] = every if keys is None else _rows_of(pack, list(dict.fromkeys(keys)), every)
     if colours:

@@ -139,5 +139,5 @@ def _source(root: Path, receipt: Receipt, key: str, fields: int) -> tuple[Size |
         return unknown
     index = keys.index(key)
     parts = [part for part in stamps.parts[index].split("\0") if part]
-    height, width = stamps.records["size"][index].tolist()
-    return (height, width) if height else None, parts if len(parts) == fields else unknown[1]
+    size = tuple(stamps.records["size"][index].tolist())
+    return size if size[0] else None, parts if len(parts) == fields else unknown[1]

@@ -118,10 +118,9 @@ class RawRows:
         if key not in keys:
             raise InputError("the stamps of this pack do not name this row")
         index = keys.index(key)
-        height, width = stamps.records["size"][index].tolist()
-        size = (height, width) if height else None
+        size = tuple(stamps.records["size"][index].tolist())
         parts = tuple(stamps.parts[index].split("\0"))
-        return StampedRow(receipt.split, key, stamps.source, parts, size, receipt.recipe)
+        return StampedRow(receipt.split, key, stamps.source, parts, size if size[0] else None, receipt.recipe)
 
     def _build(self, planned: PlannedRow) -> tuple[Pixels, Pixels, Receipt]:
         """Return the row as it would be stored, then in its own size."""
@@ -138,24 +137,23 @@ class RawRows:
 
             again, receipt = build(planned)
             stamps = load_stamps_of(out, receipt.stem)
-            height, width = (0, 0) if stamps is None else stamps.records["size"][0].tolist()
-            own = planned.in_own_size((height, width))
+            own = planned.in_own_size((0, 0) if stamps is None else tuple(stamps.records["size"][0].tolist()))
             return again, build(own)[0] if 0 < own.bytes <= MOST_BYTES else {}, receipt
 
 
 def difference(field: Field, ours: NDArray[Any], stored: NDArray[Any]) -> Difference:
     """Compare two rows of a field."""
-    pixels = int(differing(ours, stored).sum())
+    pixels = int(differing(field, ours, stored).sum())
     if field.classes is not None or field.kind == IDS:
         return Difference(pixels, None)
     apart = np.abs(ours.astype(np.float64) - stored)
     return Difference(pixels, float(np.nanmax(apart, initial=0.0)))
 
 
-def differing(ours: NDArray[Any], stored: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return the pixels (H,W) of which a number differs. Two that have no number are equal."""
+def differing(field: Field, ours: NDArray[Any], stored: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return the pixels of a row, without its planes, of which a number differs. Two that have no number are equal."""
     differ = (ours != stored) & ~((ours != ours) & (stored != stored))
-    return np.asarray(differ.reshape(-1, *differ.shape[-2:]).any(0))
+    return np.asarray(differ.any(0) if field.planes else differ)
 
 
 def _changed(planned: PlannedRow, before: Receipt, key: str, now: Receipt) -> Iterator[str]:

@@ -15,13 +15,18 @@ SAMPLED = 128
 
 
 def image_hash(crc32: int, planes: NDArray[Any]) -> str:
-    """Return the CRC of the stored image, followed by the difference hash of its pixels (B,H,W) or by `flat`."""
-    step = max(1, min(planes.shape[1:]) // SAMPLED)
-    lines = np.ascontiguousarray(planes[:, ::step])  # twice as fast as to gather pixels from the whole image
+    """Return the CRC of the stored image, followed by the difference hash of its pixels (B,H,W) or by `flat`.
+
+    The difference hash of a volume (B,D,H,W) is that of its middle slice.
+    """
+    shown = planes if planes.ndim == 3 else planes[:, planes.shape[1] // 2]
+    step = max(1, min(shown.shape[1:]) // SAMPLED)
+    lines = np.ascontiguousarray(shown[:, ::step])  # twice as fast as to gather pixels from the whole image
     sample = np.ascontiguousarray(lines[:, :, ::step])
     small = _colours(sample) if len(sample) == 3 and sample.dtype in (np.uint8, np.float32) else _bands(sample)
     bits = np.packbits(small[:, 1:] > small[:, :-1]).tobytes().hex()
-    flat = small.max() - small.min() <= 3 and bool((planes == planes[:, :1, :1]).all())
+    first = planes[(slice(None), *[slice(1)] * (planes.ndim - 1))]
+    flat = small.max() - small.min() <= 3 and bool((planes == first).all())
     return f"{crc32:08x}{FLAT if flat else bits}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,13 +29,14 @@ from packer.recipe.recipe import Recipe, tools_of
 from packer.recipe.ref_table import CHUNK
 from packer.recipe.row_ref import RowRef
 from packer.runtime import Timer
+from packer.shards.count_sizes import count_sizes
 from packer.shards.formats import writer
 from packer.shards.inspect import LABEL_NUMBER, LabelCounts
 from packer.shards.stamps import StoredStamps
 from packer.sources.open_source import FoundRows
 from packer.workers.pool import Pool
 from readers.contract.classes import ClassTable
-from readers.contract.fields import IMAGE, LABEL
+from readers.contract.fields import IMAGE, LABEL, VOLUME
 from readers.contract.tiles import Size, picture_of, size_text
 
 
@@ -75,7 +75,7 @@ def check_rows(request: Request, stamps: Sequence[StoredStamps], pool: Pool, tim
     sampler = LabelSampler(found.source, pool, request.max_pixels, label)
     classes = refusals.attempt(lambda: found.classes or _classes(request, sampler, found)) if label else None
     fields = refusals.attempt(lambda: plan_fields(request, found, classes)) or ()
-    previous = PreviousBuild(request.out, found.source, refs, stamps, request.trust)
+    previous = PreviousBuild(request.out, found.source, refs, stamps, request.trust, 3 if found.volumes else 2)
     with timer.step("check"):
         sizes, bad = _check_heads(found, previous, fields)
     geometry = refusals.attempt(lambda: _geometry(request, found, sizes, [problem_of(refs[i], bad[i]) for i in bad]))
@@ -133,7 +133,8 @@ def _classes(request: Request, sampler: LabelSampler, found: FoundRows) -> Class
 
 def _recipe(request: Request, found: FoundRows, fields: Sequence[PlannedField], geometry: Geometry) -> Recipe:
     templates = found.source.templates
-    rules = tuple(field.rule(geometry.size, template) for field, template in zip(fields, templates, strict=True))
+    sides = VOLUME if found.volumes else geometry.size
+    rules = tuple(field.rule(sides, template) for field, template in zip(fields, templates, strict=True))
     tools = tools_of(found.source, geometry, rules, writer(request.storage).tool())
     recipe = Recipe(request.storage, geometry, rules, request.shard_bytes, tools)
     check_manifest_size(recipe, found.refs.splits)
@@ -141,7 +142,9 @@ def _recipe(request: Request, found: FoundRows, fields: Sequence[PlannedField], 
 
 
 def _geometry(request: Request, found: FoundRows, sizes: NDArray[np.uint32], problems: Sequence[Problem]) -> Geometry:
-    if NATIVE in (request.size, request.fit):
+    if found.volumes and {request.size, request.fit} - {None, NATIVE}:
+        raise UsageError("--size and --fit: volumes keep their own sizes; leave them out, and crop in training")
+    if found.volumes or NATIVE in (request.size, request.fit):
         return Geometry(None, NATIVE, request.interpolation)
     size = request.size if isinstance(request.size, tuple) else _common_size(sizes, problems)
     _check_tiles(request, found, sizes, size)
@@ -198,22 +201,6 @@ def _check_palettes(
     if isinstance(rules, LabelRules) and not request.palettes_differ:
         labelled = {index: counts for index, counts in sample.items() if refs[index].parts[LABEL_NUMBER]}
         check_palettes(refs, labelled, rules.codec, request.label_codec)
-
-
-def count_sizes(sizes: NDArray[np.uint32]) -> Counter[Size]:
-    """Return how many rows have each size, in the order of their first rows. Bad rows do not count."""
-    counts = Counter[Size]()
-    if sizes.shape[1] == 3:
-        counts.update(size for size in map(tuple, sizes.tolist()) if size[0])
-        return counts
-    for first in range(0, len(sizes), CHUNK):  # numpy.unique takes several times the memory of the sizes
-        some = sizes[first : first + CHUNK]
-        codes = some[:, 0].astype(np.uint64) << np.uint64(32) | some[:, 1]
-        found, firsts, times = np.unique(codes[codes > 0], return_index=True, return_counts=True)
-        for number in np.argsort(firsts).tolist():
-            code = int(found[number])
-            counts[code >> 32, code & 0xFFFFFFFF] += int(times[number])
-    return counts
 
 
 def _common_size(sizes: NDArray[np.uint32], problems: Sequence[Problem]) -> Size:

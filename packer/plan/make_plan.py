@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from packer.errors import UsageError
 from packer.pixels.choices import FAST, MOST_PIXELS, NATIVE, TILE
 from packer.pixels.resize import Geometry
-from packer.plan.check_rows import CheckedRows, check_rows, count_sizes
+from packer.plan.check_rows import CheckedRows, check_rows
 from packer.plan.plan import Plan
 from packer.plan.request import Request
 from packer.publish.free_space import free_space
@@ -16,6 +16,7 @@ from packer.publish.generation import current_manifest, known_digests
 from packer.recipe.cut import cut, parts_of
 from packer.recipe.shard_spec import ShardSpec
 from packer.runtime import Timer, no_collecting
+from packer.shards.count_sizes import count_sizes
 from packer.shards.stamps import load_stamps
 from packer.workers.pool import Pool
 from packer.workers.run import open_pool

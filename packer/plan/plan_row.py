@@ -79,7 +79,8 @@ class PlannedRow:
         rules = []
         for rule in self.spec.recipe.rules:
             small = rule.of_form(INDEX) if rule.field.kind == CLASSES else rule
-            field = replace(small.field, shape=(*small.field.planes, None, None), encoding=RAW, tile=None)
+            sides = [None] * len(small.field.sides)
+            field = replace(small.field, shape=(*small.field.planes, *sides), encoding=RAW, tile=None)
             rules.append(replace(small, field=field, jpeg=None))
         recipe = replace(self.spec.recipe, geometry=Geometry(None, NATIVE), rules=tuple(rules))
         return replace(self, spec=ShardSpec(self.spec.split, (Piece(self.spec.pieces[0].ref, size),), recipe))
@@ -122,7 +123,7 @@ def _source_of(settings: Mapping[str, Setting]) -> Source:
     raw = Path(str(settings["raw"]))
     if not raw.is_dir():
         raise InputError(f"{raw}: the raw folder cannot be reached: it is not there, or was moved")
-    return FolderSource(raw)
+    return FolderSource(raw, volumes=bool(settings.get("volumes")))
 
 
 def _recipe(facts: Mapping[str, Any]) -> Recipe:

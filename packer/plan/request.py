@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from packer.config.config import Settings
 from packer.config.options import BUILD, MTIME, REFUSE, TASK_TIMEOUT, value_of
+from packer.decoding.band_choice import ALL
 from packer.errors import InputError, UsageError
 from packer.pixels.choices import EXACT, MOST_PIXELS, BandChoice
 from packer.pixels.field_options import FieldOptions
@@ -119,6 +120,8 @@ class Request:
             if name in settings
         }
         take_options(values)
+        if values.get("volumes") and values.get("bands") is None:
+            values["bands"] = ALL  # gray slices are stored as one plane
         fields = values.get("named", ())
         values |= {"has_label": has_label(fields), "further": further_files(fields)}
         source = SourceOptions.take_from(values, given, path if given is None else None)

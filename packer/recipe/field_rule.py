@@ -68,7 +68,7 @@ class FieldRule:
     def of_form(self, form: str) -> FieldRule:
         """Return the rule that stores the same classes in this form."""
         assert self.field.classes is not None, "only classes have these forms"
-        field = classes_field(self.name, form, self.field.classes, self.field.size)
+        field = classes_field(self.name, form, self.field.classes, self.field.sides)
         return replace(self, field=replace(field, encoding=self.field.encoding, tile=self.field.tile))
 
     def to_json(self) -> dict[str, Any]:

@@ -37,7 +37,6 @@ from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL, RAW, Field, classes_field, picture_field
 from readers.contract.kinds import IDS, INDEX, MULTILABEL, VALUES, planes_of
-from readers.contract.tiles import Size
 
 LEAST_TILE, MOST_TILE = 16, 4096
 """The sides of tiles: smaller ones are more table than picture, larger ones are read whole for a window."""
@@ -114,8 +113,8 @@ class PlannedField:
             mine, most = _forms(found, self)
             raise BadPair(f"has {mine}, while most files have {most}; all must have the same")
 
-    def rule(self, size: Size | None, template: str) -> FieldRule:
-        """Return the rule of the recipe, at this stored size."""
+    def rule(self, size: tuple[int | None, ...] | None, template: str) -> FieldRule:
+        """Return the rule of the recipe, with these stored sides; None of native pictures."""
         field = replace(self._field(size), encoding=self.encoding, tile=self.tile)
         return FieldRule(field, self.read, template, self.jpeg)
 
@@ -147,7 +146,7 @@ class PlannedField:
             )
         return tile * sides if len(tile) == 1 else tile
 
-    def _field(self, size: Size | None) -> Field:
+    def _field(self, size: tuple[int | None, ...] | None) -> Field:
         options, sides = self.options, size or (None, None)
         if self.packed is not None:
             return replace(self.packed, shape=(*self.packed.planes, *sides), optional=False)
@@ -177,7 +176,9 @@ def _forms(*fields: PlannedField) -> Iterator[str]:
         yield " of ".join(filter(None, (count, field.dtype and str(np.dtype(field.dtype)))))
 
 
-def _picture(options: PictureField, dtype: str | None, bands: tuple[str, ...] | None, size: Size | None) -> Field:
+def _picture(
+    options: PictureField, dtype: str | None, bands: tuple[str, ...] | None, size: tuple[int | None, ...] | None
+) -> Field:
     """Return the field of a picture: numbers as they are in the files, or scaled to 0..255 or 0..1."""
     flags = {"dtype": "--image-dtype", "range": "--image-range"}
     if options.name != IMAGE:

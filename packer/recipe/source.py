@@ -40,7 +40,23 @@ class PackedPixels(NamedTuple):
     """The JPEG file that the row is stored as."""
 
 
-Given: TypeAlias = "Data | PackedPixels | tuple[Data, ...]"
+class Slices(NamedTuple):
+    """A field of a row that is a volume. Its slices are read one at a time."""
+
+    size: Size
+    """Depth, height and width."""
+    slice: Callable[[int], Any]
+    """Returns what is `Given` of a slice, by its number."""
+    name: str
+    """The name of the volume in messages."""
+
+    @property
+    def middle(self) -> Any:
+        """The slice that stands for the volume in a sample."""
+        return self.slice(self.size[0] // 2)
+
+
+Given: TypeAlias = "Data | PackedPixels | tuple[Data, ...] | Slices"
 """A field of a row as a source gives it. Overlapping classes may have a file each, which is empty if there is none."""
 LinesOf: TypeAlias = Callable[[Size], StoredLines]
 """Returns the rows and columns that are stored of an upright picture of a size."""

@@ -13,12 +13,13 @@ from readers.contract.bits import unpack_bits
 from readers.contract.fields import Field
 from readers.contract.kinds import BITS, INDEX, ONEHOT
 from readers.contract.onehot import collapse
+from readers.contract.slices import picture_in
 from readers.pack import Pack
 from readers.row_sheet import fair_draw
 
 CELLS = 32
 POINTS = 96
-"""A label is looked at in so many rows and columns of pixels."""
+"""A label, of a volume its middle slice, is looked at in so many rows and columns of pixels."""
 MOST_ROWS = 512
 
 
@@ -52,7 +53,7 @@ def heat_maps(pack: Pack, label: Field, rows: Sequence[int]) -> HeatMaps | None:
         number, inside = pack.table.locate(row)
         shard = pack.shard(number)
         if shard.has(label.name):
-            _add(sums, label, shard.pixels(label, inside), classes)
+            _add(sums, label, picture_in(label, shard.pixels(label, inside)), classes)
             counted += 1
     if not counted:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from packer.report.report import Report
 from packer.report.splits import compared, compared_splits
 from readers.contract.classes import ClassTable
 from readers.contract.plain_text import one_line
+from readers.contract.tiles import size_text
 from readers.pictures.draw import ramp
 from readers.report.axes import Axis
 from readers.report.page import STYLE
@@ -125,7 +127,7 @@ def _charts(report: Report) -> Iterator[str]:
         axis = Axis("mean of a picture, from 0 to 1", least=0, most=1)
         yield histogram("Pictures by their brightness", axis, edges, found.brightness)
     if len(report.sizes) > 1:
-        areas = [(height * width / 1e6, count) for (height, width), count in report.sizes.items()]
+        areas = [(math.prod(size) / 1e6, count) for size, count in report.sizes.items()]
         numbers, bins = np.histogram([area for area, _ in areas], BINS, weights=[count for _, count in areas])
         middles = ((bins[1:] + bins[:-1]) / 2).tolist()
         yield histogram("Pictures by their size before", Axis("megapixels"), middles, numbers)
@@ -169,7 +171,7 @@ def _together(report: Report) -> Together | None:
 def _sizes(report: Report) -> list[tuple[str, str, str]]:
     every = max(1, sum(report.sizes.values()))
     found = report.sizes.most_common(MOST_SIZES)
-    return [(f"{height}x{width}", f"{count:,}", share_text(count / every)) for (height, width), count in found]
+    return [(size_text(size), f"{count:,}", share_text(count / every)) for size, count in found]
 
 
 def _classes(report: Report) -> ClassTable | None:

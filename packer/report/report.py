@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-import numpy as np
-
 from packer.data_checks.findings import KINDS, LEAKAGE, NEAR_LEAKAGE
 from packer.errors import UsageError
 from packer.packs.count_rows import count_rows
@@ -22,6 +20,7 @@ from packer.report.gather import Extreme, Gathered, gather
 from packer.report.heat import MOST_ROWS, HeatMaps, heat_by_split
 from packer.report.remarks_of import remarks_of
 from packer.report.rows_shown import RowsShown, Shown
+from packer.shards.count_sizes import count_sizes
 from packer.shards.row_counts import Counted
 from packer.shards.stamps import load_stamps_of
 from readers.contract.fields import Field
@@ -141,11 +140,7 @@ def source_sizes(pack: Pack) -> Counter[Size]:
     for shard in range(len(pack.table)):
         stamps = load_stamps_of(pack.root, pack.stem(shard).name)
         if stamps is not None:
-            heights, widths = stamps.records["size"].astype(np.uint64).T
-            found, counts = np.unique(heights << 32 | widths, return_counts=True)
-            for both, count in zip(found.tolist(), counts.tolist(), strict=True):
-                sizes[both >> 32, both & 0xFFFFFFFF] += count
-    sizes.pop((0, 0), None)
+            sizes += count_sizes(stamps.records["size"])
     return sizes
 
 

@@ -26,7 +26,7 @@ from packer.pixels.label_codec import LabelCodec
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, LabelRules
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Data, PackedPixels, Source
+from packer.recipe.source import Data, PackedPixels, Slices, Source
 from packer.shards.kinds import FieldKind
 from packer.shards.kinds.by_field import kinds_of
 from readers.contract.classes import ClassTable
@@ -118,17 +118,21 @@ class LabelCounts:
 
 
 def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
-    """Decode a pair as a shard will, and count its pixels."""
+    """Decode a pair as a shard will, and count its pixels. Of a volume it is the middle slice."""
     parts = request.ref.parts
     loaded, counts = source.load(request.ref), LabelCounts()
     if loaded.bad is not None:
         return LabelCounts(bad=loaded.bad)
     if request.only_heads:
         return _heads(parts, loaded.data)
+    try:
+        data = tuple(each.middle if isinstance(each, Slices) else each for each in loaded.data)
+    except BadPair as bad:
+        return LabelCounts(bad=str(bad))
     image, label = parts[0], parts[request.label] if request.label else ""
-    if any(isinstance(data, PackedPixels) for data in loaded.data):
-        return _row_of_pixels(request, loaded.data)
-    image_data, label_data = loaded.data[0], loaded.data[request.label]
+    if any(isinstance(each, PackedPixels) for each in data):
+        return _row_of_pixels(request, data)
+    image_data, label_data = data[0], data[request.label]
     try:
         if label:
             with naming(label):
@@ -142,7 +146,7 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
                 pixels = _image(image_data, request.image_rules, request.max_pixels)
             counts = replace(counts, look=_look(pixels), size=counts.size or pixels.shape[:2])
         if request.recipe is not None:
-            _check_further(request.recipe, parts, loaded.data, 2 if request.label else 1)
+            _check_further(request.recipe, parts, data, 2 if request.label else 1)
     except BadPair as bad:
         return replace(counts, bad=str(bad))
     return counts

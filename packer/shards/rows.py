@@ -19,7 +19,7 @@ from packer.pixels.nearest import stored_lines
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Given, Loaded, PackedPixels, Source
+from packer.recipe.source import Given, Loaded, PackedPixels, Slices, Source
 from packer.shards.columns import RowMemory
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import check_row, kinds_of
@@ -149,4 +149,6 @@ def _facts_of(piece: Piece, loaded: Loaded) -> dict[str, Any]:
 
 def _name(ref: RowRef, part: str, data: Given) -> str:
     """Return the name of a field of a row for messages: its files, or its key in a pack."""
+    if isinstance(data, Slices):
+        return data.name
     return f"{ref.split}/{ref.key}" if isinstance(data, PackedPixels) else part

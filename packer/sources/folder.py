@@ -20,11 +20,13 @@ from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.decoding.rules import MOST_PIXELS
+from packer.decoding.tiff.pages import read_pages
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Wanted
+from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Slices, Wanted
 from packer.sources.file_states import MIN_FILE_AGE, FileState, state_of
+from packer.sources.tiff_volume import volume_of
 from readers.contract.regular_files import digest_raw, open_raw, read_raw
 
 THREADS = 16
@@ -47,6 +49,8 @@ class FolderSource:
     templates: tuple[str, ...] = ("", "")
     max_pixels: int = MOST_PIXELS
     tools: tuple[str, ...] = ()
+    volumes: bool = False
+    """True if the pages of a TIFF are the slices of a volume."""
     kind: ClassVar[str] = "folder"
 
     def rows(self) -> Iterator[RowRef]:
@@ -78,15 +82,16 @@ class FolderSource:
             yield from pool.map(self._identity, refs)
 
     def load(self, ref: RowRef) -> Loaded:
-        data: list[bytes | tuple[bytes, ...]] = []
+        data: list[bytes | tuple[bytes, ...] | Slices] = []
         identities = [""] * len(ref.parts)
         for number, part in enumerate(ref.parts):
             try:
                 paths = part.split(SEPARATOR)
                 files = [self.read(path, is_alone=len(paths) == 1) for path in paths]
+                given = files[0] if len(files) == 1 else tuple(files)
+                data.append(volume_of(part, files, self.max_pixels) if part and self.volumes else given)
             except BadPair as bad:
                 return Loaded(tuple(data), tuple(identities), str(bad))
-            data.append(files[0] if len(files) == 1 else tuple(files))
             digests = [blake3(file).hexdigest() if path else "" for path, file in zip(paths, files, strict=True)]
             identities[number] = _together(digests)
         return Loaded(tuple(data), tuple(identities))
@@ -103,11 +108,12 @@ class FolderSource:
 
     def to_text(self) -> str:
         facts = {"raw": str(self.raw), "max_pixels": self.max_pixels, "fields": len(self.templates)}
-        return json.dumps({"kind": self.kind, **facts})
+        return json.dumps({"kind": self.kind, **facts, "volumes": self.volumes})
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> FolderSource:
-        return cls(Path(facts["raw"]), templates=("",) * facts["fields"], max_pixels=facts["max_pixels"])
+        fields, pixels, volumes = (facts[name] for name in ("fields", "max_pixels", "volumes"))
+        return cls(Path(facts["raw"]), templates=("",) * fields, max_pixels=pixels, volumes=volumes)
 
     def heads_of(self, ref: RowRef) -> Heads:
         """Return the header of each field of a row, or why it is bad."""
@@ -124,7 +130,7 @@ class FolderSource:
 
     def header(self, path: str) -> Header:
         with naming(path), open_raw(self.raw / path) as file:
-            return read_header(file, self.max_pixels)
+            return read_pages(file, self.max_pixels).header if self.volumes else read_header(file, self.max_pixels)
 
     def size_of(self, path: str) -> int:
         """Return the number of bytes of a regular file."""

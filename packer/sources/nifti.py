@@ -7,6 +7,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from threading import Lock
@@ -47,7 +48,7 @@ class NiftiSlices:
 
     def __init__(self, root: Path, templates: tuple[str, ...], volumes: Volumes, axis: int = THIRD) -> None:
         self.root, self.templates, self.axis = root, templates, axis
-        self._volumes = volumes
+        self.volumes = volumes
         self._lock = Lock()
         self._known: dict[str, tuple[FileState, Volume]] = {}
         self._unpacked: OrderedDict[str, tuple[FileState, bytes | str]] = OrderedDict()
@@ -75,7 +76,7 @@ class NiftiSlices:
 
     def along(self, axis: int) -> NiftiSlices:
         """Return the slices of the same volumes along another axis."""
-        return NiftiSlices(self.root, self.templates, self._volumes, axis)
+        return NiftiSlices(self.root, self.templates, self.volumes, axis)
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -87,7 +88,7 @@ class NiftiSlices:
 
     def rows(self) -> Iterator[RowRef]:
         """Yield the slices of all volumes. One that cannot be read is a row, too, which is bad."""
-        for (split, key), paths in self._volumes.items():
+        for (split, key), paths in self.volumes.items():
             counts = set()
             for path in paths:
                 try:
@@ -141,28 +142,33 @@ class NiftiSlices:
         heads, counts = [], []
         for field, part in enumerate(ref.parts):
             with naming(part):
-                heads.append(self._header(field, part))
-                counts.append(self._volume(_place(part)[0]).slices)
+                path, _ = _place(part)
+                heads.append(self._header(field, path))
+                counts.append(self._volume(path).slices)
         check_same_size(ref.parts[0], heads[0].size, ref.parts[1], heads[1].size)
         if counts[0] != counts[1]:
             raise BadPair(f"{ref.parts[0]} is one of {counts[0]} slices, its label {ref.parts[1]} of {counts[1]}")
         return tuple(heads)
 
-    def _header(self, field: int, part: str) -> Header:
-        volume = self._volume(_place(part)[0])
+    def _header(self, field: int, path: str) -> Header:
+        volume = self._volume(path)
         check_size(volume.height, volume.width, 1, MOST_PIXELS)
         dtype = (
             np.dtype(np.uint16) if field else volume.value_dtype
         )  # the numbers of a label are checked when it is read
         if field and volume.is_scaled:
             raise BadPair(f"has numbers that are scaled by {volume.slope:g}; a label has those of its classes")
-        return header_by(KIND, (volume.height, volume.width), dtype)
+        return replace(header_by(KIND, (volume.height, volume.width), dtype), slices=self._slices(volume))
+
+    def _slices(self, volume: Volume) -> int | None:
+        """Return the slices of a row that is a volume."""
+        return None
 
     def _slice(self, field: int, part: str) -> NDArray[Any]:
         path, number = _place(part)
         volume = self._volume(path)
         values = volume.values(volume.numbers(number, self._bytes(path, volume) if volume.is_read_whole else None))
-        return _class_numbers(values) if field else values
+        return class_slice(values) if field else values
 
     def _volume(self, path: str) -> Volume:
         """Return the header of a file, which is read again when the file changed."""
@@ -211,7 +217,7 @@ def _place(part: str) -> tuple[str, int]:
     return match[1], int(match[2].strip(",:"))
 
 
-def _class_numbers(values: NDArray[Any]) -> NDArray[Any]:
+def class_slice(values: NDArray[Any]) -> NDArray[Any]:
     """Return class numbers, which some programs store as floating-point numbers."""
     if values.dtype.kind == "f":
         with np.errstate(invalid="ignore"):  # a signalling NaN

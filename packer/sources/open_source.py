@@ -26,8 +26,10 @@ from packer.sources.container import Names
 from packer.sources.containers import container_of
 from packer.sources.folder import FolderSource, images_of, refs_of
 from packer.sources.nifti import NiftiSlices
+from packer.sources.nifti_whole import NiftiVolumes
 from packer.sources.npy_arrays import NpyArrays
 from packer.sources.objects import ObjectsSource
+from packer.sources.pack import PackSource
 from packer.sources.reopen import ANNOTATED
 from packer.sources.rows import Rows
 from readers.contract.classes import ClassTable
@@ -56,6 +58,9 @@ class FoundRows:
     class_names: tuple[str, ...] = ()
     """The names of the numbers in the labels, if the source has them and no table is given."""
 
+    volumes: bool = False
+    """True if the rows are volumes."""
+
     @property
     def is_painted(self) -> bool:
         """True if fields are painted from annotations."""
@@ -76,6 +81,8 @@ class SourceOptions:
     """The objects below a URL, if RAW is one."""
     annotations: str | None = None
     """The template of files of annotations, from which all fields without a template are painted."""
+    volumes: bool = False
+    """True if a row is a volume."""
 
     @classmethod
     def take_from(cls, values: dict[str, Any], given: Source | None = None, path: Path | None = None) -> SourceOptions:
@@ -91,6 +98,11 @@ class SourceOptions:
             if not isinstance(given, NiftiSlices):
                 raise UsageError(f"--axis {axis}: only volumes have slices along an axis")
             given = given.along(int(axis))
+        volumes = bool(values.pop("volumes", False))
+        if volumes and isinstance(given, NiftiSlices):
+            given = NiftiVolumes(given.root, given.templates, given.volumes, given.axis)
+        elif volumes and given is not None and not isinstance(given, PackSource):
+            raise UsageError(f"--volumes: rows of the kind {given.kind} are pictures; NIfTI and TIFF have volumes")
         values["further"] = tuple(FurtherFiles(*each) for each in values.get("further", ()))
         rules = {rule.name: values.pop(rule.name) for rule in fields(PairingRules) if rule.name in values}
         annotations = values.pop("annotations", None)
@@ -98,7 +110,7 @@ class SourceOptions:
             other = "--label, which names label pictures" if rules.get("label") else "rows that are not files"
             raise UsageError(f"--annotations {annotations}: cannot be combined with {other}")
         pairing = PairingRules(**rules) if annotations is None else PairingRules.of_painted(rules)
-        return cls(pairing, given, values.pop("only", ()), key, annotations=annotations)
+        return cls(pairing, given, values.pop("only", ()), key, annotations=annotations, volumes=volumes)
 
     def find_rows(
         self, raw: Path | None, out: Path, max_pixels: int, count_pixels: CountPixels
@@ -109,13 +121,17 @@ class SourceOptions:
         if self.given is not None:
             return self._given_rows(self._with_fields(self.given), Wanted(out, max_pixels, self.pairing.keeps))
         assert raw is not None, "without a source there is a folder"
-        folder = replace(self.objects or FolderSource(raw), max_pixels=max_pixels)
+        if self.volumes and self.objects is not None:
+            raise UsageError("--volumes: objects of a store are read as pictures; copy them into a folder first")
+        folder = replace(self.objects or FolderSource(raw, volumes=self.volumes), max_pixels=max_pixels)
 
         def count(labels: Sequence[str]) -> Sequence[ClassPixels]:
             return count_pixels(folder, [RowRef("", "", ("", label)) for label in labels])
 
         files = self._files(raw, out)
         if isinstance(files, RawFiles) and self._may_be_annotated(files.folders):
+            if self.volumes:
+                raise UsageError("--volumes: labels are painted on pictures; give the label volumes: --label TEMPLATE")
             annotated = self._annotated(folder, files, out)
             if annotated is not None:
                 return annotated
@@ -132,7 +148,8 @@ class SourceOptions:
         label = (pairing.label_template,) if self.pairing.has_label else ()
         templates = (pairing.image_template, *label, *(each.template for each in self.pairing.further))
         source = replace(folder, templates=templates)  # without the pairs: the table has them
-        return FoundRows(source, refs, pairing.layout, pairing.missing, pairing.notes), refusal
+        notes = pairing.notes
+        return FoundRows(source, refs, pairing.layout, pairing.missing, notes, volumes=self.volumes), refusal
 
     def _files(self, raw: Path, out: Path) -> Joined | RawFiles:
         if self.objects:
@@ -205,9 +222,11 @@ class SourceOptions:
         if missing and self.pairing.missing == ERROR:
             lacking = f"{listing.folder}: {len(missing)} samples lack a field; --missing skip skips them"
             refusal = InputError(lacking, missing)
-        found = FoundRows(
-            source, refs, listing.layout, missing, (), listing.classes, listing.packed, listing.class_names()
-        )
+        volumes = isinstance(source, NiftiVolumes) or any(field.is_volume for field in listing.packed)
+        if self.volumes and not volumes:
+            raise UsageError("--volumes: the rows of this pack are pictures; build from the files")
+        names = listing.class_names()
+        found = FoundRows(source, refs, listing.layout, missing, (), listing.classes, listing.packed, names, volumes)
         return found, refusal
 
 

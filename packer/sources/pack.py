@@ -16,7 +16,7 @@ from zlib_ng.zlib_ng import crc32
 from packer.decoding.header import Header
 from packer.errors import UsageError
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Heads, Listing, Loaded, PackedPixels, Wanted
+from packer.recipe.source import Heads, Listing, Loaded, PackedPixels, Slices, Wanted
 from packer.sources.pack_facts import HALF, ShardFacts
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError
@@ -24,6 +24,7 @@ from readers.contract.fields import LABEL, READABLE, Field, Sides
 from readers.contract.kinds import CLASSES, ONEHOT, PICTURE
 from readers.contract.onehot import collapse
 from readers.contract.receipt import Receipt
+from readers.contract.slices import slices_of
 from readers.pack import Pack
 from readers.stores.checksums import read_receipt
 
@@ -116,7 +117,7 @@ class PackSource:
             arrays = [None if field is None else shard.read_stored(field, row) for field in there]
         except DamagedError as error:
             return Loaded((), self.templates, _bad(ref, str(error)))
-        facts, data = self._facts(number), list[PackedPixels | bytes]()
+        facts, data = self._facts(number), list[PackedPixels | Slices | bytes]()
         for field, stored in zip(there, arrays, strict=True):
             if field is None or stored is None:
                 data.append(b"")
@@ -124,7 +125,7 @@ class PackSource:
             if crc32(stored.data) != facts.crc32[field.name][row]:
                 return Loaded((), self.templates, _bad(ref, f"its {field.name} does not have its checksum"))
             try:
-                data.append(_pixels(field, shard.numbers(field, row, stored))._replace(file=_file(field, stored)))
+                data.append(_given(field, shard.numbers(field, row, stored), stored, f"{ref.split}/{ref.key}"))
             except DamagedError as error:
                 return Loaded((), self.templates, _bad(ref, str(error)))
         return Loaded(tuple(data), self._identity(ref), notes=facts.notes_of(ref.key))
@@ -146,7 +147,8 @@ class PackSource:
             size = self.fields[0].size or self._size(ref)
         except DamagedError as error:
             return _bad(ref, str(error))
-        return (Header("row", size[1], size[0], 8, 1),) * sum(map(bool, ref.parts))
+        header = Header("row", size[-1], size[-2], 8, 1, slices=size[0] if len(size) == 3 else None)
+        return (header,) * sum(map(bool, ref.parts))
 
     def _size(self, ref: RowRef) -> Sides:
         shard, row = self._position(ref)
@@ -183,8 +185,16 @@ class PackSource:
         return receipt
 
 
+def _given(field: Field, numbers: NDArray[Any], stored: NDArray[np.uint8], name: str) -> PackedPixels | Slices:
+    """Return a row as the kind of its field takes it."""
+    if not field.is_volume:
+        return _pixels(field, numbers)._replace(file=_file(field, stored))
+    slices, sides = slices_of(field, numbers), numbers.shape[len(field.planes) :]
+    return Slices(sides, lambda number: _pixels(field, slices[number]), name)
+
+
 def _pixels(field: Field, numbers: NDArray[Any]) -> PackedPixels:
-    """Return a stored row as the kind of its field takes it."""
+    """Return a stored picture, or a slice of a volume, as the kind of its field takes it."""
     if field.kind == PICTURE:
         pixels = numbers.transpose(1, 2, 0)
         return PackedPixels(pixels.astype(np.float32) if field.range == (0, 1) else pixels)

@@ -10,12 +10,14 @@ from typing import Any
 from packer.recipe.source import Source
 from packer.sources.containers import CONTAINERS
 from packer.sources.folder import FolderSource
+from packer.sources.nifti_whole import NiftiVolumes
 from packer.sources.objects import ObjectsSource
 from packer.sources.pack import PackSource
 from packer.sources.rows import Rows
 
 KINDS: dict[str, Callable[[dict[str, Any]], Source]] = {
     FolderSource.kind: FolderSource.from_json,
+    NiftiVolumes.kind: NiftiVolumes.from_json,
     ObjectsSource.kind: ObjectsSource.from_json,
     PackSource.kind: PackSource.from_json,
     Rows.kind: Rows.from_json,

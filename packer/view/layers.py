@@ -16,6 +16,7 @@ from readers.contract.bits import pack_bits
 from readers.contract.fields import READABLE, Field
 from readers.contract.kinds import BITS, CLASSES, IDS, MULTILABEL, ONEHOT, PICTURE
 from readers.contract.onehot import collapse
+from readers.contract.slices import picture_in
 from readers.pack import Pack
 from readers.pictures.draw import Look, Picture, draw
 from readers.pictures.shrink import fitted
@@ -63,11 +64,11 @@ class Layers:
         return field in self.pack.fields_of(self.pack.table.locate(row)[0])
 
     def pixels(self, row: int, field: Field) -> NDArray[Any]:
-        """Return a field of a row in memory of its own."""
+        """Return a field of a row in memory of its own; of a volume its middle slice."""
         shard, inside = self.pack.table.locate(row)
         if not self.has(row, field):
             raise UsageError("this row does not have this field")
-        return self.pack.shard(shard).row(field, inside)
+        return picture_in(field, self.pack.shard(shard).pixels(field, inside)).copy()
 
 
 def drawn(field: Field, pixels: NDArray[Any], window: tuple[float, float] | None = None) -> Picture:
@@ -97,7 +98,7 @@ def layer_of(field: Field, pixels: NDArray[Any]) -> Layer:
 def difference(field: Field, ours: NDArray[Any], other: NDArray[Any]) -> tuple[bytes, int]:
     """Return the pixels of two rows of one size whose numbers differ, on black, as a PNG, and how many they are."""
     apart = np.abs(drawn(field, ours).astype(np.int16) - drawn(field, other)).astype(np.uint8)
-    differ = differing(ours, other)
+    differ = differing(field, ours, other)
     apart[~differ] = 0  # a window of the row's own numbers may draw equal numbers differently
     apart[differ] = np.maximum(apart[differ], FAINTEST)
     return png(apart), int(differ.sum())

@@ -24,6 +24,7 @@ from readers.contract.errors import ReadError
 from readers.contract.fields import READABLE, Field
 from readers.contract.palette import Palette, apart, hex_of
 from readers.contract.plain_text import one_line
+from readers.contract.slices import picture_in
 from readers.find_key import rows_with_key
 from readers.pack import Pack
 from readers.pictures.draw import OBJECTS, ramp
@@ -149,13 +150,14 @@ class Viewed:
         pixels = found.as_it_is if source == FILE else found.again
         if name not in pixels:
             raise UsageError(one_line(found.problem) or "the raw files do not have this field, or it is too large")
-        return pixels[name]
+        field, numbers = pixels[name]
+        return field, picture_in(field, numbers)
 
     def _entry(self, row: int, numbers: Any) -> list[Any]:
         shard, inside = self.pack.table.locate(row)
         opened = self.pack.shard(shard)
         number = None if numbers is None else _finite(numbers[row])
-        return [row, self.pack.split_of(shard).name, one_line(opened.key(inside)), *opened.size(inside), number]
+        return [row, self.pack.split_of(shard).name, one_line(opened.key(inside)), *opened.size(inside)[-2:], number]
 
     @cached_property
     def _found(self) -> dict[str, list[int]]:

@@ -17,7 +17,7 @@ def slices_of(field: Field, row: NDArray[Any]) -> NDArray[Any]:
 
 def picture_in(field: Field, row: NDArray[Any]) -> NDArray[Any]:
     """Return the part of a row that is shown as its picture: the middle slice of a volume, or the row itself."""
-    if not field.is_volume:
+    if row.ndim - len(field.planes) == 2:
         return row
     slices = slices_of(field, row)
     middle: NDArray[Any] = slices[len(slices) // 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -88,17 +89,17 @@ class Directory:
         return turned if 1 <= turned <= 8 else 1
 
 
-def read_directory(file: BinaryIO) -> Directory:
-    """Read the tags that decide pixels. One of a type that is not read is refused: without it they would be wrong."""
-    file.seek(0)
-    start = file.read(8)
-    if start[2:4] in (b"+\0", b"\0+"):
-        raise BadPair("is a BigTIFF; save it as a TIFF of less than 4 GiB")
-    order = {b"II": "<", b"MM": ">"}[start[:2]]
-    file.seek(struct.unpack_from(order + "I", start, 4)[0])
+def read_directory(file: BinaryIO, page: int | None = None) -> Directory:
+    """Read the tags that decide pixels. One of a type that is not read is refused: without it they would be wrong.
+
+    `page`: where the directory begins, in a file with several pages; other files have one.
+    """
+    order, first = _start(file)
+    file.seek(first if page is None else page)
     (count,) = struct.unpack(order + "H", file.read(2))
     entries = file.read(12 * count + 4)
-    _check_other_pages(file, order, struct.unpack_from(order + "I", entries, 12 * count)[0])
+    if page is None:
+        _check_other_pages(file, order, struct.unpack_from(order + "I", entries, 12 * count)[0])
     directory = Directory(order, {}, {})
     for entry in range(0, 12 * count, 12):
         tag, kind, length = struct.unpack_from(order + "HHI", entries, entry)
@@ -114,6 +115,30 @@ def read_directory(file: BinaryIO) -> Directory:
     if TILE_OFFSETS not in directory.numbers and not directory.numbers.keys().isdisjoint(_TILES):
         raise BadPair("is a TIFF with tiles and no TileOffsets, which some programs read as strips; save it again")
     return directory
+
+
+def directories(file: BinaryIO) -> Iterator[int]:
+    """Yield where the directory of each page begins, without those of smaller copies of pages."""
+    order, offset = _start(file)
+    seen = set[int]()
+    while offset:
+        if offset in seen:
+            raise BadPair("is damaged: its list of pages has no end")
+        seen.add(offset)
+        kinds, after = _kinds_of(file, order, offset)
+        if kinds != {_OVERVIEW}:
+            yield offset
+        offset = after
+
+
+def _start(file: BinaryIO) -> tuple[str, int]:
+    """Return the order of bytes, and where the first directory begins."""
+    file.seek(0)
+    start = file.read(8)
+    if start[2:4] in (b"+\0", b"\0+"):
+        raise BadPair("is a BigTIFF; save it as a TIFF of less than 4 GiB")
+    order = {b"II": "<", b"MM": ">"}[start[:2]]
+    return order, struct.unpack_from(order + "I", start, 4)[0]
 
 
 def _check_entry(tag: int, kind: int, length: int) -> None:
@@ -135,13 +160,18 @@ def _check_other_pages(file: BinaryIO, order: str, offset: int) -> None:
         if offset in seen or len(seen) == _MOST_OVERVIEWS:
             raise BadPair("is damaged: its list of pages has no end")
         seen.add(offset)
-        file.seek(offset)
-        (count,) = struct.unpack(order + "H", file.read(2))
-        entries = file.read(12 * count + 4)
-        kinds = {_page_kind(order, entries[entry : entry + 12]) for entry in range(0, 12 * count, 12)} - {None}
+        kinds, offset = _kinds_of(file, order, offset)
         if kinds != {_OVERVIEW}:
-            raise BadPair("is a TIFF with several pages; save one page alone")
-        (offset,) = struct.unpack_from(order + "I", entries, 12 * count)
+            raise BadPair("is a TIFF with several pages; save one page alone, or pack all as a volume with --volumes")
+
+
+def _kinds_of(file: BinaryIO, order: str, offset: int) -> tuple[set[int | None], int]:
+    """Return what a directory says that its page is, and where the next directory begins."""
+    file.seek(offset)
+    (count,) = struct.unpack(order + "H", file.read(2))
+    entries = file.read(12 * count + 4)
+    kinds = {_page_kind(order, entries[entry : entry + 12]) for entry in range(0, 12 * count, 12)} - {None}
+    return kinds, struct.unpack_from(order + "I", entries, 12 * count)[0]
 
 
 def _page_kind(order: str, entry: bytes) -> int | None:

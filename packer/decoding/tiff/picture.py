@@ -10,14 +10,27 @@ import numpy as np
 from packer.decoding.header import Header, Stored
 from packer.decoding.tiff import blocks, colours
 from packer.decoding.tiff.compressions import JPEG
-from packer.decoding.tiff.directory import BITS, COMPRESSION, HEIGHT, PHOTOMETRIC, SAMPLES, WIDTH, read_directory
+from packer.decoding.tiff.directory import (
+    BITS,
+    COMPRESSION,
+    HEIGHT,
+    PHOTOMETRIC,
+    SAMPLES,
+    WIDTH,
+    Directory,
+    read_directory,
+)
 
 SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 
 def read(file: BinaryIO) -> Header:
     """Read the directory, and refuse what cannot be decoded. Only damage of the blocks is found later."""
-    tiff = read_directory(file)
+    return header_of(read_directory(file))
+
+
+def header_of(tiff: Directory) -> Header:
+    """Return the header of a page."""
     colours.check(tiff)
     return Header(
         "TIFF",

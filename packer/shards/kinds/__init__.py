@@ -37,5 +37,5 @@ class FieldKind(Protocol):
 
 def one_file(data: Given) -> Data:
     """Return the file or array of a field that has one."""
-    assert not isinstance(data, tuple), "only overlapping classes have several"
+    assert not isinstance(data, tuple), "only overlapping classes have several, and volumes slices"
     return data

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.shards.kinds import FieldKind, classes, ids, multilabel, picture, values
+from packer.shards.kinds.volume import VolumeKind
 from readers.contract.fields import Field
 from readers.contract.kinds import CLASSES, IDS, MULTILABEL, PICTURE, VALUES
 from readers.contract.statistics import FieldStatistics
@@ -33,7 +34,10 @@ _CHECKS: dict[str, Callable[[Field, NDArray[Any]], FieldStatistics]] = {
 def kinds_of(recipe: Recipe, fields: Sequence[Field]) -> tuple[FieldKind, ...]:
     """Return how each of these fields of a recipe becomes stored rows."""
     rules = {rule.name: rule for rule in recipe.rules}
-    return tuple(_KINDS[field.kind](recipe, rules[field.name]) for field in fields)
+    kinds = [_KINDS[field.kind](recipe, rules[field.name]) for field in fields]
+    return tuple(
+        VolumeKind(field, kind) if field.is_volume else kind for field, kind in zip(fields, kinds, strict=True)
+    )
 
 
 def check_row(field: Field, pixels: NDArray[Any]) -> FieldStatistics:

@@ -13,7 +13,7 @@ from packer.pixels.nearest import store_nearest
 from packer.pixels.number_rules import MultilabelRules
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
-from packer.recipe.source import Given, PackedPixels
+from packer.recipe.source import Given, PackedPixels, Slices
 from packer.shards.kinds import Decoded, Stored
 from readers.contract.bits import Planes, bit_planes, has_other_bits, pack_bits, unpack_bits
 from readers.contract.fields import Field
@@ -34,6 +34,7 @@ class MultilabelKind:
 
     def decode(self, data: Given) -> Decoded:
         """Return the classes of a row's files, of an array, or of a row of a pack, as bits."""
+        assert not isinstance(data, Slices), "the kind of volumes takes them apart"
         planes = self._packed(data.pixels) if isinstance(data, PackedPixels) else self._codec.read(data)
         return Decoded(planes, (planes.shape[1], planes.shape[2]))
 
@@ -62,7 +63,7 @@ def check(field: Field, label: NDArray[Any]) -> ClassStatistics:
     if has_other_bits(label, count) if field.form == BITS else label.max() > 1:
         raise BadPair(f"has numbers in its {field.name} that are in none of {count} classes")
     planes = unpack_bits(label, count) if field.form == BITS else label
-    pixels: list[int] = np.count_nonzero(planes, axis=(1, 2)).tolist()
+    pixels: list[int] = [int(np.count_nonzero(plane)) for plane in planes]
     rows = [1 if number else 0 for number in pixels]
     area = planes[0].size
     return ClassStatistics(

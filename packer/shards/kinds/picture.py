@@ -99,8 +99,8 @@ def check(field: Field, planes: NDArray[Any]) -> PictureStatistics:
 
 
 def count(planes: NDArray[Any]) -> PictureStatistics:
-    """Return the statistics of a stored image (B,H,W)."""
-    return _statistics(planes[0].size, map(exact_sums, planes))
+    """Return the statistics of a stored image (B,H,W) or volume (B,D,H,W)."""
+    return _statistics(planes[0].size, map(exact_sums, planes.reshape(len(planes), -1, planes.shape[-1])))
 
 
 def _statistics(numbers: int, bands: Iterable[tuple[int, int]]) -> PictureStatistics:

@@ -1,0 +1,109 @@
+"""The pages of a TIFF as the slices of a volume. Each is read as if it were the only page of its file."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from io import BytesIO
+from itertools import accumulate, islice
+from typing import BinaryIO, NamedTuple
+
+from packer.decoding.header import Header
+from packer.decoding.raw_file import naming
+from packer.decoding.rules import MOST_PIXELS, check_size
+from packer.decoding.tiff.directory import (
+    STRIP_BYTES,
+    STRIP_OFFSETS,
+    TILE_BYTES,
+    TILE_OFFSETS,
+    Directory,
+    directories,
+    read_directory,
+)
+from packer.decoding.tiff.picture import SIGNATURES, header_of
+from packer.errors import BadPair
+from readers.contract.tiles import Size, size_text
+
+MOST_PAGES = 9_999
+_LONG, _BYTES = 4, 7
+"""The types of entries."""
+_OFFSETS = {STRIP_OFFSETS: STRIP_BYTES, TILE_OFFSETS: TILE_BYTES}
+
+
+class Pages(NamedTuple):
+    """The header of a volume, which all pages of its file share, and where the directory of each page begins."""
+
+    header: Header
+    offsets: tuple[int, ...]
+
+    @property
+    def size(self) -> Size:
+        return self.header.size
+
+
+def read_pages(file: BinaryIO, max_pixels: int = MOST_PIXELS) -> Pages:
+    """Read the headers of all pages. Raise BadPair if one cannot be decoded, or is unlike the first."""
+    if not file.read(4).startswith(SIGNATURES):
+        raise BadPair("is not a TIFF; --volumes packs volumes of NIfTI and TIFFs with many pages")
+    try:
+        offsets = tuple(islice(directories(file), MOST_PAGES + 1))
+        first = None
+        for number, offset in enumerate(offsets):
+            with naming(f"page {number}"):
+                header = header_of(read_directory(file, offset))
+                check_size(header.stored_height, header.stored_width, header.channels, max_pixels)
+                first = first or header
+                if header != first:
+                    raise BadPair(f"is {_text(header)}, and page 0 is {_text(first)}; all pages must be alike")
+    except (struct.error, IndexError, KeyError) as error:
+        raise BadPair("ends within a header") from error
+    if first is None or len(offsets) > MOST_PAGES:
+        raise BadPair(f"has {'more' if offsets else 'no'} pages; 1 to {MOST_PAGES} are read")
+    return Pages(replace(first, slices=len(offsets)), offsets)
+
+
+def page_alone(data: bytes, offset: int) -> bytes:
+    """Return a file whose only page is the one with its directory at `offset`: what decides its pixels, and no more."""
+    tiff = read_directory(BytesIO(data), offset)
+    numbers, blocks = dict(tiff.numbers), list[bytes]()
+    for tag, counts in _OFFSETS.items():
+        if tag in numbers:
+            blocks += _blocks(data, numbers[tag], numbers.get(counts, ()))
+    after = 8 + 2 + 12 * (len(numbers) + len(tiff.texts)) + 4
+    sizes = [*(4 * len(each) for each in numbers.values()), *map(len, tiff.texts.values())]
+    end = after + sum(size for size in sizes if size > 4)
+    starts = tuple(accumulate(map(len, blocks), initial=end))[:-1]
+    numbers |= {tag: starts for tag in _OFFSETS if tag in numbers}
+    return _file(Directory(tiff.order, numbers, tiff.texts), after, data[:2]) + b"".join(blocks)
+
+
+def _blocks(data: bytes, offsets: Sequence[int], counts: Sequence[int]) -> list[bytes]:
+    """Return the strips or tiles of a page."""
+    if len(offsets) != len(counts) or sum(counts) > len(data):
+        raise BadPair(f"is damaged: its {len(offsets)} blocks claim {sum(counts)} of {len(data)} bytes")
+    blocks = [data[offset : offset + count] for offset, count in zip(offsets, counts, strict=True)]
+    if list(map(len, blocks)) != list(counts):
+        raise BadPair("is damaged: a block lies outside of the file")
+    return blocks
+
+
+def _file(tiff: Directory, after: int, mark: bytes) -> bytes:
+    """Return a file without blocks, whose values begin at `after`, behind the directory."""
+    contents = [(tag, _BYTES, len(text), text) for tag, text in tiff.texts.items()]
+    for tag, each in tiff.numbers.items():
+        contents.append((tag, _LONG, len(each), struct.pack(f"{tiff.order}{len(each)}I", *each)))
+    entries, values = list[bytes](), list[bytes]()
+    for tag, kind, count, content in sorted(contents):
+        inline = content.ljust(4, b"\0")
+        if len(content) > 4:
+            inline = struct.pack(tiff.order + "I", after)
+            values.append(content)
+            after += len(content)
+        entries.append(struct.pack(tiff.order + "HHI", tag, kind, count) + inline)
+    head = mark + struct.pack(tiff.order + "HIH", 42, 8, len(entries))
+    return b"".join([head, *entries, bytes(4), *values])
+
+
+def _text(header: Header) -> str:
+    return f"{header} of {size_text(header.size)}"

@@ -1,0 +1,81 @@
+"""NIfTI volumes as a source of volumes: a row is a pair of files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from packer.decoding.decode import check_same_size
+from packer.decoding.header import Header
+from packer.decoding.raw_file import naming
+from packer.errors import BadPair
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import Loaded, Slices, Source
+from packer.sources.file_states import state_of
+from packer.sources.nifti import NiftiSlices, class_slice
+from packer.sources.nifti_volume import THIRD, Volume
+
+
+class NiftiVolumes(NiftiSlices):
+    """Pairs of volumes, whose slices lie along an axis as those of `NiftiSlices`."""
+
+    kind: ClassVar[str] = "nifti volumes"
+
+    @classmethod
+    def from_json(cls, facts: dict[str, Any]) -> Source:
+        return cls(Path(facts["root"]), tuple(facts["templates"]), {}, facts["axis"])
+
+    def along(self, axis: int) -> NiftiVolumes:
+        """Return the same volumes with their slices along another axis."""
+        return NiftiVolumes(self.root, self.templates, self.volumes, axis)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        return ("nifti volumes 1",) if self.axis == THIRD else ("nifti volumes 1", f"along axis {self.axis}")
+
+    def rows(self) -> Iterator[RowRef]:
+        for (split, key), paths in self.volumes.items():
+            yield RowRef(split, key, paths)
+
+    def load(self, ref: RowRef) -> Loaded:
+        """Read both files. The slices are scaled and checked when they are stored."""
+        data: list[Slices] = []
+        identities = [""] * len(ref.parts)
+        try:
+            self._heads(ref)
+            for field, part in enumerate(ref.parts):
+                with naming(part):
+                    volume, identities[field] = self._read(field, part)
+                    data.append(volume)
+        except BadPair as bad:
+            return Loaded(tuple(data), tuple(identities), str(bad))
+        return Loaded(tuple(data), tuple(identities))
+
+    def _heads(self, ref: RowRef) -> tuple[Header, ...]:
+        heads = []
+        for field, path in enumerate(ref.parts):
+            with naming(path):
+                heads.append(self._header(field, path))
+        check_same_size(ref.parts[0], heads[0].size, ref.parts[1], heads[1].size)
+        return tuple(heads)
+
+    def _slices(self, volume: Volume) -> int | None:
+        return volume.slices
+
+    def _read(self, field: int, path: str) -> tuple[Slices, str]:
+        """Return a volume, and the BLAKE3 of its bytes, unpacked."""
+        volume, state = self._volume(path), state_of(f"{self.root}/{path}")
+        data = volume.all_bytes()
+        if state_of(f"{self.root}/{path}") != state:
+            raise BadPair("changed while it was read; build again")
+
+        def values(number: int) -> NDArray[Any]:
+            found = volume.values(volume.numbers(number, data))
+            return class_slice(found) if field else found
+
+        size = (volume.slices, volume.height, volume.width)
+        return Slices(size, values, path), blake3(data).hexdigest()

@@ -1,0 +1,326 @@
+"""Rows with three sides: NIfTI volumes and TIFFs with many pages, from files to batches, crops and commands."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import run
+from drills.published import same
+from drills.volumes import nifti
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from page_reader import read_rows
+from PIL import Image
+from torch.utils.data import DataLoader
+
+from packer.decoding.tiff.pages import page_alone, read_pages
+from packer.errors import BadPair
+from packer.shards.kinds.volume import of_one_row
+from readers import CenterCrop, RandomCrop, open_dataset
+from readers.contract.errors import RequestError
+from readers.contract.statistics import ClassStatistics
+from readers.crop import CropAndFlip
+from readers.epoch import Run
+
+pytestmark = pytest.mark.usefixtures("in_process")
+
+SIDES = [(5, 7, 9), (1, 4, 6), (8, 6, 5)]
+"""Depth, height and width of the volumes."""
+FORMATS = ("npy", "hdf5", "arrow", "lmdb")
+
+
+def image(number: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(number).integers(0, 256, SIDES[number]).astype(np.uint8)
+
+
+def label(number: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(9 + number).integers(0, 4, SIDES[number]).astype(np.uint8)
+
+
+def call(arguments: list[str], code: int = 0) -> str:
+    """Run a command, and return what it printed."""
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(data, 1) if path.suffix == ".gz" else data)
+
+
+def write_pages(path: Path, pages: NDArray[Any], **options: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first, *others = map(Image.fromarray, pages)
+    first.save(path, save_all=True, append_images=others, **options)
+    return path
+
+
+def make_nifti(raw: Path) -> Path:
+    for number in range(len(SIDES)):
+        for folder, volume in (("imagesTr", image(number)), ("labelsTr", label(number))):
+            write(
+                raw / folder / f"c{number}.nii{'.gz' if number else ''}",
+                nifti(volume.T.astype("<i2" if number else "u1")),
+            )
+    return raw
+
+
+def make_tiff(raw: Path) -> Path:
+    for number in range(len(SIDES)):
+        write_pages(raw / f"images/c{number}.tif", image(number), compression="tiff_lzw" if number else None)
+        write_pages(raw / f"labels/c{number}.tif", label(number), compression="tiff_adobe_deflate")
+    return raw
+
+
+def build(raw: Path, out: Path, *options: str) -> Path:
+    source = ("--from", raw) if (raw / "imagesTr").exists() else (raw,)
+    call(["build", *map(str, source), str(out), "--volumes", "--classes", "4", "--image-range=0,255", *options])
+    return out
+
+
+@pytest.fixture(params=[make_nifti, make_tiff])
+def raw(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    made: Path = request.param(tmp_path / "raw")
+    return made
+
+
+@pytest.mark.parametrize("storage", FORMATS)
+@pytest.mark.parametrize("encoding", ["raw", "zstd"])
+def test_volumes_are_rows(raw: Path, tmp_path: Path, storage: str, encoding: str) -> None:
+    """The pack, read by our readers and by the code of FORMAT.md, has the numbers of the files."""
+    encode = [each for name in ("image", "label") for each in ("--encode", f"{name}={encoding}")]
+    out = build(raw, tmp_path / "out", "--format", storage, *encode)
+    onehot, index = (open_dataset(out, label=form) for form in ("onehot", "index"))
+    for number in range(len(SIDES)):
+        assert index.size(number) == SIDES[number]
+        assert np.array_equal(index[number][0], image(number)[None])
+        assert np.array_equal(index[number][1], label(number))
+        assert np.array_equal(onehot[number][1], np.arange(4)[:, None, None, None] == label(number))
+    rows = list(read_rows(out))
+    assert [key for _, key, _ in rows] == ["c0", "c1", "c2"]
+    for number, (_, _, fields) in enumerate(rows):
+        assert np.array_equal(fields["image"][0], image(number))
+        assert np.array_equal(fields["label"].argmax(0), label(number))
+    call(["verify", str(out), "--deep"])
+
+
+def test_nifti_and_tiff_give_the_same_rows(tmp_path: Path) -> None:
+    ours, other = (
+        build(make(tmp_path / make.__name__), tmp_path / f"{make.__name__}.out") for make in (make_nifti, make_tiff)
+    )
+    a, b = open_dataset(ours), open_dataset(other)
+    assert a.fields == b.fields
+    assert a.manifest.statistics == b.manifest.statistics
+    assert all(torch.equal(x, y) for row in range(3) for x, y in zip(a[row], b[row], strict=True))
+
+
+def test_statistics_are_those_of_whole_volumes(tmp_path: Path) -> None:
+    statistics = open_dataset(build(make_nifti(tmp_path / "raw"), tmp_path / "out")).manifest.statistics["label"]
+    assert isinstance(statistics, ClassStatistics)
+    labels = [label(number) for number in range(3)]
+    assert statistics.classes == tuple(sum(int((each == c).sum()) for each in labels) for c in range(4))
+    assert statistics.rows == tuple(sum(bool((each == c).any()) for each in labels) for c in range(4))
+    assert statistics.areas == tuple(sum(each.size for each in labels if (each == c).any()) for c in range(4))
+    slices = ClassStatistics((3, 0), (2, 0), (8, 0), 5)
+    assert of_one_row(slices, (2, 2, 2)) == ClassStatistics((3, 0), (1, 0), (8, 0), 5)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_another_axis_is_the_depth(tmp_path: Path, axis: int) -> None:
+    raw = make_nifti(tmp_path / "raw")
+    data = open_dataset(build(raw, tmp_path / "out", "--axis", str(axis)), label="index")
+    options = ["--classes", "4", "--image-range=0,255", "--axis", str(axis), "--size", "native"]
+    call(["build", "--from", str(raw), str(tmp_path / "slices"), *options])
+    slices = open_dataset(tmp_path / "slices", label="index")
+    for number in range(3):
+        for depth in range(data.size(number)[0]):
+            picture, index = slices[slices.index(f"c{number}/{depth:04}")]
+            assert torch.equal(picture[:1], data[number][0][:, depth])
+            assert torch.equal(index, data[number][1][depth])
+
+
+def test_numbers_and_bands_are_kept(tmp_path: Path) -> None:
+    deep = np.random.default_rng(1).integers(0, 65536, (3, 4, 5)).astype(np.uint16)
+    colours = np.random.default_rng(2).integers(0, 256, (3, 4, 5, 3)).astype(np.uint8)
+    for name, pages in (("deep", deep), ("colours", colours)):
+        write_pages(tmp_path / name / "images/a.tif", pages)
+        write_pages(tmp_path / name / "labels/a.tif", np.zeros((3, 4, 5), np.uint8))
+        call(["build", str(tmp_path / name), str(tmp_path / f"{name}.out"), "--volumes", "--classes", "2"])
+    found, coloured = (open_dataset(tmp_path / f"{name}.out") for name in ("deep", "colours"))
+    assert np.array_equal(found[0][0].numpy(), deep[None])
+    assert np.array_equal(coloured[0][0].numpy(), colours.transpose(3, 0, 1, 2))
+
+
+PARTS = '{"name":"parts","kind":"multilabel","from":"parts/{class}/{key}.tif","classes":["x","y","z"],"form":"bits"}'
+FIELDS = ["cells=ids:cells/{key}.tif", "depth=values:depth/{key}.tif", PARTS]
+
+
+@pytest.mark.parametrize("storage", FORMATS)
+def test_every_kind_is_stored_delivered_and_cropped(tmp_path: Path, storage: str) -> None:
+    raw, dice = make_tiff(tmp_path / "raw"), np.random.default_rng(3)
+    cells, depth, parts = {}, {}, {}
+    for number, sides in enumerate(SIDES):
+        cells[number] = dice.integers(0, 60_000, sides).astype(np.uint16)
+        depth[number] = dice.random(sides).astype(np.float32)
+        parts[number] = dice.integers(0, 2, (3, *sides)).astype(np.uint8)
+        write_pages(raw / f"cells/c{number}.tif", cells[number])
+        write_pages(raw / f"depth/c{number}.tif", depth[number])
+        for plane, name in zip(parts[number], "xyz", strict=True):
+            write_pages(raw / f"parts/{name}/c{number}.tif", plane * np.uint8(255))
+    out = build(raw, tmp_path / "out", "--format", storage, *[each for field in FIELDS for each in ("--field", field)])
+    names = ("cells", "depth", "parts", "label")
+    data = open_dataset(out, fields=names, form={"parts": "planes", "label": "onehot"})
+    cropped = open_dataset(out, fields=names, form={"parts": "planes"}, transform=CenterCrop((2, 3, 4)))
+    for number in range(3):
+        expected: list[NDArray[Any]] = [cells[number], depth[number], parts[number]]
+        assert all(np.array_equal(ours, theirs) for ours, theirs in zip(data[number], expected, strict=False))
+        assert all(part.shape[-3:] == (2, 3, 4) for part in cropped[number])
+    stacked = map(torch.stack, zip(*cropped, strict=True))
+    loader = open_dataset(out, fields=names, form={"parts": "planes"}).loader(3, crop=CenterCrop((2, 3, 4)))
+    assert all(torch.allclose(x, y, equal_nan=True) for x, y in zip(next(iter(loader)), stacked, strict=True))
+    call(["verify", str(out), "--deep"])
+    call(["build", "--from", str(out), str(tmp_path / "again"), "--format", "npy" if storage != "npy" else "lmdb"])
+    again = open_dataset(tmp_path / "again", fields=names, form={"parts": "planes", "label": "onehot"})
+    assert all(torch.equal(x, y) for row in range(3) for x, y in zip(data[row], again[row], strict=True))
+
+
+sides = st.tuples(*[st.integers(1, 9)] * 3)
+
+
+@given(sides, sides, st.integers(0, 99), st.sampled_from(["|u1", "<u2", "<f4"]), st.booleans(), st.booleans())
+def test_windows_are_those_of_padded_arrays(
+    volume: tuple[int, ...], size: tuple[int, ...], seed: int, dtype: str, flip: bool, has_planes: bool
+) -> None:
+    """A window of random bits, in any place, is that of the volume in a frame of padding."""
+    dice = np.random.default_rng(seed)
+    pixels = dice.integers(1, 200, (*[2] * has_planes, *volume)).astype(dtype)
+    cut = CropAndFlip.of(RandomCrop(size), flip, 3)
+    assert cut is not None
+    windows = cut.windows(np.array([seed]), [Run(0, 0, 1)], np.array([volume]))
+    out = np.empty((*pixels.shape[:-3], *size), dtype)
+    windows.copy(0, pixels, out, np.copyto, 7)
+    frame = np.pad(pixels, [(0, 0)] * has_planes + [(side, side) for side in size], constant_values=7)
+    part = tuple(slice(start + side, start + 2 * side) for start, side in zip(windows.starts[0], size, strict=True))
+    expected = frame[(slice(None),) * has_planes + part]
+    assert np.array_equal(out, expected[..., ::-1] if windows.flips[0] else expected)
+    for start, side, length in zip(windows.starts[0], volume, size, strict=True):
+        assert min(0, side - length) <= start <= max(0, side - length)
+
+
+def test_crops_of_a_loader_follow_from_seed_and_row(tmp_path: Path) -> None:
+    data = open_dataset(build(make_tiff(tmp_path / "raw"), tmp_path / "out"))
+    batches = [list(data.loader(size, crop=(3, 4, 5), flip=True, seed=2)) for size in (1, 3)]
+    assert [tuple(part.shape) for part in batches[1][0]] == [(3, 1, 3, 4, 5), (3, 4, 3, 4, 5)]
+    for part, whole in zip(zip(*batches[0], strict=True), batches[1][0], strict=True):
+        assert torch.equal(torch.cat(part), whole)
+    sampled = DataLoader(open_dataset(tmp_path / "out", transform=RandomCrop((3, 4, 5))), 3)
+    assert [tuple(part.shape) for part in next(iter(sampled))] == [(3, 1, 3, 4, 5), (3, 4, 3, 4, 5)]
+    mean, std = torch.tensor(data.mean), torch.tensor(data.std)
+    ((images, labels),) = data.loader(3, crop=CenterCrop((3, 4, 5))).to("cpu", normalize=True, channels_last=True)
+    plain, planes = next(iter(data.loader(3, crop=CenterCrop((3, 4, 5)))))
+    assert torch.allclose(images, (plain / 255 - mean) / std, atol=1e-5)
+    assert torch.equal(labels, planes)
+
+
+def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
+    out = build(make_tiff(tmp_path / "raw"), tmp_path / "out")
+    data = open_dataset(out)
+    with pytest.raises(RequestError, match=r"are volumes; expected \(D, H, W\)"):
+        data.loader(2, crop=(4, 4))
+    with pytest.raises(RequestError, match=r"volumes of different .*5x7x9.*depth x .*crop=\(D, H, W\)"):
+        next(iter(data.loader(2)))
+    with pytest.raises(RequestError, match="are volumes"):
+        open_dataset(out, transform=CenterCrop((4, 4)))[0]
+    with pytest.raises(RequestError, match=r"transform=RandomCrop\(\(D, H, W\)\)"):
+        next(iter(DataLoader(data, 2)))
+    to_nothing = [str(tmp_path / "no"), "--classes", "4"]
+    for options, words in (
+        (["--size", "8x8"], "volumes keep their own sizes"),
+        (["--encode", "image=jpeg"], "the rows are volumes; zstd stores them"),
+    ):
+        assert words in call(["build", str(tmp_path / "raw"), *to_nothing, "--volumes", *options], 2)
+    scaled = call(["build", "--from", str(out), str(tmp_path / "no"), "--size", "8x8"], 2)
+    assert "volumes keep their own sizes" in scaled
+    assert "are volumes, which are not extracted" in call(["extract", str(out), "--all", str(tmp_path / "files")], 2)
+    assert "--volumes" in call(["build", str(tmp_path / "raw"), *to_nothing], 1)
+
+
+def test_volumes_of_different_sides_are_rejects(tmp_path: Path) -> None:
+    raw = make_tiff(tmp_path / "raw")
+    write_pages(raw / "labels/c0.tif", label(0)[:4])
+    told = call(["build", str(raw), str(tmp_path / "out"), "--volumes", "--classes", "4", "--on-bad", "skip"])
+    assert "images/c0.tif is 5x7x9, its label labels/c0.tif is 4x7x9 (depth x height x width)" in told
+    assert len(open_dataset(tmp_path / "out")) == 2
+    raw = make_nifti(tmp_path / "nifti")
+    write(raw / "labelsTr/c1.nii.gz", nifti(label(0).T.astype("<i2")))
+    options = ["--volumes", "--classes", "4", "--on-bad", "skip"]
+    told = call(["build", "--from", str(raw), str(tmp_path / "second"), *options])
+    assert "is 1x4x6, its label labelsTr/c1.nii.gz is 5x7x9" in told
+
+
+def test_a_bad_slice_is_named(tmp_path: Path) -> None:
+    raw, bad = make_tiff(tmp_path / "raw"), label(0)
+    bad[4, 1, 2] = 9
+    write_pages(raw / "labels/c0.tif", bad)
+    told = call(["build", str(raw), str(tmp_path / "out"), "--volumes", "--classes", "4"], 1)
+    assert "labels/c0.tif: slice 4: " in told
+
+
+def test_commands_show_volumes(tmp_path: Path) -> None:
+    raw, out = make_tiff(tmp_path / "raw"), tmp_path / "out"
+    build(raw, out)
+    assert "(1, D, H, W)" in call(["info", str(out)])
+    assert "5x7x9" in call(["stats", str(out)])
+    assert "5x7x9" in call(["inspect", str(out), "c0"])
+    call(["log", str(out)])
+    call(["sheet", str(out), "-o", str(tmp_path / "sheet.png")])
+    call(["report", str(out), "-o", str(tmp_path / "report.html")])
+    call(["show", str(out), "c0"])
+    assert open_dataset(out).show(0).size == (9, 7)
+    write_pages(raw / "labels/c1.tif", label(1)[:, ::-1])
+    assert "all/c1: label" in call(["diff", str(raw), str(out)], 1)
+
+
+def test_an_unchanged_volume_is_not_read_again(tmp_path: Path) -> None:
+    raw, out = make_nifti(tmp_path / "raw"), tmp_path / "out"
+    build(raw, out)
+    before = open_dataset(out).manifest
+    build(raw, out)
+    assert open_dataset(out).manifest.table == before.table
+    write(raw / "labelsTr/c1.nii.gz", nifti(label(1)[:, ::-1].T.astype("<i2")))
+    build(raw, out)
+    build(raw, tmp_path / "fresh")
+    assert same(out, tmp_path / "fresh")
+
+
+def test_pages_are_read_as_files_of_one_page(tmp_path: Path) -> None:
+    """Any page, taken alone, decodes to its numbers; pages that are not alike, and hostile directories, are refused."""
+    for compression in ("tiff_lzw", "packbits", None):
+        data = write_pages(tmp_path / "a.tif", image(0), compression=compression).read_bytes()
+        pages = read_pages(io.BytesIO(data))
+        assert pages.size == SIDES[0]
+        for number, offset in enumerate(pages.offsets):
+            assert np.array_equal(np.asarray(Image.open(io.BytesIO(page_alone(data, offset)))), image(0)[number])
+    first, other = Image.fromarray(image(0)[0]), Image.fromarray(image(0)[1][:3])
+    first.save(tmp_path / "b.tif", save_all=True, append_images=[other])
+    with pytest.raises(BadPair, match=r"page 1: is TIFF gray, 8 bits of 3x9, and page 0 is .* of 7x9"):
+        read_pages(io.BytesIO((tmp_path / "b.tif").read_bytes()))
+    (start,) = struct.unpack_from("<I", data, 4)
+    (count,) = struct.unpack_from("<H", data, start)
+    looped = bytearray(data)
+    struct.pack_into("<I", looped, start + 2 + 12 * count, start)
+    with pytest.raises(BadPair, match="list of pages has no end"):
+        read_pages(io.BytesIO(bytes(looped)))
+    strips = data.index(struct.pack("<HHI", 279, 4, 1)) + 8
+    claimed = data[:strips] + struct.pack("<I", 1 << 30) + data[strips + 4 :]
+    with pytest.raises(BadPair, match="blocks claim 1073741824 of"):
+        page_alone(claimed, pages.offsets[0])
