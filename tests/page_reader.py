@@ -10,6 +10,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -324,20 +325,19 @@ def numbers_of(field: dict[str, Any], stored: NDArray[Any], shape: tuple[int, ..
     if not field["encoding"].startswith("tiles"):
         return unpacked(field["encoding"], field["dtype"], stored, shape)
     tile = field["tile"]
-    *planes, lines, columns = shape
-    across, down = -(-columns // tile[1]), -(-lines // tile[0])
-    ends = struct.unpack_from(f"<{across * down}Q", stored.tobytes())
+    planes, sides = shape[: -len(tile)], shape[-len(tile) :]
+    corners = list(product(*(range(0, side, length) for side, length in zip(sides, tile, strict=True))))
+    ends = struct.unpack_from(f"<{len(corners)}Q", stored.tobytes())
     numbers: NDArray[Any] = np.empty(shape, field["dtype"])
-    before = 8 * across * down
-    for number, end in enumerate(ends):
+    before = 8 * len(corners)
+    for corner, end in zip(corners, ends, strict=True):
         start = (before + 63) // 64 * 64
         assert start < end
         assert not stored[before:start].any()
-        top, left = number // across * tile[0], number % across * tile[1]
-        height, width = min(tile[0], lines - top), min(tile[1], columns - left)
+        area = tuple(slice(at, min(at + length, side)) for at, length, side in zip(corner, tile, sides, strict=True))
         encoding = {"tiles": "raw", "tiles-zstd": "zstd", "tiles-jpeg": "jpeg"}[field["encoding"]]
-        part = unpacked(encoding, field["dtype"], stored[start:end], (*planes, height, width))
-        numbers[..., top : top + height, left : left + width] = part
+        part = (*planes, *(cut.stop - cut.start for cut in area))
+        numbers[(*[slice(None)] * len(planes), *area)] = unpacked(encoding, field["dtype"], stored[start:end], part)
         before = end
     assert before == stored.size
     return numbers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import struct
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from torch.utils.data import DataLoader
 from packer.decoding.tiff.pages import page_alone, read_pages
 from packer.errors import BadPair
 from packer.shards.kinds.volume import of_one_row
-from readers import CenterCrop, RandomCrop, open_dataset
+from readers import CenterCrop, RandomCrop, open_dataset, stitch_all
 from readers.contract.errors import RequestError
 from readers.contract.statistics import ClassStatistics
 from readers.crop import CropAndFlip
@@ -94,7 +95,7 @@ def raw(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("storage", FORMATS)
-@pytest.mark.parametrize("encoding", ["raw", "zstd"])
+@pytest.mark.parametrize("encoding", ["raw", "zstd", "tiles:2x16x16", "tiles-zstd:16"])
 def test_volumes_are_rows(raw: Path, tmp_path: Path, storage: str, encoding: str) -> None:
     """The pack, read by our readers and by the code of FORMAT.md, has the numbers of the files."""
     encode = [each for name in ("image", "label") for each in ("--encode", f"{name}={encoding}")]
@@ -231,6 +232,18 @@ def test_crops_of_a_loader_follow_from_seed_and_row(tmp_path: Path) -> None:
     assert torch.equal(labels, planes)
 
 
+def test_the_windows_of_the_guide_are_stitched_to_the_volume() -> None:
+    page = (Path(__file__).parents[1] / "docs/guide/medical.md").read_text()
+    code = page.split("from readers import stitch_all\n")[1].split("def predictions")[0]
+    names: dict[str, Any] = {"product": product}
+    exec(code, names)  # noqa: S102 - the code is ours
+    for sides in ((70, 130, 200), (9, 128, 129)):
+        volume = np.random.default_rng(0).random((1, *sides), np.float32)
+        ((key, stitched),) = stitch_all(names["windows"]("a/b", volume), weight="average")
+        assert key == "a/b"
+        assert np.array_equal(stitched, volume)
+
+
 def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     out = build(make_tiff(tmp_path / "raw"), tmp_path / "out")
     data = open_dataset(out)
@@ -245,7 +258,7 @@ def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     to_nothing = [str(tmp_path / "no"), "--classes", "4"]
     for options, words in (
         (["--size", "8x8"], "volumes keep their own sizes"),
-        (["--encode", "image=jpeg"], "the rows are volumes; zstd stores them"),
+        (["--encode", "image=jpeg"], "not volumes; zstd stores every field"),
     ):
         assert words in call(["build", str(tmp_path / "raw"), *to_nothing, "--volumes", *options], 2)
     scaled = call(["build", "--from", str(out), str(tmp_path / "no"), "--size", "8x8"], 2)

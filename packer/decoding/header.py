@@ -35,7 +35,7 @@ class Header:
     white_is_zero: bool = False
     """The file holds white as 0. Decoded pixels do not."""
     slices: int | None = None
-    """Of a volume the number of its slices."""
+    """The number of slices, if it is the header of a volume."""
     reduction: int = 1
     """The sides are decoded this many times smaller, rounded up. Above 1 only in JPEG, where it is 2, 4 or 8."""
 

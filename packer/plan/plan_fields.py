@@ -18,7 +18,7 @@ from packer.plan.wanted_fields import parts_table, table_of
 from packer.recipe.planned_field import PlannedField, planned
 from packer.sources.open_source import FoundRows
 from readers.contract.classes import ClassTable
-from readers.contract.fields import JPEG, LABEL, RAW
+from readers.contract.fields import LABEL, RAW, VOLUME
 
 
 def plan_fields(request: Request, found: FoundRows, table: ClassTable | None) -> tuple[PlannedField, ...]:
@@ -31,9 +31,8 @@ def plan_fields(request: Request, found: FoundRows, table: ClassTable | None) ->
         name = min(unknown)
         there = [field.name for field in fields]
         raise UsageError(f"--encode {name}: there is no field {name!r}; the fields are {', '.join(there)}")
-    if found.volumes and (jpegs := [name for name, each in encodings.items() if each.partition(":")[0] == JPEG]):
-        raise UsageError(f"--encode {jpegs[0]}=jpeg: JPEG stores pictures, and the rows are volumes; zstd stores them")
-    return tuple(field.encoded(encodings.get(field.name, RAW)) for field in fields)
+    sides = VOLUME if found.volumes else None
+    return tuple(field.encoded(encodings.get(field.name, RAW), sides) for field in fields)
 
 
 def _fields_of_files(request: Request, found: FoundRows, table: ClassTable | None) -> Sequence[PlannedField]:

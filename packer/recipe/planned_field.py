@@ -118,16 +118,17 @@ class PlannedField:
         field = replace(self._field(size), encoding=self.encoding, tile=self.tile)
         return FieldRule(field, self.read, template, self.jpeg)
 
-    def encoded(self, encoding: str) -> PlannedField:
+    def encoded(self, encoding: str, sides: tuple[None, ...] | None = None) -> PlannedField:
         """Return the field with an encoding such as `zstd`, `jpeg:95` or `tiles:256`. Raise UsageError if it cannot be
         stored so."""
         name, *options = encoding.split(":")
-        field = replace(self._field(None), encoding=name)
+        field = replace(self._field(sides), encoding=name)
         tile = self._tile(encoding, options.pop(0), len(field.sides)) if field.is_tiled else None
         if not field.is_jpeg:
             return replace(self, encoding=name, tile=tile)
         if not can_be_jpeg(field):
             found = f"{field.kind} of {field.numbers} times {np.dtype(field.dtype)}"
+            found = "volumes" if field.is_volume else found
             raise UsageError(
                 f"--encode {self.name}={encoding}: JPEG stores pictures of 8 bits with 1 or 3 bands, not {found}; zstd "
                 "stores every field"
