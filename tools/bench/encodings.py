@@ -54,7 +54,7 @@ def main() -> None:
             make_linked_streets(raw, options.rows)
         for storage in options.format or STORAGES:
             packs = {name: root / f"{storage}-{name}" for name in ENCODINGS}
-            seconds = _build(raw, packs, storage, options.builds)
+            seconds = build_all(raw, packs, storage, options.builds)
             rates = _read(packs, options.rounds, options.seconds)
             print(f"\n{storage}: {options.rows} rows of {SIDE}x{SIDE}, {usable_cores()} cores")
             for line in aligned(list(_table(packs, seconds, rates))):
@@ -63,7 +63,7 @@ def main() -> None:
                 shutil.rmtree(pack)
 
 
-def _build(raw: Path, packs: dict[str, Path], storage: str, rounds: int) -> Rates:
+def build_all(raw: Path, packs: dict[str, Path], storage: str, rounds: int) -> Rates:
     """Build each pack so many times in turns. Return the CPU seconds of each build."""
     seconds: Rates = {name: [] for name in packs}
     size = ("--size", f"{SIDE}x{SIDE}", "--classes", str(len(CLASSES)), "--labels", "index", "--format", storage)
