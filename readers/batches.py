@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 from readers.batch_memory import Lease
 from readers.contract.errors import RequestError
@@ -13,6 +16,7 @@ from readers.finish import MeanStd
 from readers.machine import usable_cores
 from readers.permutation import Numbers
 from readers.row_reader import Arrays, RowReader
+from readers.windows import BatchWindows
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,29 @@ class Batches:
     def read(self, batch: BatchRows, lease: Lease) -> Arrays:
         """Return a batch in memory from `lease`."""
         in_pack = self.in_pack(batch.rows)
+        return self.reader.read(in_pack, lease, self._windows(batch, in_pack))
+
+    def prefetch(self, batches: Sequence[BatchRows]) -> None:
+        """Ask the kernel to read batches from the disk before they are needed: of fields in tiles only the tiles that
+        the windows touch."""
+        if self.crop is None or not self.reader.is_tiled:
+            self.reader.prefetch(self.in_pack(np.concatenate([batch.rows for batch in batches])))
+            return
+        for batch in batches:
+            in_pack = self.in_pack(batch.rows)
+            if self.reader.are_near(in_pack):  # the sizes of native rows are in their shards
+                self.reader.prefetch(in_pack, self._windows(batch, in_pack))
+
+    def drop(self, batch: BatchRows) -> None:
+        """Take what was read of a batch out of the page cache: it is not needed again soon."""
+        in_pack = self.in_pack(batch.rows)
+        self.reader.drop(in_pack, self._windows(batch, in_pack) if self.reader.is_tiled else None)
+
+    def _windows(self, batch: BatchRows, in_pack: list[int]) -> BatchWindows | None:
+        """Return the windows of a batch, if it is cropped or flipped."""
         if self.crop is None:
-            return self.reader.read(in_pack, lease)
-        windows = self.crop.windows(batch.rows, batch.runs, self.reader.sizes(in_pack))
-        return self.reader.read(in_pack, lease, windows)
+            return None
+        return self.crop.windows(batch.rows, batch.runs, self.reader.sizes(in_pack))
 
     def in_pack(self, rows: Numbers) -> list[int]:
         """Return rows of the split as rows of the pack."""
@@ -65,4 +88,5 @@ class Batches:
 
     def bytes(self) -> int:
         """Return about how many bytes of the disk a batch has: as if all rows were as large as the first."""
-        return self.size * self.reader.row_bytes(self.split.start)
+        window = None if self.crop is None or self.crop.crop is None else self.crop.crop.size
+        return self.size * self.reader.row_bytes(self.split.start, window)

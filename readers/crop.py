@@ -64,6 +64,12 @@ class RandomCrop(CenterCrop):
         return [int(torch.randint(min(0, pixels), max(0, pixels) + 1, ())) for pixels in spare.tolist()]
 
 
+def window_of(transform: CenterCrop, sides: NDArray[np.int64]) -> BatchWindows:
+    """Return the window that a transform takes of a row of these sides, as those of a batch of one row."""
+    start = transform._start(spare_pixels(sides, transform.size))
+    return BatchWindows(transform.size, transform.pad, [start], [False])
+
+
 def crop(pixels: torch.Tensor, starts: Sequence[int], size: Sides, padding: float) -> torch.Tensor:
     """Return a window in memory of its own: a view would keep the whole picture, and send it from worker to trainer."""
     out = pixels.new_full((*pixels.shape[: -len(size)], *size), padding)

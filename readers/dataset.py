@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL, Field, Sides
 from readers.contract.manifest import Manifest
 from readers.contract.statistics import Statistics, class_counts
+from readers.contract.tiles import tile_starts, window_key
 from readers.crop import CenterCrop, CropAndFlip
 from readers.delivered import Forms, LabelForm, delivered, forms_of
 from readers.epoch import Window
@@ -178,8 +180,9 @@ class SegDataset(Dataset[Any]):
         """Return one sample, or the list of samples of a slice."""
         if isinstance(index, slice):
             return self.__getitems__(range(*index.indices(len(self))))
-        sample = self._samples.one(self._row(index))
-        return sample if self.transform is None else self._samples.transformed(self.transform, sample)
+        if self.transform is None:
+            return self._samples.one(self._row(index))
+        return self._samples.transformed(self.transform, [self._row(index)])[0]
 
     def __iter__(self) -> Iterator[Any]:
         """Yield every sample in order."""
@@ -187,10 +190,33 @@ class SegDataset(Dataset[Any]):
 
     def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
         """Return many samples at once; PyTorch's DataLoader calls this."""
-        samples = self._samples.many([self._row(index) for index in indices])
+        rows = [self._row(index) for index in indices]
         if self.transform is None:
-            return samples
-        return [self._samples.transformed(self.transform, sample) for sample in samples]
+            return self._samples.many(rows)
+        return self._samples.transformed(self.transform, rows)
+
+    def window(self, index: int, start: Sequence[int], size: Sides) -> Any:
+        """Return a part of a sample, such as `window(0, (top, left), (512, 512))`. No transform is applied.
+
+        Of rows in tiles only the tiles that it touches are read. Outside of the picture the image is 0, and other
+        fields are what their padding is.
+        """
+        return self._samples.window(self._row(index), start, size)
+
+    def windows(self, index: int, size: Sides, overlap: int = 0) -> Iterator[tuple[str, Any]]:
+        """Yield all windows of this size of a sample, one in memory at a time, with keys that `stitch` takes.
+
+        `stitch_stripes((key, model(image)) for key, (image, _) in dataset.windows(0, (512, 512), overlap=64))`
+        """
+        key, sides = self.key(index), self.size(index)
+        if len(size) != len(sides) or not 0 <= overlap < min(size):
+            raise RequestError(
+                f"windows(…, {tuple(size)}, overlap={overlap}): expected a size such as that of a row, "
+                f"{tuple(sides)}, and an overlap that is smaller"
+            )
+        starts = [tile_starts(side, length, overlap, shifted=False) for side, length in zip(sides, size, strict=True)]
+        for start in itertools.product(*starts):
+            yield window_key(key, start, sides), self.window(index, start, size)
 
     def loader(
         self,

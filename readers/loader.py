@@ -199,8 +199,7 @@ class Loader:
         groups: deque[list[BatchRows]] = deque()
         while True:
             while len(groups) < 2 and (group := list(islice(batches, many))):
-                rows = np.concatenate([batch.rows for batch in group])
-                prefetcher.submit(self._batches.reader.prefetch, self._batches.in_pack(rows))
+                prefetcher.submit(self._batches.prefetch, group)
                 groups.append(group)
             if not groups:
                 return
@@ -209,7 +208,7 @@ class Loader:
     def _read(self, rows: BatchRows) -> Batch:
         arrays = self._batches.read(rows, self._lease)
         if self._ahead.drop_behind:
-            self._batches.reader.drop(self._batches.in_pack(rows.rows))
+            self._batches.drop(rows)
         return arrays if self._output == "numpy" else tuple(map(as_tensor, arrays))
 
 

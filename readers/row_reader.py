@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from readers.batch_memory import Lease
 from readers.collate import different_sizes
 from readers.contract.errors import RequestError
-from readers.contract.fields import LABEL, Sides
+from readers.contract.fields import LABEL, Field, Sides
+from readers.contract.tile_grid import Part
 from readers.delivered import Delivered
 from readers.formats.shard import Shard, gather
 from readers.pack import Pack
@@ -81,21 +83,46 @@ class RowReader:
         located = ((self.pack.shard(shard), row) for shard, row in self.pack.table.locate_all(rows))
         return np.array([shard.size(row) for shard, row in located], np.int64)
 
-    def row_bytes(self, row: int) -> int:
-        """Return the bytes of a stored row."""
+    def row_bytes(self, row: int, window: Sides | None = None) -> int:
+        """Return the raw bytes of a row. If a window is read, a field in tiles has those that the window may touch."""
         (sides,) = self.sizes([row]).tolist()
-        return sum(field.row_bytes_at(*sides) for field in self._stored)
+        return sum(field.row_bytes_at(*_read_for(field, sides, window)) for field in self._stored)
 
-    def prefetch(self, rows: Iterable[int]) -> None:
-        """Ask the kernel to read rows from the disk before they are needed, in the order in which they lie there."""
-        for number, (_, inside) in self._by_shard(sorted(rows)).items():
+    @property
+    def is_tiled(self) -> bool:
+        """True if any field is stored in tiles."""
+        return any(field.is_tiled for field in self._stored)
+
+    def are_near(self, rows: Sequence[int]) -> bool:
+        """Return whether the shards of all these rows can be opened without fetching them."""
+        return all(map(self.pack.is_near, self._by_shard(rows)))
+
+    def prefetch(self, rows: Sequence[int], windows: BatchWindows | None = None) -> None:
+        """Ask the kernel to read rows from the disk before they are needed, in the order in which they lie there. Of
+        fields in tiles only the tiles that the windows touch."""
+        order = sorted(range(len(rows)), key=rows.__getitem__)
+        for number, (targets, inside) in self._by_shard([rows[index] for index in order]).items():
             if self.pack.is_near(number):
-                self.pack.shard(number).prefetch(self._stored, inside)
+                shard = self.pack.shard(number)
+                whole, tiled = self._in_tiles(shard, windows)
+                shard.prefetch(whole, inside)
+                for field in tiled:
+                    shard.prefetch_parts(field, _parts(shard, [order[n] for n in targets], inside, windows))
 
-    def drop(self, rows: Iterable[int]) -> None:
-        """Take rows out of the page cache: they are not needed again soon."""
-        for shard, _, inside in self._groups(sorted(rows)):
-            shard.drop(self._stored, inside)
+    def drop(self, rows: Sequence[int], windows: BatchWindows | None = None) -> None:
+        """Take rows out of the page cache: they are not needed again soon. Of fields in tiles only the tiles that the
+        windows touch."""
+        for shard, targets, inside in self._groups(rows):
+            whole, tiled = self._in_tiles(shard, windows)
+            shard.drop(whole, inside)
+            for field in tiled:
+                shard.drop_parts(field, _parts(shard, targets, inside, windows))
+
+    def _in_tiles(self, shard: Shard, windows: BatchWindows | None) -> tuple[list[Field], list[Field]]:
+        """Return the fields of a shard of which whole rows are read, and those of which only tiles are."""
+        there = [field for field in self._stored if shard.has(field.name)]
+        tiled = [field for field in there if field.is_tiled and windows is not None and windows.size is not None]
+        return [field for field in there if field not in tiled], tiled
 
     def _groups(self, rows: Sequence[int]) -> list[ShardRows]:
         """Return the rows by shard, all of them open."""
@@ -125,6 +152,21 @@ class RowReader:
         return sizes[0]
 
 
+def _read_for(field: Field, sides: Sequence[int], window: Sides | None) -> Sequence[int]:
+    """Return the sides of what is read of a row for a window, at most."""
+    if field.tile is None or window is None:
+        return sides
+    return [min(s, (-(-w // t) + 1) * t) for s, w, t in zip(sides, window, field.tile, strict=True)]
+
+
+def _parts(
+    shard: Shard, targets: Sequence[int], rows: Sequence[int], windows: BatchWindows | None
+) -> list[tuple[int, Part]]:
+    """Return rows of a shard, each with the part that its window shows."""
+    assert windows is not None, "without windows whole rows are read"
+    return [(row, windows.part(target, shard.size(row))) for target, row in zip(targets, rows, strict=True)]
+
+
 def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], windows: BatchWindows | None) -> None:
     if field.stored.optional:
         groups = _with_field(groups, field, out)
@@ -139,11 +181,11 @@ def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], wind
             if windows is None and field.stored.is_encoded and field.copy is np.copyto:
                 group.shard.unpack(field.stored, row, out[target])
                 continue
-            pixels = group.shard.pixels(field.stored, row)
             if windows is None:
-                field.copy(out[target], pixels)
+                field.copy(out[target], group.shard.pixels(field.stored, row))
             else:
-                windows.copy(target, pixels, out[target], field.copy, field.fill)
+                read = partial(group.shard.window, field.stored, row)
+                windows.copy(target, group.shard.size(row), read, out[target], field.copy, field.fill)
 
 
 def _mark(groups: Sequence[ShardRows], out: NDArray[np.bool_]) -> None:

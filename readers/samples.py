@@ -9,9 +9,11 @@ import torch
 
 from readers.batch_memory import BatchMemory
 from readers.collate import AnySample, PlainSample, Sample, SamplesOfBatch
-from readers.contract.fields import IMAGE, LABEL
-from readers.crop import CenterCrop, CropAndFlip
+from readers.contract.errors import RequestError
+from readers.contract.fields import IMAGE, LABEL, VOLUME, Sides
+from readers.crop import CenterCrop, CropAndFlip, RandomCrop, window_of
 from readers.row_reader import RowReader
+from readers.windows import BatchWindows
 
 IDLE = 4
 """Blocks of memory of samples that are kept for the next samples."""
@@ -29,9 +31,9 @@ class SampleReader:
         names = tuple(each.field.name for each in reader.fields)
         self._kind: type[Sample | PlainSample] = Sample if names == (IMAGE, LABEL) else PlainSample
 
-    def one(self, row: int) -> AnySample:
-        """Return a row of the pack as a sample."""
-        arrays = self._reader.read([row], self._memory.lease)
+    def one(self, row: int, windows: BatchWindows | None = None) -> AnySample:
+        """Return a row of the pack as a sample, or the window of it."""
+        arrays = self._reader.read([row], self._memory.lease, windows)
         return self._kind._make([torch.from_numpy(array[0, ...]) for array in arrays])
 
     def many(self, rows: list[int]) -> Sequence[AnySample]:
@@ -43,8 +45,23 @@ class SampleReader:
         arrays = self._reader.read(rows, self._memory.lease)
         return SamplesOfBatch(self._kind._make(map(torch.from_numpy, arrays)))
 
-    def transformed(self, transform: Transform, sample: AnySample) -> Any:
-        """Return what a transform makes of a sample. Our crops need to know what each field is padded with."""
+    def window(self, row: int, start: Sequence[int], size: Sides) -> AnySample:
+        """Return a window of a row as a sample: it begins at `start`, which may be outside of the row."""
+        if not len(start) == len(size) == self._reader.sides or min(size) < 1:
+            expected = "(depth, top, left), (D, H, W)" if self._reader.sides == len(VOLUME) else "(top, left), (H, W)"
+            raise RequestError(f"window(…, {tuple(start)}, {tuple(size)}): expected {expected}")
+        return self.one(row, BatchWindows(tuple(size), 0, [list(start)], [False]))
+
+    def transformed(self, transform: Transform, rows: list[int]) -> list[Any]:
+        """Return what a transform makes of rows of the pack. Our own crops read no more of a row than they need."""
+        if not isinstance(transform, CenterCrop) or type(transform) not in (CenterCrop, RandomCrop):
+            return [self._transformed(transform, sample) for sample in self.many(rows)]
+        CropAndFlip.of(transform, False, self._reader.sides)
+        sizes = self._reader.sizes(rows)
+        return [tuple(self.one(row, window_of(transform, size))) for row, size in zip(rows, sizes, strict=True)]
+
+    def _transformed(self, transform: Transform, sample: AnySample) -> Any:
+        """Return what a transform makes of a sample. Crops need to know what each field is padded with."""
         if isinstance(transform, CenterCrop):
             CropAndFlip.of(transform, False, self._reader.sides)
             return transform(*sample, fills=[each.fill for each in self._reader.fields])

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from readers.contract.fields import Sides
 from readers.contract.kernels import fits_kernels, kernel
+from readers.contract.tile_grid import Part
 
 KERNEL = kernel("readers.window_kernel")
 Index = tuple[Any, ...]
 """An index of the last axes, for arrays of numpy and for tensors."""
 Picture = tuple[int, NDArray[np.uint8], int, Sides]
 """The index in the batch, the mapped file, the position of the first pixel there, and the size."""
+ReadPart = Callable[[Part], NDArray[Any]]
+"""`read(part)` returns a part of a row."""
 CopyPixels = Callable[[NDArray[Any], NDArray[Any]], object]
 """`copy(out, pixels)` writes pixels into an array: as they are, or converted to the other form of label."""
 
@@ -38,7 +41,7 @@ def overlap(picture: Sequence[int], window: Sequence[int], starts: Sequence[int]
     """
     axes = len(starts)
     parts = [
-        slice(max(0, start), min(side, start + length))
+        slice(min(max(0, start), side), max(0, min(side, start + length)))
         for side, length, start in zip(picture[-axes:], window[-axes:], starts, strict=True)
     ]
     inside = (slice(part.start - start, part.stop - start) for part, start in zip(parts, starts, strict=True))
@@ -57,28 +60,38 @@ class BatchWindows:
 
     def copy_all(self, pictures: Iterable[Picture], out: NDArray[Any]) -> bool:
         """Copy the windows of all rows into `out` by one call of the kernel. Return False if it cannot do that: it is
-        not there, pixels are too large, or a picture is smaller than the window."""
+        not there, pixels are too large, or a window lies partly outside of its picture."""
         if KERNEL is None or out.itemsize > 2 or not self.flips or len(self.starts[0]) != 2:
             return False
         lines, columns = out.shape[-2:]
         windows = []
         for target, data, start, (height, width) in pictures:
-            if height < lines or width < columns:
+            top, left = self.starts[target]
+            if not (0 <= top <= height - lines and 0 <= left <= width - columns):
                 return False
-            windows.append((data, (start, height, width, target, *self.starts[target], self.flips[target])))
+            windows.append((data, (start, height, width, target, top, left, self.flips[target])))
         KERNEL.copy_all(windows, out if out.ndim == 4 else out[:, None])
         return True
 
-    def copy(self, target: int, pixels: NDArray[Any], out: NDArray[Any], copy: CopyPixels, fill: float | None) -> None:
-        """Copy the window of the batch's row `target` into `out`. Only the window's lines are read. Outside of the
-        picture lies `fill`, or else `pad`."""
+    def part(self, target: int, sides: Sides) -> Part:
+        """Return the part of the batch's row `target`, of these sides, that its window shows."""
+        _, *part = overlap(sides, self.size or sides, self.starts[target])[0]
+        return tuple(part)
+
+    def copy(
+        self, target: int, sides: Sides, read: ReadPart, out: NDArray[Any], copy: CopyPixels, fill: float | None
+    ) -> None:
+        """Copy the window of the batch's row `target`, of these sides, into `out`. Only the part that the window shows
+        is read. Outside of the picture lies `fill`, or else `pad`."""
         flip = self.flips[target]
-        part, inside = overlap(pixels.shape, out.shape, self.starts[target])
+        (_, *part), inside = overlap(sides, out.shape, self.starts[target])
         if flip:
             inside = (*inside[:-1], slice(out.shape[-1] - inside[-1].stop, out.shape[-1] - inside[-1].start))
-        window, covered = pixels[part], out[inside]
+        window, covered = read(tuple(part)), out[inside]
         if covered.shape != out.shape:
             out[...] = self.pad if fill is None else fill
+        if not covered.size:
+            return
         if copy is np.copyto:
             copy_pixels(covered, window, flip)
         elif not flip:

@@ -97,6 +97,8 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .std
     .storage
     .unlabelled_rows
+    .window(index, start, size)
+    .windows(index, size, overlap=0)
 SlotDataLoader(dataset, batch_size=1, **options)
 Stripe(picture, size, start, pixels)
     .area

@@ -16,15 +16,21 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from page_reader import read_rows
 from test_encodings import is_equal, smooth_folder
+from torch.nn.functional import pad as padded
+from torch.utils.data import DataLoader
 
 from packer import build_pack, verify_pack
 from packer.pixels.encode import encode
 from packer.pixels.jpeg_rules import JpegRules
-from readers import DamagedError, open_dataset
+from readers import CenterCrop, DamagedError, RandomCrop, RequestError, open_dataset, stitch
+from readers.batches import Batches
 from readers.contract.fields import TILED, Field, picture_field
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
 from readers.contract.tile_grid import TileGrid, index_of
+from readers.crop import CropAndFlip
+from readers.epoch import BatchRows, Run
+from readers.formats import shard as shard_module
 from readers.formats.tiled_rows import check_tiles, unpack_row, unpack_tiles
 
 OPTIONS = "--classes", "3", "--labels", "index", "--encode"
@@ -102,6 +108,94 @@ def test_rows_batches_and_crops_are_those_of_a_raw_pack(both: tuple[Path, Path])
             )
             for one, other in zip(*batches, strict=True):
                 assert all(map(torch.equal, one, other))
+
+
+WAYS = "raw", "zstd", "jpeg:90", "tiles:16", "tiles-zstd:16", "tiles-jpeg:16:90"
+
+
+@pytest.fixture(params=WAYS)
+def varied(request: pytest.FixtureRequest, varied_raw: RawFolder, tmp_path: Path) -> Path:
+    """A pack of pictures that differ in size, in each encoding."""
+    way = request.param
+    label = way if "jpeg" not in way else "zstd"
+    options = "--size", "native", "--labels", "index", "--encode", f"image={way}", "--encode", f"label={label}"
+    return pack(varied_raw.path, tmp_path / "out", *options)
+
+
+def test_a_window_is_that_part_of_a_sample(varied: Path) -> None:
+    data = open_dataset(varied, "train")
+    for start, size in (((3, 5), (9, 12)), ((-4, -3), (50, 60)), ((200, 3), (4, 4)), ((-9, 0), (9, 9))):
+        image, label = data.window(1, start, size)
+        whole = [padded(part, (99, 99, 99, 99), value=fill) for part, fill in zip(data[1], (0, 255), strict=True)]
+        lines, columns = (slice(99 + at, 99 + at + side) for at, side in zip(start, size, strict=True))
+        if start[0] < 200:
+            assert torch.equal(image, whole[0][..., lines, columns])
+            assert torch.equal(label, whole[1][..., lines, columns])
+        else:
+            assert not image.any()
+            assert (label == 255).all()
+    with pytest.raises(RequestError, match=r"expected \(top, left\), \(H, W\)"):
+        data.window(0, (0, 0, 0), (3, 3, 3))
+
+
+def test_a_crop_as_a_transform_is_the_same_as_of_a_whole_sample(varied: Path) -> None:
+    plain = open_dataset(varied, "train")
+    for crop in (RandomCrop((20, 30), pad=7), CenterCrop((31, 17))):
+        torch.manual_seed(3)
+        found = list(DataLoader(open_dataset(varied, "train", transform=crop), batch_size=1))
+        torch.manual_seed(3)
+        torch.empty((), dtype=torch.int64).random_()  # the seed that a DataLoader draws for its workers
+        for (image, label), sample in zip(found, plain, strict=True):
+            expected = crop(*sample, fills=[None, 255])
+            assert torch.equal(image[0], expected[0])
+            assert torch.equal(label[0], expected[1])
+
+
+def test_windows_of_a_sample_are_stitched_to_it(varied: Path) -> None:
+    data = open_dataset(varied, "train")
+    for size, overlap in (((16, 16), 0), ((20, 33), 7)):
+        image, label = data[2]
+        windows = list(data.windows(2, size, overlap))
+        assert {tuple(each.image.shape[1:]) for _, each in windows} == {size}
+        assert np.array_equal(stitch((key, each.image) for key, each in windows), image)
+        assert np.array_equal(stitch((key, each.label) for key, each in windows), label)
+    with pytest.raises(RequestError, match="an overlap that is smaller"):
+        next(data.windows(0, (16, 16), 16))
+
+
+def test_a_crop_reads_and_prefetches_only_the_tiles_that_it_touches(
+    storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = pack(smooth_folder(tmp_path / "in"), tmp_path / "out", "--format", storage, *OPTIONS, "image=tiles-jpeg:16")
+    data = open_dataset(out, "all", fields=("image",))
+    field, shard = data._pack.manifest.fields[0], data._pack.shard(0)
+    path, begin, end = shard.position("image", 0)
+    ends = [int(each) for each in shard.stored(field, 0)[: 8 * 12].view("<u8")]
+    middle = CropAndFlip.of(CenterCrop((8, 8)), flip=True)
+    assert middle is not None
+    batches = Batches(data._reader, data._rows, 5, middle, None)
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(shard_module, "absent", lambda path, data, starts: list(range(len(starts))))
+    monkeypatch.setattr(shard_module, "prefetch", lambda data, spans: asked.extend(spans))
+    monkeypatch.setattr(shard_module, "drop", lambda path, data, spans: asked.extend(spans))
+    batch = BatchRows(np.arange(5), [Run(0, 0, 5)], (5,))
+    first = begin + -(-ends[4] // 64) * 64, begin + ends[5]  # lines 16 to 24 and columns 24 to 32 are in one tile
+    batches.prefetch([batch])
+    assert asked[0] == first
+    assert len(asked) == 5
+    asked.clear()
+    batches.drop(batch)
+    assert asked[0] == first
+    assert batches.bytes() == 5 * 3 * 32 * 32
+    wanted = batches.read(batch, np.empty)[0].copy()
+    whole = path.read_bytes()
+    zeros = bytes(first[0] - begin - 96), bytes(end - first[1])
+    path.write_bytes(whole[: begin + 96] + zeros[0] + whole[first[0] : first[1]] + zeros[1] + whole[end:])
+    assert np.array_equal(batches.read(batch, np.empty)[0], wanted)
+    with pytest.raises(
+        DamagedError, match=f"the row '{data.key(0)}': tile 1 of 12 of its 'image' is not stored as jpeg"
+    ):
+        open_dataset(out, "all")[0]
 
 
 def test_native_rows_in_tiles_are_those_of_a_raw_pack(storage: str, varied_raw: RawFolder, tmp_path: Path) -> None:

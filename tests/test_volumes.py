@@ -28,6 +28,7 @@ from packer.shards.kinds.volume import of_one_row
 from readers import CenterCrop, RandomCrop, open_dataset, stitch_all
 from readers.contract.errors import RequestError
 from readers.contract.statistics import ClassStatistics
+from readers.contract.tile_grid import index_of
 from readers.crop import CropAndFlip
 from readers.epoch import Run
 
@@ -208,7 +209,7 @@ def test_windows_are_those_of_padded_arrays(
     assert cut is not None
     windows = cut.windows(np.array([seed]), [Run(0, 0, 1)], np.array([volume]))
     out = np.empty((*pixels.shape[:-3], *size), dtype)
-    windows.copy(0, pixels, out, np.copyto, 7)
+    windows.copy(0, volume, lambda part: pixels[index_of(part)], out, np.copyto, 7)
     frame = np.pad(pixels, [(0, 0)] * has_planes + [(side, side) for side in size], constant_values=7)
     part = tuple(slice(start + side, start + 2 * side) for start, side in zip(windows.starts[0], size, strict=True))
     expected = frame[(slice(None),) * has_planes + part]

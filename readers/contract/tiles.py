@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from readers.contract.errors import RequestError
@@ -26,7 +27,7 @@ class Tile:
     @property
     def key(self) -> str:
         """`city/a@000512+001024of2048x4096`: the numbers are padded so that keys sort by position."""
-        return f"{self.picture}@{self.origin[0]:06d}+{self.origin[1]:06d}of{self.size[0]}x{self.size[1]}"
+        return window_key(self.picture, self.origin, self.size)
 
     @classmethod
     def of(cls, key: str) -> Tile:
@@ -36,6 +37,11 @@ class Tile:
             raise RequestError(f"{key!r} is not the key of a tile, such as 'a@000512+001024of2048x4096'")
         numbers = [int(match[name]) for name in ("top", "left", "height", "width")]
         return cls(match["key"], (numbers[0], numbers[1]), (numbers[2], numbers[3]))
+
+
+def window_key(picture: str, start: Sequence[int], size: Size) -> str:
+    """Return the key of a part of a picture or volume of this size, which begins at `start`."""
+    return f"{picture}@{'+'.join(f'{at:06d}' for at in start)}of{size_text(size)}"
 
 
 def picture_of(key: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from readers.formats.column import Column, MissingError, ShardFacts, damage_at, 
 from readers.formats.contents import read_spans
 from readers.formats.page_cache import absent, drop, prefetch, resident
 from readers.formats.row_sizes import RowSizes
-from readers.formats.tiled_rows import check_tiles, unpack_row, unpack_tiles
+from readers.formats.tiled_rows import check_tiles, grid_of, spans_of_tiles, unpack_row, unpack_tiles
 
 KERNEL = kernel("readers.formats.gather_kernel")
 SMALL = 16 << 10
@@ -164,6 +165,31 @@ class Shard:
         except MissingError as missing:
             raise self.explain(missing) from missing
 
+    def prefetch_parts(self, field: Field, parts: Sequence[tuple[int, Part]]) -> None:
+        """Ask the kernel to read the tiles that parts of rows touch from the disk, if they are mapped. Their tables are
+        read at once."""
+        column, spans = self._columns[field.name], self._spans_of_parts(field, parts)
+        data = self._map(column.path)
+        if data is not None:
+            missing = absent(column.path, data, [start for start, _ in spans])
+            prefetch(data, [spans[number] for number in missing])
+
+    def drop_parts(self, field: Field, parts: Sequence[tuple[int, Part]]) -> None:
+        """Remove the tiles that parts of rows touch from the page cache."""
+        column = self._columns[field.name]
+        data = self._map(column.path)
+        if data is not None:
+            drop(column.path, data, self._spans_of_parts(field, parts))
+
+    def _spans_of_parts(self, field: Field, parts: Sequence[tuple[int, Part]]) -> list[tuple[int, int]]:
+        """Return where in the file the tiles begin and end that parts of rows touch."""
+        column, found = self._columns[field.name], list[tuple[int, int]]()
+        for (row, part), (begin, end) in zip(parts, self._spans(column, [row for row, _ in parts]), strict=True):
+            grid = grid_of(field, field.row_shape(*self.size(row)))
+            read = partial(_read_from, column.path, begin)
+            found += ((begin + start, begin + stop) for start, stop in spans_of_tiles(grid, part, end - begin, read))
+        return found
+
     def prefetch(self, fields: Sequence[Field], rows: Sequence[int]) -> None:
         """Ask the kernel to read these rows from the disk, if they are mapped. Only the first field is looked up in
         memory."""
@@ -248,6 +274,11 @@ class Shard:
         for column in self._columns.values():
             if column.path == path:
                 column.check_bounds(self.facts.rows, size)
+
+
+def _read_from(path: Path, begin: int, start: int, stop: int) -> NDArray[np.uint8]:
+    """Return bytes of a row that begins at `begin`. From a map, other threads would wait for the disk, too."""
+    return read_spans(path, [(begin + start, begin + stop)])[0]
 
 
 def gather(name: str, groups: Sequence[tuple[Shard, list[int], list[int]]], out: NDArray[Any]) -> None:

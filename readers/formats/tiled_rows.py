@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import JPEG, RAW, Field
-from readers.contract.tile_grid import ALIGNED, Part, TileGrid, aligned, common, shape_of
+from readers.contract.tile_grid import ALIGNED, END_BYTES, Part, TileGrid, aligned, common, shape_of
 from readers.formats.unpack import decode_jpeg, scratch, split, unpack, unpack_bytes
 
 BANDS_OF_SPLIT = 3
+ReadBytes = Callable[[int, int], NDArray[np.uint8]]
+"""`read(start, stop)` returns bytes of a row."""
 
 
 def grid_of(field: Field, shape: tuple[int, ...]) -> TileGrid:
@@ -57,6 +60,25 @@ def unpack_tiles(
             )
         target, inside = common(part, area)
         _copy(out[target], tile[inside])
+
+
+def spans_of_tiles(grid: TileGrid, part: Part, size: int, read: ReadBytes) -> list[tuple[int, int]]:
+    """Return where in a row of this size the tiles begin and end that a part touches. Those that follow each other are
+    one span. Of the table only their ends are read, by `read(start, stop)`. A damaged table has no tiles."""
+    numbers = [number for number, _ in grid.touched(part)]
+    if not numbers or size <= grid.table_bytes:
+        return []
+    first = max(0, numbers[0] - 1)
+    ends = read(END_BYTES * first, END_BYTES * (numbers[-1] + 1)).view("<u8").tolist()
+    spans: list[tuple[int, int]] = []
+    for number in numbers:
+        start, stop = aligned(ends[number - 1 - first] if number else grid.table_bytes), ends[number - first]
+        if not start < stop <= size:
+            return []
+        if spans and start == aligned(spans[-1][1]):
+            start = spans.pop()[0]
+        spans.append((start, stop))
+    return spans
 
 
 def _ends(field: Field, stored: NDArray[np.uint8], grid: TileGrid) -> NDArray[np.uint64]:
