@@ -56,6 +56,13 @@ def test_the_encodings_that_were_asked_for_come_first(raw_folder: RawFolder, tmp
     assert "\n          image=jpeg:50, as asked  " in run("build", "--dry-run", *options).stdout
 
 
+def test_large_rows_are_measured_in_tiles_too(raw_folder: RawFolder, tmp_path: Path) -> None:
+    options = "--labels", "index", "--size", "1024x1024", "--only", "val", raw_folder.path, tmp_path / "out"
+    tiled = [size["fields"] for size in planned(*options)["encodings"][3:]]
+    label = {"label": "tiles-zstd:256x256"}
+    assert tiled == [{"image": "raw", **label}, {"image": "tiles-jpeg:256x256:95", **label}]
+
+
 def test_the_plan_says_where_each_size_fits(
     raw_folder: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from packer.publish.atomic import write_atomic
 from readers.contract.manifest import Manifest
 
 if TYPE_CHECKING:
+    from packer.bench.request import BenchRequest
     from packer.bench.run import FirstPass
     from packer.bench.trial_plan import TrialPlan
 
@@ -47,22 +48,33 @@ REPORTS = (".html", ".svg")
 @click.option("--crop", type=CropType(), help="Crop each image to height x width; native packs need it.")
 @click.option("--seconds", type=click.FloatRange(1), default=30, show_default=True, help="Total time to measure.")
 @click.option("--target", type=click.FloatRange(0, min_open=True), help="Samples per second that the model needs.")
+@click.option("--encodings", is_flag=True, help="Compare encodings instead: bytes, and samples per second.")
 @click.option("--report", type=OutputFile(), help="Write a page (.html) or the plot (.svg).")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def bench_command(
-    out: Path, target: float | None, report: Path | None, as_json: bool, quiet: bool, **options: Any
+    out: Path,
+    target: float | None,
+    encodings: bool,
+    report: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
 ) -> None:
     """Measure how fast loaders deliver batches of OUT on this machine, and recommend one.
 
     All settings run in turns, next to a loop that only copies the same rows. The recommendation is the cheapest setting
     within 5 % of the best; with --target, the cheapest that is fast enough.
 
+    With --encodings, some rows of OUT are packed again into a temporary folder: raw, with labels as zstd, with pictures
+    as JPEG. These packs are read in turns by the same loader.
+
     \b
     Example:
       packer bench out/
       packer bench --batch 16 --seconds 60 --report bench.html out/
       packer bench --json out/ | jq .recommended
+      packer bench --encodings --batch 16 --threads 4 out/
     """
     Manifest.load(out)
     if report is not None:
@@ -76,6 +88,11 @@ def bench_command(
         from packer.cli.bench_text import skipped_lines, text
         from readers.machine import Machine
     request = BenchRequest(out, **options | {name: _flat(options[name]) for name in ("batches", "threads", "workers")})
+    if encodings:
+        if target is not None or report is not None:
+            raise UsageError("--encodings: has neither --target nor --report; leave them out")
+        _compare_encodings(request, as_json, quiet)
+        return
 
     def log_plan(first_pass: FirstPass, plan: TrialPlan) -> None:
         if not quiet:
@@ -90,6 +107,29 @@ def bench_command(
     show(json.dumps(facts(result, best, target), indent=1) if as_json else text(result, best, target))
     if report is not None:
         write_atomic(report.absolute(), (svg if report.suffix == ".svg" else html)(result, best, target))
+
+
+def _compare_encodings(request: BenchRequest, as_json: bool, quiet: bool) -> None:
+    """Read trial packs in each encoding."""
+    with loading(workers=True):
+        from packer.bench.encodings import EncodingResult
+        from packer.bench.in_turns import loader_settings, read_in_turns
+        from packer.bench.loaders import TrialRunner
+        from packer.cli.bench_encodings import encodings_json, encodings_text
+        from packer.packs.trial_packs import trial_packs
+        from packer.publish.free_space import free_memory
+        from readers.machine import Machine
+    whole, progress, memory = Manifest.load(request.out), shown(quiet), free_memory()
+    with trial_packs(request.out, TrialRunner(request).pack_rows, progress) as packs:
+        trials = [Manifest.load(path) for _, path in packs]
+        settings = loader_settings(request, Machine.look(), trials[0].rows)
+        rates = read_in_turns(request, [path for _, path in packs], settings, progress)
+    results = []
+    for number, (way, trial, measured) in enumerate(zip((way for way, _ in packs), trials, rates, strict=True)):
+        size = round(trial.bytes / trial.rows * whole.rows) if number else whole.bytes
+        results.append(EncodingResult(way, trial.bytes / trial.rows, size, size <= memory, measured))
+    facts = request, trials[0].rows, settings, memory, results
+    show(json.dumps(encodings_json(*facts), indent=1) if as_json else encodings_text(*facts))
 
 
 def _check_report(report: Path) -> None:

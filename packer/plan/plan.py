@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,8 +14,9 @@ from packer.errors import PackError, Problem, TargetError, by_cause
 from packer.pixels.choices import NATIVE, TILE
 from packer.plan.problems import BEFORE, problem_of, too_many
 from packer.plan.request import Request
-from packer.plan.size_sample import SizeSample, StoredSize, encodings_of, take_sample, ways_to_store
+from packer.plan.size_sample import Encodings, SizeSample, StoredSize, encodings_of, take_sample, ways_to_store
 from packer.publish.recipe_changes import recipe_changes
+from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
@@ -129,25 +130,35 @@ class Plan:
         """Rows that are packed now in several encodings, to know their sizes; None if there are no rows."""
         if not self.rows:
             return None
-        return take_sample(self.specs, self.found.source, self.request, self._raw_bytes, self.rows)
+        return take_sample(self.specs, self.found.source, self.request, self._ways, self._raw_bytes, self.rows)
 
     @property
     def stored_bytes(self) -> int | None:
         """The bytes of the rows as they are stored, by a sample if they are encoded; None if none can be packed."""
         if not any(field.is_encoded for field in self.recipe.fields) or self.size_sample is None:
             return self.bytes
-        size = self.size_sample.size(encodings_of(self.recipe))
+        size = self.size_sample.size(encodings_of(self.recipe.rules))
         return None if size is None else size.bytes
 
     @property
     def sizes_stored(self) -> list[StoredSize]:
         """The size of the pack with the encodings asked for, then with other encodings. Only sizes that are known."""
         sample = self.size_sample
-        return [] if sample is None else list(filter(None, map(sample.size, ways_to_store(self.recipe))))
+        return [] if sample is None else list(filter(None, map(sample.size, self.ways_to_store)))
+
+    @property
+    def ways_to_store(self) -> list[Encodings]:
+        """The encodings that were asked for, then others."""
+        return list(map(encodings_of, self._ways))
+
+    @property
+    def _ways(self) -> list[Sequence[FieldRule]]:
+        pixel = sum(field.pixel_bytes for field in self.recipe.fields)
+        return ways_to_store(self.recipe, self.bytes / max(1, pixel * self.rows))
 
     def fits_disk(self, size: StoredSize) -> bool:
         """Return whether the disk has room for the pack in this size. Other encodings make all shards new ones."""
-        if size.encodings == encodings_of(self.recipe):
+        if size.encodings == encodings_of(self.recipe.rules):
             return self.needed_bytes <= self.free_bytes
         return size.bytes + len(self.specs) * SHARD_SLACK <= self.free_bytes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -135,6 +136,13 @@ class Request:
             raw, source = objects.raw, replace(source, objects=objects)
             values |= {"classes": objects.copy_of(values["classes"])} if "classes" in values else {}
         return cls(raw, Path(str(settings["out"])), source=source, limits=limits, **values)
+
+
+def request_of_rows(settings: Settings, rows: Iterable[int]) -> Request:
+    """Return the request of a build whose settings name a pack, for these rows of it alone."""
+    request = Request.from_settings(settings)
+    assert isinstance(request.source.given, PackSource), "the settings name a pack"
+    return replace(request, source=replace(request.source, given=request.source.given.only(rows)))
 
 
 def raw_or_source(given: Input) -> tuple[Path | None, Source | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
@@ -30,6 +30,13 @@ MOST_BYTES = 2 << 30
 """The raw bytes of all rows of a sample."""
 MOST_OF_ROW = 256 << 20
 """The raw bytes of a row that may be sampled: a worker needs several times as much memory for it."""
+WAYS = (RAW, RAW), (RAW, ZSTD), (JPEG, ZSTD)
+"""Encodings of pictures and of labels that are compared."""
+IN_TILES = (RAW, "tiles-zstd"), ("tiles-jpeg", "tiles-zstd")
+"""Further ones of large rows, of which often only a part is read. A part of a raw row needs no tiles."""
+LARGE = 1 << 20
+"""The pixels of a large row."""
+TILE = 256
 ROWS_OF_JOB = 8
 """The rows that a worker measures at a time."""
 DEVIATIONS = 2
@@ -53,37 +60,32 @@ class StoredSize:
         return " ".join(f"--encode {name}={encoding}" for name, encoding in self.encodings.items() if encoding != RAW)
 
 
-def encodings_of(recipe: Recipe) -> Encodings:
-    """Return the encodings that a recipe asks for."""
-    return {rule.name: rule.stored_as for rule in recipe.rules}
+def encodings_of(rules: Iterable[FieldRule]) -> Encodings:
+    """Return the encodings that rules ask for."""
+    return {rule.name: rule.stored_as for rule in rules}
 
 
-def ways_to_store(recipe: Recipe) -> list[Encodings]:
-    """Return the encodings that were asked for, then others: all raw, labels as zstd, pictures as JPEG, too."""
-    rules = {rule.name: (rule, *other_rules(rule)) for rule in recipe.rules}
-    raw = dict.fromkeys(rules, RAW)
-    labels = raw | {name: ZSTD for name, forms in rules.items() if any(form.stored_as == ZSTD for form in forms)}
-    jpeg = labels | {rule.name: rule.stored_as for forms in rules.values() for rule in forms if _is_usual_jpeg(rule)}
-    ways = [encodings_of(recipe)]
-    for way in (raw, labels, jpeg):
-        if way not in ways:
+def ways_to_store(recipe: Recipe, pixels: float) -> list[Sequence[FieldRule]]:
+    """Return the rules of a recipe, then those with other encodings. `pixels` are those of a row on average."""
+    ways: list[Sequence[FieldRule]] = [recipe.rules]
+    for picture, label in (*WAYS, *(IN_TILES if pixels >= LARGE else ())):
+        way = [_stored_as(rule, _fitting(rule, picture, label)) for rule in recipe.rules]
+        if encodings_of(way) not in map(encodings_of, ways):
             ways.append(way)
     return ways
 
 
-def other_rules(rule: FieldRule) -> Iterator[FieldRule]:
-    """Yield the rule of a field with another encoding that may be wanted, if there is one."""
-    field, found = rule.field, None
-    if can_be_jpeg(field):
-        found = replace(rule, field=replace(field, encoding=JPEG, tile=None), jpeg=JpegRules())
-    elif field.kind not in (PICTURE, VALUES):
-        found = replace(rule, field=replace(field, encoding=ZSTD, tile=None), jpeg=None)
-    if found is not None and found.stored_as != rule.stored_as:
-        yield found
+def _fitting(rule: FieldRule, picture: str, label: str) -> str:
+    """Return the encoding of a field, if pictures and labels are stored so."""
+    if can_be_jpeg(rule.field):
+        return picture
+    return RAW if rule.field.kind in (PICTURE, VALUES) else label
 
 
-def _is_usual_jpeg(rule: FieldRule) -> bool:
-    return rule.jpeg == JpegRules()
+def _stored_as(rule: FieldRule, encoding: str) -> FieldRule:
+    field = replace(rule.field, encoding=encoding, tile=None)
+    tile = (TILE,) * len(field.sides) if field.is_tiled else None
+    return replace(rule, field=replace(field, tile=tile), jpeg=JpegRules() if field.is_jpeg else None)
 
 
 @dataclass(frozen=True)
@@ -119,11 +121,17 @@ class SizeSample:
 
 
 def take_sample(
-    specs: Sequence[ShardSpec], source: Source, request: Request, raw: Mapping[str, int], total: int
+    specs: Sequence[ShardSpec],
+    source: Source,
+    request: Request,
+    ways: Sequence[Sequence[FieldRule]],
+    raw: Mapping[str, int],
+    total: int,
 ) -> SizeSample:
     """Measure rows that are spread over all shards, more of them if the first ones differ much."""
-    recipe, sizes = specs[0].recipe, list[RowSizes]()
-    others = [other for rule in recipe.rules for other in other_rules(rule)]
+    sizes = list[RowSizes]()
+    new = {(rule.name, rule.stored_as): rule for way in ways for rule in way if rule.field.is_encoded}
+    others = [rule for key, rule in new.items() if key not in encodings_of(ways[0]).items()]
     most = min(MOST_ROWS, max(1, MOST_BYTES * total // max(1, sum(raw.values()))))
     count = sum(len(spec.pieces) for spec in specs)
     few = scattered(count, min(FEW_ROWS, most))
@@ -138,14 +146,14 @@ def take_sample(
                 rows += (_by_encoding(spec, others, row) for row in found if row.bad is None)
                 sizes += found
             sample = SizeSample(tuple(rows), tuple(row.bad for row in sizes if row.bad is not None), raw, total)
-            estimates = filter(None, map(sample.size, ways_to_store(recipe)))
+            estimates = filter(None, (sample.size(encodings_of(way)) for way in ways))
             if all(size.error <= ERROR for size in estimates):
                 break
     return sample
 
 
 def _by_encoding(spec: ShardSpec, others: Sequence[FieldRule], row: RowSizes) -> dict[tuple[str, str], int]:
-    asked = encodings_of(spec.recipe)
+    asked = encodings_of(spec.recipe.rules)
     found = {(rule.name, rule.stored_as): size for rule, size in zip(others, row.others, strict=True)}
     for field, raw, stored in zip(spec.fields, row.raw, row.fields, strict=True):
         found |= {(field.name, asked[field.name]): stored, (field.name, RAW): raw}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -35,8 +36,8 @@ class PackSource:
     kind: ClassVar[str] = "pack"
     tools: ClassVar[tuple[str, ...]] = ("rows of a pack 1",)
 
-    def __init__(self, pack: Pack) -> None:
-        self._pack = pack
+    def __init__(self, pack: Pack, chosen: Mapping[int, Sequence[int]] | None = None) -> None:
+        self._pack, self._chosen = pack, chosen
         self._known: dict[int, ShardFacts] = {}
         self.fields = pack.manifest.fields
         self.templates = tuple("" for _ in self.fields)
@@ -45,6 +46,14 @@ class PackSource:
     def at(cls, root: Path) -> PackSource:
         """Open the current generation of a pack."""
         return cls(Pack.open(root))
+
+    def only(self, rows: Iterable[int]) -> PackSource:
+        """Return the source of these rows of the pack alone."""
+        chosen = defaultdict[int, list[int]](list)
+        for row in sorted(rows):
+            shard, index = self._pack.table.locate(row)
+            chosen[shard].append(index)
+        return PackSource(self._pack, chosen)
 
     @property
     def root(self) -> Path:
@@ -57,13 +66,13 @@ class PackSource:
 
     def rows(self) -> Iterator[RowRef]:
         for split, shards, _ in self._pack.splits():
-            for shard in shards:
+            for shard in shards if self._chosen is None else sorted(self._chosen.keys() & set(shards)):
                 stem = self._pack.stem(shard).name
                 receipt = self._receipt(shard)
-                there = [field.name in receipt.fields for field in self.fields]
-                for row, key in enumerate(receipt.keys):
+                keys, there = receipt.keys, [field.name in receipt.fields for field in self.fields]
+                for row in range(len(keys)) if self._chosen is None else self._chosen[shard]:
                     part = f"{stem}/{row}"
-                    yield RowRef(split.name, key, tuple(part if has else "" for has in there))
+                    yield RowRef(split.name, keys[row], tuple(part if has else "" for has in there))
 
     def list_rows(self, wanted: Wanted) -> Listing:
         """Return the rows of the pack. They cannot be packed into the pack itself."""
