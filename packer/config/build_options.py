@@ -20,6 +20,7 @@ class BuildOptions(TypedDict, total=False):
     label: str
     fields: Sequence[FieldOptions | str | Mapping[str, object]]
     key: str
+    volumes: bool
     axis: int
     lists: str
     pairs: str | PathLike[str]

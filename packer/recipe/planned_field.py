@@ -35,7 +35,7 @@ from packer.recipe.field_rule import FieldRule, Read
 from packer.recipe.read_rules import ReadRules
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
-from readers.contract.fields import IMAGE, LABEL, RAW, Field, classes_field, picture_field
+from readers.contract.fields import IMAGE, JPEG, LABEL, RAW, TILED, Field, classes_field, picture_field
 from readers.contract.kinds import IDS, INDEX, MULTILABEL, VALUES, planes_of
 
 LEAST_TILE, MOST_TILE = 16, 4096
@@ -122,10 +122,10 @@ class PlannedField:
         """Return the field with an encoding such as `zstd`, `jpeg:95` or `tiles:256`. Raise UsageError if it cannot be
         stored so."""
         name, *options = encoding.split(":")
-        field = replace(self._field(sides), encoding=name)
-        tile = self._tile(encoding, options.pop(0), len(field.sides)) if field.is_tiled else None
-        if not field.is_jpeg:
+        tile = self._tile(encoding, options.pop(0), len(sides or (None, None))) if name in TILED else None
+        if JPEG not in (name, TILED.get(name)):
             return replace(self, encoding=name, tile=tile)
+        field = self._field(sides)
         if not can_be_jpeg(field):
             found = f"{field.kind} of {field.numbers} times {np.dtype(field.dtype)}"
             found = "volumes" if field.is_volume else found
