@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
+import re
 import struct
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 import torch
@@ -20,13 +23,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from page_reader import read_rows
 from PIL import Image
+from starlette.testclient import TestClient
 from torch.utils.data import DataLoader
 
 from packer.decoding.tiff.pages import page_alone, read_pages
 from packer.errors import BadPair
 from packer.shards.kinds.volume import of_one_row
+from packer.view.app import make_app
+from packer.view.serve import own_names
+from packer.view.viewed import Settings, Viewed
 from readers import CenterCrop, RandomCrop, open_dataset, stitch_all
-from readers.contract.errors import RequestError
+from readers.contract.errors import DamagedError, ManifestError, RequestError
+from readers.contract.json_entry import fingerprint
+from readers.contract.manifest import Manifest
 from readers.contract.statistics import ClassStatistics
 from readers.contract.tile_grid import index_of
 from readers.crop import CropAndFlip
@@ -302,6 +311,74 @@ def test_commands_show_volumes(tmp_path: Path) -> None:
     assert open_dataset(out).show(0).size == (9, 7)
     write_pages(raw / "labels/c1.tif", label(1)[:, ::-1])
     assert "all/c1: label" in call(["diff", str(raw), str(out)], 1)
+
+
+def test_the_page_of_a_pack_shows_volumes(tmp_path: Path) -> None:
+    """Every address of a row and a field answers with the middle slice, and the raw files are read again."""
+    out = build(make_tiff(tmp_path / "raw"), tmp_path / "out", "--labels", "index")
+    viewed = Viewed(Settings(out))
+    assert viewed.index.wait(60), viewed.index.problem
+    client = TestClient(make_app(viewed, own_names(8000), "secret"), base_url="http://127.0.0.1:8000/secret")
+    digest = client.get("/api/pack").json()["digest"]
+    assert client.get("/api/rows").json()["total"] == 3
+    assert client.get("/api/rows/0").json()["size"] == list(SIDES[0])
+    assert client.get(f"/{digest}/thumbnail/0").headers["content-type"] == "image/jpeg"
+    picture = np.asarray(Image.open(io.BytesIO(client.get(f"/{digest}/picture/0/image").content)))
+    assert np.array_equal(picture, np.repeat(image(0)[2][..., None], 3, 2))
+    layer = client.get(f"/{digest}/layer/0/label")
+    assert np.array_equal(np.frombuffer(layer.content, "u1").reshape(SIDES[0][1:]), label(0)[2])
+    again = client.get("/api/raw/0").json()
+    assert again["problem"] == ""
+    assert {name: pixels for name, (pixels, _) in again["differences"].items()} == {"image": 0, "label": 0}
+
+
+def test_parts_of_a_plan_make_the_same_pack(tmp_path: Path) -> None:
+    raw, plan, out = make_tiff(tmp_path / "raw"), tmp_path / "plan", tmp_path / "out"
+    options = ["--volumes", "--classes", "4", "--image-range=0,255", "--shard-size", "1KiB"]
+    call(["plan", str(raw), str(plan), *options])
+    for part in (1, 2):
+        call(["build", "--plan", str(plan), "--part", f"{part}/2", str(out)])
+    call(["commit", "--plan", str(plan), str(out)])
+    call(["build", str(raw), str(tmp_path / "whole"), *options])
+    assert same(out, tmp_path / "whole")
+
+
+VOLUME = [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("image", "label", "message"),
+    [
+        ([1, *VOLUME], [None, None], "differ in size"),
+        ([1, 5, None, None], VOLUME, "fields.0.shape: expected 3 numbers, or a third side of null in a volume"),
+        ([1, 5, 6, 7], [5, 6, 7], "fields.0.shape: expected 3 numbers, or a third side of null in a volume"),
+        ([None, *VOLUME], VOLUME, "fields.0.shape: expected null for height and width"),
+        ([1, None, *VOLUME], VOLUME, "fields.0.shape: expected 3 numbers"),
+    ],
+)
+def test_impossible_shapes_are_refused(tmp_path: Path, image: list[Any], label: list[Any], message: str) -> None:
+    schema = json.loads((Path(__file__).parents[1] / "docs/manifest.schema.json").read_text())
+    out = build(make_tiff(tmp_path / "raw"), tmp_path / "out", "--labels", "index")
+    document = json.loads((out / "manifest.json").read_text())
+    jsonschema.validate(document, schema)
+    del document["checksum"]
+    document["fields"][0]["shape"], document["fields"][1]["shape"] = image, label
+    document["checksum"] = fingerprint(document)
+    with pytest.raises(ManifestError, match=re.escape(message)):
+        Manifest.from_text(json.dumps(document), "m")
+    if "differ" not in message:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(document, schema)
+
+
+@pytest.mark.parametrize("numbers", [[[0, 4, 5]], [[5, 7, 10]], [[2**32 - 1] * 3]])
+def test_sizes_that_are_not_possible_are_damage(tmp_path: Path, numbers: list[list[int]]) -> None:
+    out = build(make_tiff(tmp_path / "raw"), tmp_path / "out")
+    (path,) = (out / "shards").glob("*.size.npy")
+    sizes = np.load(path)
+    np.save(path, np.array([*numbers, *sizes[1:].tolist()], "<u4"))
+    with pytest.raises(DamagedError, match=r"sides|sizes"):
+        open_dataset(out)[0]
 
 
 def test_an_unchanged_volume_is_not_read_again(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from packer.decoding.tiff.picture import SIGNATURES, header_of
 from packer.errors import BadPair
 from readers.contract.tiles import Size, size_text
 
-MOST_PAGES = 9_999
+MOST_PAGES, MOST_NUMBERS = 9_999, 1 << 32
 _LONG, _BYTES = 4, 7
 """The types of entries."""
 _OFFSETS = {STRIP_OFFSETS: STRIP_BYTES, TILE_OFFSETS: TILE_BYTES}
@@ -60,6 +60,9 @@ def read_pages(file: BinaryIO, max_pixels: int = MOST_PIXELS) -> Pages:
         raise BadPair("ends within a header") from error
     if first is None or len(offsets) > MOST_PAGES:
         raise BadPair(f"has {'more' if offsets else 'no'} pages; 1 to {MOST_PAGES} are read")
+    numbers = first.stored_height * first.stored_width * first.channels * len(offsets)
+    if numbers > MOST_NUMBERS:
+        raise BadPair(f"claims {numbers:,} numbers; {MOST_NUMBERS:,} are read at most")
     return Pages(replace(first, slices=len(offsets)), offsets)
 
 
