@@ -68,6 +68,19 @@ def raw(tmp_path: Path) -> tuple[Path, Fields]:
     return folder, fields
 
 
+def test_a_band_of_another_name_is_bad_before_the_build_and_in_it(tmp_path: Path) -> None:
+    for number in range(3):
+        for name, shape in (("images", (8, 9, 3) if number else (8, 9)), ("labels", (8, 9))):
+            (tmp_path / "in" / name).mkdir(parents=True, exist_ok=True)
+            write_png(tmp_path / "in" / name / f"{number}.png", np.zeros(shape, np.uint8))
+    options = "--classes", 1, "--bands", "1", "--size", "8x9", "--on-bad", "skip"
+    plan = json.loads(run("build", "--dry-run", "--json", *options, tmp_path / "in", tmp_path / "out").stdout)
+    assert (plan["rows"], len(plan["rejects"])) == (2, 1)
+    built = run("build", *options, tmp_path / "in", tmp_path / "out")
+    assert "images/0.png: has the bands gray, and other files have red\n" in built.stderr
+    assert len(open_dataset(tmp_path / "out")) == 2
+
+
 @pytest.mark.parametrize("storage", STORAGES)
 def test_bands_are_stored_as_they_are(raw: tuple[Path, Fields], tmp_path: Path, storage: str) -> None:
     folder, fields = raw
