@@ -275,7 +275,7 @@ def test_damage_is_named_with_its_tile_and_the_other_tiles_are_read(encoding: st
     start = -(-int(stored[:48].view("<u8")[2]) // 64) * 64
     damaged[start : start + 40] = 0
     unit = field.unit_encoding
-    with pytest.raises(DamagedError, match=f"tile 4 of 6 of its 'image' is not stored as {unit} of 1152 bytes"):
+    with pytest.raises(DamagedError, match=f"tile 4 of 6 of its 'image' is not stored as {unit} of 3x16x24 numbers"):
         unpack_row(field, damaged, np.empty_like(expected))
     part = slice(10, 32), slice(3, 32)
     window = np.empty_like(expected[index_of(part)])

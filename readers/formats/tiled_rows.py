@@ -52,11 +52,12 @@ def unpack_tiles(
     grid = grid_of(field, shape)
     ends = _ends(field, stored, grid)
     for number, area in grid.touched(part):
-        tile = _tile(field, _bytes(field, stored, ends, number), (*field.planes, *shape_of(area)))
+        sides = *field.planes, *shape_of(area)
+        tile = _tile(field, _bytes(field, stored, ends, number), sides)
         if tile is None:
             raise DamagedError(
                 f"tile {number + 1} of {grid.count} of its {field.name!r} is not stored as {field.unit_encoding} of "
-                f"{math.prod(shape_of(area)) * field.pixel_bytes} bytes"
+                f"{'x'.join(map(str, sides))} numbers"
             )
         target, inside = common(part, area)
         _copy(out[target], tile[inside])

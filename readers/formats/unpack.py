@@ -23,7 +23,8 @@ def unpack(field: Field, stored: NDArray[np.uint8], out: NDArray[Any]) -> None:
     """Write the numbers of an encoded row without tiles into a contiguous array. Raise DamagedError if they are not as
     many."""
     if not unpack_bytes(field.encoding, stored, out):
-        raise DamagedError(f"its {field.name!r} is not stored as {field.encoding} of {out.nbytes} bytes")
+        sides = "x".join(map(str, out.shape))
+        raise DamagedError(f"its {field.name!r} is not stored as {field.encoding} of {sides} numbers")
 
 
 def unpack_bytes(encoding: str, stored: NDArray[np.uint8], out: NDArray[Any]) -> bool:
