@@ -121,6 +121,8 @@ class PlannedField:
     def encoded(self, encoding: str, sides: tuple[None, ...] | None = None) -> PlannedField:
         """Return the field with an encoding such as `zstd`, `jpeg:95` or `tiles:256`. Raise UsageError if it cannot be
         stored so."""
+        if encoding == RAW:
+            return replace(self, encoding=RAW)
         name, *options = encoding.split(":")
         tile = self._tile(encoding, options.pop(0), len(sides or (None, None))) if name in TILED else None
         if JPEG not in (name, TILED.get(name)):
