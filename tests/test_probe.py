@@ -162,7 +162,7 @@ def test_classes_guessed_from_a_sample_are_a_question_and_from_all_labels_not(tm
 def test_the_page_explains_why_a_preset_fits(tmp_path: Path) -> None:
     layout = {"image": "Train/Urban/images_png/{}.png", "label": "Train/Urban/masks_png/{}.png"}
     by_templates = run("probe", folder(tmp_path / "loveda", TRUTH + 1, **layout)).stdout
-    assert "loveda knows 100.00 % of the label pixels, and its templates find 1 pairs\n" in by_templates
+    assert "loveda knows 100.00 % of the label pixels, and its templates find 1 pair\n" in by_templates
     colours = np.array([[0, 0, 0], [128, 0, 0], [0, 128, 0], [128, 128, 0]], np.uint8)
     by_colours = run("probe", folder(tmp_path / "voc", palette_png(TRUTH, colours))).stdout
     assert "voc knows 100.00 % of the label pixels, all in its colours\n" in by_colours

@@ -14,7 +14,7 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import show
 from packer.cli.progress import shown
-from packer.cli.values import CropType, FolderType, NamesType, NumbersType, OutputFile
+from packer.cli.values import CropType, FolderType, NamesType, NumbersType, OutputFile, counted
 from packer.config.options import OPTIONS
 from packer.errors import InputError, UsageError
 from packer.publish.atomic import write_atomic
@@ -96,8 +96,9 @@ def bench_command(
 
     def log_plan(first_pass: FirstPass, plan: TrialPlan) -> None:
         if not quiet:
-            rate = f"{first_pass.rows} rows at {first_pass.rate:,.0f} samples/s"
-            trials = f"{len(plan.settings)} settings in {plan.rounds} rounds, {plan.seconds:.2f} s each"
+            rate = f"{counted(first_pass.rows, 'row')} at {first_pass.rate:,.0f} samples/s"
+            settings, rounds = counted(len(plan.settings), "setting"), counted(plan.rounds, "round")
+            trials = f"{settings} in {rounds}, {plan.seconds:.2f} s each"
             LOG.say("planned", f"first pass: {rate}; now {trials}")
 
     result = run_bench(request, Machine.look(), progress=shown(quiet), planned=log_plan)

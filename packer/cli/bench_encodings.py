@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from packer.bench.encodings import EncodingResult, best_encodings
 from packer.cli.bench_text import WIDTH
 from packer.cli.text_table import text_table
-from packer.cli.values import bytes_text
+from packer.cli.values import bytes_text, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,15 +25,14 @@ def encodings_text(
 ) -> str:
     """Return everything to print."""
     best, why = best_encodings(results)
-    threads = f"{settings.workers} thread{'s' * (settings.workers != 1)}"
     table = [HEAD, *(_line(result, results[0], result is best) for result in results)]
     advice = f"Recommended: {best.words}: {why}."
     encode = " ".join(f"--encode {name}={each}" for name, each in best.encodings.items())
     new = [] if best is results[0] else [f"    packer build --from {request.out} {encode} NEW"]
     return "\n".join(
         [
-            f"{request.out}: {rows} rows in trial packs, batches of {settings.batch} by {threads}, from memory, "
-            f"{len(best.rates)} rounds",
+            f"{request.out}: {counted(rows, 'row')} in trial packs, batches of {settings.batch} by "
+            f"{counted(settings.workers, 'thread')}, from memory, {counted(len(best.rates), 'round')}",
             f"{bytes_text(memory)} of memory for a pack, next to a training",
             "",
             *text_table(table, left=(0, len(HEAD) - 1)),

@@ -13,7 +13,7 @@ from packer.bench.run import BenchResult
 from packer.bench.settings import LOADER, SLOTS, STOCK, LoaderSettings
 from packer.bench.trial_plan import MEMORY, ROWS, SHARED, Skipped
 from packer.cli.text_table import text_table
-from packer.cli.values import bytes_text
+from packer.cli.values import bytes_text, counted
 from packer.cli.version import kernels_text
 from readers.contract.fields import LABEL
 from readers.dataset import SegDataset
@@ -48,14 +48,15 @@ def about(result: BenchResult) -> list[str]:
     crop = f", cut to {result.request.crop[0]}x{result.request.crop[1]}" if result.request.crop else ""
     quota = f", limited to {machine.quota:g} by a quota" if machine.quota is not None else ""
     return [
-        f"{result.request.out}, {dataset.split}: {len(dataset)} rows of {size}{crop}, {_read(dataset)}, "
+        f"{result.request.out}, {dataset.split}: {counted(len(dataset), 'row')} of {size}{crop}, {_read(dataset)}, "
         f"{bytes_text(result.workload.row_bytes)} each; {bytes_text(result.bytes)} of {dataset.manifest.storage}",
         f"{machine.affinity} cores{quota}; {bytes_text(machine.available)} of {bytes_text(machine.memory)} of memory "
         f"and {bytes_text(machine.shared)} of /dev/shm free",
         kernels_text(),
-        f"first pass, {_warmth(first_pass.cached)}: {first_pass.rows} rows at {_rates(result, first_pass.rate)}",
+        f"first pass, {_warmth(first_pass.cached)}: {counted(first_pass.rows, 'row')} at "
+        f"{_rates(result, first_pass.rate)}",
         f"then {'all' if result.workload.complete else 'only these'} rows from memory, {result.plan.seconds:.2f} s for "
-        f"each setting in {len(result.copy_rates)} rounds:",
+        f"each setting in {counted(len(result.copy_rates), 'round')}:",
     ]
 
 
@@ -129,7 +130,7 @@ def reason(result: BenchResult, best: LoaderResult, target: float | None) -> str
         noise = fast_from(result.loaders) < NEAR * fastest.rate
         because += f"its own rounds differ (lower quartile {_number(fastest.low)})" if noise else "5 %"
         because += ", and this is the cheapest of which that is true"
-    spread = f"{_number(min(best.rates))} to {_number(max(best.rates))} in {len(best.rates)} rounds"
+    spread = f"{_number(min(best.rates))} to {_number(max(best.rates))} in {counted(len(best.rates), 'round')}"
     rate = f"{_rates(result, best.rate)} ({spread}), {100 * best.ratio:.0f} % of the copy loop's rate"
     step = f"A training step that takes longer than {milliseconds(result, best):.2g} ms will not wait for data."
     return f"{_words(best.settings)}: {rate}; {because}. {step}"
@@ -137,7 +138,7 @@ def reason(result: BenchResult, best: LoaderResult, target: float | None) -> str
 
 def _words(settings: LoaderSettings) -> str:
     if settings.kind == LOADER:
-        return f"batches of {settings.batch} by {settings.workers} thread{'s' * (settings.workers != 1)}"
+        return f"batches of {settings.batch} by {counted(settings.workers, 'thread')}"
     processes = f"{settings.workers} worker process{'es' * (settings.workers != 1)}"
     return f"batches of {settings.batch} by a {settings.kind} with {processes if settings.workers else 'no workers'}"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from packer.cli.log import LOG
 from packer.cli.output import join_lines
 from packer.cli.text_table import text_table
-from packer.cli.values import bytes_text, shape_text
+from packer.cli.values import bytes_text, counted, shape_text
 from packer.errors import by_cause, first_of
 from packer.publish.free_space import free_memory
 from packer.publish.pin import is_pinned
@@ -113,14 +113,14 @@ def _rows_line(plan: Plan) -> str:
     """The bytes and rows that a build would publish. They are an upper bound if the sample has bad pairs."""
     if plan.refusal is not None:
         return f"refused   a build publishes nothing: {first_line(plan.refusal)}"
-    most = f"at most {bytes_text(plan.bytes)} in {plan.rows} rows"
+    most = f"at most {bytes_text(plan.bytes)} in {counted(plan.rows, 'row')}"
     if plan.sampled_bad:
         return f"bytes     {most}, because {plan.sampled_bad} of {plan.sampled} decoded pairs are bad"
     if plan.stored_bytes is None:
         return f"bytes     {most}; {_why_unknown(plan)}"
     if plan.stored_bytes != plan.bytes:
         raw = f"{bytes_text(plan.bytes)} without encodings"
-        return f"bytes     about {bytes_text(plan.stored_bytes)} in {plan.rows} rows; {raw}"
+        return f"bytes     about {bytes_text(plan.stored_bytes)} in {counted(plan.rows, 'row')}; {raw}"
     return f"bytes     {most.removeprefix('at most ')}"
 
 
@@ -146,7 +146,9 @@ def plan_notes(plan: Plan) -> list[str]:
         )
     old = plan.current
     if old is not None and old.recipe != plan.recipe.to_json():
-        generation = f"generation {old.generation} ({old.storage}, {len(old.classes)} classes, {old.rows} rows)"
+        generation = (
+            f"generation {old.generation} ({old.storage}, {len(old.classes)} classes, {counted(old.rows, 'row')})"
+        )
         keys = ", ".join(key for key, _, _ in plan.recipe_changes)
         notes.append(f"note      the recipe differs from that of {generation}, which is kept: {keys} changed")
     return notes
@@ -197,8 +199,9 @@ def summary_text(summary: Summary, out: Path | str) -> str:
     rows += f"; {manifest.unlabelled} without a label" if manifest.unlabelled else ""
     losses = (f"\nloss      {name} as JPEG: {words}" for name, words in summary.losses.items())
     return (
-        f"{out}: generation {manifest.generation}, {summary.rows} rows ({rows}) of {summary.pairs} pairs in "
-        f"{manifest.shards} shards, {bytes_text(manifest.bytes)}, {len(summary.rejects)} left out{missing}{notes}, "
+        f"{out}: generation {manifest.generation}, {counted(summary.rows, 'row')} ({rows}) of "
+        f"{counted(summary.pairs, 'pair')} in {counted(manifest.shards, 'shard')}, {bytes_text(manifest.bytes)}, "
+        f"{len(summary.rejects)} left out{missing}{notes}, "
         f"{summary.reused} reused, {summary.seconds:.1f} s ({summary.pieces / max(summary.seconds, 1e-9):.0f} rows/s)"
         + "".join(losses)
     )

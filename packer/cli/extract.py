@@ -12,7 +12,7 @@ import click
 from packer.cli.loading import loading
 from packer.cli.output import show
 from packer.cli.progress import shown
-from packer.cli.values import FolderType, NamesType, bytes_text
+from packer.cli.values import FolderType, NamesType, bytes_text, counted
 
 INDEX, COLOURS = "index", "colours"
 
@@ -70,7 +70,7 @@ def extract_command(
     if as_json:
         show(json.dumps(asdict(done), indent=1))
         return
-    show(f"{folder}: {done.rows} rows in {done.files} files, {bytes_text(done.bytes)}")
+    show(f"{folder}: {counted(done.rows, 'row')} in {counted(done.files, 'file')}, {bytes_text(done.bytes)}")
     if done.again:
         again = shlex.join(["packer", "build", *done.again, str(folder), "OUT"])
         show(f"the same rows again: {again}", err=True)

@@ -12,7 +12,7 @@ import click
 
 from packer.cli.loading import loading
 from packer.cli.output import join_lines, show
-from packer.cli.values import PackType, TimeType, bytes_text
+from packer.cli.values import PackType, TimeType, bytes_text, counted
 from packer.errors import UsageError
 from packer.publish.history import DEFAULT_KEEP
 
@@ -75,7 +75,7 @@ def gc_command(
     show(
         json.dumps(facts, indent=1)
         if as_json
-        else f"{out}: {len(garbage.manifests)} generations and {len(garbage.paths)} files, "
+        else f"{out}: {counted(len(garbage.manifests), 'generation')} and {counted(len(garbage.paths), 'file')}, "
         f"{bytes_text(garbage.bytes)}, {deleted}; kept {kept}"
     )
 

@@ -13,7 +13,7 @@ from packer.cli.loading import loading
 from packer.cli.log import publishing
 from packer.cli.output import join_lines, show
 from packer.cli.store_options import no_conditions_option
-from packer.cli.values import PackType, bytes_text
+from packer.cli.values import PackType, bytes_text, counted
 from packer.publish.pin import is_pinned
 from readers.contract.manifest import Manifest
 
@@ -74,7 +74,7 @@ def rollback_command(out: Path | str, number: int, pin: bool, no_conditions: str
         manifest = rollback_pack(out, number, pinned=pin, no_conditions=no_conditions)
     was = "the manifest was damaged" if before is None else f"it was {before.generation}"
     pinned = f"; pinned: builds publish nothing until packer unpin {out}" if is_pinned(store) else ""
-    show(f"{out}: generation {number} ({manifest.rows} rows) is current; {was}{pinned}")
+    show(f"{out}: generation {number} ({counted(manifest.rows, 'row')}) is current; {was}{pinned}")
 
 
 @click.command("unpin")
@@ -118,7 +118,7 @@ def _words(generation: Generation, pinned: bool) -> Iterator[str]:
         return
     yield f"{manifest.created}  {manifest.storage:<6}{manifest.rows:>9} rows "
     yield f"({', '.join(f'{split.name} {split.rows}' for split in manifest.splits)}),"
-    yield f"{manifest.shards} shards, {bytes_text(manifest.bytes)}"
+    yield f"{counted(manifest.shards, 'shard')}, {bytes_text(manifest.bytes)}"
     if generation.changed:
         yield f"- {', '.join(generation.changed)} changed"
     if pinned and generation.current:

@@ -14,7 +14,7 @@ from packer.cli.loading import loading
 from packer.cli.output import show
 from packer.cli.page import show_page
 from packer.cli.text_table import text_table
-from packer.cli.values import PackType, bytes_text, shape_text
+from packer.cli.values import PackType, bytes_text, counted, shape_text
 from readers.contract.fields import RAW, Field
 from readers.contract.kinds import CLASSES, PICTURE, VALUES
 from readers.contract.manifest import Manifest, Split
@@ -45,7 +45,7 @@ def info_command(out: Path | str, as_json: bool) -> None:
 def _lines(manifest: Manifest) -> list[str]:
     return [
         f"format      {manifest.storage}, generation {manifest.generation} of {manifest.created}",
-        f"bytes       {manifest.bytes:,} ({bytes_text(manifest.bytes)}) in {manifest.shards} shards",
+        f"bytes       {manifest.bytes:,} ({bytes_text(manifest.bytes)}) in {counted(manifest.shards, 'shard')}",
         f"rows        {manifest.rows}",
         *chain.from_iterable(map(_split_lines, manifest.splits)),
         "fields",
@@ -101,9 +101,9 @@ def _options(rule: dict[str, Any]) -> dict[str, Any]:
 def _split_lines(split: Split) -> Iterator[str]:
     """A split, and its parts if rows have different fields."""
     rejects = f", {split.rejects} rejects" if split.rejects else ""
-    yield f"  {split.name:<10}{split.rows} rows, {split.shards} shards{rejects}"
+    yield f"  {split.name:<10}{counted(split.rows, 'row')}, {counted(split.shards, 'shard')}{rejects}"
     if len(split.parts) > 1:
-        yield from (f"  {'':<10}{part.rows} rows with {', '.join(part.fields)}" for part in split.parts)
+        yield from (f"  {'':<10}{counted(part.rows, 'row')} with {', '.join(part.fields)}" for part in split.parts)
 
 
 def _swatch(colour: tuple[int, int, int] | None) -> str:

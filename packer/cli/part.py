@@ -13,7 +13,7 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import STDOUT, show
 from packer.cli.progress import shown
-from packer.cli.values import FolderType, PackType, bytes_text
+from packer.cli.values import FolderType, PackType, bytes_text, counted
 from packer.config.options import LOG_FORMATS
 from packer.errors import UsageError
 
@@ -100,9 +100,9 @@ def _json(summary: PartSummary) -> dict[str, Any]:
 
 
 def _text(summary: PartSummary, out: Path | str) -> str:
-    there = summary.shards - summary.built
+    there, rate = summary.shards - summary.built, summary.rows / max(summary.seconds, 1e-9)
     return (
-        f"{out}: part {summary.part}, {summary.built} shards built, {there} were there, {summary.rows} rows, "
-        f"{bytes_text(summary.bytes)}, {len(summary.rejects)} bad pairs, {summary.seconds:.1f} s "
-        f"({summary.rows / max(summary.seconds, 1e-9):.0f} rows/s)"
+        f"{out}: part {summary.part}, {counted(summary.built, 'shard')} built, {there} were there, "
+        f"{counted(summary.rows, 'row')}, {bytes_text(summary.bytes)}, "
+        f"{len(summary.rejects)} bad pairs, {summary.seconds:.1f} s ({rate:.0f} rows/s)"
     )

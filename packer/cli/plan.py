@@ -14,7 +14,7 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import show
 from packer.cli.progress import shown
-from packer.cli.values import bytes_text
+from packer.cli.values import bytes_text, counted
 
 if TYPE_CHECKING:
     from packer.config.config import Settings
@@ -49,6 +49,6 @@ def plan_command(ctx: click.Context, /, **options: Any) -> None:
     else:
         log_notes([] if quiet else plan_notes(plan))
         show(
-            f"{folder}: plan {str(sha256)[:16]}, {plan.pairs} pairs, {len(plan.specs)} shards, of which "
-            f"{len(plan.reused)} exist already, {bytes_text(plan.bytes)}"
+            f"{folder}: plan {str(sha256)[:16]}, {counted(plan.pairs, 'pair')}, "
+            f"{counted(len(plan.specs), 'shard')}, of which {len(plan.reused)} exist already, {bytes_text(plan.bytes)}"
         )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from packer.cli.values import counted
 from packer.config.config import to_toml
 from packer.errors import by_cause, first_of
 from packer.plan.palettes import colour_name
@@ -26,7 +27,7 @@ def probe_toml(found: ProbeResult) -> str:
 
 def probe_text(raw: str, found: ProbeResult) -> Iterator[str]:
     """The result as lines of text."""
-    yield f"folder    {raw}: {found.files} files"
+    yield f"folder    {raw}: {counted(found.files, 'file')}"
     if found.pairing is not None:
         yield from _pairs_lines(found)
     if found.annotated is not None:
@@ -34,7 +35,7 @@ def probe_text(raw: str, found: ProbeResult) -> Iterator[str]:
         yield from _proposal_lines(found, found.annotated.classes)
     yield from (
         f"perhaps   --image '{proposal.image}' --label '{proposal.label}'  "
-        f"({proposal.pairs} pairs, {proposal.unmatched} without partner)"
+        f"({counted(proposal.pairs, 'pair')}, {proposal.unmatched} without partner)"
         for proposal in (found.proposals if found.pairing is None else ())
     )
     if found.survey is None or found.reading is None:
@@ -43,10 +44,10 @@ def probe_text(raw: str, found: ProbeResult) -> Iterator[str]:
     yield f"reading   {'; '.join(found.reading.why) or 'unknown'}"
     yield from (
         f"preset    {preset.name} knows {100 * preset.share:.2f} % of the label pixels"
-        + (f", and its templates find {preset.pairs} pairs" if preset.pairs else ", all in its colours")
+        + (f", and its templates find {counted(preset.pairs, 'pair')}" if preset.pairs else ", all in its colours")
         for preset in found.presets
     )
-    yield from (f"field     --field '{field.text}'  ({len(field.files)} files)" for field in found.further)
+    yield from (f"field     --field '{field.text}'  ({counted(len(field.files), 'file')})" for field in found.further)
     yield from (f"odd       {line}" for line in _odd(found))
     yield from _proposal_lines(found, () if found.reading.classes is None else found.reading.classes.names)
 
@@ -101,7 +102,7 @@ def _odd(found: ProbeResult) -> Iterator[str]:
     survey = found.survey
     assert survey is not None
     if survey.bad:
-        yield f"{len(survey.bad)} pairs cannot be packed as they are:"
+        yield f"{counted(len(survey.bad), 'pair')} cannot be packed as they are:"
         yield from (f"  {reason}" for reason in first_of(survey.bad, MOST_NAMED))
     copies = [f"the same file: {' = '.join(first_of(group, MOST_NAMED))}" for group in survey.copies]
     yield from first_of(copies, MOST_NAMED, "groups of copies")

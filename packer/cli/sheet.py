@@ -10,7 +10,7 @@ import click
 from packer.cli.loading import loading
 from packer.cli.output import show
 from packer.cli.style import StyleOptions, style_of, style_options
-from packer.cli.values import FolderType, OutputFile, bytes_text
+from packer.cli.values import FolderType, OutputFile, bytes_text, counted
 from packer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,4 +73,4 @@ def sheet_command(
     image.save(file, KINDS[output.suffix.lower()], quality=90, compress_level=4)
     write_atomic(output, file.getvalue())
     size = f"{image.width}x{image.height} pixels, {bytes_text(len(file.getvalue()))}"
-    show(f"{output}: {len(choice.shown)} rows, {size}")
+    show(f"{output}: {counted(len(choice.shown), 'row')}, {size}")

@@ -14,7 +14,7 @@ from packer.cli.loading import loading
 from packer.cli.output import show
 from packer.cli.page import show_page
 from packer.cli.text_table import text_table
-from packer.cli.values import PackType
+from packer.cli.values import PackType, counted
 from packer.errors import first_of
 from readers.contract.kinds import CLASSES, IDS, MULTILABEL, VALUES
 from readers.contract.tiles import size_text
@@ -58,7 +58,7 @@ def _json(stats: SplitStats) -> dict[str, Any]:
 
 def _lines(stats: SplitStats) -> list[str]:
     sizes = [f"{count} of {size_text(size)}" for size, count in stats.sizes.items()]
-    lines = [f"{stats.split}: {stats.rows} rows ({', '.join(first_of(sizes, MOST_SIZES, 'sizes'))})"]
+    lines = [f"{stats.split}: {counted(stats.rows, 'row')} ({', '.join(first_of(sizes, MOST_SIZES, 'sizes'))})"]
     for field in stats.fields:
         lines += _field_lines(field, stats.rows)
     return lines
@@ -66,7 +66,7 @@ def _lines(stats: SplitStats) -> list[str]:
 
 def _field_lines(field: FieldStats, rows: int) -> Iterator[str]:
     """The statistics of a field of a split with so many rows."""
-    some = "" if field.rows == rows else f" in {field.rows} of {rows} rows"
+    some = "" if field.rows == rows else f" in {field.rows} of {counted(rows, 'row')}"
     empty = f", {100 * field.empty / max(1, field.pixels):.3f} % {EMPTY[field.kind]}" if field.kind in EMPTY else ""
     yield f"{field.name}: {field.kind}{some}{empty}"
     for name, values in (("mean", field.mean), ("std", field.std)):

@@ -12,7 +12,7 @@ from packer.cli.output import join_lines, show
 from packer.cli.page import show_page
 from packer.cli.progress import shown
 from packer.cli.store_options import scratch_option
-from packer.cli.values import PackType, bytes_text
+from packer.cli.values import PackType, bytes_text, counted
 from readers.contract.errors import DamagedError
 
 
@@ -71,7 +71,7 @@ def verify_command(
     else:
         if sha256sums and isinstance(out, Path):
             show(join_lines(sums.sha256sums(out, workers)))
-        size = f"{manifest.shards} shards, {manifest.rows} rows, {bytes_text(manifest.bytes)}"
+        size = f"{counted(manifest.shards, 'shard')}, {counted(manifest.rows, 'row')}, {bytes_text(manifest.bytes)}"
         show(f"{out}: whole; {size}", err=sha256sums)
     if error is not None:
         raise DamagedError(error)
