@@ -16,12 +16,14 @@ from readers.contract.kinds import CLASSES, PICTURE, VALUES
 from readers.contract.manifest import ALL
 from readers.contract.palette import Palette
 from readers.contract.statistics import ClassStatistics
+from readers.formats.large_rows import is_large, reduced, strips
+from readers.formats.shard import Shard
 from readers.pack import Pack
 from readers.pictures.count import class_pixels
 from readers.pictures.draw import Drawing, Look, Picture, draw
 from readers.pictures.legend import Entry, Legend, legend_of, percent
 from readers.pictures.overlay import overlay
-from readers.pictures.shrink import Size, fitted
+from readers.pictures.shrink import SAMPLES, Size, fitted
 from readers.pictures.window import Window, has_window
 
 if TYPE_CHECKING:
@@ -166,7 +168,7 @@ class RowPictures:
         opened = self.pack.shard(shard)
         if self.over is None or self.over.classes is None or self.palette is None or not opened.has(self.over.name):
             return []
-        counts, pixels = class_pixels(self.over, opened.pixels(self.over, inside)), prod(opened.size(inside))
+        counts, pixels = _class_pixels(opened, self.over, inside), prod(opened.size(inside))
         found = sorted(((count, number) for number, count in enumerate(counts) if count), key=lambda each: -each[0])
         names = self.over.classes.names
         entries = [Entry(names[number], self.palette[number], percent(count / pixels)) for count, number in found]
@@ -182,7 +184,14 @@ class RowPictures:
         window = self._style.window if not label or field.kind == VALUES else None
         look = Look(size, self.palette if label else None, None if window is None else Window(*window))
         look = replace(look, only=self._only if label else None)
-        return draw(field, opened.pixels(field, inside), look)
+        return draw(field, reduced(opened, field, inside, (SAMPLES * size[0], SAMPLES * size[1])), look)
+
+
+def _class_pixels(shard: Shard, field: Field, row: int) -> list[int]:
+    if not is_large(shard, field, row):
+        return class_pixels(field, shard.pixels(field, row))
+    counts = [class_pixels(field, lines) for _, lines in strips(shard, field, row)]
+    return [sum(each) for each in zip(*counts, strict=True)]
 
 
 def as_image(picture: Picture) -> Image:

@@ -121,6 +121,7 @@ def test_every_format_has_both_sides() -> None:
             "row_sizes",
             "unpack",
             "tiled_rows",
+            "large_rows",
             "page_cache",
             "arrow_metadata",
             "flatbuffer",

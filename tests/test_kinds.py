@@ -290,7 +290,8 @@ def test_a_tiff_is_turned_by_its_tag(orientation: int) -> None:
 
 
 REFUSED_TIFFS: list[tuple[str, bytes, str]] = [
-    ("BigTIFF", b"II+\0" + tiff(INDEX)[4:], "is a BigTIFF"),
+    ("a BigTIFF of other offsets", b"II+\0\4" + tiff(INDEX)[5:], "is not a BigTIFF that follows the standard"),
+    ("a BigTIFF without an end", b"II+\0\10\0\0\0" + b"\xff" * 8, "has the offset 18446744073709551615"),
     ("old JPEG", tiff(IMAGE, t259=(6,)), "compressed by JPEG as TIFF 6 had it"),
     ("JPEG of 16 bits", tiff(IMAGE.astype(np.uint16), t259=(7,)), "JPEG and 3 channels of 16 bits"),
     ("JPEG with alpha", tiff(with_alpha(IMAGE, 1), t259=(7,)), "JPEG and 4 channels of 8 bits"),

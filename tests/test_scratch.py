@@ -23,6 +23,7 @@ from packer.recipe.shard_spec import ShardSpec
 from packer.runtime import THREADS, no_blas_threads
 from packer.shards.build_shard import build_shard
 from packer.shards.columns import Columns
+from packer.shards.scratch import Scratch
 from packer.sources.folder import FolderSource
 from packer.workers.memory import SHRINK_FACTOR, ColumnMemory
 from readers.contract.files import sha256
@@ -76,12 +77,12 @@ def test_too_little_memory_is_an_error_with_the_size(monkeypatch: pytest.MonkeyP
     assert len(held) == 1
 
 
-def test_columns_do_not_overlap_in_one_piece_of_memory() -> None:
+def test_columns_do_not_overlap_in_one_piece_of_memory(tmp_path: Path) -> None:
     recipe = plain_recipe(Geometry((4, 6)), 1 << 20)
     pieces = [Piece(RowRef("all", str(number), ("a", "b"))) for number in range(3)]
     memory = ColumnMemory()
     for number in range(2):
-        columns = Columns(ShardSpec("all", pieces, recipe), memory)
+        columns = Columns(ShardSpec("all", pieces, recipe), memory, Scratch(tmp_path))
         for index in range(3):
             for field, row in enumerate(columns.rows(index)):
                 row[:] = 10 * number + 3 * field + index

@@ -251,7 +251,7 @@ PICTURES = (
         "Store these bands of images as they are in the files: all, gray, rgb, or numbers from 1 on, such as 4,3,2. "
         "Default: red, green and blue of 8 bits.",
     ),
-    Option("max-pixels", whole(1, 1 << 30), "Reject larger pictures.", str(MOST_PIXELS)),
+    Option("max-pixels", whole(1, 1 << 36), "Reject larger pictures.", str(MOST_PIXELS)),
 )
 
 STORAGE = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from packer.decoding.band_choice import ALL, GRAY, RGB, BandChoice
 from packer.decoding.decode import header_of
-from packer.decoding.header import Header, Pixels, Stored
+from packer.decoding.header import Header, Picture, Pixels, Stored
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
 from packer.decoding.rules import ImageRules
 from packer.errors import BadPair
@@ -52,7 +52,7 @@ class Bands:
             )
 
 
-def read_bands(data: bytes | Pixels, bands: Bands, rules: ImageRules) -> Pixels:
+def read_bands(data: Picture, bands: Bands, rules: ImageRules) -> Pixels:
     """Return an upright picture (H,W,B), its numbers as they are stored; with a range float32 from 0 to 1.
 
     Gray of less than 8 bits is spread over 0 to 255, and a palette has its colours.

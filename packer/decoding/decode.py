@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from packer.decoding import arrays, jpeg, opencv
 from packer.decoding.arrays import class_numbers
 from packer.decoding.file_types import read_header
-from packer.decoding.header import Header, Pixels, Stored
+from packer.decoding.header import Header, Picture, Pixels, Stored, Strip
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
@@ -75,16 +75,16 @@ def check_same_size(
         )
 
 
-def header_of(data: bytes | Pixels, max_pixels: int = MOST_PIXELS) -> Header:
-    """Return the header of a file with these bytes, or that of an array."""
+def header_of(data: Picture, max_pixels: int = MOST_PIXELS) -> Header:
+    """Return the header of a file with these bytes, that of an array, or that of lines of a picture."""
+    if isinstance(data, Strip):
+        return data.header
     if isinstance(data, bytes):
         return read_header(BytesIO(data), max_pixels)
     return arrays.header_of(data, max_pixels)
 
 
-def decode_image(
-    data: bytes | Pixels, rules: ImageRules, reduction: int = 1
-) -> NDArray[np.uint8] | NDArray[np.float32]:
+def decode_image(data: Picture, rules: ImageRules, reduction: int = 1) -> NDArray[np.uint8] | NDArray[np.float32]:
     """Return an image as upright (H,W,3) RGB: uint8, or float32 from 0 to 1 with a range. Gray has equal channels.
 
     The sides of a JPEG become `reduction` times smaller: 1, 2, 4 or 8.
@@ -134,7 +134,7 @@ class LabelFile:
         return upright(self.stored.numbers, self.header)
 
 
-def read_label(data: bytes | Pixels, lossy: bool = False, max_pixels: int = MOST_PIXELS) -> LabelFile:
+def read_label(data: Picture, lossy: bool = False, max_pixels: int = MOST_PIXELS) -> LabelFile:
     """Decode a label."""
     header = header_of(data, max_pixels)
     check_label(header, lossy)

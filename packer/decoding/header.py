@@ -1,9 +1,9 @@
-"""`Header` and `Stored`: the facts of a picture before and after it is decoded."""
+"""`Header` and `Stored`: the facts of a picture before and after it is decoded. `Strip`: lines of one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,3 +90,23 @@ class Stored:
         """Alpha, or None if every pixel is opaque."""
         alpha = self.alpha
         return alpha if alpha is not None and alpha.min() < np.iinfo(alpha.dtype).max else None
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Whole lines of a picture, decoded. Its header is that of a picture of these lines alone."""
+
+    header: Header
+    stored: Stored
+
+
+Picture: TypeAlias = "bytes | Pixels | Strip"
+"""A file, an array, or lines of a picture that is too large to be decoded at once."""
+
+
+class FileBytes(Protocol):
+    """The bytes of a file, or parts of them that are read when they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> bytes: ...

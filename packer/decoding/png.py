@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
 from packer.decoding import opencv, plain_png
-from packer.decoding.header import Header, Pixels, Stored
+from packer.decoding.header import FileBytes, Header, Pixels, Stored
 from packer.decoding.orientation import Orientation, read_metadata
 from packer.decoding.plain_png import Chunk
 from packer.decoding.png_length import check_length
@@ -24,6 +24,8 @@ GRAY, RGB, PALETTE, GRAY_ALPHA, RGB_ALPHA = 0, 2, 3, 4, 6
 _CHANNELS = {GRAY: 1, RGB: 3, PALETTE: 1, GRAY_ALPHA: 2, RGB_ALPHA: 4}
 _DEPTHS = {GRAY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), GRAY_ALPHA: (8, 16), RGB_ALPHA: (8, 16)}
 _CRITICAL = (b"IHDR", b"PLTE", b"IDAT", b"IEND")
+PIECE = 1 << 20
+"""The bytes of a large file that are in memory at a time."""
 _STARTS = {b"IHDR": 13, b"orNT": 1, b"eXIf": 0, **dict.fromkeys(TEXTS, MOST_KEYWORD + 1)}
 """Bytes to read of a chunk, before it is known whether the rest matters."""
 
@@ -70,6 +72,16 @@ def read(file: BinaryIO) -> Header:
 
 def decode(data: bytes, header: Header) -> Stored:
     """Return gray and palettes as the numbers in the file, the rest as colours, tRNS and alpha as alpha."""
+    palette, marked, raster = parts(data)
+    colour = data[25]
+    pixels = plain_png.decode(data, raster)
+    if pixels is None:
+        pixels = _by_opencv(data, raster, colour, header.depth)
+    return stored(pixels, colour, palette, marked)
+
+
+def parts(data: FileBytes) -> tuple[bytes, bytes, list[Chunk]]:
+    """Return the contents of PLTE and of tRNS, and the chunks IHDR, IDAT and IEND. Every chunk is checked."""
     palette, marked, raster = b"", b"", []
     for kind, start, end in _chunks(data):
         if kind == b"PLTE":
@@ -78,10 +90,11 @@ def decode(data: bytes, header: Header) -> Stored:
             marked = data[start:end]
         elif kind in (b"IHDR", b"IDAT", b"IEND"):
             raster.append((kind, start, end))
-    colour = data[25]
-    pixels = plain_png.decode(data, raster)
-    if pixels is None:
-        pixels = _by_opencv(data, raster, colour, header.depth)
+    return palette, marked, raster
+
+
+def stored(pixels: Pixels, colour: int, palette: bytes, marked: bytes) -> Stored:
+    """Return the numbers of a file, or some lines of them, as `decode` does."""
     if colour == PALETTE:
         return Stored(pixels, palette=_palette(palette, marked))
     if colour in (GRAY, RGB):
@@ -109,16 +122,16 @@ def _by_opencv(data: bytes, raster: list[Chunk], colour: int, depth: int) -> Pix
     return pixels
 
 
-def _chunks(data: bytes) -> Iterator[Chunk]:
+def _chunks(data: FileBytes) -> Iterator[Chunk]:
     """Yield each chunk. A wrong checksum, order or end is damage."""
     offset, previous, before = len(SIGNATURE), b"", set[bytes]()
     while offset + 12 <= len(data):
-        (length,) = struct.unpack_from(">I", data, offset)
+        (length,) = struct.unpack(">I", data[offset : offset + 4])
         kind, start, end = data[offset + 4 : offset + 8], offset + 8, offset + 8 + length
         if end + 4 > len(data):
             break
         _check_kind(kind, first=not before)
-        if crc32(memoryview(data)[offset + 4 : end]) != struct.unpack_from(">I", data, end)[0]:
+        if _crc32(data, offset + 4, end) != struct.unpack(">I", data[end : end + 4])[0]:
             raise BadPair(f"is damaged: the checksum of its chunk {kind.decode('latin-1')!r} is wrong")
         if kind in before and kind in _CRITICAL and not kind == previous == b"IDAT":
             raise BadPair(f"is damaged: it has more than one chunk {kind.decode('latin-1')!r}")
@@ -128,6 +141,16 @@ def _chunks(data: bytes) -> Iterator[Chunk]:
         before.add(kind)
         offset, previous = end + 4, kind
     raise BadPair("is cut short")
+
+
+def _crc32(data: FileBytes, start: int, end: int) -> int:
+    """Return the checksum of a part of a file, of which little is in memory at a time."""
+    if isinstance(data, bytes):
+        return crc32(memoryview(data)[start:end])
+    found = 0
+    for first in range(start, end, PIECE):
+        found = crc32(data[first : min(first + PIECE, end)], found)
+    return found
 
 
 def _check_kind(kind: bytes, first: bool) -> None:

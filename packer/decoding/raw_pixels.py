@@ -8,16 +8,26 @@ from numpy.typing import NDArray
 
 from packer.decoding import arrays
 from packer.decoding.file_types import kind_of
-from packer.decoding.header import Header, Pixels, Stored
+from packer.decoding.header import Header, Picture, Pixels, Stored, Strip
 from packer.errors import BadPair
 
+MOST_WHOLE = 1 << 30
+"""The most pixels of a file that is decoded at once: OpenCV refuses more."""
+IN_TILES = "a TIFF, or a PNG that is not interlaced, is packed in parts by --size native --encode image=tiles:256"
 TRANSPARENT = "has transparent pixels, whose colour depends on the background; flatten it"
 
 
-def read_stored(data: bytes | Pixels, header: Header) -> Stored:
-    """Decode a file, or take an array, whose header is known."""
+def read_stored(data: Picture, header: Header) -> Stored:
+    """Decode a file, or take an array or lines that are decoded, whose header is known."""
+    if isinstance(data, Strip):
+        return data.stored
     if not isinstance(data, bytes):
         return arrays.stored(data)
+    if header.stored_height * header.stored_width > MOST_WHOLE:
+        raise BadPair(
+            f"is a {header} of {header.stored_width}x{header.stored_height} pixels, and at most {MOST_WHOLE} are "
+            f"decoded at once; {IN_TILES}"
+        )
     stored: Stored = kind_of(data[:16]).decode(data, header)
     if stored.numbers.shape[:2] != header.decoded_size:
         raise BadPair(f"decodes to {stored.numbers.shape[:2]}, which is not the size in its header")

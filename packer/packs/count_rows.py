@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from packer.errors import BadPair
 from packer.progress import Progress, no_progress
 from packer.publish.target import is_ours
-from packer.shards.kinds.by_field import check_row
+from packer.shards.giant_rows import stored_statistics
 from packer.shards.row_counts import Counted, RowCounts, load_counts, write_counts
 from readers.contract.errors import DamagedError
 from readers.machine import usable_cores
@@ -46,7 +46,7 @@ def _count(pack: Pack, number: int, counted: Counted, pool: ThreadPoolExecutor) 
 
     def count(row: int) -> None:
         try:
-            known = [check_row(field, shard.row(field, row)) for field in fields]
+            known = [stored_statistics(shard, field, row) for field in fields]
         except BadPair as bad:
             raise DamagedError(f"{pack.stem(number)}: the row {shard.key(row)!r} {bad}") from bad
         counts.put(row, counted, fields, known)

@@ -20,6 +20,7 @@ from readers.contract.kinds import CLASSES
 from readers.contract.manifest import ALL
 from readers.contract.palette import hex_of
 from readers.find_key import rows_with_key
+from readers.formats.large_rows import is_large
 from readers.machine import usable_cores
 from readers.pack import Pack
 
@@ -141,6 +142,9 @@ def _write_row(pack: Pack, row: int, fields: Sequence[Field], colours: bool, fol
     paths: dict[str, str] = {}
     count = size = 0
     for field in fields:
+        if shard.has(field.name) and is_large(shard, field, inside):
+            sides = "x".join(map(str, shard.size(inside)))
+            raise UsageError(f"the row {key!r} has {sides} pixels, too many for one file; name others with --key")
         for file in row_files(field, key, shard.row(field, inside), colours) if shard.has(field.name) else ():
             path = file.path if split == ALL else f"{split}/{file.path}"
             paths.setdefault(field.name, path)

@@ -10,7 +10,7 @@ from pathlib import Path
 from packer.decoding.raw_file import SEPARATOR
 from packer.errors import BadPair
 from packer.packs.recipe_words import placement_words
-from packer.shards.kinds.by_field import check_row
+from packer.shards.giant_rows import stored_statistics
 from packer.shards.stamps import load_stamps_of
 from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
@@ -108,7 +108,7 @@ def inspect_row(pack: Pack, row: int) -> InspectedRow:
 
 def _field(field: Field, shard: Shard, row: int, receipt: Receipt, key: str, part: str) -> FieldOfRow:
     try:
-        statistics = check_row(field, shard.row(field, row))
+        statistics = stored_statistics(shard, field, row)
     except (BadPair, DamagedError):  # its checksum shows that it is damaged
         statistics = no_rows([field])[field.name]
     path, start, stop = shard.position(field.name, row)

@@ -30,6 +30,7 @@ from readers.contract.manifest import SHARDS
 from readers.contract.receipt import Receipt
 from readers.formats import opener
 from readers.formats.column import ShardFacts
+from readers.formats.large_rows import is_large
 from readers.pack import Pack
 from readers.stores.checksums import read_receipt
 
@@ -93,6 +94,8 @@ class RawRows:
         number, inside = self._pack.table.locate(row)
         shard = self._pack.shard(number)
         receipt = read_receipt(self._pack.root, self._pack.stem(number), self._pack.table.receipt(number))
+        if any(is_large(shard, field, inside) for field in self._pack.fields_of(number)):
+            return RawRow("the row is too large to be read again; packer verify --deep checks it")
         try:
             planned = self._planner.plan(self._stamped(receipt, shard.key(inside)), self._pack.manifest.recipe)
             again, as_it_is, now = self._build(planned)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from packer.errors import BadPair
-from packer.shards.kinds.by_field import check_row
+from packer.shards.giant_rows import stored_statistics
 from readers.contract.errors import DamagedError
 from readers.contract.receipt import Receipt
 from readers.contract.statistics import no_rows
@@ -40,7 +40,7 @@ def wrong_rows(shard: Shard, receipt: Receipt) -> Iterator[WrongRow]:
             yield WrongRow(f"the field {name!r} of the row {key!r} does not have its checksum", key, name)
         for field in shard.facts.fields:
             try:
-                found[field.name] += check_row(field, shard.row(field, row))
+                found[field.name] += stored_statistics(shard, field, row)
             except BadPair as bad:
                 yield WrongRow(f"the row {key!r} {bad}", key, field.name)
             except DamagedError as error:

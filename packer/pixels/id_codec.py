@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.decode import header_of
-from packer.decoding.header import Header, Stored
+from packer.decoding.header import Header, Picture, Stored
 from packer.decoding.raw_pixels import coloured, read_stored, upright
 from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair
@@ -45,7 +45,7 @@ class IdCodec:
         elif header.colours != 3 or header.extra or header.dtype != "|u1":
             raise BadPair(f"has the type {header}; ids by the codec {self._codec} are in RGB with 8 bits")
 
-    def read(self, data: bytes | NDArray[Any]) -> NDArray[Any]:
+    def read(self, data: Picture) -> NDArray[Any]:
         """Return upright (H,W) ids. Of a palette with the codec index they are the indices."""
         header = header_of(data, self._max_pixels)
         self.check(header)

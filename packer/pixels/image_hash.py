@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import cv2
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.contract.receipt import FLAT
+from readers.contract.tiles import Size
 
 SAMPLED = 128
 """The hash is made of about this many rows and columns. Every pixel would take a tenth of a build."""
@@ -20,13 +22,23 @@ def image_hash(crc32: int, planes: NDArray[Any]) -> str:
     The difference hash of a volume (B,D,H,W) is that of its middle slice.
     """
     shown = planes if planes.ndim == 3 else planes[:, planes.shape[1] // 2]
-    step = max(1, min(shown.shape[1:]) // SAMPLED)
+    step = step_of(shown.shape[1:])
     lines = np.ascontiguousarray(shown[:, ::step])  # twice as fast as to gather pixels from the whole image
     sample = np.ascontiguousarray(lines[:, :, ::step])
+    first = planes[(slice(None), *[slice(1)] * (planes.ndim - 1))]
+    return hash_of(crc32, sample, lambda: bool((planes == first).all()))
+
+
+def step_of(size: Size) -> int:
+    """Return which rows and columns of an image make its hash: each so many."""
+    return max(1, min(size) // SAMPLED)
+
+
+def hash_of(crc32: int, sample: NDArray[Any], has_one_colour: Callable[[], bool]) -> str:
+    """Return the hash of an image of which these are the rows and columns that make it."""
     small = _colours(sample) if len(sample) == 3 and sample.dtype in (np.uint8, np.float32) else _bands(sample)
     bits = np.packbits(small[:, 1:] > small[:, :-1]).tobytes().hex()
-    first = planes[(slice(None), *[slice(1)] * (planes.ndim - 1))]
-    flat = small.max() - small.min() <= 3 and bool((planes == first).all())
+    flat = small.max() - small.min() <= 3 and has_one_colour()
     return f"{crc32:08x}{FLAT if flat else bits}"
 
 

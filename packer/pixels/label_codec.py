@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.decode import LabelFile, read_label
+from packer.decoding.header import Picture
 from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair
 from packer.pixels.class_lookup import IGNORE, UNKNOWN, Index, Lookup, Numbers, describe_strays, stray_name
@@ -47,7 +48,7 @@ class LabelCodec:
         """Return the (H,W) class indices of a label file, with IGNORE for ignored pixels."""
         return self.read(data).index()
 
-    def read(self, data: bytes | NDArray[Any]) -> ClassPicture:
+    def read(self, data: Picture) -> ClassPicture:
         """Return a label file, or an array, as numbers, and the class index of each."""
         return self.classify(read_label(data, self._rules.lossy, self._max_pixels))
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.decode import header_of
-from packer.decoding.header import Header, Stored
+from packer.decoding.header import Header, Picture, Stored
 from packer.decoding.raw_file import naming
 from packer.decoding.raw_pixels import coloured, read_stored, upright
 from packer.decoding.rules import MOST_PIXELS
@@ -38,7 +38,7 @@ class MultilabelCodec:
         elif header.extra or (header.colours == 3 and header.dtype != "|u1"):
             raise BadPair(f"has the type {header}; the file of a class is gray, or has colours of 8 bits")
 
-    def read(self, data: bytes | NDArray[Any] | tuple[bytes | NDArray[Any], ...]) -> Planes:
+    def read(self, data: Picture | tuple[Picture, ...]) -> Planes:
         """Return upright planes of bits (⌈C/8⌉,H,W). `data` has a file for each class, which may be empty."""
         if self._one_file and not isinstance(data, tuple):
             return self._of_file(data)
@@ -57,11 +57,11 @@ class MultilabelCodec:
                 "a channel for each, or one channel with a bit for each"
             )
 
-    def _of_files(self, files: tuple[bytes | NDArray[Any], ...]) -> Planes:
+    def _of_files(self, files: tuple[Picture, ...]) -> Planes:
         planes: Planes | None = None
         first = ""
         for number, (name, data) in enumerate(zip(self._names, files, strict=True)):
-            if not len(data):
+            if isinstance(data, bytes) and not data:
                 continue
             try:
                 mask = self._mask(data)
@@ -81,7 +81,7 @@ class MultilabelCodec:
             raise BadPair("has no file of any class, so its size is unknown")
         return planes
 
-    def _of_file(self, data: bytes | NDArray[Any]) -> Planes:
+    def _of_file(self, data: Picture) -> Planes:
         header = header_of(data, self._max_pixels)
         self.check(header)
         stored = read_stored(data, header)
@@ -98,7 +98,7 @@ class MultilabelCodec:
                 planes[number // 8] |= _inside(bands[..., number]).astype(np.uint8) << np.uint8(number % 8)
         return planes
 
-    def _mask(self, data: bytes | NDArray[Any]) -> Mask:
+    def _mask(self, data: Picture) -> Mask:
         """Return which pixels of the file of one class are in it: those whose number, or colour, is not 0."""
         header = header_of(data, self._max_pixels)
         self.check(header)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.decode import check_exact, header_of
-from packer.decoding.header import Header
+from packer.decoding.header import Header, Picture
 from packer.decoding.raw_pixels import read_stored, upright
 from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair, UsageError
@@ -65,7 +65,7 @@ class ValueCodec:
             raise BadPair("has a palette; values are the numbers of gray pixels")
         check_gray(header, "a value is the number of a gray pixel")
 
-    def read(self, data: bytes | NDArray[Any]) -> NDArray[Any]:
+    def read(self, data: Picture) -> NDArray[Any]:
         """Return upright (H,W) values."""
         header = header_of(data, self._max_pixels)
         self.check(header)

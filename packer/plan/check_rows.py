@@ -29,8 +29,10 @@ from packer.recipe.recipe import Recipe, tools_of
 from packer.recipe.ref_table import CHUNK
 from packer.recipe.row_ref import RowRef
 from packer.runtime import Timer
+from packer.shards import giant_rows
 from packer.shards.count_sizes import count_sizes
 from packer.shards.formats import writer
+from packer.shards.giant_rows import may_be_giant
 from packer.shards.inspect import LABEL_NUMBER, LabelCounts
 from packer.shards.stamps import StoredStamps
 from packer.sources.open_source import FoundRows
@@ -85,7 +87,7 @@ def check_rows(request: Request, stamps: Sequence[StoredStamps], pool: Pool, tim
         classes = classes if recipe is not None else None  # too large for every message to a worker
     unchanged = np.zeros(len(refs), np.bool_) if recipe is None else previous.unchanged(recipe.fingerprint())
     with timer.step("audit"):
-        new = np.flatnonzero(_untrusted(request, unchanged) & (sizes[:, 0] > 0))
+        new = np.flatnonzero(_untrusted(request, unchanged) & _fits(recipe, sizes))
         chosen = new[spread_indices(len(new), SAMPLE_SIZE)].tolist()
         counts = _inspect(sampler, [refs[i] for i in chosen], fields, classes, recipe)
         sample = dict(zip(chosen, counts.values(), strict=True))
@@ -95,6 +97,15 @@ def check_rows(request: Request, stamps: Sequence[StoredStamps], pool: Pool, tim
     refusals.check(rejected if sizes.any() or geometry is not None else None)
     assert recipe is not None, "without a recipe the build is refused"
     return CheckedRows(found, previous, recipe, sizes, unchanged, bad, len(sample))
+
+
+def _fits(recipe: Recipe | None, sizes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Return which rows are good so far, and fit into memory: a sample is decoded at once."""
+    good = sizes[:, 0] > 0
+    if recipe is not None and recipe.geometry.fit == NATIVE and may_be_giant(recipe.fields):
+        areas: NDArray[np.int64] = sizes.astype(np.int64).prod(1)
+        good &= areas * sum(field.pixel_bytes for field in recipe.fields) <= giant_rows.GIANT
+    return good
 
 
 def _with_painted_classes(request: Request, found: FoundRows) -> tuple[FoundRows, InputError | None]:

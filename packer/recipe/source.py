@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.header import Header
+from packer.decoding.header import Header, Picture
 from packer.errors import Problem
 from packer.pixels.nearest import StoredLines
 from packer.recipe.row_ref import RowRef
@@ -56,7 +56,7 @@ class Slices(NamedTuple):
         return self.slice(self.size[0] // 2)
 
 
-Given: TypeAlias = "Data | PackedPixels | tuple[Data, ...] | Slices"
+Given: TypeAlias = "Picture | PackedPixels | tuple[Picture, ...] | Slices"
 """A field of a row as a source gives it. Overlapping classes may have a file each, which is empty if there is none."""
 LinesOf: TypeAlias = Callable[[Size], StoredLines]
 """Returns the rows and columns that are stored of an upright picture of a size."""
@@ -128,6 +128,39 @@ class ReadsAhead(Protocol):
 
     def expect(self, refs: Sequence[RowRef]) -> None:
         """Begin to read these rows, which are loaded next, in this order."""
+
+
+class Lines(Protocol):
+    """A field of a row that is too large for memory: its lines, decoded in order."""
+
+    @property
+    def size(self) -> Size:
+        """The height and width of the picture."""
+
+    def lines(self, top: int, bottom: int) -> Given:
+        """Return the next lines, as a picture of these alone."""
+
+    def stored(self, field: Field) -> NDArray[np.uint8] | None:
+        """Return the bytes of the row if it is stored in a pack in just the tiles of this field."""
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+@runtime_checkable
+class GivesLines(Protocol):
+    """A source that gives rows which are too large for memory."""
+
+    gives_lines: bool
+    """False if these files are far away, and are read at once."""
+
+    def load_lines(self, ref: RowRef) -> Loaded:
+        """Identify a row. Its data are `Lines`, which the caller closes; nothing for an empty part."""
+
+
+def gives_lines(source: Source) -> bool:
+    """Return whether a source gives rows that are too large for memory."""
+    return isinstance(source, GivesLines) and source.gives_lines
 
 
 @runtime_checkable

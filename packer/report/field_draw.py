@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from packer.report.heat import POINTS
 from readers.contract.fields import Field
 from readers.contract.kinds import IDS, VALUES
+from readers.formats.large_rows import is_large, reduced
 from readers.pack import Pack
 
 MOST_PIXELS = 1 << 25
@@ -76,7 +77,9 @@ def draw_field(pack: Pack, drawn: Field, rows: Sequence[int]) -> FieldDraw:
         shard = pack.shard(number)
         if not shard.has(drawn.name):
             continue
-        stored = shard.pixels(drawn, inside)
+        if drawn.kind == IDS and is_large(shard, drawn, inside):
+            continue
+        stored = reduced(shard, drawn, inside, (POINTS, POINTS))
         pixels += stored.size
         if drawn.kind == IDS and pixels > MOST_PIXELS and found.rows:
             break

@@ -14,6 +14,8 @@ from readers.contract.fields import Field
 from readers.contract.kinds import BITS, INDEX, ONEHOT
 from readers.contract.onehot import collapse
 from readers.contract.slices import picture_in
+from readers.formats.large_rows import at_points, is_large
+from readers.formats.shard import Shard
 from readers.pack import Pack
 from readers.row_sheet import fair_draw
 
@@ -53,7 +55,7 @@ def heat_maps(pack: Pack, label: Field, rows: Sequence[int]) -> HeatMaps | None:
         number, inside = pack.table.locate(row)
         shard = pack.shard(number)
         if shard.has(label.name):
-            _add(sums, label, picture_in(label, shard.pixels(label, inside)), classes)
+            _add(sums, label, _points(shard, label, inside), classes)
             counted += 1
     if not counted:
         return None
@@ -61,9 +63,15 @@ def heat_maps(pack: Pack, label: Field, rows: Sequence[int]) -> HeatMaps | None:
     return HeatMaps((sums[:classes] / points).astype(np.float32).reshape(classes, CELLS, CELLS), counted)
 
 
-def _add(sums: NDArray[np.int64], label: Field, pixels: NDArray[Any], classes: int) -> None:
-    down, across = (np.arange(POINTS) * side // POINTS for side in pixels.shape[-2:])
-    points = pixels[..., down[:, None], across]
+def _points(shard: Shard, label: Field, row: int) -> NDArray[Any]:
+    """Return some pixels of a label, or of the middle slice of a volume."""
+    down, across = (np.arange(POINTS) * side // POINTS for side in shard.size(row)[-2:])
+    if is_large(shard, label, row):
+        return at_points(shard, label, row, down, across)
+    return np.asarray(picture_in(label, shard.pixels(label, row))[..., down[:, None], across])
+
+
+def _add(sums: NDArray[np.int64], label: Field, points: NDArray[Any], classes: int) -> None:
     cells = (np.arange(POINTS) * CELLS // POINTS)[:, None] * CELLS + np.arange(POINTS) * CELLS // POINTS
     if label.form == ONEHOT and label.classes is not None:
         points = collapse(points, label.classes.index_dtype)

@@ -27,6 +27,8 @@ from readers.contract.fields import Field
 from readers.contract.manifest import ALL, Manifest
 from readers.contract.statistics import ClassStatistics
 from readers.contract.tiles import Size
+from readers.formats.large_rows import is_large, strips
+from readers.formats.shard import Shard
 from readers.pack import Pack
 from readers.row_pictures import RowPictures, Style
 from readers.row_sheet import fair_draw
@@ -170,13 +172,20 @@ def _doubles(remarks: Remarks | None, shown: RowsShown) -> list[Group]:
     return [group for group in groups if len(group.rows) > 1]
 
 
+def _copied(shard: Shard, field: Field, row: int) -> int:
+    """Copy a field of a row, or its first lines if it is too large for memory. Return the bytes."""
+    if is_large(shard, field, row):
+        return next(strips(shard, field, row))[1].nbytes
+    return shard.row(field, row).nbytes
+
+
 def _read(pack: Pack, rows: Sequence[int]) -> Speed:
     """Copy whole rows for a moment, one after the other, as training does in each of its threads."""
     began, size, count = time.perf_counter(), 0, 0
     for row in rows:
         number, inside = pack.table.locate(row)
         shard = pack.shard(number)
-        size += sum(shard.row(field, inside).nbytes for field in pack.fields_of(number))
+        size += sum(_copied(shard, field, inside) for field in pack.fields_of(number))
         count += 1
         if time.perf_counter() - began > LONGEST_READ:
             break

@@ -23,6 +23,7 @@ from packer.shards.formats import Arrays, writer
 from packer.shards.row_counts import Counted, write_counts
 from packer.shards.row_table import RowTable
 from packer.shards.rows import Row, RowMaker, RowTarget
+from packer.shards.scratch import Scratch
 from packer.shards.stamps import ShardStamps, write_stamps
 from packer.shards.threads import Threads, in_threads, one_thread
 from readers.contract.atomic import move_into_place, partial, sync_folder
@@ -64,10 +65,11 @@ def build_shard(
     """
     every = range(len(spec.pieces))
     indices = [index for index in every if index not in crashed] if crashed else every
-    columns, table = decode_pieces(spec, source, indices, threads, mark, memory)
-    for index, why in crashed.items():
-        table.put(index, _crashed_row(spec, index, source, why))
-    receipt = _store(_receipt(spec, table), columns, table.kept, spec.fields, out / SHARDS, writing)
+    with Scratch(out / SHARDS) as scratch:
+        columns, table = decode_pieces(spec, source, indices, threads, mark, memory, scratch)
+        for index, why in crashed.items():
+            table.put(index, _crashed_row(spec, index, source, why))
+        receipt = _store(_receipt(spec, table), columns, table.kept, spec.fields, out / SHARDS, writing)
     rules, text = judged(spec.recipe.rules), text_of(spec.pieces)
     write_stamps(out, ShardStamps(receipt.stem, receipt.recipe, rules, source.kind, table.stamps, text))
     write_counts(out, receipt.stem, table.counts)
@@ -81,13 +83,19 @@ def _crashed_row(spec: ShardSpec, index: int, source: Source, why: str) -> Row:
 
 
 def decode_pieces(
-    spec: ShardSpec, source: Source, indices: Sequence[int], threads: Threads, mark: PairMark, memory: Memory
+    spec: ShardSpec,
+    source: Source,
+    indices: Sequence[int],
+    threads: Threads,
+    mark: PairMark,
+    memory: Memory,
+    scratch: Scratch,
 ) -> tuple[Columns, RowTable]:
     """Return the columns of a shard, filled at these indices, and the table of its rows."""
-    columns = Columns(spec, memory)
+    columns = Columns(spec, memory, scratch)
     counted = Counted.of(spec.recipe.fields, spec.fields)
     table = RowTable(spec.pieces, spec.fields, counted, source.states([]).shape[1])
-    maker = RowMaker(spec.recipe, spec.fields, source)
+    maker = RowMaker(spec.recipe, spec.fields, source, scratch)
     starts = _pictures(spec, indices)
     if isinstance(source, ReadsAhead):
         source.expect([spec.pieces[indices[start]].ref for start in starts[:-1]])

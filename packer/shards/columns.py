@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.formats import Arrays
+from packer.shards.scratch import Scratch
 from readers.contract.fields import END, KEY, SIZE, Field
 
 ALIGNED = 4096
@@ -33,14 +35,15 @@ class RowMemory(Protocol):
     def rows(self, index: int) -> list[NDArray[Any]]:
         """Return the arrays of a row, one per field, to be filled."""
 
-    def put(self, index: int, field: Field, encoded: bytes) -> None:
-        """Take an encoded row."""
+    def put(self, index: int, field: Field, encoded: bytes | Path) -> None:
+        """Take an encoded row, or the scratch file that holds it."""
 
 
 class Columns:
     """Memory for all rows of a shard, allocated at once. At the end, gaps of rejected rows are closed."""
 
-    def __init__(self, spec: ShardSpec, memory: Memory) -> None:
+    def __init__(self, spec: ShardSpec, memory: Memory, scratch: Scratch) -> None:
+        self._scratch = scratch
         self._pieces = spec.pieces
         self._size = spec.recipe.geometry.size
         nothing = (0,) * spec.recipe.sides
@@ -49,12 +52,14 @@ class Columns:
         starts = {field: self._starts(field) for field in spec.fields if not field.is_encoded}
         arrays = _cut(memory, [(field.dtype, ends[-1]) for field, ends in starts.items()])
         self._flat = {field: (flat, starts[field]) for field, flat in zip(starts, arrays, strict=True)}
-        self._encoded = {field: [b""] * len(spec.pieces) for field in spec.fields if field.is_encoded}
+        self._encoded: dict[Field, list[bytes | Path]] = {
+            field: [b""] * len(spec.pieces) for field in spec.fields if field.is_encoded
+        }
 
     @property
     def nbytes(self) -> int:
         """The size of all fields."""
-        encoded = sum(len(row) for rows in self._encoded.values() for row in rows)
+        encoded = sum(_length(row) for rows in self._encoded.values() for row in rows)
         return encoded + sum(flat.nbytes for flat, _ in self._flat.values())
 
     def rows(self, index: int) -> list[NDArray[Any]]:
@@ -69,8 +74,8 @@ class Columns:
             arrays.append(flat[starts[index] : starts[index + 1]].reshape(shape))
         return arrays
 
-    def put(self, index: int, field: Field, encoded: bytes) -> None:
-        """Take an encoded row."""
+    def put(self, index: int, field: Field, encoded: bytes | Path) -> None:
+        """Take an encoded row, or the scratch file that holds it."""
         self._encoded[field][index] = encoded
 
     def kept(self, indices: Sequence[int]) -> Arrays:
@@ -79,8 +84,9 @@ class Columns:
         for field in self._fields:
             if field.is_encoded:
                 rows = [self._encoded[field][index] for index in indices]
-                columns[field.name] = np.frombuffer(b"".join(rows), np.uint8)
-                columns[END.format(field.name)] = np.cumsum([len(row) for row in rows]).astype("<u8")
+                ends = np.cumsum([_length(row) for row in rows]).astype("<u8")
+                columns[field.name] = self._joined(field, rows)
+                columns[END.format(field.name)] = ends
                 continue
             flat, starts = self._flat[field]
             moved = _closed_up(flat, starts, indices)
@@ -94,6 +100,13 @@ class Columns:
         columns[KEY] = np.array([self._pieces[index].key.encode() for index in indices], np.bytes_)
         return columns
 
+    def _joined(self, field: Field, rows: Sequence[bytes | Path]) -> NDArray[np.uint8]:
+        """Return encoded rows back to back."""
+        parts = [row for row in rows if isinstance(row, bytes)]
+        if len(parts) == len(rows):
+            return np.frombuffer(b"".join(parts), np.uint8)
+        return self._scratch.joined(field.name, rows)
+
     def _starts(self, field: Field) -> Sequence[int]:
         """Return the start of each row, and the end of the last."""
         if self._size is not None:
@@ -103,6 +116,10 @@ class Columns:
         for size in self._sizes:
             starts.append(starts[-1] + math.prod(field.row_shape(*size)))
         return starts
+
+
+def _length(row: bytes | Path) -> int:
+    return len(row) if isinstance(row, bytes) else row.stat().st_size
 
 
 def _cut(memory: Memory, kinds: Sequence[tuple[str, int]]) -> list[NDArray[Any]]:

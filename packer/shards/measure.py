@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,7 +52,8 @@ class OneRow:
     def rows(self, index: int) -> list[NDArray[Any]]:
         return list(self._arrays.values())
 
-    def put(self, index: int, field: Field, encoded: bytes) -> None:
+    def put(self, index: int, field: Field, encoded: bytes | Path) -> None:
+        assert isinstance(encoded, bytes), "without a scratch folder rows are built at once"
         self._stored[field.name] = len(encoded)
 
     def sizes(self, others: Sequence[FieldRule]) -> RowSizes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,13 +20,17 @@ from packer.pixels.nearest import stored_lines
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Given, Loaded, PackedPixels, Slices, Source
+from packer.recipe.source import Given, GivesLines, Lines, Loaded, PackedPixels, Slices, Source, gives_lines
+from packer.shards import giant_rows
 from packer.shards.columns import RowMemory
+from packer.shards.giant_rows import is_giant
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import check_row, kinds_of
+from packer.shards.scratch import Scratch
 from readers.contract.fields import Field, Sides
 from readers.contract.receipt import RowInput
 from readers.contract.statistics import FieldStatistics
+from readers.contract.tiles import Size
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,9 @@ class RowTarget:
 class RowMaker:
     """Turns pieces that have the same fields into rows by one recipe. Threads may share it."""
 
-    def __init__(self, recipe: Recipe, fields: Sequence[Field], source: Source) -> None:
+    def __init__(self, recipe: Recipe, fields: Sequence[Field], source: Source, scratch: Scratch | None = None) -> None:
+        """Rows that are too large for memory need a scratch folder; without one all rows are built at once."""
+        self._scratch = scratch if gives_lines(source) else None
         self._fields, self._kinds = fields, kinds_of(recipe, fields)
         self._rules = [next(rule for rule in recipe.rules if rule.name == field.name) for field in fields]
         self._source = source
@@ -73,6 +80,8 @@ class RowMaker:
         """Pack the pieces of one row of the source. The identities are those of the bytes that were decoded."""
         first = targets[0].piece
         state = self._source.states([first.ref])[0]
+        if self._scratch is not None and is_giant(self._fields, first.size):
+            return [self._fill_giant(target, state, self._scratch) for target in targets]
         loaded = self._source.load(first.ref)
         present = [number for number, part in enumerate(first.ref.parts) if part]
         identities = [loaded.identities[number] for number in present]
@@ -90,17 +99,55 @@ class RowMaker:
         except BadPair as bad:
             return [Row(source, reject=str(bad), state=state) for source in inputs]
 
+    def _fill_giant(self, target: RowTarget, state: NDArray[np.int64], scratch: Scratch) -> Row:
+        """Pack a row that is too large for memory."""
+        piece = target.piece
+        assert isinstance(self._source, GivesLines)
+        loaded = self._source.load_lines(piece.ref)
+        present = [number for number, part in enumerate(piece.ref.parts) if part]
+        source = RowInput(piece.key, *[loaded.identities[number] for number in present])
+        with ExitStack() as opened:
+            fields = [opened.enter_context(closing(lines)) for lines in loaded.data if lines]
+            try:
+                if loaded.bad is not None:
+                    raise BadPair(loaded.bad)
+                names = list(filter(None, piece.ref.parts))
+                for number, lines in enumerate(fields):
+                    self._check_size(piece, names, number, fields[0].size, lines.size)
+                built = [
+                    self._build(target, number, lines, names[number], scratch) for number, lines in enumerate(fields)
+                ]
+            except BadPair as bad:
+                return Row(source, reject=str(bad), state=state)
+        look = next((each.look for each in built if each.look), "")
+        sums, statistics, psnr = ([getattr(each, fact) for each in built] for fact in ("crc32", "statistics", "psnr"))
+        row = Row(source, tuple(sums), look, tuple(statistics), size=piece.size, psnr=tuple(psnr), state=state)
+        return replace(row, **_facts_of(piece, loaded))
+
+    def _build(self, target: RowTarget, number: int, lines: Lines, name: str, scratch: Scratch) -> giant_rows.Built:
+        """Store a field of a row in a file of its own."""
+        rule = self._rules[number]
+        path = scratch.path(f"{target.index}-{rule.name}")
+        built = giant_rows.build(rule, self._kinds[number], lines, name, path)
+        target.columns.put(target.index, rule.field, path)
+        return built
+
+    def _check_size(self, piece: Piece, names: Sequence[str], number: int, first: Size, size: Size) -> None:
+        """Refuse a field of another size than the first, and another size than the planned one if it decides the
+        rows."""
+        file = next(filter(None, names[number].split(SEPARATOR)))
+        check_same_size(names[0], first, file, size, self._fields[number].name)
+        if number == len(names) - 1 and self._geometry.depends_on_source and first != piece.size:
+            raise BadPair(f"{names[0]}: was another picture when the build was planned; build again")
+
     def _decode(self, piece: Piece, given: Mapping[int, Given]) -> list[Decoded]:
-        """Decode all fields of a row. They have one size, and it is the planned one if the size decides the rows."""
+        """Decode all fields of a row."""
         fields: list[Decoded] = []
         names = [_name(piece.ref, piece.ref.parts[number], data) for number, data in given.items()]
-        for field, kind, data, name in zip(self._fields, self._kinds, given.values(), names, strict=True):
-            with naming(name):
+        for number, (kind, data) in enumerate(zip(self._kinds, given.values(), strict=True)):
+            with naming(names[number]):
                 fields.append(kind.decode(data))
-            file = next(filter(None, name.split(SEPARATOR)))
-            check_same_size(names[0], fields[0].size, file, fields[-1].size, field.name)
-        if self._geometry.depends_on_source and fields[0].size != piece.size:
-            raise BadPair(f"{names[0]}: was another picture when the build was planned; build again")
+            self._check_size(piece, names, number, fields[0].size, fields[-1].size)
         return fields
 
     def _pack(self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], given: Sequence[Given]) -> Row:

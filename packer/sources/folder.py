@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -25,6 +26,7 @@ from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Slices, Wanted
+from packer.sources.file_lines import FileLines
 from packer.sources.file_states import MIN_FILE_AGE, FileState, state_of
 from packer.sources.tiff_volume import volume_of
 from readers.contract.regular_files import digest_raw, open_raw, read_raw
@@ -52,6 +54,7 @@ class FolderSource:
     volumes: bool = False
     """True if the pages of a TIFF are the slices of a volume."""
     kind: ClassVar[str] = "folder"
+    gives_lines: ClassVar[bool] = True
 
     def rows(self) -> Iterator[RowRef]:
         return refs_of(self.pairs)
@@ -94,6 +97,25 @@ class FolderSource:
                 return Loaded(tuple(data), tuple(identities), str(bad))
             digests = [blake3(file).hexdigest() if path else "" for path, file in zip(paths, files, strict=True)]
             identities[number] = _together(digests)
+        return Loaded(tuple(data), tuple(identities))
+
+    def load_lines(self, ref: RowRef) -> Loaded:
+        """Identify a row that is too large for memory, and open its files."""
+        data: list[FileLines | bytes] = []
+        identities = [""] * len(ref.parts)
+        with ExitStack() as opened:
+            for number, part in enumerate(ref.parts):
+                paths = part.split(SEPARATOR)
+                try:
+                    with naming(part):
+                        lines = FileLines(self.raw, paths, self.max_pixels) if part else b""
+                        if isinstance(lines, FileLines):
+                            opened.enter_context(closing(lines))
+                        identities[number] = _together([self.digest_of(path) if path else "" for path in paths])
+                except BadPair as bad:
+                    return Loaded(tuple(data), tuple(identities), str(bad))
+                data.append(lines)
+            opened.pop_all()
         return Loaded(tuple(data), tuple(identities))
 
     def read(self, path: str, is_alone: bool = True) -> bytes:

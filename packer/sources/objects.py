@@ -71,6 +71,7 @@ class ObjectsSource(FolderSource):
     scratch: _Scratch | None = field(default=None, repr=False)
     """Removes the folder `raw` when nobody needs the source any more."""
     kind: ClassVar[str] = "objects"
+    gives_lines: ClassVar[bool] = False
 
     @classmethod
     def at(cls, url: str) -> ObjectsSource:

@@ -19,6 +19,7 @@ from packer.errors import UsageError
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Heads, Listing, Loaded, PackedPixels, Slices, Wanted
 from packer.sources.pack_facts import HALF, ShardFacts
+from packer.sources.pack_lines import PackLines
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError
 from readers.contract.fields import LABEL, READABLE, Field, Sides
@@ -137,6 +138,25 @@ class PackSource:
                 data.append(_given(field, shard.numbers(field, row, stored), stored, f"{ref.split}/{ref.key}"))
             except DamagedError as error:
                 return Loaded((), self.templates, _bad(ref, str(error)))
+        return Loaded(tuple(data), self._identity(ref), notes=facts.notes_of(ref.key))
+
+    @property
+    def gives_lines(self) -> bool:
+        """True if parts of rows can be read: a frame or a JPEG file is read whole."""
+        return all(field.is_tiled or not field.is_encoded for field in self.fields)
+
+    def load_lines(self, ref: RowRef) -> Loaded:
+        """Compare the stored bytes of a row with their checksums, without having them in memory."""
+        number, row = self._position(ref)
+        facts, data = self._facts(number), list[PackLines | bytes]()
+        try:
+            shard = self._pack.shard(number)
+            for field, part in zip(self.fields, ref.parts, strict=True):
+                if part and crc32(shard.stored(field, row).data) != facts.crc32[field.name][row]:
+                    return Loaded((), self.templates, _bad(ref, f"its {field.name} does not have its checksum"))
+                data.append(PackLines(shard, field, row, _pixels) if part else b"")
+        except DamagedError as error:
+            return Loaded((), self.templates, _bad(ref, str(error)))
         return Loaded(tuple(data), self._identity(ref), notes=facts.notes_of(ref.key))
 
     def to_text(self) -> str:

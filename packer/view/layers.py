@@ -17,6 +17,7 @@ from readers.contract.fields import READABLE, Field
 from readers.contract.kinds import BITS, CLASSES, IDS, MULTILABEL, ONEHOT, PICTURE
 from readers.contract.onehot import collapse
 from readers.contract.slices import picture_in
+from readers.formats.large_rows import is_large
 from readers.pack import Pack
 from readers.pictures.draw import Look, Picture, draw
 from readers.pictures.shrink import fitted
@@ -68,7 +69,10 @@ class Layers:
         shard, inside = self.pack.table.locate(row)
         if not self.has(row, field):
             raise UsageError("this row does not have this field")
-        return picture_in(field, self.pack.shard(shard).pixels(field, inside)).copy()
+        opened = self.pack.shard(shard)
+        if is_large(opened, field, inside):
+            raise UsageError(f"{field.name} of this row is too large to be shown whole; its thumbnail shows it reduced")
+        return picture_in(field, opened.pixels(field, inside)).copy()
 
 
 def drawn(field: Field, pixels: NDArray[Any], window: tuple[float, float] | None = None) -> Picture:

@@ -12,6 +12,7 @@ from packer.recipe.source import Source
 from packer.shards.build_shard import PairMark, build_shard, decode_pieces
 from packer.shards.inspect import LabelCounts, inspect_pair
 from packer.shards.measure import measure_rows
+from packer.shards.scratch import Scratch
 from packer.shards.threads import Threads, one_thread
 from packer.sources.reopen import reopen
 from packer.workers.memory import ColumnMemory
@@ -25,6 +26,7 @@ from packer.workers.messages import (
     read_task,
     shard_answer,
 )
+from readers.contract.manifest import SHARDS
 
 NO_MEMORY = "needs more memory than there is"
 """The reason of a reject that needs too much memory."""
@@ -85,7 +87,8 @@ class TaskRunner:
     def _shard(self, task: ShardTask, source: Source) -> str:
         out = Path(task.out)
         if task.indices is not None:
-            decode_pieces(task.spec, source, task.indices, one_thread, self._marked, self._memory)
+            with Scratch(out / SHARDS) as scratch:
+                decode_pieces(task.spec, source, task.indices, one_thread, self._marked, self._memory, scratch)
             return shard_answer(None)
         return shard_answer(
             build_shard(task.spec, source, out, self._threads, task.crashed, self._marked, self._writing, self._memory)

@@ -109,7 +109,7 @@ class Shard:
         shape = field.row_shape(*self.size(row))
         if not field.is_encoded:
             return stored.view(field.dtype).reshape(shape)
-        with self._naming(row):
+        with self.naming(row):
             if field.is_tiled:
                 check_tiles(field, stored, shape)
             numbers = np.empty(shape, field.dtype)
@@ -118,7 +118,7 @@ class Shard:
 
     def unpack(self, field: Field, row: int, out: NDArray[Any]) -> None:
         """Write an encoded row into a contiguous array of its shape."""
-        with self._naming(row):
+        with self.naming(row):
             unpack_row(field, self.stored(field, row), out)
 
     def window(self, field: Field, row: int, part: Part) -> NDArray[Any]:
@@ -132,11 +132,11 @@ class Shard:
 
     def unpack_window(self, field: Field, row: int, part: Part, out: NDArray[Any]) -> None:
         """Write a part of a row in tiles into an array of its shape."""
-        with self._naming(row):
+        with self.naming(row):
             unpack_tiles(field, self.stored(field, row), field.row_shape(*self.size(row)), part, out)
 
     @contextmanager
-    def _naming(self, row: int) -> Iterator[None]:
+    def naming(self, row: int) -> Iterator[None]:
         """Put the name of a row before the message of damage in it."""
         try:
             yield

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from packer.decoding.bits import unpack_bits
-from packer.decoding.header import Pixels
+from packer.decoding.header import FileBytes, Pixels
 from packer.decoding.tiff.colours import DIFFERENCES, PLANES
 from packer.decoding.tiff.compressions import UNPACKERS
 from packer.decoding.tiff.directory import (
@@ -46,18 +46,24 @@ class Block:
     count: int
 
 
-def decoded(tiff: Directory, data: bytes) -> Iterator[tuple[Block, Pixels]]:
-    """Yield each block with its pixels, (rows, columns, samples). A tile may reach beyond the picture."""
-    unpack = UNPACKERS[tiff.one(COMPRESSION)](tiff)
-    for block in _blocks(tiff):
+class Decoder:
+    """Turns the blocks of a file into their pixels."""
+
+    def __init__(self, tiff: Directory, data: FileBytes) -> None:
+        self._tiff, self._data = tiff, data
+        self._unpack = UNPACKERS[tiff.one(COMPRESSION)](tiff)
+
+    def pixels(self, block: Block) -> Pixels:
+        """Return the pixels of a block, (rows, columns, samples). A tile may reach beyond the picture."""
         end = block.offset + block.count
-        raw = unpack(data[block.offset : end], block.shape) if end <= len(data) else b""
+        raw = self._unpack(self._data[block.offset : end], block.shape) if end <= len(self._data) else b""
         if len(raw) < block.shape.size:
             raise BadPair(f"is damaged: the block at row {block.top}, column {block.left} is cut short")
-        yield block, _pixels(tiff, raw, block.shape)
+        return _pixels(self._tiff, raw, block.shape)
 
 
-def _blocks(tiff: Directory) -> Iterator[Block]:
+def blocks_of(tiff: Directory) -> Iterator[Block]:
+    """Yield the blocks of a file in their order."""
     height, width, samples, bits = (tiff.one(tag) for tag in (HEIGHT, WIDTH, SAMPLES, BITS))
     is_tiled = TILE_OFFSETS in tiff.numbers
     tall, wide = (

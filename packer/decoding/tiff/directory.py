@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from packer.decoding.orientation import MOST_METADATA, too_much_metadata, xmp_orientation
 from packer.decoding.tiff.tag_names import DISPUTED, NAMES, named
@@ -39,9 +39,13 @@ _NUMBERS = (
 )
 _TEXTS = (JPEG_TABLES, XMP)
 _TYPES = {1: "B", 3: "H", 4: "I"}
+_LONG8 = 16
+"""The type of numbers of 64 bits, which BigTIFF alone has."""
+_LETTERS = {**_TYPES, _LONG8: "Q"}
 _TEXT_TYPES = (1, 2, 6, 7)
 _STRIPS, _TILES = (STRIP_OFFSETS, STRIP_BYTES), (TILE_WIDTH, TILE_HEIGHT, TILE_OFFSETS, TILE_BYTES)
-_MOST_BLOCKS, _MOST_NUMBERS = 1 << 22, 1 << 16
+_MOST_BLOCKS, _MOST_NUMBERS, _MOST_TAGS = 1 << 22, 1 << 16, 1 << 16
+_MOST_OFFSET = 2**63 - 1
 _NEW_SUBFILE_TYPE, _OVERVIEW = 254, 1
 _MOST_OVERVIEWS = 40
 """Each is half as large as the one before."""
@@ -89,29 +93,59 @@ class Directory:
         return turned if 1 <= turned <= 8 else 1
 
 
+class _Layout(NamedTuple):
+    """The order of bytes, and the letters of the numbers that are larger in a BigTIFF: offsets, and counts of tags."""
+
+    order: str
+    offset: str = "I"
+    tags: str = "H"
+
+    @property
+    def entry_bytes(self) -> int:
+        return 4 + 2 * self.offset_bytes
+
+    @property
+    def offset_bytes(self) -> int:
+        return struct.calcsize(self.offset)
+
+    def entries(self, file: BinaryIO, offset: int) -> tuple[list[bytes], int]:
+        """Return the entries of the directory at an offset, and the offset of the next one."""
+        _seek(file, offset)
+        (count,) = struct.unpack(self.order + self.tags, file.read(struct.calcsize(self.tags)))
+        size = self.entry_bytes
+        if count > _MOST_TAGS:
+            raise BadPair(f"is damaged: it claims {count} tags")
+        found = file.read(size * count + self.offset_bytes)
+        (behind,) = struct.unpack_from(self.order + self.offset, found, size * count)
+        return [found[start : start + size] for start in range(0, size * count, size)], behind
+
+    def facts(self, entry: bytes) -> tuple[int, int, int, bytes]:
+        """Return the tag of an entry, its type, how many numbers it has, and the bytes that hold them or their
+        offset."""
+        tag, kind, length = struct.unpack_from(self.order + "HH" + self.offset, entry)
+        return tag, kind, length, entry[-self.offset_bytes :]
+
+
 def read_directory(file: BinaryIO, page: int | None = None) -> Directory:
     """Read the tags that decide pixels. One of a type that is not read is refused: without it they would be wrong.
 
     `page`: where the directory begins, in a file with several pages; other files have one.
     """
-    order, first = _start(file)
-    file.seek(first if page is None else page)
-    (count,) = struct.unpack(order + "H", file.read(2))
-    entries = file.read(12 * count + 4)
+    layout, first = _start(file)
+    entries, behind = layout.entries(file, first if page is None else page)
     if page is None:
-        _check_other_pages(file, order, struct.unpack_from(order + "I", entries, 12 * count)[0])
-    directory = Directory(order, {}, {})
-    for entry in range(0, 12 * count, 12):
-        tag, kind, length = struct.unpack_from(order + "HHI", entries, entry)
-        inline = entries[entry + 8 : entry + 12]
+        _check_other_pages(file, layout, behind)
+    directory = Directory(layout.order, {}, {})
+    for entry in entries:
+        tag, kind, length, inline = layout.facts(entry)
         if tag in directory.texts or tag in directory.numbers:
             raise BadPair(f"is damaged: it has the tag {named(tag)} twice")
         if tag in NAMES:
-            _check_entry(tag, kind, length)
+            _check_entry(layout, tag, kind, length)
         if tag in _TEXTS:
-            directory.texts[tag] = _text(file, order, length, inline)
+            directory.texts[tag] = _text(file, layout, length, inline)
         elif tag in _NUMBERS:
-            directory.numbers[tag] = _numbers(file, f"{order}{length}{_TYPES[kind]}", inline)
+            directory.numbers[tag] = _numbers(file, layout, f"{layout.order}{length}{_LETTERS[kind]}", inline)
     if TILE_OFFSETS not in directory.numbers and not directory.numbers.keys().isdisjoint(_TILES):
         raise BadPair("is a TIFF with tiles and no TileOffsets, which some programs read as strips; save it again")
     return directory
@@ -119,33 +153,37 @@ def read_directory(file: BinaryIO, page: int | None = None) -> Directory:
 
 def directories(file: BinaryIO) -> Iterator[int]:
     """Yield where the directory of each page begins, without those of smaller copies of pages."""
-    order, offset = _start(file)
+    layout, offset = _start(file)
     seen = set[int]()
     while offset:
         if offset in seen:
             raise BadPair("is damaged: its list of pages has no end")
         seen.add(offset)
-        kinds, after = _kinds_of(file, order, offset)
+        kinds, after = _kinds_of(file, layout, offset)
         if kinds != {_OVERVIEW}:
             yield offset
         offset = after
 
 
-def _start(file: BinaryIO) -> tuple[str, int]:
-    """Return the order of bytes, and where the first directory begins."""
+def _start(file: BinaryIO) -> tuple[_Layout, int]:
+    """Return the layout of a file, and the offset of its first directory."""
     file.seek(0)
-    start = file.read(8)
-    if start[2:4] in (b"+\0", b"\0+"):
-        raise BadPair("is a BigTIFF; save it as a TIFF of less than 4 GiB")
+    start = file.read(16)
     order = {b"II": "<", b"MM": ">"}[start[:2]]
-    return order, struct.unpack_from(order + "I", start, 4)[0]
+    version, size, zero = struct.unpack_from(order + "HHH", start, 2)
+    if version == 42:
+        return _Layout(order), struct.unpack_from(order + "I", start, 4)[0]
+    if (size, zero) != (8, 0):
+        raise BadPair(f"is not a BigTIFF that follows the standard: its offsets have {size} bytes")
+    return _Layout(order, "Q", "Q"), struct.unpack_from(order + "Q", start, 8)[0]
 
 
-def _check_entry(tag: int, kind: int, length: int) -> None:
+def _check_entry(layout: _Layout, tag: int, kind: int, length: int) -> None:
     """Refuse an entry that would be ignored, or that claims too much."""
     if tag in DISPUTED:
         raise BadPair(f"is a TIFF with the tag {named(tag)}, which some programs read and others ignore; save it again")
-    if kind not in (_TEXT_TYPES if tag in _TEXTS else _TYPES):
+    known = _TEXT_TYPES if tag in _TEXTS else [*_TYPES, *([_LONG8] if layout.offset == "Q" else [])]
+    if kind not in known:
         raise BadPair(f"is a TIFF whose tag {named(tag)} has numbers of the type {kind}; save it again")
     if not length and tag not in _TEXTS:
         raise BadPair(f"is a TIFF whose tag {named(tag)} is empty; save it again")
@@ -153,49 +191,52 @@ def _check_entry(tag: int, kind: int, length: int) -> None:
         raise BadPair(f"is damaged: its tag {named(tag)} claims {length} numbers")
 
 
-def _check_other_pages(file: BinaryIO, order: str, offset: int) -> None:
+def _check_other_pages(file: BinaryIO, layout: _Layout, offset: int) -> None:
     """Refuse further pages, but not smaller copies of the first, as files for the cloud have them (COG)."""
     seen = set[int]()
     while offset:
         if offset in seen or len(seen) == _MOST_OVERVIEWS:
             raise BadPair("is damaged: its list of pages has no end")
         seen.add(offset)
-        kinds, offset = _kinds_of(file, order, offset)
+        kinds, offset = _kinds_of(file, layout, offset)
         if kinds != {_OVERVIEW}:
             raise BadPair("is a TIFF with several pages; save one page alone, or pack all as a volume with --volumes")
 
 
-def _kinds_of(file: BinaryIO, order: str, offset: int) -> tuple[set[int | None], int]:
+def _kinds_of(file: BinaryIO, layout: _Layout, offset: int) -> tuple[set[int | None], int]:
     """Return what a directory says that its page is, and where the next directory begins."""
-    file.seek(offset)
-    (count,) = struct.unpack(order + "H", file.read(2))
-    entries = file.read(12 * count + 4)
-    kinds = {_page_kind(order, entries[entry : entry + 12]) for entry in range(0, 12 * count, 12)} - {None}
-    return kinds, struct.unpack_from(order + "I", entries, 12 * count)[0]
+    entries, behind = layout.entries(file, offset)
+    return {_page_kind(layout, entry) for entry in entries} - {None}, behind
 
 
-def _page_kind(order: str, entry: bytes) -> int | None:
+def _page_kind(layout: _Layout, entry: bytes) -> int | None:
     """Return the number of an entry if it says what its page is."""
-    tag, kind, count = struct.unpack_from(order + "HHI", entry)
+    tag, kind, count, inline = layout.facts(entry)
     if tag != _NEW_SUBFILE_TYPE or kind not in (3, 4) or count != 1:
         return None
-    return int(struct.unpack_from(order + _TYPES[kind], entry, 8)[0])
+    return int(struct.unpack_from(layout.order + _TYPES[kind], inline)[0])
 
 
-def _numbers(file: BinaryIO, layout: str, inline: bytes) -> tuple[int, ...]:
-    """Return the numbers of an entry. Up to four bytes are in the entry itself, more are at its offset."""
-    size = struct.calcsize(layout)
-    if size > 4:
-        file.seek(struct.unpack(layout[0] + "I", inline)[0])
-        inline = file.read(size)
-    return struct.unpack_from(layout, inline)
+def _numbers(file: BinaryIO, layout: _Layout, letters: str, inline: bytes) -> tuple[int, ...]:
+    """Return the numbers of an entry. As many as fit are in the entry itself, more are at its offset."""
+    size = struct.calcsize(letters)
+    return struct.unpack_from(letters, inline if size <= len(inline) else _behind(file, layout, size, inline))
 
 
-def _text(file: BinaryIO, order: str, size: int, inline: bytes) -> bytes:
+def _text(file: BinaryIO, layout: _Layout, size: int, inline: bytes) -> bytes:
     """Return the content of an entry whose type is bytes of some kind."""
     if size > MOST_METADATA:
         raise too_much_metadata()
-    if size <= 4:
-        return b""
-    file.seek(struct.unpack(order + "I", inline)[0])
+    return b"" if size <= len(inline) else _behind(file, layout, size, inline)
+
+
+def _behind(file: BinaryIO, layout: _Layout, size: int, inline: bytes) -> bytes:
+    """Return the content of an entry that has its offset."""
+    _seek(file, struct.unpack(layout.order + layout.offset, inline)[0])
     return file.read(size)
+
+
+def _seek(file: BinaryIO, offset: int) -> None:
+    if offset > _MOST_OFFSET:
+        raise BadPair(f"is damaged: it has the offset {offset}")
+    file.seek(offset)

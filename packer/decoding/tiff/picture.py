@@ -6,8 +6,9 @@ from io import BytesIO
 from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
-from packer.decoding.header import Header, Stored
+from packer.decoding.header import Header, Pixels, Stored
 from packer.decoding.tiff import blocks, colours
 from packer.decoding.tiff.compressions import JPEG
 from packer.decoding.tiff.directory import (
@@ -53,16 +54,23 @@ def decode(data: bytes, header: Header) -> Stored:
     """Return gray, indices with their palette, colours, or many bands; alpha is separate."""
     tiff = read_directory(BytesIO(data))
     pixels = np.empty((header.stored_height, header.stored_width, header.channels), tiff.dtype)
-    for block, numbers in blocks.decoded(tiff, data):
+    decoder = blocks.Decoder(tiff, data)
+    for block in blocks.blocks_of(tiff):
+        numbers = decoder.pixels(block)
         rows, columns = (
             slice(block.top, block.top + block.shape.rows),
             slice(block.left, block.left + block.shape.columns),
         )
         target = pixels[rows, columns, block.channels]
         target[:] = numbers[: target.shape[0], : target.shape[1]]
+    return stored(pixels, header, colours.palette(tiff))
+
+
+def stored(pixels: Pixels, header: Header, palette: NDArray[np.uint8] | None) -> Stored:
+    """Return the numbers (H,W,channels) of a file, or some lines of them."""
     alpha = pixels[..., -1] if header.has_alpha else None
     others = header.channels - header.has_alpha
     if others > 1:
         return Stored(np.ascontiguousarray(pixels[..., :others]), alpha)
     gray = np.ascontiguousarray(pixels[..., 0])
-    return Stored(2**header.depth - 1 - gray if header.white_is_zero else gray, alpha, colours.palette(tiff))
+    return Stored(2**header.depth - 1 - gray if header.white_is_zero else gray, alpha, palette)

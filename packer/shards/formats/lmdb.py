@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from readers.contract.files import blake3_of
 from readers.formats.lmdb import LAYOUT_KEY, SUFFIX, Part, begins_and_end, flat_layout, row_key
 
 Lengths = NDArray[np.int64]
+MOST_VALUE = 2**32 - 1
+LARGE = 256 << 20
+"""Larger values are not in memory as a whole."""
 HEAD = ""
 """Stands for the size of a row and the lengths of its fields, which a value begins with if a field is flat."""
 
@@ -55,7 +59,7 @@ def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str
     with as_os_error(lmdb.Error), lmdb.open(str(path), map_size=map_size(ends.tolist()), **options) as environment:
         _reserve(path)
         with environment.begin(write=True) as transaction:
-            for row, value in enumerate(_values(columns, ends)):
+            for row, value in enumerate(_values(columns, ends, _memory(stem, int(ends.max())))):
                 transaction.put(row_key(row), value.data, append=True)
             record = {name: part.to_json() for name, part in layout.items()}
             transaction.put(LAYOUT_KEY, json.dumps(record).encode(), append=True)
@@ -95,9 +99,21 @@ def _parts(arrays: Arrays, fields: Sequence[Field]) -> dict[str, tuple[NDArray[A
     return {HEAD: (head, np.full(rows, head.shape[1])), **parts}
 
 
-def _values(columns: Sequence[_Column], ends: Lengths) -> Iterator[NDArray[np.uint8]]:
+def _memory(stem: Path, size: int) -> NDArray[np.uint8]:
+    """Return memory for a value: that of a file without a name if it is large, so that the kernel can take it back."""
+    if size > MOST_VALUE:
+        raise OSError(f"a row has {size:,} bytes, and a value of LMDB at most {MOST_VALUE:,}; take another --format")
+    if size <= LARGE:
+        return np.empty(size, np.uint8)
+    path = stem.with_name(stem.name + ".value")
+    with path.open("x+b") as file:
+        path.unlink()
+        file.truncate(size)
+        return np.frombuffer(mmap.mmap(file.fileno(), size), np.uint8)
+
+
+def _values(columns: Sequence[_Column], ends: Lengths, value: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
     """Yield the value of each row, always in the same memory: use it before taking the next one."""
-    value = np.empty(ends.max(), np.uint8)
     for row, end in enumerate(ends.tolist()):
         written = 0
         for column in columns:

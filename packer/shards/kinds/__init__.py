@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
-from packer.recipe.source import Data, Given
+from packer.decoding.header import Picture
+from packer.recipe.source import Given
 from readers.contract.statistics import FieldStatistics
 from readers.contract.tiles import Origin, Size
 
@@ -35,7 +36,7 @@ class FieldKind(Protocol):
         """Write the picture, or the tile of it that begins at `origin`, to `out` at the stored size."""
 
 
-def one_file(data: Given) -> Data:
+def one_file(data: Given) -> Picture:
     """Return the file or array of a field that has one."""
     assert not isinstance(data, tuple), "only overlapping classes have several, and volumes slices"
     return data

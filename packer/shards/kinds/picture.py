@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from packer.decoding.bands import Bands, read_bands
 from packer.decoding.decode import decode_image, header_of
+from packer.decoding.header import Picture
 from packer.decoding.rules import FAST
 from packer.errors import BadPair
 from packer.pixels.exact_sums import byte_sums, exact_sums
@@ -17,7 +18,7 @@ from packer.pixels.field_options import naming_option
 from packer.pixels.stored_picture import store_picture
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
-from packer.recipe.source import Data, Given, PackedPixels
+from packer.recipe.source import Given, PackedPixels
 from packer.shards.kinds import Decoded, Stored, one_file
 from readers.contract.fields import Field
 from readers.contract.statistics import PictureStatistics
@@ -45,7 +46,7 @@ class PictureKind:
         with naming_option(self._field.name):
             return self._decode(one_file(data))
 
-    def _decode(self, data: Data) -> Decoded:
+    def _decode(self, data: Picture) -> Decoded:
         if self._bands is not None:
             return self._decode_bands(data, self._bands)
         if self._rules.decode == FAST:
@@ -54,7 +55,7 @@ class PictureKind:
         pixels = decode_image(data, self._rules)
         return Decoded(pixels, (pixels.shape[0], pixels.shape[1]))
 
-    def _decode_bands(self, data: Data, bands: Bands) -> Decoded:
+    def _decode_bands(self, data: Picture, bands: Bands) -> Decoded:
         pixels = read_bands(data, bands, self._rules)
         found, most = bands.names(header_of(data, self._rules.max_pixels)), self._field.bands or ()
         if found != most:

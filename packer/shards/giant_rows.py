@@ -1,0 +1,193 @@
+"""Rows that are too large for memory: each field is decoded, checked, counted and encoded strip by strip.
+
+A kind of field sees each strip as a small picture. What it finds is added up, so that the row, its checksums and its
+statistics are the same as if it had been built at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from zlib_ng.zlib_ng import crc32, crc32_combine
+
+from packer.decoding.header import Strip
+from packer.decoding.raw_file import naming
+from packer.errors import BadPair
+from packer.pixels.encode import Encoded, encode_strip, psnr
+from packer.pixels.image_hash import hash_of, step_of
+from packer.pixels.label_rules import BINARY, LabelRules
+from packer.pixels.tile_table import TileTable
+from packer.publish.atomic import target_errors
+from packer.recipe.field_rule import FieldRule
+from packer.recipe.source import Given, Lines
+from packer.shards.kinds import FieldKind
+from packer.shards.kinds.by_field import check_row
+from readers.contract.fields import Field
+from readers.contract.statistics import ClassStatistics, FieldStatistics
+from readers.contract.tiles import Size
+from readers.formats.large_rows import is_large, strips
+from readers.formats.shard import Shard
+from readers.formats.tiled_rows import grid_of
+
+SIDES = 2
+GIANT = 256 << 20
+"""Rows of more raw bytes are built strip by strip."""
+
+
+def is_giant(fields: Sequence[Field], size: Size | None) -> bool:
+    """Return whether a row that keeps this size is built strip by strip."""
+    if size is None or not may_be_giant(fields):
+        return False
+    return sum(field.row_bytes_at(*size) for field in fields) > GIANT
+
+
+def may_be_giant(fields: Sequence[Field]) -> bool:
+    """Return whether large rows of these fields are built strip by strip: all of them must be pictures in tiles."""
+    return all(field.is_tiled and field.native and len(field.sides) == SIDES for field in fields)
+
+
+class Built(NamedTuple):
+    """The facts of a field of a row that is stored in a file."""
+
+    crc32: int
+    """That of the stored bytes."""
+    statistics: FieldStatistics
+    psnr: int
+    look: str
+    """The hash of a picture."""
+
+
+def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path) -> Built:
+    """Store a field of a row in a file. Raise BadPair with the name of what it was read from."""
+    field, (height, width) = rule.field, lines.size
+    grid = grid_of(field, field.row_shape(height, width))
+    raw, found = _Raw(field, lines.size), list[FieldStatistics]()
+    kept = lines.stored(field) if rule.jpeg is not None and rule.jpeg.keep else None
+    with target_errors(path.parent.parent), path.open("wb") as file:
+        tiles = _Tiles(file, rule, grid.count) if kept is None else _Kept(file, kept)
+        for strip in grid.strips:
+            with naming(name):
+                given = lines.lines(strip.start, strip.stop)
+                with _counted_from(strip.start):
+                    _check_reading(rule, given)
+                    decoded = kind.decode(given)
+                    numbers = np.empty(field.row_shape(strip.stop - strip.start, width), field.dtype)
+                    stored = kind.store(decoded, None, numbers)
+                    encoded = tiles.encoded(numbers)
+            file.write(encoded.stored)  # not the fault of the picture if the disk is full
+            raw.add(strip.start, numbers, stored.planes)
+            found.append(stored.statistics if encoded.numbers is None else check_row(field, encoded.numbers))
+        checksum = tiles.end()
+    quality = psnr(tiles.squares, height * width * field.numbers)
+    return Built(checksum, _of_one_row(found, height * width), quality, raw.look)
+
+
+class _Tiles:
+    """Encodes the tiles of a row, which are written behind the place of their table, and writes the table."""
+
+    def __init__(self, file: BinaryIO, rule: FieldRule, tiles: int) -> None:
+        self._file, self._rule, self._table = file, rule, TileTable(tiles)
+        self._start, self._crc32, self.squares = file.seek(len(self._table.to_bytes())), 0, 0
+
+    def encoded(self, numbers: NDArray[Any]) -> Encoded:
+        """Return what is to be written of the next strip."""
+        encoded = encode_strip(self._rule.field, self._rule.jpeg, numbers, self._table)
+        self._crc32, self.squares = crc32(encoded.stored, self._crc32), self.squares + encoded.squares
+        return encoded
+
+    def end(self) -> int:
+        """Write the table, and return the checksum of the row."""
+        length, table = self._file.tell() - self._start, self._table.to_bytes()
+        self._file.seek(0)
+        self._file.write(table)
+        return crc32_combine(crc32(table), self._crc32, length)
+
+
+class _Kept:
+    """Writes the bytes of a row that is stored in these tiles before."""
+
+    squares = 0
+
+    def __init__(self, file: BinaryIO, stored: NDArray[np.uint8]) -> None:
+        self._file, self._stored = file, stored
+
+    def encoded(self, numbers: NDArray[Any]) -> Encoded:
+        return Encoded(b"")
+
+    def end(self) -> int:
+        self._file.write(self._stored.data)
+        return crc32(self._stored.data)
+
+
+def stored_statistics(shard: Shard, field: Field, row: int) -> FieldStatistics:
+    """Return the statistics of a stored row; raise BadPair if it has impossible numbers."""
+    if not is_large(shard, field, row):
+        return check_row(field, shard.row(field, row))
+    found = [check_row(field, lines) for _, lines in strips(shard, field, row)]
+    return _of_one_row(found, math.prod(shard.size(row)))
+
+
+@contextmanager
+def _counted_from(top: int) -> Iterator[None]:
+    """Add to a reason from where its positions are counted."""
+    try:
+        yield
+    except BadPair as bad:
+        raise BadPair(f"{bad} (rows are counted from row {top} of the picture)" if top else str(bad)) from None
+
+
+def _check_reading(rule: FieldRule, given: Given) -> None:
+    """Refuse a label of which only the whole picture shows how it is to be read."""
+    is_binary = isinstance(rule.read, LabelRules) and rule.read.codec == BINARY
+    if is_binary and isinstance(given, Strip) and given.header.has_palette:
+        raise BadPair("has a palette, and is too large to find out whether its colours are gray; save it as gray")
+
+
+def _of_one_row(parts: Sequence[FieldStatistics], area: int) -> FieldStatistics:
+    """Return the statistics of a row by those of its strips. A class that occurs in two strips is in one row."""
+    total = reduce(add, parts)
+    if not isinstance(total, ClassStatistics):
+        return total
+    rows = tuple([1 if count else 0 for count in total.classes])
+    return replace(total, rows=rows, areas=tuple([area * row for row in rows]))
+
+
+class _Raw:
+    """The checksum of the raw bytes of a row, and what its hash is made of."""
+
+    def __init__(self, field: Field, size: Size) -> None:
+        self._crcs = [0] * field.numbers
+        self._plane_bytes = field.row_bytes_at(*size) // field.numbers
+        self._step = step_of(size)
+        self._samples: list[NDArray[Any]] = []
+        self._first: NDArray[Any] | None = None
+        self._has_one_colour = True
+
+    def add(self, top: int, numbers: NDArray[Any], planes: NDArray[Any] | None) -> None:
+        """Take the numbers that are stored of the next strip; of a picture also the planes that they were made of."""
+        each = numbers.reshape(-1, *numbers.shape[-2:])
+        self._crcs = [crc32(plane.data, crc) for plane, crc in zip(each, self._crcs, strict=True)]
+        if planes is None:
+            return
+        first = -top % self._step
+        self._samples.append(np.ascontiguousarray(planes[:, first :: self._step, :: self._step]))
+        if self._first is None:
+            self._first = planes[:, :1, :1].copy()
+        self._has_one_colour = self._has_one_colour and bool((planes == self._first).all())
+
+    @property
+    def look(self) -> str:
+        """The hash of a picture; nothing of other fields."""
+        if not self._samples:
+            return ""
+        checksum = reduce(lambda ours, crc: crc32_combine(ours, crc, self._plane_bytes), self._crcs)
+        return hash_of(checksum, np.concatenate(self._samples, 1), lambda: self._has_one_colour)

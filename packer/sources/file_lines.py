@@ -1,0 +1,43 @@
+"""`FileLines`: the lines of the files of a field, decoded in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from packer.decoding.decode import check_same_size
+from packer.decoding.header import Picture
+from packer.decoding.strips.strip_file import StripFile
+from packer.recipe.source import Given
+from readers.contract.fields import Field
+from readers.contract.tiles import Size
+
+
+class FileLines:
+    """The lines of one file, or of a file for each class; a class without a file has an empty path."""
+
+    def __init__(self, raw: Path, paths: Sequence[str], max_pixels: int) -> None:
+        self._files: list[StripFile | None] = []
+        with ExitStack() as exits:
+            for path in paths:
+                self._files.append(exits.enter_context(StripFile(raw / path, max_pixels)) if path else None)
+            there = [(path, file.size) for path, file in zip(paths, self._files, strict=True) if file is not None]
+            for path, size in there[1:]:
+                check_same_size(*there[0], path, size, "file")
+            self._size = there[0][1]
+            self._exits = exits.pop_all()
+
+    @property
+    def size(self) -> Size:
+        return self._size
+
+    def lines(self, top: int, bottom: int) -> Given:
+        parts: list[Picture] = [b"" if file is None else file.lines(top, bottom) for file in self._files]
+        return parts[0] if len(parts) == 1 else tuple(parts)
+
+    def stored(self, field: Field) -> None:
+        return None
+
+    def close(self) -> None:
+        self._exits.close()
