@@ -161,8 +161,9 @@ class PlanFolder:
         record = self.records[number]
         spans = [(self.folder / ROWS.format(int(record["file"])), int(record["begin"]), int(record["bytes"]))]
         if self._has_sizes:
-            start = len(npy_header(SIZE, (self.facts.rows, 2))) + 2 * SIZE.itemsize * int(record["row"])
-            spans.append((self.folder / SIZES, start, 2 * SIZE.itemsize * int(record["rows"])))
+            sides = self.facts.recipe.sides
+            start = len(npy_header(SIZE, (self.facts.rows, sides))) + sides * SIZE.itemsize * int(record["row"])
+            spans.append((self.folder / SIZES, start, sides * SIZE.itemsize * int(record["rows"])))
         return spans
 
     @cached_property
