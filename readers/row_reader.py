@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from readers.batch_memory import Lease
 from readers.collate import different_sizes
 from readers.contract.errors import RequestError
-from readers.contract.fields import LABEL, Field, Sides
+from readers.contract.fields import LABEL, RAW, Field, Sides
 from readers.contract.tile_grid import Part
 from readers.delivered import Delivered
 from readers.formats.shard import Shard, gather
@@ -173,8 +173,7 @@ def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], wind
     if windows is None and field.is_unchanged:
         gather(field.stored.name, groups, out)
         return
-    is_mapped = not field.stored.is_encoded and field.copy is np.copyto
-    if windows is not None and is_mapped and windows.copy_all(_pictures(groups, field), out):
+    if windows is not None and field.copy is np.copyto and _copied_at_once(groups, field, out, windows):
         return
     for group in groups:
         for target, row in zip(group.targets, group.rows, strict=True):
@@ -186,6 +185,17 @@ def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], wind
             else:
                 read = partial(group.shard.window, field.stored, row)
                 windows.copy(target, group.shard.size(row), read, out[target], field.copy, field.fill)
+
+
+def _copied_at_once(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], windows: BatchWindows) -> bool:
+    """Copy the windows of raw rows, in tiles or not, by one call of the kernel. Return False if it cannot do that."""
+    if field.stored.unit_encoding != RAW:
+        return False
+    if field.stored.tile is None:
+        return windows.copy_all(_pictures(groups, field), out)
+    rows = ((target, shard, row) for shard, targets, rows in groups for target, row in zip(targets, rows, strict=True))
+    pictures = ((target, shard.stored(field.stored, row), shard.size(row)) for target, shard, row in rows)
+    return windows.copy_tiles(pictures, field.stored.tile, out)
 
 
 def _mark(groups: Sequence[ShardRows], out: NDArray[np.bool_]) -> None:

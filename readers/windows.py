@@ -20,6 +20,8 @@ Picture = tuple[int, NDArray[np.uint8], int, Sides]
 """The index in the batch, the mapped file, the position of the first pixel there, and the size."""
 ReadPart = Callable[[Part], NDArray[Any]]
 """`read(part)` returns a part of a row."""
+TiledPicture = tuple[int, NDArray[np.uint8], Sides]
+"""The index in the batch, the stored bytes of a row in tiles, and its size."""
 CopyPixels = Callable[[NDArray[Any], NDArray[Any]], object]
 """`copy(out, pixels)` writes pixels into an array: as they are, or converted to the other form of label."""
 
@@ -71,6 +73,24 @@ class BatchWindows:
                 return False
             windows.append((data, (start, height, width, target, top, left, self.flips[target])))
         KERNEL.copy_all(windows, out if out.ndim == 4 else out[:, None])
+        return True
+
+    def copy_tiles(self, rows: Iterable[TiledPicture], tile: Sides, out: NDArray[Any]) -> bool:
+        """Copy the windows of rows in tiles of raw pixels as `copy_all` does. Return False also if a row is damaged."""
+        if KERNEL is None or out.itemsize > 2 or not self.flips or len(tile) != 2:
+            return False
+        lines, columns = out.shape[-2:]
+        windows = []
+        for target, stored, (height, width) in rows:
+            top, left = self.starts[target]
+            if not (0 <= top <= height - lines and 0 <= left <= width - columns):
+                return False
+            window = (0, len(stored), height, width, *tile, target, top, left, self.flips[target])
+            windows.append((stored, window))
+        try:
+            KERNEL.copy_tiles(windows, out if out.ndim == 4 else out[:, None])
+        except ValueError:
+            return False
         return True
 
     def part(self, target: int, sides: Sides) -> Part:

@@ -23,6 +23,7 @@ from packer import build_pack, verify_pack
 from packer.pixels.encode import encode
 from packer.pixels.jpeg_rules import JpegRules
 from readers import CenterCrop, DamagedError, RandomCrop, RequestError, open_dataset, stitch
+from readers import windows as windows_module
 from readers.batches import Batches
 from readers.contract.fields import TILED, Field, picture_field
 from readers.contract.manifest import Manifest
@@ -32,6 +33,7 @@ from readers.crop import CropAndFlip
 from readers.epoch import BatchRows, Run
 from readers.formats import shard as shard_module
 from readers.formats.tiled_rows import check_tiles, unpack_row, unpack_tiles
+from readers.windows import BatchWindows
 
 OPTIONS = "--classes", "3", "--labels", "index", "--encode"
 TILES = "image=tiles:16x32", "--encode", "label=tiles-zstd:17"
@@ -305,6 +307,38 @@ def test_wrong_tiles_are_refused(raw_folder: RawFolder, tmp_path: Path, value: s
     result = run("build", "--encode", value, raw_folder.path, tmp_path / "out")
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16"])
+def test_windows_of_raw_tiles_are_equal_with_and_without_the_kernel(kind: str) -> None:
+    dice = np.random.default_rng(5)
+    field = field_of("tiles", (40, 56), (16, 9))
+    field = replace(field, dtype=np.dtype(kind).str)
+    rows = [dice.integers(0, 256, (3, 40, 56)).astype(kind) for _ in range(4)]
+    starts = [[0, 0], [28, 20], [3, 5], [16, 9]]
+    windows = BatchWindows((12, 36), 0, starts, [True, False] * 2)
+    stored = [np.frombuffer(encode(field, None, row, b"").stored, np.uint8) for row in rows]
+    out = np.zeros((4, 3, 12, 36), kind)
+    pictures = [(number, each, (40, 56)) for number, each in enumerate(stored)]
+    assert windows.copy_tiles(pictures, (16, 9), out) == (windows_module.KERNEL is not None)
+    for number, (row, (top, left)) in enumerate(zip(rows, starts, strict=True)):
+        window = row[:, top : top + 12, left : left + 36]
+        window = window[..., ::-1] if windows.flips[number] else window
+        assert np.array_equal(out[number], window) or windows_module.KERNEL is None
+    whole, out = BatchWindows((40, 56), 0, [[0, 0]], [False]), np.zeros((1, 3, 40, 56), kind)
+    for change in CHANGES.values():
+        assert not whole.copy_tiles([(0, change(stored[0]), (40, 56))], (16, 9), out)
+    assert not out.any()
+
+
+def test_a_crop_of_a_damaged_row_of_raw_tiles_names_it(tmp_path: Path) -> None:
+    out = pack(smooth_folder(tmp_path / "in"), tmp_path / "out", *OPTIONS, "image=tiles:16")
+    data = open_dataset(out, "all", fields=("image",))
+    path, begin, _ = data._pack.shard(0).position("image", 0)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:begin] + b"\xff" * 8 + whole[begin + 8 :])
+    with pytest.raises(DamagedError, match=f"the row '{data.key(0)}': the ends of the tiles of its 'image'"):
+        list(data.loader(batch_size=5, crop=CenterCrop((40, 56))))
 
 
 def test_a_plan_names_the_tiles_and_knows_their_size(tmp_path: Path) -> None:

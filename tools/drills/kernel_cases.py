@@ -14,6 +14,8 @@ import struct
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from io import BytesIO
@@ -142,6 +144,43 @@ def windows(dice: np.random.Generator) -> int:
     raise AssertionError("a window that lies outside was copied")
 
 
+def tiles(dice: np.random.Generator) -> int:
+    """Copy windows of rows in tiles, then change a number of a call or bytes of a table: a wrong one is refused."""
+    from packer.pixels.encode import encode
+    from readers.contract.fields import picture_field
+    from readers.windows import KERNEL
+
+    assert KERNEL is not None
+    dtype, planes = str(dice.choice(["|u1", "<u2"])), int(dice.integers(1, 4))
+    count, lines, columns = dice.integers(1, (4, 9, 40)).tolist()
+    out = np.full((count, planes, lines, columns), 77, dtype)
+    expected, rows = out.copy(), list[tuple[Any, list[int]]]()
+    for number in dice.permutation(count)[: dice.integers(1, count + 1)].tolist():
+        top, left, below, right, before, behind = dice.integers(0, 20, 6).tolist()
+        tile = tuple(dice.integers(1, 30, 2).tolist())
+        field = picture_field("image", dtype, None, ("band",) * planes)
+        pixels = dice.integers(0, 256, (planes, top + lines + below, left + columns + right)).astype(dtype)
+        stored = encode(replace(field, encoding="tiles", tile=tile), None, pixels, b"").stored
+        flip = bool(dice.integers(2))
+        data = np.frombuffer(bytes(before) + stored + bytes(behind), "uint8")
+        rows.append((data, [before, len(stored), *pixels.shape[1:], *tile, number, top, left, flip]))
+        window = pixels[:, top : top + lines, left : left + columns]
+        expected[number] = window[..., ::-1] if flip else window
+    KERNEL.copy_tiles([(data, tuple(numbers)) for data, numbers in rows], out)
+    assert np.array_equal(out, expected)
+    data, numbers = rows[0]
+    if dice.random() < 0.5:
+        numbers[int(dice.integers(9))] = int(dice.choice([-1, 0, 1, 9, 200_000, 2**31, 2**62, 2**63 - 1, -(2**63)]))
+    else:
+        changed = data.copy()
+        start = numbers[0] + 8 * int(dice.integers(0, 3))
+        changed[start : start + 8] = np.frombuffer(dice.bytes(8), "uint8")[: len(changed[start : start + 8])]
+        rows[0] = (changed, numbers)
+    with suppress(ValueError):
+        KERNEL.copy_tiles([(data, tuple(numbers)) for data, numbers in rows], out)
+    return 1
+
+
 def outlines(dice: np.random.Generator) -> int:
     """Paint an outline with and without the kernel, then ask for a wrong one. The window lies in memory of its size."""
     from packer.annotations import coco_polygon
@@ -249,6 +288,7 @@ def _raster(data: bytes) -> list[tuple[bytes, int, int]]:
 
 IN_PYTHON: dict[str, Callable[[np.random.Generator], int]] = {
     "windows": windows,
+    "tiles": tiles,
     "png": pngs,
     "outlines": outlines,
     "even_odd": even_odd,

@@ -6,9 +6,9 @@ Every kernel is compiled again with the sanitizers. It runs in processes of its 
 memory of exactly their size, so that a byte beyond an array is found. The results must be those of a plain loop in C,
 and gaps between lines and inputs must keep their bytes. Each sixth call is wrong: another number of axes, byte order or
 item, memory that may only be read or is shared, lines that run backwards or overlap, empty arrays of enormous length.
-A wrong call must be refused and write nothing. One allocation of 997 fails. `windows` are whole batches, `png` whole
-and damaged files next to OpenCV, `threads` several calls with the same input. `drills.kernel_cases` makes them. Exits 1
-if anything was found.
+A wrong call must be refused and write nothing. One allocation of 997 fails. `windows` and `tiles` are whole batches,
+`png` whole and damaged files next to OpenCV, `threads` several calls with the same input. `drills.kernel_cases` makes
+them. Exits 1 if anything was found.
 """
 
 from __future__ import annotations
