@@ -62,7 +62,7 @@ class Batches:
     def prefetch(self, batches: Sequence[BatchRows]) -> None:
         """Ask the kernel to read batches from the disk before they are needed: of fields in tiles only the tiles that
         the windows touch."""
-        if self.crop is None or not self.reader.is_tiled:
+        if self.crop is None or not self.reader.reads_parts:
             self.reader.prefetch(self.in_pack(np.concatenate([batch.rows for batch in batches])))
             return
         for batch in batches:
@@ -73,7 +73,7 @@ class Batches:
     def drop(self, batch: BatchRows) -> None:
         """Take what was read of a batch out of the page cache: it is not needed again soon."""
         in_pack = self.in_pack(batch.rows)
-        self.reader.drop(in_pack, self._windows(batch, in_pack) if self.reader.is_tiled else None)
+        self.reader.drop(in_pack, self._windows(batch, in_pack) if self.reader.reads_parts else None)
 
     def _windows(self, batch: BatchRows, in_pack: list[int]) -> BatchWindows | None:
         """Return the windows of a batch, if it is cropped or flipped."""

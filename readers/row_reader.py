@@ -84,14 +84,14 @@ class RowReader:
         return np.array([shard.size(row) for shard, row in located], np.int64)
 
     def row_bytes(self, row: int, window: Sides | None = None) -> int:
-        """Return the raw bytes of a row. If a window is read, a field in tiles has those that the window may touch."""
+        """Return the raw bytes of a row. If a window is read, those that it may touch."""
         (sides,) = self.sizes([row]).tolist()
         return sum(field.row_bytes_at(*_read_for(field, sides, window)) for field in self._stored)
 
     @property
-    def is_tiled(self) -> bool:
-        """True if any field is stored in tiles."""
-        return any(field.is_tiled for field in self._stored)
+    def reads_parts(self) -> bool:
+        """True if only parts of rows are read for windows, of any field."""
+        return any(field.is_read_in_parts for field in self._stored)
 
     def are_near(self, rows: Sequence[int]) -> bool:
         """Return whether the shards of all these rows can be opened without fetching them."""
@@ -99,30 +99,31 @@ class RowReader:
 
     def prefetch(self, rows: Sequence[int], windows: BatchWindows | None = None) -> None:
         """Ask the kernel to read rows from the disk before they are needed, in the order in which they lie there. Of
-        fields in tiles only the tiles that the windows touch."""
+        fields in tiles only the tiles that the windows touch, of raw volumes only their lines."""
         order = sorted(range(len(rows)), key=rows.__getitem__)
         for number, (targets, inside) in self._by_shard([rows[index] for index in order]).items():
             if self.pack.is_near(number):
                 shard = self.pack.shard(number)
-                whole, tiled = self._in_tiles(shard, windows)
+                whole, cut = self._in_parts(shard, windows)
                 shard.prefetch(whole, inside)
-                for field in tiled:
+                for field in cut:
                     shard.prefetch_parts(field, _parts(shard, [order[n] for n in targets], inside, windows))
 
     def drop(self, rows: Sequence[int], windows: BatchWindows | None = None) -> None:
-        """Take rows out of the page cache: they are not needed again soon. Of fields in tiles only the tiles that the
-        windows touch."""
+        """Take rows out of the page cache: they are not needed again soon. Of fields in tiles, and of raw volumes,
+        only what the windows touch."""
         for shard, targets, inside in self._groups(rows):
-            whole, tiled = self._in_tiles(shard, windows)
+            whole, cut = self._in_parts(shard, windows)
             shard.drop(whole, inside)
-            for field in tiled:
+            for field in cut:
                 shard.drop_parts(field, _parts(shard, targets, inside, windows))
 
-    def _in_tiles(self, shard: Shard, windows: BatchWindows | None) -> tuple[list[Field], list[Field]]:
-        """Return the fields of a shard of which whole rows are read, and those of which only tiles are."""
+    def _in_parts(self, shard: Shard, windows: BatchWindows | None) -> tuple[list[Field], list[Field]]:
+        """Return the fields of a shard of which whole rows are read, and those of which only parts are."""
         there = [field for field in self._stored if shard.has(field.name)]
-        tiled = [field for field in there if field.is_tiled and windows is not None and windows.size is not None]
-        return [field for field in there if field not in tiled], tiled
+        are_cut = windows is not None and windows.size is not None
+        cut = [field for field in there if field.is_read_in_parts and are_cut]
+        return [field for field in there if field not in cut], cut
 
     def _groups(self, rows: Sequence[int]) -> list[ShardRows]:
         """Return the rows by shard, all of them open."""
@@ -154,8 +155,10 @@ class RowReader:
 
 def _read_for(field: Field, sides: Sequence[int], window: Sides | None) -> Sequence[int]:
     """Return the sides of what is read of a row for a window, at most."""
-    if field.tile is None or window is None:
+    if window is None or not field.is_read_in_parts:
         return sides
+    if field.tile is None:
+        return [*map(min, sides[:-1], window[:-1]), sides[-1]]
     return [min(s, (-(-w // t) + 1) * t) for s, w, t in zip(sides, window, field.tile, strict=True)]
 
 

@@ -7,7 +7,6 @@ import io
 import json
 import re
 import struct
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +31,15 @@ from packer.shards.kinds.volume import of_one_row
 from packer.view.app import make_app
 from packer.view.serve import own_names
 from packer.view.viewed import Settings, Viewed
-from readers import CenterCrop, RandomCrop, open_dataset, stitch_all
+from readers import CenterCrop, RandomCrop, open_dataset, stitch
 from readers.contract.errors import DamagedError, ManifestError, RequestError
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import Manifest
 from readers.contract.statistics import ClassStatistics
 from readers.contract.tile_grid import index_of
 from readers.crop import CropAndFlip
-from readers.epoch import Run
+from readers.epoch import BatchRows, Run
+from readers.formats import shard as shard_module
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -227,6 +227,32 @@ def test_windows_are_those_of_padded_arrays(
         assert min(0, side - length) <= start <= max(0, side - length)
 
 
+@pytest.mark.parametrize("encoding", ["zstd", "tiles:2x16x16", "tiles-zstd:16"])
+def test_windows_are_the_same_in_every_encoding(tmp_path: Path, encoding: str) -> None:
+    raw = make_tiff(tmp_path / "raw")
+    encode = [each for name in ("image", "label") for each in ("--encode", f"{name}={encoding}")]
+    data = [open_dataset(build(raw, tmp_path / f"out{len(each)}", *each)) for each in ([], encode)]
+    one, other = (next(iter(each.loader(3, crop=(4, 5, 3), flip=True, seed=5))) for each in data)
+    assert all(torch.equal(x, y) for x, y in zip(one, other, strict=True))
+
+
+def test_only_the_lines_of_a_window_are_prefetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = open_dataset(build(make_tiff(tmp_path / "raw"), tmp_path / "out", "--labels", "index"), fields=("image",))
+    batches = data.loader(1, crop=(2, 3, 4))._batches
+    batch = BatchRows(np.array([2]), [Run(0, 0, 1)], (1,))
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(shard_module, "absent", lambda path, data, starts: range(len(starts)))
+    monkeypatch.setattr(shard_module, "prefetch", lambda data, spans: asked.extend(spans))
+    batches.prefetch([batch])
+    windows = batches._windows(batch, [2])
+    assert windows is not None
+    (deep, top, _), (_, height, width) = windows.starts[0], SIDES[2]
+    _, begin, _ = data._pack.shard(0).position("image", 2)
+    lines = [begin + ((deep + number) * height + top) * width for number in range(2)]
+    assert asked == [(at, at + 3 * width) for at in lines]
+    assert batches.bytes() == 2 * 3 * SIDES[0][2]
+
+
 def test_crops_of_a_loader_follow_from_seed_and_row(tmp_path: Path) -> None:
     data = open_dataset(build(make_tiff(tmp_path / "raw"), tmp_path / "out"))
     batches = [list(data.loader(size, crop=(3, 4, 5), flip=True, seed=2)) for size in (1, 3)]
@@ -242,16 +268,13 @@ def test_crops_of_a_loader_follow_from_seed_and_row(tmp_path: Path) -> None:
     assert torch.equal(labels, planes)
 
 
-def test_the_windows_of_the_guide_are_stitched_to_the_volume() -> None:
-    page = (Path(__file__).parents[1] / "docs/guide/medical.md").read_text()
-    code = page.split("from readers import stitch_all\n")[1].split("def predictions")[0]
-    names: dict[str, Any] = {"product": product}
-    exec(code, names)  # noqa: S102 - the code is ours
-    for sides in ((70, 130, 200), (9, 128, 129)):
-        volume = np.random.default_rng(0).random((1, *sides), np.float32)
-        ((key, stitched),) = stitch_all(names["windows"]("a/b", volume), weight="average")
-        assert key == "a/b"
-        assert np.array_equal(stitched, volume)
+@pytest.mark.parametrize("encoding", ["raw", "tiles-zstd:16"])
+def test_windows_of_a_volume_are_stitched_to_it(tmp_path: Path, encoding: str) -> None:
+    data = open_dataset(build(make_tiff(tmp_path / "raw"), tmp_path / "out", "--encode", f"image={encoding}"))
+    for row in range(3):
+        windows = list(data.windows(row, (3, 4, 5), overlap=2))
+        for part, whole in enumerate(data[row]):
+            assert np.array_equal(stitch((key, sample[part].numpy()) for key, sample in windows), whole)
 
 
 def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:

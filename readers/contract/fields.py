@@ -79,6 +79,11 @@ class Field:
         return self.encoding in TILED
 
     @property
+    def is_read_in_parts(self) -> bool:
+        """True if a window reads only a part of a row: the tiles that it touches, or its lines of a raw volume."""
+        return self.is_tiled or (self.is_volume and not self.is_encoded)
+
+    @property
     def is_jpeg(self) -> bool:
         """True if rows or their tiles are JPEG files, so that something may be lost."""
         return self.unit_encoding == JPEG

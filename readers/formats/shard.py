@@ -15,6 +15,7 @@ from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, Field, Sides
 from readers.contract.kernels import kernel
 from readers.contract.mapped import map_file
+from readers.contract.slices import spans_of_lines
 from readers.contract.tile_grid import Part, index_of, shape_of
 from readers.formats.column import Column, MissingError, ShardFacts, damage_at, load_texts
 from readers.formats.contents import read_spans
@@ -182,10 +183,15 @@ class Shard:
             drop(column.path, data, self._spans_of_parts(field, parts))
 
     def _spans_of_parts(self, field: Field, parts: Sequence[tuple[int, Part]]) -> list[tuple[int, int]]:
-        """Return where in the file the tiles begin and end that parts of rows touch."""
+        """Return where in the file the tiles, or the lines of raw volumes, begin and end that parts of rows touch."""
         column, found = self._columns[field.name], list[tuple[int, int]]()
         for (row, part), (begin, end) in zip(parts, self._spans(column, [row for row, _ in parts]), strict=True):
-            grid = grid_of(field, field.row_shape(*self.size(row)))
+            shape = field.row_shape(*self.size(row))
+            if not field.is_tiled:
+                spans = spans_of_lines(shape, part, np.dtype(field.dtype).itemsize)
+                found += ((begin + start, begin + stop) for start, stop in spans)
+                continue
+            grid = grid_of(field, shape)
             read = partial(_read_from, column.path, begin)
             found += ((begin + start, begin + stop) for start, stop in spans_of_tiles(grid, part, end - begin, read))
         return found
