@@ -61,6 +61,7 @@ NOT_RAW = {
     "packer.publish.lock": "the lock of OUT",
     "packer.publish.next_manifest": "nothing; it hashes the table",
     "packer.recipe.plan_folder": "files of a plan, by open_raw; then numpy maps one",
+    "packer.packs.trial_packs": "a pack",
     "packer.report.croissant": "nothing; it hashes the manifest",
     "packer.report.write_card": "a pack",
     "packer.report.report": "a pack",
