@@ -184,6 +184,16 @@ def test_jpeg_files_stay_the_files_that_they_are_if_their_pixels_do(tmp_path: Pa
     assert 3000 < min(receipt.psnr["image"]) < 10_000
 
 
+def test_a_gray_file_among_rgb_ones_is_encoded_and_the_others_are_kept(tmp_path: Path) -> None:
+    raw = smooth_folder(tmp_path / "in", ".jpg")
+    gray = np.random.default_rng(1).integers(0, 256, (40, 56), np.uint8)
+    cv2.imwrite(str(raw / "images/1.jpg"), gray)
+    with without_workers():
+        built = run("build", *JPEG_OPTIONS, "image=jpeg:keep", raw, tmp_path / "out").stdout
+    assert "; 4 of 5 rows lost nothing\n" in built
+    assert verify_pack(tmp_path / "out", deep=True) == []
+
+
 def test_a_picture_that_no_jpeg_file_holds_is_named(tmp_path: Path) -> None:
     raw = smooth_folder(tmp_path / "in", count=1)
     for name in ("images", "labels"):
