@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from packer.errors import BadPair
 from packer.packs.verify_rows import wrong_rows
 from packer.shards.formats import writer
+from packer.shards.kinds import classes
 from packer.shards.kinds.by_field import check_row
 from readers.contract.bits import pack_bits
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.fields import Field, classes_field, picture_field
-from readers.contract.kinds import BITS, IDS, INDEX, MULTILABEL, PLANES, VALUES
+from readers.contract.kinds import BITS, IDS, INDEX, MULTILABEL, ONEHOT, PLANES, VALUES
+from readers.contract.onehot import expand
 from readers.contract.receipt import Receipt, RowInput
 from readers.contract.statistics import (
     UNIT_BITS,
@@ -69,6 +71,21 @@ def test_whole_values_have_a_number_for_no_measurement(values: NDArray[Any]) -> 
     assert check_row(HEIGHT, values) == ValueStatistics(
         len(known), 20 - len(known), (sum(known),), (sum(number * number for number in known),)
     )
+
+
+@pytest.mark.parametrize("form", [INDEX, ONEHOT])
+def test_classes_are_counted_piece_by_piece(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classes, "PIECE", 3)
+    index = np.arange(20, dtype=np.uint8).reshape(SIZE) % 9
+    index[3] = TABLE.ignore_index
+    field = classes_field("label", form, TABLE, SIZE)
+    label = expand(index, len(TABLE)) if form == ONEHOT else index
+    found = check_row(field, label)
+    assert isinstance(found, ClassStatistics)
+    assert (found.classes, found.ignored) == ((2, 2, 2, 2, 2, 2, 1, 1, 1), 5)
+    label[..., 3, 4] = 10
+    with pytest.raises(BadPair, match="none of 9 classes"):
+        check_row(field, label)
 
 
 @given(of_numpy.arrays(np.uint8, (9, *SIZE), elements=st.integers(0, 1)))

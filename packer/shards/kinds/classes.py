@@ -25,6 +25,9 @@ from readers.contract.onehot import expand
 from readers.contract.statistics import ClassStatistics
 from readers.contract.tiles import Origin
 
+PIECE = 1 << 20
+"""The pixels that are counted together: numpy makes numbers of 64 bits of them first."""
+
 
 class ClassesKind:
     """A label as a recipe stores it."""
@@ -67,15 +70,21 @@ def check(field: Field, label: NDArray[Any]) -> ClassStatistics:
 def _planes(label: NDArray[Any]) -> tuple[list[int], int] | None:
     """Return the pixels of each class, and those without one; None if a pixel is in two classes."""
     planes = label.reshape(len(label), -1)
-    if planes.max() > 1 or planes.sum(axis=0, dtype=np.uint32).max() > 1:
-        return None
-    counts: list[int] = planes.sum(axis=1, dtype=np.int64).tolist()
-    return counts, planes.shape[1] - sum(counts)
+    counts = np.zeros(len(planes), np.int64)
+    for first in range(0, planes.shape[1], PIECE):
+        piece = planes[:, first : first + PIECE]
+        if piece.max() > 1 or piece.sum(axis=0, dtype=np.uint32).max() > 1:
+            return None
+        counts += piece.sum(axis=1, dtype=np.int64)
+    return counts.tolist(), planes.shape[1] - int(counts.sum())
 
 
 def _index(label: NDArray[Any], classes: ClassTable) -> tuple[list[int], int] | None:
     """Return the pixels of each class, and those without one; None if a number is not of a class."""
-    counts = np.bincount(label.reshape(-1), minlength=classes.ignore_index + 1)
+    numbers = label.reshape(-1)
+    counts = np.zeros(classes.ignore_index + 1, np.int64)
+    for first in range(0, numbers.size, PIECE):
+        counts += np.bincount(numbers[first : first + PIECE], minlength=len(counts))
     if counts[len(classes) : classes.ignore_index].any():
         return None
     return counts[: len(classes)].tolist(), int(counts[classes.ignore_index])
