@@ -13,7 +13,7 @@ from readers.contract.fields import Sides
 from readers.contract.kernels import fits_kernels, kernel
 from readers.contract.tile_grid import Part
 
-KERNEL = kernel("readers.window_kernel")
+KERNEL, TILE_KERNEL = kernel("readers.window_kernel"), kernel("readers.tile_kernel")
 Index = tuple[Any, ...]
 """An index of the last axes, for arrays of numpy and for tensors."""
 Picture = tuple[int, NDArray[np.uint8], int, Sides]
@@ -77,7 +77,7 @@ class BatchWindows:
 
     def copy_tiles(self, rows: Iterable[TiledPicture], tile: Sides, out: NDArray[Any]) -> bool:
         """Copy the windows of rows in tiles of raw pixels as `copy_all` does. Return False also if a row is damaged."""
-        if KERNEL is None or out.itemsize > 2 or not self.flips or len(tile) != 2:
+        if TILE_KERNEL is None or out.itemsize > 2 or not self.flips or len(tile) != 2:
             return False
         lines, columns = out.shape[-2:]
         windows = []
@@ -88,7 +88,7 @@ class BatchWindows:
             window = (0, len(stored), height, width, *tile, target, top, left, self.flips[target])
             windows.append((stored, window))
         try:
-            KERNEL.copy_tiles(windows, out if out.ndim == 4 else out[:, None])
+            TILE_KERNEL.copy_all(windows, out if out.ndim == 4 else out[:, None])
         except ValueError:
             return False
         return True

@@ -320,11 +320,11 @@ def test_windows_of_raw_tiles_are_equal_with_and_without_the_kernel(kind: str) -
     stored = [np.frombuffer(encode(field, None, row, b"").stored, np.uint8) for row in rows]
     out = np.zeros((4, 3, 12, 36), kind)
     pictures = [(number, each, (40, 56)) for number, each in enumerate(stored)]
-    assert windows.copy_tiles(pictures, (16, 9), out) == (windows_module.KERNEL is not None)
+    assert windows.copy_tiles(pictures, (16, 9), out) == (windows_module.TILE_KERNEL is not None)
     for number, (row, (top, left)) in enumerate(zip(rows, starts, strict=True)):
         window = row[:, top : top + 12, left : left + 36]
         window = window[..., ::-1] if windows.flips[number] else window
-        assert np.array_equal(out[number], window) or windows_module.KERNEL is None
+        assert np.array_equal(out[number], window) or windows_module.TILE_KERNEL is None
     whole, out = BatchWindows((40, 56), 0, [[0, 0]], [False]), np.zeros((1, 3, 40, 56), kind)
     for change in CHANGES.values():
         assert not whole.copy_tiles([(0, change(stored[0]), (40, 56))], (16, 9), out)

@@ -19,6 +19,7 @@ KERNELS = (
     "readers.contract.onehot_kernel",
     "readers.formats.gather_kernel",
     "readers.formats.planes_kernel",
+    "readers.tile_kernel",
     "readers.window_kernel",
 )
 """Every kernel that is compiled when the package is installed."""

@@ -148,9 +148,9 @@ def tiles(dice: np.random.Generator) -> int:
     """Copy windows of rows in tiles, then change a number of a call or bytes of a table: a wrong one is refused."""
     from packer.pixels.encode import encode
     from readers.contract.fields import picture_field
-    from readers.windows import KERNEL
+    from readers.windows import TILE_KERNEL
 
-    assert KERNEL is not None
+    assert TILE_KERNEL is not None
     dtype, planes = str(dice.choice(["|u1", "<u2"])), int(dice.integers(1, 4))
     count, lines, columns = dice.integers(1, (4, 9, 40)).tolist()
     out = np.full((count, planes, lines, columns), 77, dtype)
@@ -166,7 +166,7 @@ def tiles(dice: np.random.Generator) -> int:
         rows.append((data, [before, len(stored), *pixels.shape[1:], *tile, number, top, left, flip]))
         window = pixels[:, top : top + lines, left : left + columns]
         expected[number] = window[..., ::-1] if flip else window
-    KERNEL.copy_tiles([(data, tuple(numbers)) for data, numbers in rows], out)
+    TILE_KERNEL.copy_all([(data, tuple(numbers)) for data, numbers in rows], out)
     assert np.array_equal(out, expected)
     data, numbers = rows[0]
     if dice.random() < 0.5:
@@ -177,7 +177,7 @@ def tiles(dice: np.random.Generator) -> int:
         changed[start : start + 8] = np.frombuffer(dice.bytes(8), "uint8")[: len(changed[start : start + 8])]
         rows[0] = (changed, numbers)
     with suppress(ValueError):
-        KERNEL.copy_tiles([(data, tuple(numbers)) for data, numbers in rows], out)
+        TILE_KERNEL.copy_all([(data, tuple(numbers)) for data, numbers in rows], out)
     return 1
 
 
