@@ -27,7 +27,7 @@ from torch.utils.data import DataLoader
 
 from packer.decoding.tiff.pages import page_alone, read_pages
 from packer.errors import BadPair
-from packer.shards.kinds.volume import of_one_row
+from packer.shards.one_row import of_one_row
 from packer.view.app import make_app
 from packer.view.serve import own_names
 from packer.view.viewed import Settings, Viewed
@@ -141,8 +141,8 @@ def test_statistics_are_those_of_whole_volumes(tmp_path: Path) -> None:
     assert statistics.classes == tuple(sum(int((each == c).sum()) for each in labels) for c in range(4))
     assert statistics.rows == tuple(sum(bool((each == c).any()) for each in labels) for c in range(4))
     assert statistics.areas == tuple(sum(each.size for each in labels if (each == c).any()) for c in range(4))
-    slices = ClassStatistics((3, 0), (2, 0), (8, 0), 5)
-    assert of_one_row(slices, (2, 2, 2)) == ClassStatistics((3, 0), (1, 0), (8, 0), 5)
+    slices = [ClassStatistics((2, 0), (1, 0), (4, 0), 2), ClassStatistics((1, 0), (1, 0), (4, 0), 3)]
+    assert of_one_row(slices, 8) == ClassStatistics((3, 0), (1, 0), (8, 0), 5)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -418,8 +418,8 @@ def test_an_unchanged_volume_is_not_read_again(tmp_path: Path) -> None:
 
 def test_pages_are_read_as_files_of_one_page(tmp_path: Path) -> None:
     """Any page, taken alone, decodes to its numbers; pages that are not alike, and hostile directories, are refused."""
-    for compression in ("tiff_lzw", "packbits", None):
-        data = write_pages(tmp_path / "a.tif", image(0), compression=compression).read_bytes()
+    for options in ({"compression": "tiff_lzw"}, {"big_tiff": True}, {}):
+        data = write_pages(tmp_path / "a.tif", image(0), **options).read_bytes()
         pages = read_pages(io.BytesIO(data))
         assert pages.size == SIDES[0]
         for number, offset in enumerate(pages.offsets):

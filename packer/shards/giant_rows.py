@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import reduce
-from operator import add
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -31,8 +29,9 @@ from packer.recipe.field_rule import FieldRule
 from packer.recipe.source import Given, Lines
 from packer.shards.kinds import FieldKind
 from packer.shards.kinds.by_field import check_row
+from packer.shards.one_row import of_one_row
 from readers.contract.fields import Field
-from readers.contract.statistics import ClassStatistics, FieldStatistics
+from readers.contract.statistics import FieldStatistics
 from readers.contract.tiles import Size
 from readers.formats.large_rows import is_large, strips
 from readers.formats.shard import Shard
@@ -88,7 +87,7 @@ def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path)
             found.append(stored.statistics if encoded.numbers is None else check_row(field, encoded.numbers))
         checksum = tiles.end()
     quality = psnr(tiles.squares, height * width * field.numbers)
-    return Built(checksum, _of_one_row(found, height * width), quality, raw.look)
+    return Built(checksum, of_one_row(found, height * width), quality, raw.look)
 
 
 class _Tiles:
@@ -133,7 +132,7 @@ def stored_statistics(shard: Shard, field: Field, row: int) -> FieldStatistics:
     if not is_large(shard, field, row):
         return check_row(field, shard.row(field, row))
     found = [check_row(field, lines) for _, lines in strips(shard, field, row)]
-    return _of_one_row(found, math.prod(shard.size(row)))
+    return of_one_row(found, math.prod(shard.size(row)))
 
 
 @contextmanager
@@ -150,15 +149,6 @@ def _check_reading(rule: FieldRule, given: Given) -> None:
     is_binary = isinstance(rule.read, LabelRules) and rule.read.codec == BINARY
     if is_binary and isinstance(given, Strip) and given.header.has_palette:
         raise BadPair("has a palette, and is too large to find out whether its colours are gray; save it as gray")
-
-
-def _of_one_row(parts: Sequence[FieldStatistics], area: int) -> FieldStatistics:
-    """Return the statistics of a row by those of its strips. A class that occurs in two strips is in one row."""
-    total = reduce(add, parts)
-    if not isinstance(total, ClassStatistics):
-        return total
-    rows = tuple([1 if count else 0 for count in total.classes])
-    return replace(total, rows=rows, areas=tuple([area * row for row in rows]))
 
 
 class _Raw:

@@ -25,7 +25,7 @@ from packer.decoding.tiff.picture import SIGNATURES, header_of
 from packer.errors import BadPair
 from readers.contract.tiles import Size, size_text
 
-MOST_PAGES, MOST_NUMBERS = 9_999, 1 << 32
+MOST_PAGES, MOST_NUMBERS, MOST_BYTES = 9_999, 1 << 32, 1 << 31
 _LONG, _BYTES = 4, 7
 """The types of entries."""
 _OFFSETS = {STRIP_OFFSETS: STRIP_BYTES, TILE_OFFSETS: TILE_BYTES}
@@ -85,6 +85,8 @@ def _blocks(data: bytes, offsets: Sequence[int], counts: Sequence[int]) -> list[
     """Return the strips or tiles of a page."""
     if len(offsets) != len(counts) or sum(counts) > len(data):
         raise BadPair(f"is damaged: its {len(offsets)} blocks claim {sum(counts)} of {len(data)} bytes")
+    if sum(counts) > MOST_BYTES:
+        raise BadPair(f"has a page of {sum(counts):,} bytes; {MOST_BYTES:,} are read at most")
     blocks = [data[offset : offset + count] for offset, count in zip(offsets, counts, strict=True)]
     if list(map(len, blocks)) != list(counts):
         raise BadPair("is damaged: a block lies outside of the file")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from functools import reduce
-from operator import add
 from typing import Any
 
 from numpy.typing import NDArray
@@ -14,11 +11,12 @@ from packer.decoding.raw_file import naming
 from packer.errors import BadPair
 from packer.recipe.source import Given, Slices
 from packer.shards.kinds import Decoded, FieldKind, Stored
+from packer.shards.one_row import of_one_row
 from readers.contract.fields import Field
 from readers.contract.kinds import PICTURE
 from readers.contract.slices import slices_of
-from readers.contract.statistics import ClassStatistics, FieldStatistics
-from readers.contract.tiles import Origin, Size
+from readers.contract.statistics import FieldStatistics
+from readers.contract.tiles import Origin
 
 
 class VolumeKind:
@@ -40,13 +38,4 @@ class VolumeKind:
                 if found.size != decoded.size[1:]:
                     raise BadPair(f"is {found.size}, and its header has {decoded.size[1:]}; build again")
                 counts.append(self._kind.store(found, None, target).statistics)
-        statistics = of_one_row(reduce(add, counts), decoded.size)
-        return Stored(statistics, out if self._field.kind == PICTURE else None)
-
-
-def of_one_row(slices: FieldStatistics, size: Size) -> FieldStatistics:
-    """Return the statistics of a volume, given the sum of those of its slices: a class occurs in one row."""
-    if not isinstance(slices, ClassStatistics):
-        return slices
-    rows = tuple([min(1, count) for count in slices.rows])
-    return replace(slices, rows=rows, areas=tuple([math.prod(size) * count for count in rows]))
+        return Stored(of_one_row(counts, math.prod(decoded.size)), out if self._field.kind == PICTURE else None)
