@@ -295,7 +295,7 @@ def test_tables_have_aligned_columns() -> None:
 
 
 def test_an_interrupt_leaves_no_process(city: Path) -> None:
-    process = start(("bench", "--seconds", "60", "--batch", "4", "--workers", "2", city))
+    process = start(("bench", "--seconds", "20", "--batch", "4", "--workers", "2", city))
     assert process.stderr is not None
     assert process.stderr.readline().startswith("first pass: ")
     time.sleep(1)

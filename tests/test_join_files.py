@@ -116,9 +116,13 @@ def names_of(files_of_a_folder: Sequence[str]) -> FileNames:
     return names
 
 
+@pytest.mark.parametrize(
+    "pairs", [pytest.param(20_000, marks=pytest.mark.short), pytest.param(40_000, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("rules", [PairingRules(), PairingRules("images/*/{key}", "masks/*/{key}", split=HALVES)])
-def test_pairing_many_files_takes_few_bytes_for_each(rules: PairingRules, monkeypatch: pytest.MonkeyPatch) -> None:
-    pairs = 40_000
+def test_pairing_many_files_takes_few_bytes_for_each(
+    rules: PairingRules, pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module, name, value in (
         (join_files, "MANY_FILES", 0),
         (files, "JOINED", 1 << 10),

@@ -184,7 +184,9 @@ def test_a_file_that_an_option_names_must_be_regular(
 
 WAITING = """
 import os, signal, threading, time
+import packer.signals
 import packer.sources.open_source as module
+packer.signals.LONGEST_END = 0.5
 from concurrent.futures import ThreadPoolExecutor
 def waiting(*arguments, **options):
     with ThreadPoolExecutor(1) as pool:

@@ -204,11 +204,17 @@ def test_a_bad_row_fails_the_build_by_name(tmp_path: Path, in_process: None) -> 
     assert not (tmp_path / "none" / "manifest.json").exists()
 
 
-def test_rows_that_crash_hang_or_exit_cost_themselves_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "shapes", [pytest.param((2,), marks=pytest.mark.short), pytest.param((1, 2), marks=pytest.mark.long)]
+)
+def test_rows_that_crash_hang_or_exit_cost_themselves_alone(tmp_path: Path, shapes: tuple[int, ...]) -> None:
+    """In a long run the packs of one and of two workers are also compared. Hostile files show the same."""
     acts = {KEYS[3]: "exit", KEYS[11]: "crash", KEYS[12]: "hang", KEYS[20]: "sys.exit"}
     rows = Rows(KEYS, Hostile(acts).load)
-    for name, workers in (("one", 1), ("two", 2)):
-        summary = packed(tmp_path / name, rows, workers=workers, task_timeout=1, on_bad="skip", size=(HEIGHT, WIDTH))
+    for workers in shapes:
+        summary = packed(
+            tmp_path / str(workers), rows, workers=workers, task_timeout=1, on_bad="skip", size=(HEIGHT, WIDTH)
+        )
         assert {key: reason.partition(": ")[2] for _, key, reason in summary.rejects} == {
             KEYS[3]: "ended the process that ran load() (exit code 3)",
             KEYS[11]: "crashed the process that ran load() (SIGSEGV)",
@@ -216,7 +222,7 @@ def test_rows_that_crash_hang_or_exit_cost_themselves_alone(tmp_path: Path) -> N
             KEYS[20]: "load() raised SystemExit: 3",
         }
         assert summary.rows == len(KEYS) - len(acts)
-    assert same(tmp_path / "one", tmp_path / "two")
+    assert same(*(tmp_path / str(workers) for workers in (shapes[0], shapes[-1])))
 
 
 def test_arrays_of_any_form_are_taken(tmp_path: Path, in_process: None) -> None:
