@@ -25,6 +25,8 @@ from PIL import Image
 from starlette.testclient import TestClient
 from torch.utils.data import DataLoader
 
+from packer.bench.copy_loop import middle
+from packer.cli.values import CropType
 from packer.decoding.tiff.pages import page_alone, read_pages
 from packer.errors import BadPair
 from packer.shards.one_row import of_one_row
@@ -331,6 +333,9 @@ def test_commands_show_volumes(tmp_path: Path) -> None:
     call(["sheet", str(out), "-o", str(tmp_path / "sheet.png")])
     call(["report", str(out), "-o", str(tmp_path / "report.html")])
     call(["show", str(out), "c0"])
+    assert "such as --crop 64x128x128" in call(["bench", str(out)], 2)
+    assert CropType().convert("4x5x6", None, None) == (4, 5, 6)
+    assert np.array_equal(middle(image(0), (3, 5, 5)), image(0)[1:4, 1:6, 2:7])
     assert open_dataset(out).show(0).size == (9, 7)
     write_pages(raw / "labels/c1.tif", label(1)[:, ::-1])
     assert "all/c1: label" in call(["diff", str(raw), str(out)], 1)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.batch_memory import BatchMemory
+from readers.contract.fields import Sides
 from readers.pack import Pack
 from readers.windows import centered, overlap, spare_pixels
 
@@ -28,7 +29,7 @@ class CopyLoop:
     With a crop, only a window in the middle of each row is copied, as large as the one that loaders cut out.
     """
 
-    def __init__(self, pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None, threads: int, batch: int) -> None:
+    def __init__(self, pack: Pack, rows: Sequence[int], crop: Sides | None, threads: int, batch: int) -> None:
         stored = _stored_rows(pack, rows, crop)
         self._shares = [stored[number::threads] or stored for number in range(threads)]
         self._buffers = [_buffers(stored, max(1, batch // threads)) for _ in range(threads)]
@@ -46,7 +47,7 @@ def _buffers(stored: Sequence[RowArrays], rows: int) -> list[RowArrays]:
     return [list(row) for row in zip(*batch, strict=True)]
 
 
-def _stored_rows(pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None) -> list[RowArrays]:
+def _stored_rows(pack: Pack, rows: Sequence[int], crop: Sides | None) -> list[RowArrays]:
     """Return views of the memory map."""
     located = [pack.table.locate(row) for row in rows[:MOST_ROWS]]
     numbers = set(list(dict.fromkeys(number for number, _ in located))[:MOST_SHARDS])
@@ -58,11 +59,11 @@ def _stored_rows(pack: Pack, rows: Sequence[int], crop: tuple[int, int] | None) 
     ]
 
 
-def middle(pixels: NDArray[Any], size: tuple[int, int] | None) -> NDArray[Any]:
+def middle(pixels: NDArray[Any], size: Sides | None) -> NDArray[Any]:
     """Return a view of the window in the middle of a picture, as much of it as the picture has."""
     if size is None:
         return pixels
-    starts = centered(spare_pixels(pixels.shape[-2:], size)).tolist()
+    starts = centered(spare_pixels(pixels.shape[-len(size) :], size)).tolist()
     part, _ = overlap(pixels.shape, size, starts)
     return pixels[part]
 

@@ -45,7 +45,8 @@ class TrialRunner:
         if not len(self.dataset):
             raise UsageError(f"{out}: the split {split!r} has no rows to read")
         if self.dataset.fields[0].native and crop is None:
-            raise UsageError(f"{out}: its images have different sizes; set the crop of batches, such as --crop 512x512")
+            such = "--crop 64x128x128" if self.dataset.fields[0].is_volume else "--crop 512x512"
+            raise UsageError(f"{out}: its images have different sizes; set the crop of batches, such as {such}")
 
     @property
     def pack_rows(self) -> range:

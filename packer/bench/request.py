@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from packer.bench.settings import LoaderSettings, batches_for, candidates, threads_for
+from readers.contract.fields import Sides
 
 LabelForm = Literal["onehot", "index"]
 MOST_WORKERS = 4
@@ -23,7 +24,7 @@ class BenchRequest:
     out: Path
     split: str | None = None
     labels: LabelForm | None = None
-    crop: tuple[int, int] | None = None
+    crop: Sides | None = None
     fields: tuple[str, ...] | None = None
     batches: tuple[int, ...] = ()
     threads: tuple[int, ...] = ()

@@ -45,7 +45,11 @@ REPORTS = (".html", ".svg")
 )
 @click.option("--labels", type=ChoiceType(OPTIONS["labels"]), help="The form of the labels. Default: as stored.")
 @click.option("--fields", type=NamesType(), help="The fields to read: label, or label,image. Default: image,label.")
-@click.option("--crop", type=CropType(), help="Crop each image to height x width; native packs need it.")
+@click.option(
+    "--crop",
+    type=CropType(),
+    help="Crop images to height x width, volumes to depth x height x width.",
+)
 @click.option("--seconds", type=click.FloatRange(1), default=30, show_default=True, help="Total time to measure.")
 @click.option("--target", type=click.FloatRange(0, min_open=True), help="Samples per second that the model needs.")
 @click.option("--encodings", is_flag=True, help="Compare encodings instead: bytes, and samples per second.")

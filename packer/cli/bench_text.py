@@ -16,6 +16,7 @@ from packer.cli.text_table import text_table
 from packer.cli.values import bytes_text, counted
 from packer.cli.version import kernels_text
 from readers.contract.fields import LABEL
+from readers.contract.tiles import size_text
 from readers.dataset import SegDataset
 
 NAMES = {LOADER: "loader()", SLOTS: "SlotDataLoader", STOCK: "DataLoader"}
@@ -45,7 +46,7 @@ def about(result: BenchResult) -> list[str]:
     """Describe the pack, the machine, the first pass and the trials."""
     dataset, machine, first_pass = result.dataset, result.machine, result.first_pass
     size = "x".join(map(str, dataset.fields[0].size or ())) or "their own sizes"
-    crop = f", cut to {result.request.crop[0]}x{result.request.crop[1]}" if result.request.crop else ""
+    crop = f", cut to {size_text(result.request.crop)}" if result.request.crop else ""
     quota = f", limited to {machine.quota:g} by a quota" if machine.quota is not None else ""
     return [
         f"{result.request.out}, {dataset.split}: {counted(len(dataset), 'row')} of {size}{crop}, {_read(dataset)}, "

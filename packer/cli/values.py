@@ -16,12 +16,17 @@ EVERY = 1 << 40
 """More pairs than anybody has."""
 
 
+_DEEP = re.compile("([1-9][0-9]{0,5})[x×]([1-9][0-9]{0,5})[x×]([1-9][0-9]{0,5})")
+
+
 class CropType(click.ParamType[Any]):
-    """`512x512` is a height and a width."""
+    """`512x512` is a height and a width, `64x128x128` also has the depth of volumes."""
 
     name = "HxW"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if (volume := _DEEP.fullmatch(str(value))) is not None:
+            return tuple(map(int, volume.groups()))
         try:
             size = parse_size(value)
         except ValueError:
