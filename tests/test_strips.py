@@ -6,6 +6,7 @@ import io
 import struct
 import zlib
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import cv2
@@ -173,3 +174,43 @@ def test_a_picture_with_huge_blocks_is_decoded_at_once(tmp_path: Path, monkeypat
     with pytest.raises(BadPair, match="at most 10 are decoded at once; a TIFF, or a PNG"):
         StripFile(saved(tmp_path, encoded_as(".tif", IMAGE, 259, DEFLATE)))
     assert len(strips(saved(tmp_path, tiff(IMAGE)), 20)) == 7  # plain lines are found without their block
+
+
+def broken(data: bytes, random: Random) -> bytes:
+    """Return a file with a few changed bytes. Half of the PNGs get checksums that are right, so that streams break."""
+    changed = bytearray(data)
+    for _ in range(random.choice([1, 2, 4])):
+        changed[random.randrange(random.choice([200, len(changed)]))] = random.randrange(256)
+    if data.startswith(b"\x89PNG") and random.random() < 0.5:
+        offset = 8
+        while offset + 12 <= len(changed):
+            (length,) = struct.unpack_from(">I", changed, offset)
+            if offset + 12 + length > len(changed):
+                break
+            content = changed[offset + 4 : offset + 8 + length]
+            changed[offset + 8 + length : offset + 12 + length] = struct.pack(">I", zlib.crc32(content))
+            offset += 12 + length
+    return bytes(changed)
+
+
+def read(*parts: bytes | Strip) -> NDArray[Any] | None:
+    """Return the picture that parts have together; None if one of them is refused."""
+    try:
+        return np.concatenate([decode_image(part, ImageRules(alpha="drop")) for part in parts])
+    except BadPair:
+        return None
+
+
+@pytest.mark.parametrize("name", ["lzw", "deflate, predictor", "BigTIFF", "tiles", "png", "png palette", "png of gray"])
+def test_a_broken_file_has_the_same_lines_or_is_refused(name: str, tmp_path: Path) -> None:
+    random = Random(name)
+    for _ in range(40):
+        data = broken(FILES[name], random)
+        try:
+            lines = read(*strips(saved(tmp_path, data), 50))
+        except BadPair:
+            continue
+        if lines is not None:
+            whole = read(data)
+            assert whole is not None
+            assert np.array_equal(lines, whole)
