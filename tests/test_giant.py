@@ -234,6 +234,15 @@ def test_a_full_disk_is_named_and_leaves_nothing(raw: Path, monkeypatch: pytest.
     assert not list((out / "shards").iterdir())
 
 
+def test_a_plan_needs_room_on_the_disk_for_the_giant_rows_of_all_workers(
+    raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = Request(raw, raw.parent / "plan", size="native", classes="5", labels="index", encode=TILES)
+    before = make_plan(request).needed_bytes
+    lower(monkeypatch, 4 * 90 * 100)
+    assert make_plan(request).needed_bytes == before + 4 * SIZE[0] * SIZE[1]
+
+
 def test_a_killed_build_leaves_what_the_next_one_removes(tmp_path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path; from packer.shards.scratch import Scratch;"

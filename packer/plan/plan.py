@@ -20,6 +20,8 @@ from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
+from packer.shards import giant_rows
+from packer.shards.giant_rows import may_be_giant
 from packer.sources.open_source import FoundRows
 from readers.contract.kinds import INDEX, ONEHOT
 from readers.contract.manifest import Manifest
@@ -211,7 +213,16 @@ class Plan:
 
     def _needed(self, size: int) -> int:
         pieces = sum(len(spec.pieces) for spec in self.new_specs.values())
-        return size * pieces // max(1, self.pieces) + len(self.new_specs) * SHARD_SLACK
+        scratch = self._scratch_bytes * size // max(1, self.bytes)
+        return size * pieces // max(1, self.pieces) + len(self.new_specs) * SHARD_SLACK + scratch
+
+    @property
+    def _scratch_bytes(self) -> int:
+        """The raw bytes of the giant rows that are in scratch files at the same time, one for each worker."""
+        if not may_be_giant(self.recipe.fields):
+            return 0
+        rows = [int(self.recipe.row_bytes(spec.pieces).max()) for spec in self.new_specs.values()]
+        return sum(sorted(size for size in rows if size > giant_rows.GIANT)[-self.request.workers :])
 
     @property
     def largest_bytes(self) -> int:

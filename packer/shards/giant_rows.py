@@ -7,8 +7,9 @@ statistics are the same as if it had been built at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from functools import reduce
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -71,23 +72,34 @@ def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path)
     grid = grid_of(field, field.row_shape(height, width))
     raw, found = _Raw(field, lines.size), list[FieldStatistics]()
     kept = lines.stored(field) if rule.jpeg is not None and rule.jpeg.keep else None
-    with target_errors(path.parent.parent), path.open("wb") as file:
+    parts = closing(_decoded(lines, list(grid.strips), name))
+    with target_errors(path.parent.parent), path.open("wb") as file, parts as decoded_strips:
         tiles = _Tiles(file, rule, grid.count) if kept is None else _Kept(file, kept)
-        for strip in grid.strips:
-            with naming(name):
-                given = lines.lines(strip.start, strip.stop)
-                with _counted_from(strip.start):
-                    _check_reading(rule, given)
-                    decoded = kind.decode(given)
-                    numbers = np.empty(field.row_shape(strip.stop - strip.start, width), field.dtype)
-                    stored = kind.store(decoded, None, numbers)
-                    encoded = tiles.encoded(numbers)
+        for strip, given in decoded_strips:
+            with naming(name), _counted_from(strip.start):
+                _check_reading(rule, given)
+                decoded = kind.decode(given)
+                numbers = np.empty(field.row_shape(strip.stop - strip.start, width), field.dtype)
+                stored = kind.store(decoded, None, numbers)
+                encoded = tiles.encoded(numbers)
             file.write(encoded.stored)  # not the fault of the picture if the disk is full
             raw.add(strip.start, numbers, stored.planes)
             found.append(stored.statistics if encoded.numbers is None else check_row(field, encoded.numbers))
         checksum = tiles.end()
     quality = psnr(tiles.squares, height * width * field.numbers)
     return Built(checksum, of_one_row(found, height * width), quality, raw.look)
+
+
+def _decoded(lines: Lines, strips: Sequence[slice], name: str) -> Generator[tuple[slice, Given], None, None]:
+    """Yield the lines of each strip. Those of the next one are decoded by another thread in the meantime."""
+    with ThreadPoolExecutor(1) as pool:
+        ahead = pool.submit(lines.lines, strips[0].start, strips[0].stop)
+        for strip, following in zip(strips, [*strips[1:], None], strict=True):
+            with naming(name):
+                given = ahead.result()
+            if following is not None:
+                ahead = pool.submit(lines.lines, following.start, following.stop)
+            yield strip, given
 
 
 class _Tiles:
