@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -36,6 +37,10 @@ from readers.pack import Pack
 SIDE, BATCH, CROP = 512, 16, 256
 ENCODINGS = {"raw": (), "zstd": ("label=zstd",), "jpeg": ("image=jpeg:95", "label=zstd")}
 Rates = dict[str, list[float]]
+Passes = Callable[[], Iterator[int]]
+"""Each call makes a pass, and yields the rows of each batch."""
+WARM_UP = 0.2
+"""Seconds before each turn, in which the batches get their memory."""
 
 
 def main() -> None:
@@ -79,44 +84,45 @@ def build_all(raw: Path, packs: dict[str, Path], storage: str, rounds: int) -> R
 
 def _read(packs: dict[str, Path], rounds: int, seconds: float) -> Rates:
     """Return the rows per second of each way to read, in each round."""
-    ways: dict[str, Callable[[], Iterator[int]]] = {
-        "raw": _loader(packs["raw"]),
-        "raw again": _loader(packs["raw"]),
-        "zstd": _loader(packs["zstd"]),
-        "raw, planes": _loader(packs["raw"], "onehot"),
-        "zstd, planes": _loader(packs["zstd"], "onehot"),
-        "raw, crop": _loader(packs["raw"], crop=(CROP, CROP)),
-        "zstd, crop": _loader(packs["zstd"], crop=(CROP, CROP)),
-        "jpeg": _loader(packs["jpeg"]),
-        "jpeg, bare loop": _bare(packs["jpeg"]),
+    ways: dict[str, Callable[[], Passes]] = {
+        "raw": partial(_loader, packs["raw"]),
+        "raw again": partial(_loader, packs["raw"]),
+        "zstd": partial(_loader, packs["zstd"]),
+        "raw, planes": partial(_loader, packs["raw"], "onehot"),
+        "zstd, planes": partial(_loader, packs["zstd"], "onehot"),
+        "raw, crop": partial(_loader, packs["raw"], crop=(CROP, CROP)),
+        "zstd, crop": partial(_loader, packs["zstd"], crop=(CROP, CROP)),
+        "jpeg": partial(_loader, packs["jpeg"]),
+        "jpeg, bare loop": partial(_bare, packs["jpeg"]),
     }
     rates: Rates = {name: [] for name in ways}
-    for way in ways.values():
-        _rate(way, 0.2)  # warms up
     for number in range(rounds):
         order = list(ways)[number % len(ways) :] + list(ways)[: number % len(ways)]
         for name in order:
-            rates[name].append(_rate(ways[name], seconds))
+            passes = ways[name]()  # what it holds is free before the next turn
+            _rate(passes, WARM_UP)
+            rates[name].append(_rate(passes, seconds))
+            del passes
     return rates
 
 
-def _rate(way: Callable[[], Iterator[int]], seconds: float) -> float:
+def _rate(passes: Passes, seconds: float) -> float:
     """Return the rows per second of epochs that take so many seconds together."""
     rows, started = 0, time.perf_counter()
     while True:
-        for more in way():
+        for more in passes():
             rows += more
             if (spent := time.perf_counter() - started) > seconds:
                 return rows / spent
 
 
-def _loader(pack: Path, label: LabelForm = "index", crop: tuple[int, int] | None = None) -> Callable[[], Iterator[int]]:
+def _loader(pack: Path, label: LabelForm = "index", crop: tuple[int, int] | None = None) -> Passes:
     """Return passes of one loader, as a training makes them."""
     loader = open_dataset(pack, "all", label=label).loader(batch_size=BATCH, shuffle=True, crop=crop)
     return lambda: (len(images) for images, _ in loader)
 
 
-def _bare(pack: Path) -> Callable[[], Iterator[int]]:
+def _bare(pack: Path) -> Passes:
     """Return passes of threads that decode the pictures of a pack, each into the same memory, and unpack its labels."""
     files, frames = _stored(pack, "image"), _stored(pack, "label")
 
