@@ -11,6 +11,7 @@ import struct
 import tarfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -32,6 +33,8 @@ from drills.volumes import nifti
 from packer.classes.load import read_table
 from packer.config.last_build import last_settings
 from packer.errors import BadPair, PackError
+from packer.pixels.encode import encode
+from packer.pixels.jpeg_rules import JpegRules
 from packer.plan.request import Request
 from packer.publish.target import STAMPS
 from packer.shards.stamps import SUFFIX as STAMPS_SUFFIX
@@ -43,14 +46,14 @@ from packer.sources.recordio_records import MAGIC, picture, records
 from packer.sources.tf_example import features_of, first_values
 from packer.sources.webdataset import WebDatasetSource
 from readers.contract.errors import ReadError
-from readers.contract.fields import Field
+from readers.contract.fields import TILED, Field
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import MANIFEST, STORAGES, Manifest
 from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.shard_table import table_path
 from readers.formats import arrow, hdf5, lmdb, npy, shard_paths
 from readers.formats.column import ShardFacts
-from readers.formats.unpack import unpack
+from readers.formats.tiled_rows import check_tiles, unpack_row
 from readers.pack import Pack
 from readers.stores.checksums import read_receipt
 
@@ -146,12 +149,19 @@ def _rows(out: Path) -> Iterator[Target]:
     """Yield the targets of encoded rows: one for each encoding."""
     pack = Pack.open(out)
     shard = pack.shard(0)
-    for field in pack.manifest.fields:
-        seeds = tuple(shard.stored(field, row).tobytes() for row in range(shard.facts.rows))
-        numbers = np.empty_like(shard.row(field, 0))
+    image = pack.manifest.fields[0]
+    tiled = [replace(image, encoding=encoding, tile=(4, 3)) for encoding in TILED]
+    for field in (*pack.manifest.fields, *tiled):
+        rows = [shard.row(field if field.tile is None else image, row) for row in range(shard.facts.rows)]
+        jpeg = JpegRules() if field.is_jpeg else None
+        seeds = tuple(encode(field, jpeg, numbers, b"").stored for numbers in rows)
+        numbers = np.empty_like(rows[0])
 
         def parse(data: bytes, field: Field = field, numbers: NDArray[Any] = numbers) -> None:
-            unpack(field, np.frombuffer(data, np.uint8), numbers)
+            stored = np.frombuffer(data, np.uint8)
+            if field.is_tiled:
+                check_tiles(field, stored, numbers.shape)
+            unpack_row(field, stored, numbers)
 
         yield Target(f"{field.encoding}-row", seeds, parse, (ReadError,))
 
