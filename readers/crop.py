@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ class CenterCrop:
     pad: float = 0
 
     def __post_init__(self) -> None:
-        if len(self.size) not in (2, 3) or min(self.size) < 1:
+        sides = self.size if isinstance(self.size, (tuple, list)) else ()
+        if len(sides) not in (2, 3) or not all(isinstance(side, Integral) and side >= 1 for side in sides):
             expected = "expected a height and a width, of volumes a depth before them, from 1 on"
             raise RequestError(f"{type(self).__name__}({self.size!r}): {expected}")
 

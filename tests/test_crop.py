@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -61,7 +63,8 @@ def test_a_crop_has_no_more_memory_than_its_window() -> None:
 
 
 def test_impossible_crops_are_refused() -> None:
-    for size in ((0, 3), (3,), (2, 3, 4, 5)):
+    sizes: tuple[Any, ...] = ((0, 3), (3,), (2, 3, 4, 5), 512, (3.5, 2), ("3", "3"), None)
+    for size in sizes:
         with pytest.raises(RequestError, match="expected a height and a width"):
             RandomCrop(size)
     with pytest.raises(RequestError, match=r"torch\.int64.*crop first"):
