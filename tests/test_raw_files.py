@@ -69,6 +69,8 @@ NOT_RAW = {
     "packer.publish.outbox": "shards that it sends",
     "packer.publish.shadow": "files that it makes",
     "packer.publish.remarks": "what the build of a generation noticed, in OUT",
+    "packer.shards.giant_rows": "a scratch file that it makes",
+    "packer.shards.scratch": "files that it makes",
     "packer.shards.side_file": "stamps and row counts in OUT",
     "packer.sources.byte_ranges": "a file of an archive, by open_raw",
     "packer.sources.hugging_face": "a table, by open_raw; then Arrow maps it",
