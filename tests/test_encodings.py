@@ -15,11 +15,13 @@ import pytest
 import simplejpeg
 import torch
 import zstandard
-from conftest import RawFolder, pack, run, without_workers
+from conftest import RawFolder, pack, run, scene, without_workers
 from numpy.typing import NDArray
 from page_reader import read_rows
 
 from packer import build_pack, verify_pack
+from packer.pixels.encode import encode
+from packer.pixels.jpeg_rules import JpegRules
 from readers import DamagedError, open_dataset
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.fields import JPEG, ZSTD, classes_field, picture_field
@@ -202,6 +204,16 @@ def test_a_picture_that_no_jpeg_file_holds_is_named(tmp_path: Path) -> None:
     with without_workers():
         log = run("build", *options, raw, tmp_path / "out").stderr
     assert "images/wide.png: has 1x65501 pixels; a JPEG file has at most 65500 a side" in log
+
+
+def test_jpeg_files_are_nearer_than_those_of_the_fast_transform_and_no_larger() -> None:
+    pixels = cv2.GaussianBlur(scene(1, 96, 128)[0], (0, 0), 3)
+    field = replace(picture_field("image", "|u1", (96, 128)), encoding=JPEG)
+    found = encode(field, JpegRules(95), np.ascontiguousarray(pixels.transpose(2, 0, 1)), b"")
+    fast = simplejpeg.encode_jpeg(pixels, 95, "RGB", "444")
+    assert found.numbers is not None
+    assert cv2.PSNR(pixels, found.numbers.transpose(1, 2, 0)) > cv2.PSNR(pixels, simplejpeg.decode_jpeg(fast)) + 1
+    assert len(found.stored) < 1.02 * len(fast)
 
 
 def test_a_note_says_which_quality_changed(tmp_path: Path) -> None:
