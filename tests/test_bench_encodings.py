@@ -68,6 +68,7 @@ def test_the_smallest_rows_that_are_as_fast_and_fit_are_recommended() -> None:
     best, why = best_encodings([large, result(BOTH, 1, 9, fits=False)])
     assert (best.encodings, "nothing fits" in why) == (BOTH, True)
     assert best_encodings([jpeg, raw])[0] is jpeg
+    assert best_encodings([raw, result({"image": "tiles-jpeg:256x256:95", "label": "raw"}, 1, 1000)])[0] is raw
 
 
 def test_a_source_of_some_rows_gives_these_alone(raw_folder: RawFolder, tmp_path: Path) -> None:

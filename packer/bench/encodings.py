@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from packer.bench.recommend import NEAR
-from readers.contract.fields import JPEG, RAW
+from readers.contract.fields import JPEG, RAW, TILED
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class EncodingResult:
     def loses(self, stored: EncodingResult) -> bool:
         """Return whether this encoding makes new JPEG files of a pack that is stored in another way."""
         before = stored.encodings
-        return any(each.startswith(JPEG) and each != before[name] for name, each in self.encodings.items())
+        return any(_is_jpeg(each) and each != before[name] for name, each in self.encodings.items())
 
 
 def best_encodings(results: Sequence[EncodingResult]) -> tuple[EncodingResult, str]:
@@ -48,6 +48,12 @@ def best_encodings(results: Sequence[EncodingResult]) -> tuple[EncodingResult, s
     if fitting := [result for result in results if result.fits]:
         return _smallest_as_fast(fitting), _WHY_LOSES
     return min(results, key=lambda result: result.row_bytes), _WHY_NONE
+
+
+def _is_jpeg(encoding: str) -> bool:
+    """Return whether rows or their tiles are JPEG files."""
+    name = encoding.partition(":")[0]
+    return JPEG in (name, TILED.get(name))
 
 
 def _smallest_as_fast(results: Sequence[EncodingResult]) -> EncodingResult:
