@@ -14,7 +14,7 @@ from conftest import RawFolder, pack, run
 from test_spec import RECIPE
 
 from packer.plan.plan import SHARD_SLACK
-from packer.plan.size_sample import SizeSample
+from packer.plan.size_sample import SizeSample, StoredSize
 from packer.recipe.piece import Piece
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
@@ -96,6 +96,13 @@ def test_the_error_holds_for_nineteen_of_twenty_samples() -> None:
         assert 0.03 < size.error < 0.08
         within += abs(size.bytes / every.sum() - 1) <= size.error
     assert 0.92 < within / 300 < 0.99
+
+
+def test_one_row_of_many_shows_a_size_but_no_error() -> None:
+    row = {("image", "raw"): 90, ("image", "jpeg:95"): 9}
+    sample = SizeSample((row,), (), {"image": 900}, 10)
+    assert sample.size({"image": "jpeg:95"}) == StoredSize({"image": "jpeg:95"}, 90, 1)
+    assert sample.size({"image": "raw"}) == StoredSize({"image": "raw"}, 900, 0)
 
 
 def test_sizes_that_no_row_shows_are_not_known() -> None:

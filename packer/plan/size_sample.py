@@ -114,10 +114,16 @@ class SizeSample:
             errors = [error + has - share * had for error, had, has in zip(errors, raw, found, strict=True)]
         if not self.rows:
             return None
-        spread = math.sqrt(sum(error * error for error in errors) / len(errors))
-        unknown = max(0.0, 1 - len(errors) / max(1, self.total))
-        error = DEVIATIONS * spread * self.total * math.sqrt(unknown / len(errors))
-        return StoredSize(encodings, round(stored), error / stored if stored else 0)
+        return StoredSize(encodings, round(stored), self._error(errors, stored) if stored else 0)
+
+    def _error(self, errors: Sequence[float], stored: float) -> float:
+        """Return the part of the stored bytes by which they may be wrong."""
+        count = len(errors)
+        unknown = max(0.0, 1 - count / max(1, self.total))
+        if count == 1:  # it does not show how much rows differ
+            return 1 if unknown and stored != sum(self.raw.values()) else 0
+        spread = math.sqrt(sum(error * error for error in errors) / (count - 1))
+        return DEVIATIONS * spread * self.total * math.sqrt(unknown / count) / stored
 
 
 def take_sample(

@@ -58,4 +58,4 @@ def measure_pieces(
     text = source.to_text()
     jobs = (MeasureJob(index, spec, others, text) for index, spec in enumerate(specs))
     with closing(pool.run(jobs, pool.workers)) as answers:
-        return [(specs[index], sizes) for index, sizes in answers]
+        return [(specs[index], sizes) for index, sizes in sorted(answers, key=lambda answer: answer[0])]
