@@ -254,6 +254,20 @@ def test_a_killed_build_leaves_what_the_next_one_removes(tmp_path: Path) -> None
     assert not list(tmp_path.glob(".partial-*"))
 
 
+def test_room_on_the_disk_is_taken_before_a_large_value_is_mapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(lmdb, "LARGE", 0)
+    assert lmdb._memory(tmp_path / "a", 5).tolist() == [0] * 5
+    monkeypatch.setattr("os.posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left"):
+        lmdb._memory(tmp_path / "a", 5)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_value_that_lmdb_cannot_hold_is_refused(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lmdb, "MOST_VALUE", 1000)
     specs = specs_of(raw, storage="lmdb")

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import lmdb
 import numpy as np
@@ -57,7 +57,8 @@ def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str
     # writemap: values are written to the pages of the file, so a shard is not in memory twice.
     options: dict[str, Any] = {"subdir": False, "lock": False, "sync": False, "writemap": True}
     with as_os_error(lmdb.Error), lmdb.open(str(path), map_size=map_size(ends.tolist()), **options) as environment:
-        _reserve(path)
+        with path.open("r+b") as file:
+            _reserve(file)
         with environment.begin(write=True) as transaction:
             for row, value in enumerate(_values(columns, ends, _memory(stem, int(ends.max())))):
                 transaction.put(row_key(row), value.data, append=True)
@@ -75,11 +76,10 @@ def map_size(value_bytes: Sequence[int]) -> int:
     return (value_pages + len(value_bytes) // 8 + 64) * page
 
 
-def _reserve(path: Path) -> None:
-    """Reserve the blocks of the map on the disk: writing to a map on a full disk would kill the process."""
+def _reserve(file: BinaryIO) -> None:
+    """Reserve the blocks of a file that is mapped: writing to a map on a full disk would kill the process."""
     if hasattr(os, "posix_fallocate"):
-        with path.open("r+b") as file:
-            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+        os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
 
 
 def tool() -> str:
@@ -109,6 +109,7 @@ def _memory(stem: Path, size: int) -> NDArray[np.uint8]:
     with path.open("x+b") as file:
         path.unlink()
         file.truncate(size)
+        _reserve(file)
         return np.frombuffer(mmap.mmap(file.fileno(), size), np.uint8)
 
 
