@@ -89,7 +89,7 @@ class BatchWindows:
             windows.append((stored, window))
         try:
             TILE_KERNEL.copy_all(windows, out if out.ndim == 4 else out[:, None])
-        except ValueError:
+        except (ValueError, OverflowError):  # the sides of a tile may be any numbers
             return False
         return True
 

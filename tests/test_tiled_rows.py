@@ -328,7 +328,15 @@ def test_windows_of_raw_tiles_are_equal_with_and_without_the_kernel(kind: str) -
     whole, out = BatchWindows((40, 56), 0, [[0, 0]], [False]), np.zeros((1, 3, 40, 56), kind)
     for change in CHANGES.values():
         assert not whole.copy_tiles([(0, change(stored[0]), (40, 56))], (16, 9), out)
+    assert not whole.copy_tiles([(0, stored[0], (40, 56))], (1 << 70, 16), out)
     assert not out.any()
+
+
+def test_a_window_that_does_not_fit_into_memory_names_its_row(tmp_path: Path) -> None:
+    out = pack(smooth_folder(tmp_path / "in"), tmp_path / "out", *OPTIONS, "image=tiles:16")
+    data = open_dataset(out, "all", fields=("image",))
+    with pytest.raises(DamagedError, match=f"the row '{data.key(0)}' has more numbers than fit in memory"):
+        data._pack.shard(0).window(data.fields[0], 0, (slice(0, 1 << 50), slice(0, 1 << 10)))
 
 
 def test_a_crop_of_a_damaged_row_of_raw_tiles_names_it(tmp_path: Path) -> None:

@@ -127,7 +127,8 @@ class Shard:
         is a view of the map: copy from it, do not keep it."""
         if not field.is_tiled:
             return self.pixels(field, row)[index_of(part)]
-        out = np.empty((*field.planes, *shape_of(part)), field.dtype)
+        with self.naming(row):
+            out = np.empty((*field.planes, *shape_of(part)), field.dtype)
         self.unpack_window(field, row, part, out)
         return out
 

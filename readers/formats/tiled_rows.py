@@ -66,8 +66,8 @@ def unpack_tiles(
 def spans_of_tiles(grid: TileGrid, part: Part, size: int, read: ReadBytes) -> list[tuple[int, int]]:
     """Return where in a row of this size the tiles begin and end that a part touches. Those that follow each other are
     one span. Of the table only their ends are read, by `read(start, stop)`. A damaged table has no tiles."""
-    numbers = [number for number, _ in grid.touched(part)]
-    if not numbers or size <= grid.table_bytes:
+    numbers = [] if size <= grid.table_bytes else [number for number, _ in grid.touched(part)]
+    if not numbers:
         return []
     first = max(0, numbers[0] - 1)
     ends = read(END_BYTES * first, END_BYTES * (numbers[-1] + 1)).view("<u8").tolist()
