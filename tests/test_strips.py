@@ -144,6 +144,8 @@ DAMAGED: dict[str, tuple[bytes, str]] = {
     "png with a changed byte": (PLAIN[:900] + b"X" + PLAIN[901:], "the checksum of its chunk"),
     "tiff that is cut": (tiff(IMAGE, rows=5)[:4000], "TIFF|cut short|header"),
     "tiff whose strip is too short": (tiff(IMAGE, t279=(4000,)), "is cut short"),
+    "tiff whose strip ends behind the file": (tiff(IMAGE, t279=(1 << 31,)), "is cut short"),
+    "tiff of an impossible palette": (tiff(INDEX, t262=(3,), t320=(70_000,) * 768), "palette has the number 70000"),
     "tiff of damaged deflate": (encoded_as(".tif", IMAGE, 259, DEFLATE).replace(b"\x78", b"\x00", 1), "damaged"),
     "an array in numpy's format": (b"nothing", "is not a PNG, JPEG"),
 }

@@ -22,11 +22,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from page_reader import read_rows
 from PIL import Image
+from scenes.giant_tiff import write_tiff
 from starlette.testclient import TestClient
 from torch.utils.data import DataLoader
 
 from packer.bench.copy_loop import middle
 from packer.cli.values import CropType
+from packer.decoding.decode import decode_image
+from packer.decoding.rules import ImageRules
 from packer.decoding.tiff.pages import page_alone, read_pages
 from packer.errors import BadPair
 from packer.shards.one_row import of_one_row
@@ -443,3 +446,9 @@ def test_pages_are_read_as_files_of_one_page(tmp_path: Path) -> None:
     claimed = data[:strips] + struct.pack("<I", 1 << 30) + data[strips + 4 :]
     with pytest.raises(BadPair, match="blocks claim 1073741824 of"):
         page_alone(claimed, pages.offsets[0])
+    write_tiff(tmp_path / "c.tif", (7, 9), lambda top, bottom: image(0)[0, top:bottom, :, None], tile=16)
+    data = (tmp_path / "c.tif").read_bytes()
+    one_sample, unknown_turn = struct.pack("<HHQQ", 277, 3, 1, 1), struct.pack("<HHQQ", 274, 16, 1, 1 << 63)
+    turned = data.replace(one_sample, unknown_turn)
+    (offset,) = read_pages(io.BytesIO(turned)).offsets
+    assert np.array_equal(decode_image(page_alone(turned, offset), ImageRules())[..., 0], image(0)[0])

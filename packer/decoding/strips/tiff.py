@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from packer.decoding.header import FileBytes, Header, Pixels, Stored
 from packer.decoding.tiff import colours
-from packer.decoding.tiff.blocks import Block, Decoder, blocks_of
+from packer.decoding.tiff.blocks import Block, Decoder, blocks_of, cut_short
 from packer.decoding.tiff.compressions import NONE
 from packer.decoding.tiff.directory import COMPRESSION, Directory
 from packer.decoding.tiff.picture import stored
@@ -26,7 +27,9 @@ class TiffLines:
         self._header, self._dtype, self._palette = header, tiff.dtype, colours.palette(tiff)
         self._decoder = Decoder(tiff, data)
         is_plain = tiff.one(COMPRESSION) == NONE
-        self._blocks = [piece for block in blocks_of(tiff) for piece in (_pieces(block) if is_plain else [block])]
+        self._blocks = [
+            piece for block in blocks_of(tiff) for piece in (_pieces(block, len(data)) if is_plain else [block])
+        ]
         self._blocks.sort(key=lambda block: block.top)
         self._next = 0
         self._open: list[tuple[Block, Pixels]] = []
@@ -54,24 +57,15 @@ class TiffLines:
         return stored(pixels, self._header, self._palette)
 
 
-def _pieces(block: Block) -> list[Block]:
-    """Cut a plain block into blocks of fewer lines."""
+def _pieces(block: Block, length: int) -> Iterator[Block]:
+    """Cut a plain block of a file of so many bytes into blocks of fewer lines."""
     shape = block.shape
-    pieces = []
+    if block.count < shape.size or block.offset + block.count > length:
+        raise cut_short(block)
     for first in range(0, shape.rows, PIECE_LINES):
-        rows = min(PIECE_LINES, shape.rows - first)
-        start = first * shape.row_bytes
-        count = min(max(0, block.count - start), rows * shape.row_bytes)
-        pieces.append(
-            replace(
-                block,
-                top=block.top + first,
-                shape=shape._replace(rows=rows),
-                offset=block.offset + start,
-                count=count,
-            )
-        )
-    return pieces
+        rows, start = min(PIECE_LINES, shape.rows - first), block.offset + first * shape.row_bytes
+        part = shape._replace(rows=rows)
+        yield replace(block, top=block.top + first, shape=part, offset=start, count=part.size)
 
 
 def _bottom(block: Block) -> int:

@@ -58,8 +58,13 @@ class Decoder:
         end = block.offset + block.count
         raw = self._unpack(self._data[block.offset : end], block.shape) if end <= len(self._data) else b""
         if len(raw) < block.shape.size:
-            raise BadPair(f"is damaged: the block at row {block.top}, column {block.left} is cut short")
+            raise cut_short(block)
         return _pixels(self._tiff, raw, block.shape)
+
+
+def cut_short(block: Block) -> BadPair:
+    """Return the refusal of a block that has too few bytes."""
+    return BadPair(f"is damaged: the block at row {block.top}, column {block.left} is cut short")
 
 
 def blocks_of(tiff: Directory) -> Iterator[Block]:

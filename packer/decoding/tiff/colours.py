@@ -96,9 +96,11 @@ def palette(tiff: Directory) -> NDArray[np.uint8] | None:
     """
     if tiff.one(PHOTOMETRIC) != INDEXED:
         return None
-    colours = np.array(tiff.numbers.get(PALETTE, ()), np.uint16)
+    colours = np.array(tiff.numbers.get(PALETTE, ()), np.uint64)
     if len(colours) != 3 * 256:
         raise BadPair(f"is damaged: its palette has {len(colours)} numbers")
+    if colours.max() > 0xFFFF:
+        raise BadPair(f"is damaged: its palette has the number {colours.max()}")
     rows = np.full((256, 4), 255, np.uint8)
     rows[:, :3] = (colours >> (8 if colours.max() > 255 else 0)).reshape(3, 256).T
     return rows

@@ -28,6 +28,8 @@ from readers.contract.tiles import Size, size_text
 MOST_PAGES, MOST_NUMBERS, MOST_BYTES = 9_999, 1 << 32, 1 << 31
 _LONG, _BYTES = 4, 7
 """The types of entries."""
+_MOST_LONG = (1 << 32) - 1
+"""Stands for larger numbers of a BigTIFF, such as those for a strip of all rows."""
 _OFFSETS = {STRIP_OFFSETS: STRIP_BYTES, TILE_OFFSETS: TILE_BYTES}
 
 
@@ -97,7 +99,8 @@ def _file(tiff: Directory, after: int, mark: bytes) -> bytes:
     """Return a file without blocks, whose values begin at `after`, behind the directory."""
     contents = [(tag, _BYTES, len(text), text) for tag, text in tiff.texts.items()]
     for tag, each in tiff.numbers.items():
-        contents.append((tag, _LONG, len(each), struct.pack(f"{tiff.order}{len(each)}I", *each)))
+        small = (min(number, _MOST_LONG) for number in each)
+        contents.append((tag, _LONG, len(each), struct.pack(f"{tiff.order}{len(each)}I", *small)))
     entries, values = list[bytes](), list[bytes]()
     for tag, kind, count, content in sorted(contents):
         inline = content.ljust(4, b"\0")
