@@ -68,7 +68,8 @@ class NiftiVolumes(NiftiSlices):
 
     def _read(self, field: int, path: str) -> tuple[Slices, str]:
         """Return a volume, and the BLAKE3 of its bytes, unpacked."""
-        volume, state = self._volume(path), state_of(f"{self.root}/{path}")
+        state = state_of(f"{self.root}/{path}")
+        volume = self._volume(path)
         data = volume.all_bytes()
         if state_of(f"{self.root}/{path}") != state:
             raise BadPair("changed while it was read; build again")
