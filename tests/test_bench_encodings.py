@@ -13,9 +13,11 @@ from conftest import NATIVE, SMALL_SHARDS, RawFolder, pack, run
 from packer import build_pack
 from packer.bench.encodings import EncodingResult, best_encodings
 from packer.bench.request import BenchRequest
+from packer.packs import trial_packs
 from packer.sources.pack import PackSource
 from readers import open_dataset
 from readers.contract.manifest import Manifest
+from readers.pack import Pack
 
 pytestmark = pytest.mark.usefixtures("in_process")
 RAW, LABEL, BOTH = (
@@ -69,6 +71,19 @@ def test_the_smallest_rows_that_are_as_fast_and_fit_are_recommended() -> None:
     assert (best.encodings, "nothing fits" in why) == (BOTH, True)
     assert best_encodings([jpeg, raw])[0] is jpeg
     assert best_encodings([raw, result({"image": "tiles-jpeg:256x256:95", "label": "raw"}, 1, 1000)])[0] is raw
+
+
+def test_a_trial_has_as_many_rows_as_fit_by_their_own_sizes(
+    varied_raw: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Pack.open(pack(varied_raw.path, tmp_path / "out", *NATIVE))
+    sizes = [trial_packs._raw_bytes(opened, row) for row in range(opened.manifest.rows)]
+    assert len(set(sizes)) > 1
+    for most in (sum(sizes), sum(sizes) // 2, 1):
+        monkeypatch.setattr(trial_packs, "MOST_BYTES", most)
+        chosen = trial_packs._chosen(opened, range(len(sizes)))
+        assert len(chosen) == 1 or sum(sizes[row] for row in chosen) <= most
+        assert most < sum(sizes) or len(chosen) == len(sizes)
 
 
 def test_a_source_of_some_rows_gives_these_alone(raw_folder: RawFolder, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def trial_packs(
 
     They are deleted at the end.
     """
-    chosen = [rows[index] for index in scattered(len(rows), _most(Pack.open(root), rows))]
+    chosen = _chosen(Pack.open(root), rows)
     with TemporaryDirectory(prefix="segpack-bench-") as folder:
         plan = make_plan(request_of_rows(_settings(root, Path(folder) / "plan", {}), chosen))
         packs = [(way, Path(folder) / str(number)) for number, way in enumerate(plan.ways_to_store)]
@@ -47,9 +47,18 @@ def _settings(root: Path, out: Path, encodings: Encodings) -> Settings:
     return effective(from_python(options | ({"encode": encode} if encode else {})))
 
 
-def _most(pack: Pack, rows: Sequence[int]) -> int:
-    """Return how many rows fit into a trial, by the raw bytes of the first."""
-    number, index = pack.table.locate(rows[0])
-    shard = pack.shard(number)
-    row = sum(field.row_bytes_at(*shard.size(index)) for field in pack.fields_of(number))
-    return max(1, min(MOST_ROWS, MOST_BYTES // max(1, row)))
+def _chosen(pack: Pack, rows: Sequence[int]) -> list[int]:
+    """Return rows that are spread over these, as many as fit into a trial by their raw bytes: one at least."""
+    count = min(len(rows), MOST_ROWS)
+    while True:
+        chosen = [rows[index] for index in scattered(len(rows), count)]
+        size = sum(_raw_bytes(pack, row) for row in chosen)
+        if size <= MOST_BYTES or count == 1:
+            return chosen
+        count = max(1, min(count - 1, count * MOST_BYTES // size))
+
+
+def _raw_bytes(pack: Pack, row: int) -> int:
+    number, index = pack.table.locate(row)
+    sides = pack.manifest.fields[0].size or pack.shard(number).size(index)
+    return sum(field.row_bytes_at(*sides) for field in pack.fields_of(number))
