@@ -22,7 +22,7 @@ from packer.shards.formats import writer
 from packer.shards.kinds.by_field import check_row
 from readers.contract.bits import pack_bits
 from readers.contract.classes import ClassTable, SegClass
-from readers.contract.fields import END, KEY, ZSTD, Field, classes_field, picture_field
+from readers.contract.fields import END, KEY, RAW, TILED, VOLUME, ZSTD, Field, Sides, classes_field, picture_field
 from readers.contract.fields import SIZE as SIZES
 from readers.contract.json_entry import fingerprint
 from readers.contract.kinds import BITS, IDS, INDEX, MULTILABEL, ONEHOT, PLANES, VALUES
@@ -73,17 +73,26 @@ def tiled(fields: Sequence[Field] = FIELDS) -> tuple[Field, ...]:
     return tuple(replace(field, encoding=encoding, tile=(2, 3)) for field, encoding in pairs)
 
 
+def volumes(fields: Sequence[Field] = FIELDS) -> tuple[Field, ...]:
+    """Return the same fields of volumes, every third one raw, as frames of Zstandard, and in tiles."""
+    pairs = zip(fields, itertools.cycle((RAW, ZSTD, "tiles-zstd")))
+    return tuple(
+        replace(field, shape=(*field.planes, *VOLUME), encoding=encoding, tile=(2, 2, 3) if encoding in TILED else None)
+        for field, encoding in pairs
+    )
+
+
 def native(fields: Sequence[Field]) -> tuple[Field, ...]:
-    return tuple(replace(field, shape=(*field.shape[:-2], None, None)) for field in fields)
+    return tuple(replace(field, shape=(*field.planes, *[None] * len(field.sides))) for field in fields)
 
 
-def make_row(field: Field, size: tuple[int, int], dice: np.random.Generator) -> NDArray[Any]:
+def make_row(field: Field, size: Sides, dice: np.random.Generator) -> NDArray[Any]:
     """Return numbers that the kind of the field allows."""
     shape = field.row_shape(*size)
     if field.form == BITS:
         return np.asarray(pack_bits(dice.integers(0, 2, (len(THINGS), *size)).astype(np.uint8)))
     if field.form == ONEHOT:
-        return np.asarray(dice.integers(-1, 3, size) == np.arange(3)[:, None, None], np.uint8)
+        return np.asarray(dice.integers(-1, 3, size) == np.arange(3).reshape(3, *[1] * len(size)), np.uint8)
     if field.form == PLANES:
         return dice.integers(0, 2, shape).astype(np.uint8)
     if field.classes is not None:
@@ -102,7 +111,7 @@ def make_row(field: Field, size: tuple[int, int], dice: np.random.Generator) -> 
 def write_any_pack(
     out: Path, storage: str, varied: bool = False, fields: Sequence[Field] = FIELDS
 ) -> dict[tuple[str, str], Row]:
-    """Write the pack and return its rows in order. With `varied`, each row has a size of its own."""
+    """Write the pack and return its rows in order. With `varied`, each row has its own size, as volumes have."""
     dice = np.random.default_rng(7)
     fields = native(fields) if varied else tuple(fields)
     for folder in (SHARDS, GENERATIONS):
@@ -113,7 +122,7 @@ def write_any_pack(
         for part, names in enumerate(parts):
             mine = [field for field in fields if field.name in names]
             for shard in range(2):
-                sizes = [(int(dice.integers(1, 9)), int(dice.integers(1, 9))) if varied else SIZE for _ in range(ROWS)]
+                sizes = [_sides(fields[0], dice) for _ in range(ROWS)]
                 keys = [f"{split}/{part}/{shard}/{row}" for row in range(ROWS)]
                 rows = [{field.name: make_row(field, size, dice) for field in mine} for size in sizes]
                 receipts.append(
@@ -144,6 +153,11 @@ def write_any_pack(
     size = sum(receipt.bytes for receipt in receipts)
     publish(out, Manifest(1, "2027-01-01T00:00:00Z", storage, fields, tuple(splits), size, digest, RECIPE))
     return written
+
+
+def _sides(field: Field, dice: np.random.Generator) -> Sides:
+    """Return the sides of the next row: known ones, or some below 9."""
+    return field.size or tuple(int(dice.integers(1, 9)) for _ in field.sides)
 
 
 def _write_shard(
@@ -198,6 +212,6 @@ def _columns(fields: Sequence[Field], rows: dict[str, Row]) -> dict[str, NDArray
         else:
             columns[field.name] = np.stack(mine)
     if fields[0].native:
-        columns[SIZES] = np.array([row[fields[0].name].shape[-2:] for row in rows.values()], "<u4")
+        columns[SIZES] = np.array([row[fields[0].name].shape[1:] for row in rows.values()], "<u4")
     columns[KEY] = np.array([key.encode() for key in rows])
     return columns

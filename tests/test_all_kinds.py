@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import math
 import re
 from collections import Counter
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from any_pack import FIELDS, MANY, NAMES, THINGS, Row, encoded, write_any_pack
+from any_pack import FIELDS, MANY, NAMES, THINGS, Row, encoded, tiled, volumes, write_any_pack
 from conftest import run
 
 from packer import verify_pack
@@ -19,13 +19,16 @@ from readers import open_dataset
 from readers.contract.bits import unpack_bits
 from readers.contract.fields import Field
 from readers.contract.kinds import PICTURE
+from readers.contract.tile_grid import index_of
+from readers.pack import Pack
 
 Rows = dict[tuple[str, str], Row]
 
 
-@pytest.fixture(params=[False, True], ids=["one size", "native"])
+@pytest.fixture(params=[(FIELDS, False), (FIELDS, True), (volumes(), True)], ids=["one size", "native", "volumes"])
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Rows]:
-    return tmp_path / "out", write_any_pack(tmp_path / "out", "npy", request.param)
+    fields, varied = request.param
+    return tmp_path / "out", write_any_pack(tmp_path / "out", "npy", varied, fields)
 
 
 def values_of(rows: Rows, split: str, name: str) -> list[Any]:
@@ -38,10 +41,13 @@ def stats_of(out: Path) -> dict[tuple[str, str], dict[str, Any]]:
     return {(split["split"], field["name"]): field for split in splits for field in split["fields"]}
 
 
-@pytest.mark.parametrize("fields", [FIELDS, encoded()], ids=["raw", "zstd"])
-@pytest.mark.parametrize("varied", [False, True])
+@pytest.mark.parametrize(
+    ("fields", "varied"),
+    [*itertools.product((FIELDS, encoded(), tiled()), (False, True)), (volumes(), True)],
+    ids=["raw", "native", "zstd", "native zstd", "tiles", "native tiles", "volumes"],
+)
 def test_the_pack_is_whole_and_readers_deliver_its_rows(
-    storage: str, varied: bool, fields: tuple[Field, ...], tmp_path: Path
+    storage: str, fields: tuple[Field, ...], varied: bool, tmp_path: Path
 ) -> None:
     rows = write_any_pack(tmp_path / "out", storage, varied, fields)
     assert verify_pack(tmp_path / "out", deep=True) == []
@@ -55,6 +61,13 @@ def test_the_pack_is_whole_and_readers_deliver_its_rows(
             for field, found in zip(FIELDS, dataset[index], strict=True):
                 if field.name in row:
                     assert found.numpy().tobytes() == row[field.name].tobytes()
+    pack = Pack.open(tmp_path / "out")
+    for shard in map(pack.shard, range(len(pack.table))):
+        for index in range(shard.facts.rows):
+            part = tuple(slice(side // 3, side // 3 + 1 + side // 2) for side in shard.size(index))
+            for field in shard.facts.fields:
+                row = rows[shard.key(index).split("/")[0], shard.key(index)]
+                assert shard.window(field, index, part).tobytes() == row[field.name][index_of(part)].tobytes()
 
 
 def test_stats_are_those_of_the_rows(made: tuple[Path, Rows]) -> None:
@@ -63,8 +76,9 @@ def test_stats_are_those_of_the_rows(made: tuple[Path, Rows]) -> None:
     assert list(found) == [(split, name) for split in ("train", "val") for name in NAMES]
     for (split, name), facts in found.items():
         arrays = values_of(rows, split, name)
-        assert (facts["rows"], facts["pixels"]) == (len(arrays), sum(math.prod(each.shape[-2:]) for each in arrays))
         field = next(field for field in FIELDS if field.name == name)
+        pixels = sum(each.size // field.numbers for each in arrays)
+        assert (facts["rows"], facts["pixels"]) == (len(arrays), pixels)
         if field.kind == PICTURE:
             low, high = field.range or (0, 1)
             bands = np.concatenate([each.reshape(len(each), -1) for each in arrays], 1).astype(np.float64)

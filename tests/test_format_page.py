@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
 import zlib
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from any_pack import FIELDS, Row, encoded, tiled, write_any_pack
+from any_pack import FIELDS, Row, encoded, tiled, volumes, write_any_pack
 from conftest import REPO, SMALL_SHARDS, RawFolder, pack
 from golden import GOLDEN
 from numpy.typing import NDArray
@@ -31,8 +32,8 @@ def test_every_checksum_is_as_the_page_describes(pack: str) -> None:
 
 @pytest.fixture(
     scope="module",
-    params=[(varied, fields) for fields in (FIELDS, encoded(), tiled()) for varied in (False, True)],
-    ids=["one size", "native", "zstd", "native zstd", "tiles", "native tiles"],
+    params=[*itertools.product((False, True), (FIELDS, encoded(), tiled())), (True, volumes())],
+    ids=["one size", "zstd", "tiles", "native", "native zstd", "native tiles", "volumes"],
 )
 def made(request: pytest.FixtureRequest, storage: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Rows]:
     """A pack with fields of every kind and form, parts, a reject and a note, and what was written to it."""
