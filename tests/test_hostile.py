@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import pack, run
-from drills.damaged_packs import BROKEN, DAMAGES, MISSED, Worker, drill, make_pack, workers
+from drills.damaged_packs import BROKEN, DAMAGES, FORMS, MISSED, Worker, drill, make_pack, read_all, workers
 from drills.hdf5_structure import CONTINUATION, DATASPACE, DATATYPE, LAYOUT, LINK, Structure, fit_checksums, structure
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,12 +55,7 @@ def opened(out: Path) -> str:
     """Read everything, then verify everything, and return the result or error of both."""
     try:
         with little_memory():
-            pack = Pack.open(out)
-            for shard in range(len(pack.table)):
-                for row in range(pack.table.rows(shard)):
-                    for field in pack.manifest.fields:
-                        pack.shard(shard).row(field, row)
-                    pack.shard(shard).key(row)
+            read_all(Pack.open(out))
         result = "read"
     except ReadError as error:
         result = f"refused: {error}"
@@ -81,11 +76,8 @@ def child() -> Iterator[Worker]:
 @pytest.fixture(scope="module")
 def intact(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("intact")
-    return {
-        **{storage: make_pack(folder / storage, storage, native=False) for storage in STORAGES},
-        **{f"{storage}-native": make_pack(folder / f"{storage}-n", storage, native=True) for storage in STORAGES},
-        **{f"{storage}-encoded": make_pack(folder / f"{storage}-e", storage, False, True) for storage in STORAGES},
-    }
+    names = {f"{storage}-{form}".removesuffix("-one size"): (storage, form) for storage in STORAGES for form in FORMS}
+    return {name: make_pack(folder / name, *made) for name, made in names.items()}
 
 
 # --- changes of a pack whose own checksums agree afterwards ---
@@ -221,6 +213,16 @@ def npy_header(change: Callable[[str], str], name: str = ".image.npy") -> Change
         path.write_bytes(data[:8] + struct.pack("<H", len(head)) + head + data[10 + length :])
 
     return apply
+
+
+def npy_bytes(content: bytes, name: str = ".image.npy") -> Change:
+    """Replace the first bytes behind the header."""
+
+    def change(data: bytearray) -> None:
+        start = 10 + struct.unpack_from("<H", data, 8)[0]
+        data[start : start + len(content)] = content
+
+    return patched(name, change)
 
 
 def shape(new: str) -> Change:
@@ -562,6 +564,23 @@ HOSTILE: dict[str, tuple[str, Change]] = {
     "keys of no bytes": ("npy", npy_header(lambda h: h.replace("'|S2'", "'|S0'"), ".key.npy")),
     "no file": ("npy", npy(b"")),
     "a later .npy": ("npy", npy(b"\x93NUMPY\x03\x00" + bytes(200))),
+    # tiles and volumes
+    "tiles of no pixels": ("npy-tiles", field(0, tile=[0, 16])),
+    "tiles below 0": ("npy-tiles", field(0, tile=[-16, -16])),
+    "tiles of one pixel": ("npy-tiles", field(0, tile=[1, 1])),
+    "tiles as large as numbers go": ("npy-tiles", field(0, tile=[2**63 - 1, 2**63 - 1])),
+    "tiles of volumes in pictures": ("npy-tiles", field(0, tile=[1, 16, 16])),
+    "tiles of pictures in volumes": ("npy-volumes", field(1, tile=[16, 16])),
+    "tiles without sides": ("npy-tiles", field(0, tile=None)),
+    "sides of tiles for raw rows": ("npy", field(0, tile=[16, 16])),
+    "ends of tiles beyond the row": ("npy-tiles", npy_bytes(b"\xff" * 8)),
+    "ends of tiles in the table": ("npy-tiles", npy_bytes(bytes(8))),
+    "Zstandard tiles in raw ones": ("npy-tiles", field(1, encoding="tiles")),
+    "volumes of 2^96 pixels": ("npy-volumes", npy_bytes(b"\xff" * 12, ".size.npy")),
+    "volumes without depth": ("npy-volumes", npy_bytes(bytes(4), ".size.npy")),
+    "volumes as pictures": ("npy-volumes", field(0, shape=[1, None, None])),
+    "a picture among volumes": ("lmdb-volumes", field(1, shape=[3, None, None])),
+    "volumes of known sides": ("npy-volumes", field(0, shape=[1, 2, 17, 18])),
     # HDF5
     "an external link": ("hdf5", h5("image", lambda f, _: f.__setitem__("image", h5py.ExternalLink("/etc/x", "/i")))),
     "a soft link": ("hdf5", h5("image", lambda f, _: f.__setitem__("image", h5py.SoftLink("/label")))),
@@ -896,6 +915,14 @@ def test_a_deep_check_finds_a_shard_that_readers_refuse(intact: dict[str, Path],
     digest = blake3_of(path)
     lie(out, lambda receipt: next(f for f in receipt["files"] if "key" in f["suffix"]).update(blake3=digest))
     assert "rows cannot be read" in run("verify", "--quiet", "--deep", out).stdout
+
+
+def test_a_deep_check_names_the_shard_of_a_row_in_wrong_tiles_once(intact: dict[str, Path], tmp_path: Path) -> None:
+    out = Path(shutil.copytree(intact["npy-tiles"], tmp_path / "out"))
+    field(0, tile=[1, 1])(out)
+    messages = [damage.message for damage in verify(out, 1, lambda _: None, deep=True) if damage.field]
+    assert len(messages) == 12
+    assert all(text.count("shards/all-") == 1 and "the ends of the tiles" in text for text in messages)
 
 
 # --- verify="digest" ---

@@ -44,7 +44,7 @@ def wrong_rows(shard: Shard, receipt: Receipt) -> Iterator[WrongRow]:
             except BadPair as bad:
                 yield WrongRow(f"the row {key!r} {bad}", key, field.name)
             except DamagedError as error:
-                yield WrongRow(str(error), key, field.name)
+                yield WrongRow(str(error).removeprefix(f"{shard.path}: "), key, field.name)
     exact = [field.name for field in shard.facts.fields if not field.is_jpeg]  # decoders round differently
     if any(found[name] != receipt.statistics[name] for name in exact):
         yield WrongRow("its statistics, such as its counts of classes, are not those in its receipt")

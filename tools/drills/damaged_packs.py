@@ -1,11 +1,11 @@
 """Damage packs by flipped bits, cuts, tails and swapped files: `verify` must find all, and readers must not crash.
 
-    tools/run drills.damaged_packs [--flips 10000] [--cuts 1000] [--tails 200] [--swaps 50] [--format npy]
+    tools/run drills.damaged_packs [--flips 5000] [--cuts 500] [--tails 100] [--swaps 25] [--format npy] [--form tiles]
 
 Each damaged pack is verified and read, both in processes of their own with a time limit. A reader may return data if
 only pixels are damaged, because only checksums detect that. Exits 1 if `verify` misses a damage, or if a process
-crashes, hangs or raises another error than ReadError. The counts are for each format; half of the packs have rows of
-native size, half of the flipped bits are in the first 1024 bytes of a file.
+crashes, hangs or raises another error than ReadError. The counts are for each pack: there is one of
+each format and form of rows. Half of the flipped bits are in the first 1024 bytes of a file.
 """
 
 from __future__ import annotations
@@ -21,15 +21,21 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from program import parser
 from scenes.noise import write_noise
 from tables import line
 
+from drills.volumes import nifti
 from packer.cli import main as packer
 from packer.packs.verify import verify
 from readers.contract.errors import ReadError
+from readers.contract.fields import Field, Sides
 from readers.contract.manifest import STORAGES
+from readers.formats.shard import Shard
 from readers.pack import Pack
 
 SECONDS = 30.0
@@ -37,6 +43,16 @@ FOUND, MISSED = "found by verify", "missed by verify"
 REFUSED, READ = "reader refused", "reader gave data"
 BROKEN = "crash, hang or other error"
 Damage = Callable[[Path, random.Random], list[Path]]
+FORMS: dict[str, tuple[str, ...]] = {
+    "one size": (),
+    "native": ("--size", "native"),
+    "encoded": ("--encode", "image=jpeg", "--encode", "label=zstd"),
+    "tiles": ("--size", "native", "--encode", "image=tiles:16", "--encode", "label=tiles-zstd:16"),
+    "volumes": ("--volumes", "--image-range", "0,255", "--encode", "label=tiles:1x16x16"),
+}
+"""The options for each form of rows."""
+SMALLEST = {"native": (4, 5), "tiles": (17, 18), "volumes": (17, 18)}
+"""The height and width of the smallest row, if they differ. Of 17 by 18 pixels a tile of 16 leaves something."""
 
 
 @dataclass
@@ -99,17 +115,27 @@ def verified(out: Path) -> str:
 
 
 def read(out: Path) -> str:
-    """Open a pack and read every row and key of it."""
+    """Open a pack and read all of it."""
     try:
-        pack = Pack.open(out)
-        for shard in range(len(pack.table)):
-            for row in range(pack.table.rows(shard)):
-                for field in pack.manifest.fields:
-                    pack.shard(shard).row(field, row).sum()
-                pack.shard(shard).key(row)
+        read_all(Pack.open(out))
     except ReadError:
         return REFUSED
     return READ
+
+
+def read_all(pack: Pack) -> None:
+    """Read every row and key of a pack, and a window of every row."""
+    for shard in range(len(pack.table)):
+        for row in range(pack.table.rows(shard)):
+            for field in pack.manifest.fields:
+                pack.shard(shard).row(field, row).sum()
+                window(pack.shard(shard), field, row).sum()
+            pack.shard(shard).key(row)
+
+
+def window(shard: Shard, field: Field, row: int) -> NDArray[Any]:
+    """Return the last half of each side of a row."""
+    return shard.window(field, row, tuple(slice(side // 2, side) for side in shard.size(row)))
 
 
 def flip(out: Path, dice: random.Random) -> list[Path]:
@@ -158,17 +184,28 @@ def _plain(folder: Path) -> Iterator[Path]:
     )
 
 
-def make_pack(folder: Path, storage: str, native: bool, encoded: bool = False) -> Path:
-    """Build a pack of twelve tiny pictures in a few shards."""
+def make_pack(folder: Path, storage: str, form: str = "one size") -> Path:
+    """Build a pack of twelve tiny pictures or volumes in a few shards."""
+    raw, (height, width) = folder / "raw", SMALLEST.get(form, (6, 7))
     for number in range(12):
-        size = (4 + number % 3, 5 + number % 4) if native else (6, 7)
-        write_noise(folder / "raw", f"{number:02}", size, 3, number, labels="masks")
-    options = ["--classes", "3", "--format", storage, "--shard-size", "1000B", "--workers", "1", "--quiet"]
-    options += ["--size", "native"] if native else []
-    options += ["--encode", "image=jpeg", "--encode", "label=zstd"] if encoded else []
+        size = (height + number % 3, width + number % 4) if form in SMALLEST else (height, width)
+        if form == "volumes":
+            _write_volume(raw, f"{number:02}", (2, *size), number)
+        else:
+            write_noise(raw, f"{number:02}", size, 3, number, labels="masks")
+    shard = "1000B" if height < 16 else "5000B"
+    options = ["--classes", "3", "--format", storage, "--shard-size", shard, "--workers", "1", "--quiet", *FORMS[form]]
+    source = ["--from"] if form == "volumes" else []
     with redirect_stdout(io.StringIO()):
-        packer.main(["build", *options, f"{folder}/raw", f"{folder}/out"], standalone_mode=False)
+        packer.main(["build", *options, *source, f"{raw}", f"{folder}/out"], standalone_mode=False)
     return folder / "out"
+
+
+def _write_volume(raw: Path, key: str, sides: Sides, seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    for name, values in (("imagesTr", 256), ("labelsTr", 3)):
+        (raw / name).mkdir(parents=True, exist_ok=True)
+        (raw / name / f"{key}.nii").write_bytes(nifti(dice.integers(0, values, sides, np.uint8).T))
 
 
 @contextmanager
@@ -201,25 +238,25 @@ def drill(out: Path, damage: str, count: int, pair: tuple[Worker, Worker]) -> Co
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--flips", type=int, default=10_000, help="flipped bits for each format")
-    options.add_argument("--cuts", type=int, default=1_000)
-    options.add_argument("--tails", type=int, default=200)
-    options.add_argument("--swaps", type=int, default=50)
+    options.add_argument("--flips", type=int, default=5_000, help="flipped bits for each pack")
+    options.add_argument("--cuts", type=int, default=500)
+    options.add_argument("--tails", type=int, default=100)
+    options.add_argument("--swaps", type=int, default=25)
     options.add_argument("--format", choices=STORAGES, help="only this format")
+    options.add_argument("--form", choices=FORMS, help="only this form of rows")
     chosen = options.parse_args()
     counts = dict(zip(DAMAGES, (chosen.flips, chosen.cuts, chosen.tails, chosen.swaps), strict=True))
     columns = (FOUND, MISSED, REFUSED, READ, BROKEN)
-    widths = (-15, -13, 6, *(max(18, len(column)) for column in columns))
+    widths = (-18, -13, 6, *(max(18, len(column)) for column in columns))
     print(line(("format", "damage", "cases", *columns), widths))
     broken = 0
     with tempfile.TemporaryDirectory() as folder, workers() as pair:
         for storage in [chosen.format] if chosen.format else STORAGES:
-            for native in (False, True):
-                out = make_pack(Path(folder) / f"{storage}-{native}", storage, native)
-                for damage, whole in counts.items():
-                    count = (whole + native) // 2
+            for form in [chosen.form] if chosen.form else FORMS:
+                out = make_pack(Path(folder) / f"{storage} {form}", storage, form)
+                for damage, count in counts.items():
                     found = drill(out, damage, count, pair)
-                    name = f"{storage}, native" if native else storage
-                    print(line((name, damage, count, *(found[column] for column in columns)), widths), flush=True)
+                    cells = f"{storage}, {form}", damage, count, *(found[column] for column in columns)
+                    print(line(cells, widths), flush=True)
                     broken += found[MISSED] + found[BROKEN]
     sys.exit(1 if broken else 0)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import packer.config
-from drills.damaged_packs import make_pack
+from drills.damaged_packs import FORMS, make_pack, window
 from drills.fuzz_numbers import numbers
 from drills.fuzz_pictures import pictures
 from drills.fuzz_plans import plans
@@ -57,8 +57,6 @@ from readers.formats.tiled_rows import check_tiles, unpack_row
 from readers.pack import Pack
 from readers.stores.checksums import read_receipt
 
-FORMS = ((False, False), (True, False), (False, True))
-"""The packs of each format: of one size, native, encoded."""
 MOST_SLICES = 20
 """The slices of a volume that are read."""
 OPENERS = {"arrow": arrow.open_shard, "hdf5": hdf5.open_shard, "lmdb": lmdb.open_shard, "npy": npy.open_shard}
@@ -81,11 +79,11 @@ TABLES = {
 
 def make_targets(folder: Path) -> dict[str, Target]:
     """Return all targets. Their packs are made in `folder` if they do not exist yet."""
-    packs = [_pack(folder, storage, *form) for storage in STORAGES for form in FORMS]
+    packs = [_pack(folder, storage, form) for storage in STORAGES for form in FORMS]
     first = packs[0]
     targets = [
         *(_shards(folder, storage, packs[n * len(FORMS) :][: len(FORMS)]) for n, storage in enumerate(STORAGES)),
-        *_rows(packs[-1]),
+        *_rows(_pack(folder, "npy", "encoded")),
         _manifest(folder, packs),
         Target("fields", (b"a", b"b", b"c", b"d"), read_changed, (ReadError,)),
         _table(folder, first),
@@ -98,7 +96,7 @@ def make_targets(folder: Path) -> dict[str, Target]:
         _config(folder, first),
         _tar(folder),
         _example(),
-        plans(folder / "npy" / "raw", folder / "plan"),
+        plans(first.with_name("raw"), folder / "plan"),
         _records(),
     ]
     return {target.name: target for target in targets}
@@ -140,9 +138,9 @@ def _change(data: bytearray, dice: random.Random, target: Target) -> None:
             data[at:at] = dice.choice((b"[", b"{", b'"', b",", b"-", b"9" * 20, b"null", b"\n", b"\0", b"\xff"))
 
 
-def _pack(folder: Path, storage: str, native: bool, encoded: bool) -> Path:
-    root = folder / f"{storage}{'-native' * native}{'-encoded' * encoded}"
-    return root / "out" if (root / "out").is_dir() else make_pack(root, storage, native, encoded)
+def _pack(folder: Path, storage: str, form: str) -> Path:
+    root = folder / f"{storage} {form}"
+    return root / "out" if (root / "out").is_dir() else make_pack(root, storage, form)
 
 
 def _rows(out: Path) -> Iterator[Target]:
@@ -188,6 +186,7 @@ def _shards(folder: Path, storage: str, packs: list[Path]) -> Target:
             for row in range(facts.rows):
                 for field in facts.fields:
                     shard.row(field, row)
+                    window(shard, field, row)
                 shard.key(row)
         finally:
             path.write_bytes(whole)
