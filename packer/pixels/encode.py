@@ -27,6 +27,7 @@ MOST_SIDE = 65500
 """The most pixels of a side that libjpeg writes."""
 EQUAL = MOST_PSNR
 """The PSNR of a picture that comes back unchanged: that of any other is lower."""
+JPEG_TOOL = "jpeg rows by opencv"
 _MINE = threading.local()
 """The compressor of this thread; threads must not share one."""
 
@@ -99,12 +100,14 @@ def _unit(field: Field, jpeg: JpegRules | None, numbers: NDArray[Any]) -> Encode
 
 
 def tools_of_encodings(fields: Sequence[Field]) -> tuple[str, ...]:
-    """Return the versions of the libraries that encode these fields. That of JPEG is among the decoders."""
-    if not any(field.unit_encoding == ZSTD for field in fields):
-        return ()
-    import zstandard
+    """Return the versions of what encodes these fields. That of OpenCV is among the decoders."""
+    encodings = {field.unit_encoding for field in fields}
+    tools = [JPEG_TOOL] if JPEG in encodings else []
+    if ZSTD in encodings:
+        import zstandard
 
-    return (f"zstd {'.'.join(map(str, zstandard.ZSTD_VERSION))} level {LEVEL}",)
+        tools.append(f"zstd {'.'.join(map(str, zstandard.ZSTD_VERSION))} level {LEVEL}")
+    return tuple(tools)
 
 
 def _frame(numbers: NDArray[Any]) -> bytes:
