@@ -170,6 +170,16 @@ def test_a_file_that_becomes_shorter_is_refused(tmp_path: Path) -> None:
             picture.lines(10, 133)
 
 
+def test_a_file_that_is_replaced_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path, tiff(IMAGE))
+    with StripFile(path) as picture:
+        picture.lines(0, 10)
+        (tmp_path / "new").write_bytes(tiff(IMAGE[::-1].copy()))
+        (tmp_path / "new").replace(path)
+        with pytest.raises(BadPair, match="changed while it was read; build again"):
+            picture.lines(10, 133)
+
+
 def test_a_picture_with_huge_blocks_is_decoded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strip_tiff, "MOST_BLOCKS", 1000)
     monkeypatch.setattr(raw_pixels, "MOST_WHOLE", 10)

@@ -13,8 +13,9 @@ class PartFile:
     """The bytes of a regular file. They are read, not mapped: if it becomes shorter in between, no process ends."""
 
     def __init__(self, path: Path | str) -> None:
-        self.file = open_raw(path)
-        self._size = os.fstat(self.file.fileno()).st_size
+        self.file, self._path = open_raw(path), Path(path)
+        self._state = _state(os.fstat(self.file.fileno()))
+        self._size = self._state[1]
 
     def __len__(self) -> int:
         return self._size
@@ -29,5 +30,18 @@ class PartFile:
             data += more
         return bytes(data)
 
+    def check_unchanged(self) -> None:
+        """Refuse a file that is not what it was when it was opened: it may have been identified in between."""
+        try:
+            is_same = _state(self._path.stat()) == self._state
+        except OSError:
+            is_same = False
+        if not is_same:
+            raise BadPair("changed while it was read; build again")
+
     def close(self) -> None:
         self.file.close()
+
+
+def _state(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns

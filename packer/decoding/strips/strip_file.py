@@ -49,8 +49,11 @@ class StripFile:
         return self._header.size
 
     def lines(self, top: int, bottom: int) -> Picture:
-        """Return the next lines. They must be asked for in order."""
-        return Strip(replace(self._header, stored_height=bottom - top), self._lines.lines(top, bottom))
+        """Return the next lines. They must be asked for in order. With the last ones a file that changed is refused."""
+        stored = self._lines.lines(top, bottom)
+        if bottom == self.size[0]:
+            self._data.check_unchanged()
+        return Strip(replace(self._header, stored_height=bottom - top), stored)
 
     def close(self) -> None:
         self._data.close()
