@@ -14,6 +14,7 @@ import jsonschema
 import numpy as np
 import pytest
 import torch
+from blake3 import blake3
 from conftest import run
 from drills.published import same
 from drills.volumes import nifti
@@ -32,7 +33,9 @@ from packer.decoding.decode import decode_image
 from packer.decoding.rules import ImageRules
 from packer.decoding.tiff.pages import page_alone, read_pages
 from packer.errors import BadPair
+from packer.recipe.row_ref import RowRef
 from packer.shards.one_row import of_one_row
+from packer.sources.folder import FolderSource
 from packer.view.app import make_app
 from packer.view.serve import own_names
 from packer.view.viewed import Settings, Viewed
@@ -316,6 +319,13 @@ def test_volumes_of_different_sides_are_rejects(tmp_path: Path) -> None:
     options = ["--volumes", "--classes", "4", "--on-bad", "skip"]
     told = call(["build", "--from", str(raw), str(tmp_path / "second"), *options])
     assert "is 1x4x6, its label labelsTr/c1.nii.gz is 5x7x9" in told
+
+
+def test_a_bad_volume_is_known_by_its_bytes(tmp_path: Path) -> None:
+    first, other = Image.fromarray(image(0)[0]), Image.fromarray(image(0)[1][:3])
+    first.save(tmp_path / "a.tif", save_all=True, append_images=[other])
+    loaded = FolderSource(tmp_path, templates=("",), volumes=True).load(RowRef("train", "a", ("a.tif",)))
+    assert (loaded.bad is None, loaded.identities) == (False, (blake3((tmp_path / "a.tif").read_bytes()).hexdigest(),))
 
 
 def test_a_bad_slice_is_named(tmp_path: Path) -> None:

@@ -91,12 +91,12 @@ class FolderSource:
             try:
                 paths = part.split(SEPARATOR)
                 files = [self.read(path, is_alone=len(paths) == 1) for path in paths]
+                digests = [blake3(file).hexdigest() if path else "" for path, file in zip(paths, files, strict=True)]
+                identities[number] = _together(digests)
                 given = files[0] if len(files) == 1 else tuple(files)
                 data.append(volume_of(part, files, self.max_pixels) if part and self.volumes else given)
             except BadPair as bad:
                 return Loaded(tuple(data), tuple(identities), str(bad))
-            digests = [blake3(file).hexdigest() if path else "" for path, file in zip(paths, files, strict=True)]
-            identities[number] = _together(digests)
         return Loaded(tuple(data), tuple(identities))
 
     def load_lines(self, ref: RowRef) -> Loaded:
