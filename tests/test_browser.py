@@ -397,3 +397,15 @@ def test_generations_of_other_sizes_are_next_to_each_other(browser: Any, tmp_pat
         page.select_option("#compare", "pixels")
         sync_api.expect(page.locator("#compared")).to_have_text("the sizes differ, so no pixels can be compared")
         assert page.locator(".pane:visible").count() == 1
+
+
+def test_classes_of_a_volume_have_their_share_of_all_slices(browser: Any, tmp_path: Path) -> None:
+    for folder in ("images", "labels"):
+        pages = [Image.fromarray(np.full((8, 8), page % 2, np.uint8)) for page in range(6)]
+        (tmp_path / "raw" / folder).mkdir(parents=True)
+        pages[0].save(tmp_path / "raw" / folder / "a.tif", save_all=True, append_images=pages[1:])
+    pack(tmp_path / "raw", tmp_path / "out", "--volumes", "--classes", "2")
+    with served(Settings(tmp_path / "out")) as address, opened(browser, f"{address}#row=0") as page:
+        shares = page.locator("#classes span", has_text="%")
+        sync_api.expect(shares.first).to_be_visible()
+        assert shares.all_text_contents() == ["50.0 %", "50.0 %"]

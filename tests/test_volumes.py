@@ -341,7 +341,9 @@ def test_commands_show_volumes(tmp_path: Path) -> None:
     build(raw, out)
     assert "(1, D, H, W)" in call(["info", str(out)])
     assert "5x7x9" in call(["stats", str(out)])
-    assert "5x7x9" in call(["inspect", str(out), "c0"])
+    told = call(["inspect", str(out), "c0"])
+    assert "size        5x7x9\n" in told
+    assert sum(map(float, re.findall(r"([\d.]+) %", told))) == pytest.approx(100, abs=0.01)
     call(["log", str(out)])
     call(["sheet", str(out), "-o", str(tmp_path / "sheet.png")])
     call(["report", str(out), "-o", str(tmp_path / "report.html")])

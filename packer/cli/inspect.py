@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +19,7 @@ from packer.cli.values import FolderType, shape_text
 from packer.errors import first_of
 from readers.contract.errors import DamagedError
 from readers.contract.statistics import ClassStatistics
+from readers.contract.tiles import size_text
 
 if TYPE_CHECKING:
     from packer.packs.inspect_row import FieldOfRow, InspectedRow
@@ -77,7 +79,7 @@ def _lines(row: InspectedRow) -> Iterator[str]:
     yield f"{row.split}/{row.key}"
     yield f"row         {row.row} of {row.split}, row {row.row_of_shard} of the shard {row.shard}"
     yield f"generation  {row.generation}"
-    yield f"size        {row.size[0]}x{row.size[1]}"
+    yield f"size        {size_text(row.size)}"
     for number, words in enumerate(row.placement):
         yield f"{'' if number else 'geometry':<12}{words}"
     if row.note:
@@ -104,7 +106,7 @@ def _class_lines(field: FieldOfRow) -> Iterator[str]:
     known = field.statistics
     if not isinstance(known, ClassStatistics):
         return
-    pixels = max(1, field.shape[-1] * field.shape[-2])
+    pixels = max(1, math.prod(field.shape[-len(field.field.sides) :]))
     cells = [[name, f"{count:,}", f"{100 * count / pixels:.3f} %"] for name, count in field.classes]
     if known.ignored:
         cells.append(["(in no class)", f"{known.ignored:,}", f"{100 * known.ignored / pixels:.3f} %"])

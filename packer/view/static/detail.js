@@ -115,7 +115,7 @@ export class Detail {
     const box = element("classes"), field = this.over, facts = this.facts.fields.find((known) => known.name === field?.name);
     box.replaceChildren();
     if (!field?.classes || !facts) return;
-    const hidden = this.hiddenOf(field), pixels = facts.shape.at(-1) * facts.shape.at(-2);
+    const hidden = this.hiddenOf(field), pixels = this.facts.size.reduce((area, side) => area * side, 1);
     const colours = this.look.blind ? field.classes.blind : field.classes.colours;
     const shares = new Map(facts.classes.map(([name, found]) => [name, found / pixels]));
     const all = make("label"), every = make("input");
