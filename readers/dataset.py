@@ -36,6 +36,7 @@ from readers.row_sheet import Choice, row_sheet
 from readers.samples import SampleReader, Transform
 from readers.statistics import Weighting, class_weights, deviation, mean, mean_and_deviation, training_statistics
 from readers.summary import html_of, text_of
+from readers.windows import whole_numbers
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -209,14 +210,15 @@ class SegDataset(Dataset[Any]):
         `stitch_stripes((key, model(image)) for key, (image, _) in dataset.windows(0, (512, 512), overlap=64))`
         """
         key, sides = self.key(index), self.size(index)
-        if len(size) != len(sides) or not 0 <= overlap < min(size):
+        window, shared = whole_numbers(size), whole_numbers([overlap])
+        if len(window) != len(sides) or not shared or not 0 <= shared[0] < min(window):
             raise RequestError(
-                f"windows(…, {tuple(size)}, overlap={overlap}): expected a size such as that of a row, "
+                f"windows(…, {size}, overlap={overlap}): expected a size such as that of a row, "
                 f"{tuple(sides)}, and an overlap that is smaller"
             )
-        starts = [tile_starts(side, length, overlap, shifted=False) for side, length in zip(sides, size, strict=True)]
+        starts = [tile_starts(side, length, overlap, shifted=False) for side, length in zip(sides, window, strict=True)]
         for start in itertools.product(*starts):
-            yield window_key(key, start, sides), self.window(index, start, size)
+            yield window_key(key, start, sides), self.window(index, start, window)
 
     def loader(
         self,

@@ -13,7 +13,7 @@ from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, LABEL, VOLUME, Sides
 from readers.crop import CenterCrop, CropAndFlip, RandomCrop, window_of
 from readers.row_reader import RowReader
-from readers.windows import BatchWindows
+from readers.windows import BatchWindows, whole_numbers
 
 IDLE = 4
 """Blocks of memory of samples that are kept for the next samples."""
@@ -47,10 +47,11 @@ class SampleReader:
 
     def window(self, row: int, start: Sequence[int], size: Sides) -> AnySample:
         """Return a window of a row as a sample: it begins at `start`, which may be outside of the row."""
-        if not len(start) == len(size) == self._reader.sides or min(size) < 1:
+        starts, sides = whole_numbers(start), whole_numbers(size)
+        if not len(starts) == len(sides) == self._reader.sides or min(sides) < 1:
             expected = "(depth, top, left), (D, H, W)" if self._reader.sides == len(VOLUME) else "(top, left), (H, W)"
-            raise RequestError(f"window(…, {tuple(start)}, {tuple(size)}): expected {expected}")
-        return self.one(row, BatchWindows(tuple(size), 0, [list(start)], [False]))
+            raise RequestError(f"window(…, {start}, {size}): expected {expected}")
+        return self.one(row, BatchWindows(sides, 0, [list(starts)], [False]))
 
     def transformed(self, transform: Transform, rows: list[int]) -> list[Any]:
         """Return what a transform makes of rows of the pack. Our own crops read no more of a row than they need."""

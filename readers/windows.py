@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,14 @@ TiledPicture = tuple[int, NDArray[np.uint8], Sides]
 """The index in the batch, the stored bytes of a row in tiles, and its size."""
 CopyPixels = Callable[[NDArray[Any], NDArray[Any]], object]
 """`copy(out, pixels)` writes pixels into an array: as they are, or converted to the other form of label."""
+
+
+def whole_numbers(given: Any) -> tuple[int, ...]:
+    """Return starts or sides as a user gave them; none of what is not a sequence of whole numbers."""
+    try:
+        return tuple(map(operator.index, given))
+    except TypeError:
+        return ()
 
 
 def spare_pixels(picture: Sequence[int] | NDArray[Any], window: Sides) -> NDArray[np.int64]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -161,8 +162,18 @@ def test_windows_of_a_sample_are_stitched_to_it(varied: Path) -> None:
         assert {tuple(each.image.shape[1:]) for _, each in windows} == {size}
         assert np.array_equal(stitch((key, each.image) for key, each in windows), image)
         assert np.array_equal(stitch((key, each.label) for key, each in windows), label)
-    with pytest.raises(RequestError, match="an overlap that is smaller"):
-        next(data.windows(0, (16, 16), 16))
+    refused: list[tuple[Any, Any]] = [((16, 16), 16), ((16, 16), 1.5), (16, 0), ((16.5, 16), 0)]
+    for wrong, shared in refused:
+        with pytest.raises(RequestError, match="an overlap that is smaller"):
+            next(data.windows(0, wrong, shared))
+
+
+def test_a_window_of_other_things_than_whole_numbers_is_refused(varied: Path) -> None:
+    data = open_dataset(varied, "train")
+    refused: list[tuple[Any, Any]] = [(0, (4, 4)), ((0, 0), 4), ((0.5, 0), (4, 4)), ((0, 0), "44")]
+    for start, size in refused:
+        with pytest.raises(RequestError, match=r"expected \(top, left\), \(H, W\)"):
+            data.window(0, start, size)
 
 
 def test_a_crop_reads_and_prefetches_only_the_tiles_that_it_touches(
@@ -307,6 +318,7 @@ def test_wrong_tiles_are_refused(raw_folder: RawFolder, tmp_path: Path, value: s
     result = run("build", "--encode", value, raw_folder.path, tmp_path / "out")
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
+    assert f"did you mean {value.partition('=')[2].partition(':')[0]}?" not in result.stderr
 
 
 @pytest.mark.parametrize("kind", ["uint8", "uint16"])

@@ -179,7 +179,8 @@ def parse_encoding(value: object) -> tuple[str, str]:
     text = format_encoding(value)
     found = _ENCODING.fullmatch(text.strip())
     if found is None:
-        meant = did_you_mean(text.partition("=")[2].partition(":")[0], ENCODINGS)
+        name = text.partition("=")[2].partition(":")[0]
+        meant = "" if name in ENCODINGS else did_you_mean(name, ENCODINGS)
         raise ValueError(
             f"{text!r}: expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, tiles:256, tiles-zstd:256 or "
             f"tiles-jpeg:256:95, such as label=zstd{meant}"
