@@ -310,5 +310,6 @@ def test_pictures_and_maps_of_large_rows_are_made_of_some_of_their_pixels(
 
 
 def test_a_large_row_is_not_extracted(packed: Path) -> None:
-    with pytest.raises(UsageError, match="the row 'giant' has 150x210 pixels, too many for one file"):
+    told = r"the row 'giant' has 150x210 pixels, too many for one file; name the KEYS of other rows, and read parts"
+    with pytest.raises(UsageError, match=told):
         extract_rows(packed, packed.parent / "files", ["giant"])

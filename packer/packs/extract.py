@@ -144,7 +144,8 @@ def _write_row(pack: Pack, row: int, fields: Sequence[Field], colours: bool, fol
     for field in fields:
         if shard.has(field.name) and is_large(shard, field, inside):
             sides = "x".join(map(str, shard.size(inside)))
-            raise UsageError(f"the row {key!r} has {sides} pixels, too many for one file; name others with --key")
+            parts = "name the KEYS of other rows, and read parts of this one with a data set's window()"
+            raise UsageError(f"the row {key!r} has {sides} pixels, too many for one file; {parts}")
         for file in row_files(field, key, shard.row(field, inside), colours) if shard.has(field.name) else ():
             path = file.path if split == ALL else f"{split}/{file.path}"
             paths.setdefault(field.name, path)
