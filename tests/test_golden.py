@@ -7,16 +7,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import run
-from golden import GOLDEN, SPLITS, golden_image, golden_label, request
+from golden import (
+    GOLDEN,
+    PACKS,
+    SPLITS,
+    VOLUMES,
+    golden_classes,
+    golden_image,
+    golden_label,
+    golden_volume,
+    request,
+    volumes_request,
+)
 
 from packer.build import build
 from packer.plan.make_plan import make_plan
 from packer.workers.run import open_pool
 from readers import open_dataset
-from readers.contract.manifest import STORAGES, Manifest
+from readers.contract.manifest import Manifest
 
 pytestmark = pytest.mark.usefixtures("in_process")
-PACKS = [f"{storage}-{labels}" for storage in STORAGES for labels in ("onehot", "index")]
 
 
 @pytest.mark.parametrize("name", PACKS)
@@ -32,15 +42,27 @@ def test_a_golden_pack_opens_and_holds_what_the_formula_gives(name: str) -> None
             assert np.array_equal(label.numpy(), np.where(index == 2, 255, index))
 
 
-@pytest.mark.parametrize("name", PACKS)
+def test_the_golden_volumes_are_what_the_formula_gives() -> None:
+    dataset = open_dataset(GOLDEN / VOLUMES)
+    assert [dataset.key(row) for row in range(2)] == ["0", "1"]
+    assert dataset.manifest.fields[0].tile == (2, 16, 16)
+    assert dataset.manifest.splits[0].shards == 2
+    for row, (image, label) in enumerate(dataset):
+        assert np.array_equal(image[0], golden_volume(row))
+        assert np.array_equal(label, golden_classes(row))
+
+
+@pytest.mark.parametrize("name", [*PACKS, VOLUMES])
 def test_a_golden_pack_passes_verify(name: str) -> None:
     assert run("verify", GOLDEN / name).exit_code == 0
 
 
-@pytest.mark.parametrize("name", PACKS)
+@pytest.mark.parametrize("name", [*PACKS, VOLUMES])
 def test_the_same_raw_files_give_the_golden_bytes(name: str, tmp_path: Path) -> None:
-    storage, labels = name.split("-")
-    plan = make_plan(request(GOLDEN / "raw", tmp_path / "out", storage, labels))
+    if name == VOLUMES:
+        plan = make_plan(volumes_request(tmp_path / "raw", tmp_path / "out"))
+    else:
+        plan = make_plan(request(GOLDEN / "raw", tmp_path / "out", *name.split("-")))
     golden = Manifest.load(GOLDEN / name)
     if list(plan.recipe.tools) != golden.recipe["tools"]:
         pytest.skip(f"made with {golden.recipe['tools']}, here are {list(plan.recipe.tools)}")

@@ -9,20 +9,31 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import cv2
 import numpy as np
+from drills.volumes import nifti
 from numpy.typing import NDArray
 from program import REPO, parser
 from scenes.pictures import CLASS_TABLE, write_class_table
 
 from packer.build import build
+from packer.decoding.band_choice import ALL
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
+from packer.sources.container import Names
+from packer.sources.nifti_whole import NiftiVolumes
+from packer.sources.open_source import SourceOptions
 from packer.workers.run import open_pool
 from readers.contract.manifest import STORAGES
 
 GOLDEN = REPO / "data_samples" / "golden"
+PACKS = tuple(f"{storage}-{labels}" for storage in STORAGES for labels in ("onehot", "index"))
+"""The packs of pictures."""
+VOLUMES = "npy-volumes"
+"""The pack of volumes. Their images are in tiles."""
+SIDES = (3, 17, 18)
 SPLITS = {"train": 5, "val": 2}
 HEIGHT, WIDTH = 5, 7
 CLASSES = (("sky", (70, 130, 180)), ("road", (128, 64, 128)), ("void", (0, 0, 0)))
@@ -58,6 +69,46 @@ def request(raw: Path, out: Path, storage: str, labels: str) -> Request:
     return Request(raw=raw, out=out, storage=storage, labels=labels, ignore=("void",), shard_bytes=400)
 
 
+def golden_volume(number: int) -> NDArray[np.uint8]:
+    """Return a volume that a formula gives."""
+    slices, rows, columns = np.indices(SIDES)
+    return np.asarray((37 * number + 101 * slices + 11 * rows + 5 * columns) % 256, np.uint8)
+
+
+def golden_classes(number: int) -> NDArray[np.uint8]:
+    """Return the class of every pixel of a volume: 0, 1, or 2."""
+    slices, rows, columns = np.indices(SIDES)
+    return np.asarray((number + slices + rows * columns) % 3, np.uint8)
+
+
+def volumes_request(raw: Path, out: Path) -> Request:
+    """Write two raw volumes, and return the options of their golden pack: two shards."""
+    for name, make in (("imagesTr", golden_volume), ("labelsTr", golden_classes)):
+        (raw / name).mkdir(parents=True)
+        for number in range(2):
+            (raw / name / f"{number}.nii").write_bytes(nifti(make(number).T))
+    source = NiftiVolumes.at(raw, Names())
+    return Request(
+        None,
+        out,
+        source=SourceOptions(given=source, volumes=True),
+        classes="3",
+        labels="index",
+        bands=ALL,
+        image_range=(0.0, 255.0),
+        encode=(("image", "tiles:2x16x16"),),
+        shard_bytes=1000,
+    )
+
+
+def pack(request: Request) -> None:
+    """Build a golden pack."""
+    plan = make_plan(request)
+    with open_pool(1, request.task_timeout) as pool:
+        summary = build(plan, lambda done: None, pool)
+    print(f"{request.out}: {summary.rows} rows in {summary.manifest.shards} shards")
+
+
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--replace", action="store_true", help="delete them and make new ones")
@@ -65,10 +116,7 @@ def main() -> None:
         options.error(f"{GOLDEN} exists; it changes only together with FORMAT.md, with --replace")
     shutil.rmtree(GOLDEN, ignore_errors=True)
     write_raw(GOLDEN / "raw")
-    for storage in STORAGES:
-        for labels in ("onehot", "index"):
-            out = GOLDEN / f"{storage}-{labels}"
-            plan = make_plan(request(GOLDEN / "raw", out, storage, labels))
-            with open_pool(1, plan.request.task_timeout) as pool:
-                summary = build(plan, lambda done: None, pool)
-            print(f"{out}: {summary.rows} rows in {summary.manifest.shards} shards")
+    for name in PACKS:
+        pack(request(GOLDEN / "raw", GOLDEN / name, *name.split("-")))
+    with TemporaryDirectory() as folder:
+        pack(volumes_request(Path(folder), GOLDEN / VOLUMES))
