@@ -96,9 +96,8 @@ class Finish:
     def _labels(self, labels: torch.Tensor) -> torch.Tensor:
         if self.classes is not None:
             numbers = torch.arange(self.classes, device=labels.device).to(labels.dtype)
-            labels = labels.unsqueeze(1) == numbers.view(
-                1, -1, *[1] * (labels.ndim - 1)
-            )  # an ignored pixel is 0 in every plane
+            sides = [1] * (labels.ndim - 1)
+            labels = labels.unsqueeze(1) == numbers.view(1, -1, *sides)  # an ignored pixel is 0 in every plane
             return labels.to(self.label_dtype or torch.uint8)
         return labels if self.label_dtype is None else labels.to(self.label_dtype)
 

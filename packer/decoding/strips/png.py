@@ -17,8 +17,6 @@ from packer.errors import BadPair
 
 BYTES = 8
 """The bits of a byte. The kernel takes lines as bytes, whatever numbers they hold."""
-
-
 MOST_PIXEL = 4
 """The most bytes of a pixel that the kernel knows."""
 
