@@ -16,6 +16,7 @@ from readers.contract.kinds import CLASSES, PICTURE, VALUES
 from readers.contract.manifest import ALL
 from readers.contract.palette import Palette
 from readers.contract.statistics import ClassStatistics
+from readers.contract.tiles import size_text
 from readers.formats.large_rows import is_large, reduced, strips
 from readers.formats.shard import Shard
 from readers.pack import Pack
@@ -115,6 +116,11 @@ class RowPictures:
         shard, inside = self.pack.table.locate(row)
         height, width = self.pack.shard(shard).size(inside)[-2:]
         return height, width
+
+    def size_text(self, row: int) -> str:
+        """Return the sides of a row in words, those of a whole volume too."""
+        shard, inside = self.pack.table.locate(row)
+        return size_text(self.pack.shard(shard).size(inside))
 
     def key(self, row: int) -> str:
         """Return the key of a row."""

@@ -73,6 +73,6 @@ def _cell(pictures: RowPictures, row: int, grid: Grid) -> Cell:
     """Return a row on the sheet. Rows that differ in size have theirs in the note."""
     size = pictures.size(row)
     drawn = pictures.draw(row, grid.fitted(size))
-    native = f"{size[0]}x{size[1]}" if pictures.is_native else ""
+    native = pictures.size_text(row) if pictures.is_native else ""
     shown = [picture for picture in (drawn.picture, drawn.labelled) if picture is not None]
     return Cell(pictures.key(row), shown, " · ".join(filter(None, (native, drawn.note))))
