@@ -1,6 +1,6 @@
 """Windows of 512x512 of a large picture, of each encoding, next to copies of the same bytes out of an array in memory.
 
-    tools/run bench.windows [--side 8192] [--rounds 7] [--format npy]
+    tools/run bench.windows [--side 8192] [--rounds 7] [--format npy] [--encoding tiles:256]
 
 The picture is SIDE pixels high and wide, soft as a photograph, warm in memory. One thread reads batches of 16 windows
 in random places into the same memory, in turns with the copy.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -37,12 +37,13 @@ def main() -> None:
     asked.add_argument("--side", type=int, default=8192)
     asked.add_argument("--rounds", type=int, default=7)
     asked.add_argument("--format", choices=STORAGES, action="append")
+    asked.add_argument("--encoding", choices=ENCODINGS, action="append")
     options = asked.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary)
         _make(root / "raw", options.side)
         for storage in options.format or STORAGES:
-            for line in aligned(_table(root, storage, options.side, options.rounds)):
+            for line in aligned(_table(root, storage, options.encoding or ENCODINGS, options.side, options.rounds)):
                 print(line, flush=True)
 
 
@@ -56,17 +57,17 @@ def _make(raw: Path, side: int) -> None:
     cv2.imwrite(str(raw / "labels/a.png"), np.zeros((side, side), np.uint8))
 
 
-def _table(root: Path, storage: str, side: int, rounds: int) -> list[tuple[str, ...]]:
+def _table(root: Path, storage: str, encodings: Sequence[str], side: int, rounds: int) -> list[tuple[str, ...]]:
     """Return the windows per second of each encoding, and the ratio to those that are copied."""
     dice = np.random.default_rng(1)
     starts = [dice.integers(0, side - CROP, (BATCH, 2)).tolist() for _ in range(BATCHES)]
     out = np.empty((BATCH, 3, CROP, CROP), np.uint8)
     lines: list[tuple[str, ...]] = [(storage, "bytes a pixel", "windows/s", "of the copy")]
     picture: NDArray[np.uint8] | None = None
-    for encoding in ENCODINGS:
+    for encoding in encodings:
         pack = root / f"{storage}-{encoding}".replace(":", "-")
         options: Any = {"classes": "1", "size": "native", "labels": "index", "max_pixels": 1 << 30}
-        build_pack(root / "raw", pack, format=storage, encode=[f"image={encoding}", "label=zstd"], **options)
+        build_pack(root / "raw", pack, format=storage, encode=[f"image={encoding}", "label=tiles-zstd:256"], **options)
         data = open_dataset(pack, "all", fields=("image",))
         if picture is None:
             picture = data[0][0].numpy()
