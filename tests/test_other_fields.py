@@ -179,7 +179,7 @@ def test_a_pack_that_no_build_could_have_made_is_refused_as_a_source(tmp_path: P
     fields = {
         "first": (FIELDS[1], "its field label is of the kind classes, not picture"),
         "label": (replace(FIELDS[2], name="label"), "its field label is of the kind ids, not classes"),
-        "coded": (replace(FIELDS[2], encoding="tiles", tile=(2, 2)), "its field instance is encoded as tiles"),
+        "coded": (replace(FIELDS[2], encoding="fractal"), "its field instance is encoded as fractal"),
     }
     for name, (field, words) in fields.items():
         both = (field, FIELDS[0]) if name == "first" else (FIELDS[0], field)
