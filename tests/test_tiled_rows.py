@@ -371,6 +371,9 @@ def test_a_plan_names_the_tiles_and_knows_their_size(tmp_path: Path) -> None:
     files = [(out / "shards").glob(f"*.{name}.npy") for name in ("image", "label")]
     stored = sum(np.load(path).nbytes for paths in files for path in paths)
     assert plan["stored_bytes"] == stored
+    for lines in (text, run("info", out).stdout, run("inspect", out, open_dataset(out, "all").key(0)).stdout):
+        assert "tiles-jpeg:16x32" in lines
+        assert "tiles-zstd:16x16" in lines
 
 
 def test_another_tile_is_another_recipe_and_is_named(tmp_path: Path) -> None:

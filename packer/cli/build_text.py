@@ -64,9 +64,9 @@ def plan_text(plan: Plan, on_disk: bool = True) -> str:
     """Return the lines of a plan. The shards of a pack that is not on a disk of this machine need no space there."""
     facts, recipe = plan_json(plan), plan.recipe
     fields = [
-        f"{field['name']} {field['dtype']} {shape_text(field['shape'])} {field['kind']} {field['form']}"
-        + (f" as {field['encoding']}" if field["encoding"] != RAW else "")
-        for field in facts["fields"]
+        f"{field.name} {field.dtype} {shape_text(field.shape)} {field.kind} {field.form}"
+        + (f" as {field.encoding_text}" if field.is_encoded else "")
+        for field in recipe.fields
     ]
     templates = " ".join(f"--{rule.name} '{rule.template}'" for rule in recipe.rules if rule.template)
     sizes = [f"{size} ({count})" for size, count in facts["sizes"].items()]

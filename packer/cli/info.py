@@ -61,7 +61,7 @@ def _field_cells(field: Field) -> list[str]:
     notes = list(field.bands or ()) if field.kind == PICTURE else []
     notes += [f"{len(field.classes)} classes"] if field.classes is not None else []
     notes += [f"missing {field.fill}"] if field.kind == VALUES else []
-    notes += [] if field.encoding == RAW else [field.encoding]
+    notes += [] if field.encoding == RAW else [field.encoding_text]
     notes += ["optional"] if field.optional else []
     return [field.name, field.kind, field.form, field.dtype, shape_text(field.shape), ", ".join(notes)]
 

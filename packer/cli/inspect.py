@@ -91,7 +91,7 @@ def _lines(row: InspectedRow) -> Iterator[str]:
 def _field_lines(field: FieldOfRow) -> Iterator[str]:
     checksum = "as in its receipt" if field.whole else "NOT the one in its receipt: damaged"
     yield f"{field.field.name}"
-    encoding = f", as {field.field.encoding}" if field.field.is_encoded else ""
+    encoding = f", as {field.field.encoding_text}" if field.field.is_encoded else ""
     yield f"  stored    {field.field.kind}, {field.field.dtype} {shape_text(field.shape)}{encoding}"
     yield f"  file      {field.file}, bytes {field.start:,} to {field.stop:,}"
     yield f"  CRC-32    {field.crc32:08x}, {checksum}"

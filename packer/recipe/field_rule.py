@@ -43,8 +43,7 @@ class FieldRule:
     @property
     def stored_as(self) -> str:
         """The encoding with its options, such as `jpeg:95` or `tiles-jpeg:256x256:95`."""
-        tile = [] if self.field.tile is None else ["x".join(map(str, self.field.tile))]
-        return ":".join([self.field.encoding, *tile, *([] if self.jpeg is None else [str(self.jpeg.option)])])
+        return ":".join([self.field.encoding_text, *([] if self.jpeg is None else [str(self.jpeg.option)])])
 
     @property
     def image_rules(self) -> ImageRules:

@@ -95,7 +95,7 @@ def _fields(manifest: Manifest) -> Iterator[str]:
             field.kind,
             field.form,
             field.dtype,
-            field.encoding,
+            field.encoding_text,
             "×".join("any" if side is None else str(side) for side in field.shape),
         ]
         for field in manifest.fields

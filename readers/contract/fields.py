@@ -94,6 +94,11 @@ class Field:
         return TILED.get(self.encoding, self.encoding)
 
     @property
+    def encoding_text(self) -> str:
+        """The encoding with the sides of its tiles, such as `tiles-zstd:256x256`."""
+        return self.encoding if self.tile is None else f"{self.encoding}:{'x'.join(map(str, self.tile))}"
+
+    @property
     def stored_dtype(self) -> str:
         """The dtype of the stored column: bytes, if the numbers of a row are encoded."""
         return "|u1" if self.is_encoded else self.dtype
