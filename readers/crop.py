@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from readers.contract.errors import RequestError
 from readers.contract.fields import Sides
 from readers.epoch import Run
 from readers.permutation import Numbers, Words, keys_of, mixed
-from readers.windows import BatchWindows, centered, overlap, spare_pixels
+from readers.windows import BatchWindows, centered, overlap, spare_pixels, whole_numbers
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,8 @@ class CenterCrop:
     pad: float = 0
 
     def __post_init__(self) -> None:
-        sides = self.size if isinstance(self.size, (tuple, list)) else ()
-        if len(sides) not in (2, 3) or not all(isinstance(side, Integral) and side >= 1 for side in sides):
+        sides = whole_numbers(self.size)
+        if len(sides) not in (2, 3) or min(sides) < 1:
             expected = "expected a height and a width, of volumes a depth before them, from 1 on"
             raise RequestError(f"{type(self).__name__}({self.size!r}): {expected}")
 
