@@ -351,7 +351,7 @@ def test_build_and_probe_report_two_sizes_in_the_same_words(tmp_path: Path) -> N
     write_png(tmp_path / "labels" / "a.png", np.zeros((2, 3), np.uint8))
     (of_build,) = heads_of(tmp_path)
     source = FolderSource(tmp_path, find_pairs(tmp_path).pairs)
-    of_probe = survey_pairs(source, LabelSampler(source, InProcess(1, 60)), 1, near=False).bad
+    of_probe = list(survey_pairs(source, LabelSampler(source, InProcess(1, 60)), 1, near=False).bad.values())
     assert of_probe[0] == of_build
     assert of_probe[0].endswith("labels/a.png is 2x3 (height x width); they must have the same size")
 

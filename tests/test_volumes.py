@@ -136,6 +136,38 @@ def test_volumes_are_rows(raw: Path, tmp_path: Path, storage: str, encoding: str
     call(["verify", str(out), "--deep"])
 
 
+def test_probe_proposes_volumes(raw: Path, tmp_path: Path) -> None:
+    config, is_nifti = tmp_path / "packer.toml", (raw / "imagesTr").exists()
+    if is_nifti:  # the others have two bytes
+        for folder, volume in (("imagesTr", image(0)), ("labelsTr", label(0))):
+            write(raw / folder / "c0.nii", nifti(volume.T.astype("<i2")))
+    page = call(["probe", str(raw), "--write", str(config)])
+    assert "sizes     5x7x9 (1), 1x4x6 (1), 8x6x5 (1) (depth x height x width)" in page
+    assert "only the middle slice of each label was decoded" in page
+    assert ("without it each slice is a row" in page) == is_nifti
+    assert f"packer build --config {config} {'--from ' * is_nifti}{raw} out/" in page
+    call(["build", "--config", str(config), *["--from"] * is_nifti, str(raw), str(tmp_path / "out")])
+    data = open_dataset(tmp_path / "out", label="index")
+    assert all(np.array_equal(data[number][0], image(number)[None]) for number in range(3))
+
+
+def test_probe_counts_bad_pairs_and_not_their_files(tmp_path: Path) -> None:
+    """One page of each is fine, so the folder has pictures, and both files of the other pair have several pages."""
+    raw = tmp_path / "raw"
+    for folder in ("images", "labels"):
+        write_pages(raw / folder / "a.tif", image(0)[:1])
+        write_pages(raw / folder / "b.tif", image(0))
+    page = call(["probe", str(raw)])
+    assert "1 pair cannot be packed as they are" in page
+    assert "1 bad pair was found" in page
+
+
+def test_probe_names_a_volume_without_a_partner(tmp_path: Path) -> None:
+    raw = make_nifti(tmp_path / "raw")
+    (raw / "labelsTr/c1.nii.gz").unlink()
+    assert "volumes without a partner" in call(["probe", str(raw)], 1)
+
+
 def test_nifti_and_tiff_give_the_same_rows(tmp_path: Path) -> None:
     ours, other = (
         build(make(tmp_path / make.__name__), tmp_path / f"{make.__name__}.out") for make in (make_nifti, make_tiff)

@@ -51,6 +51,7 @@ def probe_command(raw: str, as_json: bool, write: Path | None, **options: Any) -
     with loading(workers=True):
         from packer.cli.probe_text import probe_json, probe_text, probe_toml
         from packer.probe.probe import probe_folder
+        from packer.probe.volumes import NIFTI
     found = probe_folder(raw, **options)
     if as_json:
         show(json.dumps(probe_json(found), indent=1, ensure_ascii=False))
@@ -61,4 +62,5 @@ def probe_command(raw: str, as_json: bool, write: Path | None, **options: Any) -
     if write is not None:
         write_atomic(write, probe_toml(found))
         first = f"decide what it asks ({len(found.doubts)} lines), then " if found.doubts else ""
-        show(f"wrote {write}; next: {first}packer build --config {write} {raw} out/", err=True)
+        option = "--from " if found.pairing is not None and found.pairing.layout == NIFTI else ""
+        show(f"wrote {write}; next: {first}packer build --config {write} {option}{raw} out/", err=True)

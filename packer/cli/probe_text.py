@@ -15,6 +15,7 @@ from packer.probe.label_pixels import shown_counts
 from packer.probe.probe import ProbeResult
 from packer.probe.survey import Survey
 from readers.contract.classes import ClassTable
+from readers.contract.tiles import size_text
 
 MOST_NAMED = 10
 
@@ -86,10 +87,12 @@ def _pairs_lines(found: ProbeResult) -> Iterator[str]:
 
 def _survey_lines(survey: Survey) -> Iterator[str]:
     labels = survey.labels
-    yield "images    " + "; ".join(f"{kind} ({count})" for kind, count in survey.images.most_common())
-    sizes = [f"{height}x{width} ({count})" for (height, width), count in survey.sizes.most_common()]
-    yield f"sizes     {', '.join(first_of(sizes, MOST_NAMED, 'sizes'))} (height x width)"
-    yield "labels    " + "; ".join(f"{kind} ({count})" for kind, count in labels.kinds.most_common())
+    yield "images    " + ("; ".join(f"{kind} ({count})" for kind, count in survey.images.most_common()) or "unknown")
+    if survey.sizes:
+        sizes = [f"{size_text(size)} ({count})" for size, count in survey.sizes.most_common()]
+        sides = "depth x height x width" if survey.has_volumes else "height x width"
+        yield f"sizes     {', '.join(first_of(sizes, MOST_NAMED, 'sizes'))} ({sides})"
+    yield "labels    " + ("; ".join(f"{kind} ({count})" for kind, count in labels.kinds.most_common()) or "unknown")
     yield f"          {labels.decoded} of {labels.total} were decoded"
     if labels.values:
         unit = "palette indices" if labels.palettes.indices else "gray values"
@@ -103,7 +106,7 @@ def _odd(found: ProbeResult) -> Iterator[str]:
     assert survey is not None
     if survey.bad:
         yield f"{counted(len(survey.bad), 'pair')} cannot be packed as they are:"
-        yield from (f"  {reason}" for reason in first_of(survey.bad, MOST_NAMED))
+        yield from (f"  {reason}" for reason in first_of([*survey.bad.values()], MOST_NAMED))
     copies = [f"the same file: {' = '.join(first_of(group, MOST_NAMED))}" for group in survey.copies]
     yield from first_of(copies, MOST_NAMED, "groups of copies")
     palettes = survey.labels.palettes
@@ -155,7 +158,7 @@ def _survey_json(survey: Survey) -> dict[str, Any]:
     labels = survey.labels
     return {
         "images": dict(survey.images),
-        "sizes": {f"{height}x{width}": count for (height, width), count in survey.sizes.most_common()},
+        "sizes": {size_text(size): count for size, count in survey.sizes.most_common()},
         "labels": {
             "kinds": dict(labels.kinds),
             "decoded": labels.decoded,
@@ -163,7 +166,7 @@ def _survey_json(survey: Survey) -> dict[str, Any]:
             "colours": {colour_name(code): count for code, count in labels.colours.most_common()},
             "palettes_differ": [*labels.palettes.moving.values(), *labels.palettes.recoloured.values()],
         },
-        "bad": list(survey.bad),
+        "bad": list(survey.bad.values()),
         "copies": [list(group) for group in survey.copies],
         "findings": survey.findings.to_json(),
     }

@@ -82,15 +82,16 @@ class Plan:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """The bad pairs by their cause."""
-        return by_cause(problem_of(ref, reason) for ref, reason in self._bad_pairs)
+        return by_cause(problem_of(ref, reason) for ref, reason in self.bad_pairs)
 
     @property
     def refusal(self) -> PackError | None:
         """The error with which a build would stop, if too many pairs are known to be bad."""
-        return too_many(self._bad_pairs, self.request.limits, self.pairs, BEFORE)
+        return too_many(self.bad_pairs, self.request.limits, self.pairs, BEFORE)
 
     @property
-    def _bad_pairs(self) -> list[tuple[RowRef, str]]:
+    def bad_pairs(self) -> list[tuple[RowRef, str]]:
+        """The pairs that are known to be bad, and why."""
         return [(self.found.refs[index], reason) for index, reason in self.bad.items()]
 
     @property
@@ -110,7 +111,7 @@ class Plan:
 
     @cached_property
     def _bad_keys(self) -> set[tuple[str, str]]:
-        return {(ref.split, ref.key) for ref, _ in self._bad_pairs}
+        return {(ref.split, ref.key) for ref, _ in self.bad_pairs}
 
     @property
     def splits(self) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Inspect an unknown raw folder and propose a configuration.
 
-`probe` finds the pairs, by a known layout or by templates that it suggests. `survey` reads the headers of all pairs and
-decodes a sample in workers. The labels are then read in the first of these ways that fits:
+`probe` finds the pairs, by a known layout or by templates that it suggests; `volumes` knows pairs whose rows have three
+sides. `survey` reads the headers of all pairs and decodes a sample in workers. The labels are then read in the first of
+these ways that fits:
 
 1. the class table that the user names, or that has a usual name in the folder
 2. a preset whose templates and values fit (`match_presets`)

@@ -27,7 +27,9 @@ from packer.probe.request import ProbeRequest
 from packer.probe.rivals import rival_questions
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
 from packer.probe.trial import Trial, try_settings
+from packer.probe.volumes import NIFTI, nifti_pairs, nifti_volumes, volume_doubts, with_volumes
 from packer.sources.folder import FolderSource
+from packer.sources.nifti import NiftiSlices
 from packer.sources.objects import ObjectsSource
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL
@@ -87,15 +89,17 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     pairing, rules, why_not = _pairing(request, proposals)
     if pairing is None:
         return ProbeResult(len(files), None, why_not, proposals, None, None, (), {}, ())
-    source = replace(request.objects or FolderSource(request.raw), pairs=pairing.pairs)
+    folder = replace(request.objects or FolderSource(request.raw), pairs=pairing.pairs)
+    source = nifti_volumes(request.raw, pairing) or with_volumes(folder)
     with open_sampler(source, request.workers, request.task_timeout) as sampler:
-        survey = survey_pairs(source, sampler, request.sample, request.near_duplicates)
+        survey = survey_pairs(folder, sampler, request.sample, request.near_duplicates)
         matches = tuple(matching_presets(request.raw, survey.labels, listed))
         reading, settings = _reading(request, files, survey.labels, matches)
         settings, doubts = _propose(rules, pairing, survey, reading, settings)
-        trial = try_settings(request.location, settings, survey.sample, sampler, request.task_timeout)
-    survey = replace(survey, bad=tuple(dict.fromkeys([*survey.bad, *trial.bad])))
-    further = further_fields(files, pairing, source)
+        named = {"from" if pairing.layout == NIFTI else "raw": request.location}
+        trial = try_settings(named, settings, survey.sample, sampler, request.task_timeout)
+    survey = replace(survey, bad={**survey.bad, **trial.bad})
+    further = () if survey.has_volumes else further_fields(files, pairing, folder)
     fields = {path for field in further for path in field.files}
     rest = [path for path in files if path not in fields]
     questions = [*reading.questions, *rival_questions(rest, request.pairing, pairing)]
@@ -111,7 +115,8 @@ def _trial_doubts(trial: Trial, survey: Survey) -> Iterator[str]:
     if trial.refusal is not None:
         yield f"a build refuses this proposal: {trial.refusal}"
     if trial.all_fail:
-        yield f"no pair of the sample can be packed with this proposal, the first because {trial.bad[0]}"
+        first = next(iter(trial.bad.values()))
+        yield f"no pair of the sample can be packed with this proposal, the first because {first}"
     elif survey.bad:
         found = "1 bad pair was" if len(survey.bad) == 1 else f"{len(survey.bad)} bad pairs were"
         yield f'{found} found: fix them, or leave them out with on-bad = "skip"'
@@ -120,6 +125,11 @@ def _trial_doubts(trial: Trial, survey: Survey) -> Iterator[str]:
 def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pairing | None, PairingRules, str | None]:
     """Find the pairs by a layout or by the options, else by suggested templates; return the rules that found them."""
     rules = replace(request.pairing, missing="skip")
+    if request.objects is None and NiftiSlices.fits(request.raw, b""):
+        try:
+            return nifti_pairs(request.raw, request.pairing), request.pairing, None
+        except InputError as error:
+            return None, rules, str(error)
     listed = request.objects.files if request.objects else None
     try:
         return find_pairs(request.raw, rules, files=listed), rules, None
@@ -208,6 +218,9 @@ def _propose(
         doubts.append(f"{len(pairing.missing)} files have no partner: {left}")
     if reading.classes is not None and len(reading.classes) > MOST_PLANES:
         settings["labels"] = "index"
+    if survey.has_volumes:
+        settings["volumes"] = True
+        return settings, [*doubts, *volume_doubts(survey, pairing)]
     if len(survey.sizes) > 1:
         settings["size"] = "native"
         doubts.append(
@@ -225,7 +238,8 @@ def _pairing_settings(rules: PairingRules, pairing: Pairing) -> Iterator[tuple[s
         yield from (("image", rules.image), ("label", rules.label))
     if rules.lists is not None:
         yield "lists", rules.lists
-    if {pair.split for pair in pairing.pairs} == {ALL} and len(pairing.pairs) >= LEAST_TO_SPLIT:
+    is_whole = {pair.split for pair in pairing.pairs} == {ALL} and pairing.layout != NIFTI
+    if is_whole and len(pairing.pairs) >= LEAST_TO_SPLIT:
         yield "split", "80/10/10"
 
 

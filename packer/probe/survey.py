@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from packer.data_checks.find_mistakes import find_mistakes
@@ -67,7 +67,8 @@ class Survey:
     has_bands: bool
     """True if an image has bands that are neither colours nor alpha."""
     labels: LabelSurvey
-    bad: tuple[str, ...]
+    bad: Mapping[tuple[str, str], str]
+    """The reasons of the pairs that cannot be packed, by split and key."""
     copies: tuple[tuple[str, ...], ...]
     """Groups of images whose files have the same bytes, as `split/key`."""
     findings: Findings
@@ -75,11 +76,16 @@ class Survey:
     sample: tuple[Pair, ...] = ()
     """The pairs that were decoded."""
 
+    @property
+    def has_volumes(self) -> bool:
+        """True if the rows are volumes."""
+        return any(len(size) == 3 for size in self.sizes)
 
-def survey_pairs(source: FolderSource, sampler: LabelSampler, most: int, near: bool) -> Survey:
-    """Read every header, and the pixels of about `most` pairs."""
-    pairs = source.pairs
-    results = list(source.heads(list(source.rows())))
+
+def survey_pairs(folder: FolderSource, sampler: LabelSampler, most: int, near: bool) -> Survey:
+    """Read every header, and the pixels of about `most` pairs; of a volume those of its middle slice."""
+    pairs = folder.pairs
+    results = list(sampler.source.heads(list(folder.rows())))
     headers = [result for result in results if not isinstance(result, str)]
     sizes: Counter[Size] = Counter(image.size for image, _ in headers)
     depths = [0 if image.is_float or image.is_signed else image.depth for image, _ in headers]
@@ -94,8 +100,9 @@ def survey_pairs(source: FolderSource, sampler: LabelSampler, most: int, near: b
     )
     for index, counts in sample.items():
         labels.add(pairs[index].label, counts)
-    bad = [result for result in results if isinstance(result, str)]
-    bad += [counts.bad for counts in sample.values() if counts.bad is not None]
+    reasons = {index: counts.bad for index, counts in sample.items()}
+    reasons |= {index: result for index, result in enumerate(results) if isinstance(result, str)}
+    bad = {pairs[index][:2]: reason for index, reason in sorted(reasons.items()) if reason is not None}
     images = [
         HashedImage(pairs[index].split, pairs[index].key, counts.look)
         for index, counts in sample.items()
@@ -107,8 +114,8 @@ def survey_pairs(source: FolderSource, sampler: LabelSampler, most: int, near: b
         0 if 0 in depths else max(depths, default=8),
         any(image.extra for image, _ in headers),
         labels,
-        tuple(dict.fromkeys(bad)),
-        tuple(_copies(pairs, source)),
+        bad,
+        tuple(_copies(pairs, folder)),
         find_mistakes(ImageHashes.of(images), sizes, near=near),
         tuple(sampled),
     )

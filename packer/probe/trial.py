@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,28 +25,32 @@ class Trial:
     """The result of a trial: why a build refuses the configuration, or the pairs that it would reject."""
 
     refusal: str | None = None
-    bad: tuple[str, ...] = ()
-    """The reasons of bad pairs, each with its file."""
+    bad: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """The reasons of bad pairs, each with its file, by split and key."""
     all_fail: bool = False
     """True if no pair of the sample can be packed."""
 
 
 def try_settings(
-    raw: str, settings: Settings, sample: Sequence[Pair], sampler: LabelSampler, task_timeout: int
+    raw: Settings, settings: Settings, sample: Sequence[Pair], sampler: LabelSampler, task_timeout: int
 ) -> Trial:
-    """Make the plan of a build with these settings, so that its refusals are those of a build; decode the sample."""
+    """Make the plan of a build with these settings, so that its refusals are those of a build; decode the sample.
+
+    `raw` is the setting that names the folder.
+    """
     with TemporaryDirectory() as folder:
-        target = {"raw": raw, "out": str(Path(folder) / "out"), "workers": "1", "task-timeout": str(task_timeout)}
+        target = {"out": str(Path(folder) / "out"), "workers": "1", "task-timeout": str(task_timeout)}
         try:
-            plan = make_plan(Request.from_settings({**effective(settings), **target}), pool=sampler.pool)
+            plan = make_plan(Request.from_settings({**effective({**settings, **raw}), **target}), pool=sampler.pool)
         except PackError as error:
             return Trial(refusal=_one_line(error))
     recipe = plan.recipe
     seen = LabelSampler(plan.found.source, sampler.pool, recipe.max_pixels).inspect(
         list(refs_of(sample)), len(sample), recipe.classes, recipe.read_rules, images=True
     )
-    bad = [counts.bad for counts in seen.values() if counts.bad is not None]
-    return Trial(None, tuple(dict.fromkeys([*plan.rejects, *bad])), len(bad) == len(seen) > 0)
+    bad = {sample[index][:2]: counts.bad for index, counts in seen.items() if counts.bad is not None}
+    known = {(ref.split, ref.key): reason for ref, reason in plan.bad_pairs}
+    return Trial(None, {**bad, **known}, len(bad) == len(seen) > 0)
 
 
 def _one_line(error: PackError) -> str:

@@ -1,0 +1,57 @@
+"""Volumes in a folder: pairs of NIfTI files, or of TIFFs with many pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from packer.pairs.find import Pairing
+from packer.pairs.pair import Pair
+from packer.pairs.pairing_rules import PairingRules
+from packer.plan.sample import spread_indices
+from packer.probe.survey import Survey
+from packer.sources.container import Names
+from packer.sources.folder import FolderSource
+from packer.sources.nifti import NiftiSlices
+from packer.sources.nifti_whole import NiftiVolumes
+
+NIFTI = "NIfTI volumes, for --from"
+MOST_TRIED = 16
+"""The pairs whose headers show whether TIFFs are volumes."""
+
+
+def nifti_pairs(raw: Path, rules: PairingRules) -> Pairing:
+    """Return the pairs of a folder of NIfTI files. A volume without a partner is an error."""
+    found = NiftiSlices.at(raw, Names(rules.image, rules.label))
+    image, label = found.templates
+    return Pairing(NIFTI, tuple(Pair(*name, *paths) for name, paths in found.volumes.items()), image, label)
+
+
+def nifti_volumes(raw: Path, pairing: Pairing) -> NiftiVolumes | None:
+    """Return the source of these pairs; None if they are pictures."""
+    if pairing.layout != NIFTI:
+        return None
+    return NiftiVolumes(raw.absolute(), (pairing.image_template, pairing.label_template), {})
+
+
+def with_volumes(folder: FolderSource) -> FolderSource:
+    """Return the folder with the pages of its TIFFs as slices, if so more pairs can be read, and not half otherwise."""
+    some = replace(folder, pairs=tuple(folder.pairs[index] for index in spread_indices(len(folder.pairs), MOST_TRIED)))
+    pictures, volumes = _good(some), _good(replace(some, volumes=True))
+    return replace(folder, volumes=True) if 2 * pictures < len(some.pairs) and pictures < volumes else folder
+
+
+def _good(folder: FolderSource) -> int:
+    """Return the number of pairs with good headers."""
+    return sum(not isinstance(heads, str) for heads in folder.heads(list(folder.rows())))
+
+
+def volume_doubts(survey: Survey, pairing: Pairing) -> Iterator[str]:
+    """Yield what the user must decide about rows that are volumes."""
+    if pairing.layout == NIFTI:
+        yield "volumes = true makes one row of each volume; without it each slice is a row, which needs image-range"
+    if survey.deepest != 8:
+        yield 'numbers are stored as they are; image-range = "-160,240" makes -160 to 0 and 240 to 1, for scans of CT'
+    if survey.labels.sampled:
+        yield "only the middle slice of each label was decoded, so rare classes may be missing"
