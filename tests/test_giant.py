@@ -29,10 +29,10 @@ from packer.shards.formats import lmdb
 from packer.sources.folder import FolderSource
 from packer.sources.open_source import SourceOptions
 from packer.sources.pack import PackSource
+from readers.contract import giant
 from readers.contract.files import sha256
 from readers.contract.leftovers import sweep
 from readers.contract.manifest import STORAGES
-from readers.formats import large_rows
 from readers.formats.shard import Shard
 from readers.pack import Pack
 from readers.row_pictures import RowPictures, Style
@@ -66,7 +66,7 @@ def built(raw: Path, specs: list[ShardSpec], out: Path, source: Source | None = 
 
 def lower(monkeypatch: pytest.MonkeyPatch, limit: int = 0) -> None:
     """Have rows of more bytes built strip by strip."""
-    monkeypatch.setattr(giant_rows, "GIANT", limit)
+    monkeypatch.setattr(giant, "GIANT", limit)
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -87,7 +87,6 @@ def test_a_shard_is_the_same_whether_its_rows_are_built_at_once_or_in_strips(
     storage: str, raw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     specs = specs_of(raw, storage=storage)
-    monkeypatch.setattr(lmdb, "LARGE", 1000)
     whole = built(raw, specs, raw.parent / "whole")
     strips = counted(monkeypatch)
     for limit, count in ((0, 2 * 2), (4 * 90 * 100, 2)):  # each row, or the larger one alone
@@ -260,7 +259,7 @@ def test_room_on_the_disk_is_taken_before_a_large_value_is_mapped(
     def full(*_: Any) -> Any:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(lmdb, "LARGE", 0)
+    monkeypatch.setattr(giant, "GIANT", 0)
     assert lmdb._memory(tmp_path / "a", 5).tolist() == [0] * 5
     monkeypatch.setattr("os.posix_fallocate", full)
     with pytest.raises(OSError, match="No space left"):
@@ -283,7 +282,7 @@ def test_a_value_that_lmdb_cannot_hold_is_refused(raw: Path, monkeypatch: pytest
 def packed(raw: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     options = ("--encode", "image=tiles:32", "--encode", "label=tiles-zstd:48x32")
     out = pack(raw, raw.parent / "out", "--size", "native", "--classes", "5", "--labels", "index", *options)
-    monkeypatch.setattr(large_rows, "LARGE", 0)
+    monkeypatch.setattr(giant, "GIANT", 0)
     return out
 
 
@@ -299,7 +298,7 @@ def test_pictures_and_maps_of_large_rows_are_made_of_some_of_their_pixels(
     label = opened.manifest.fields[1]
     pictures = RowPictures(opened, Style())
     small, maps, classes = pictures.one(0, 30), heat_maps(opened, label, [0, 1]), pictures.classes(0)
-    monkeypatch.setattr(large_rows, "LARGE", 1 << 30)
+    monkeypatch.setattr(giant, "GIANT", 1 << 30)
     whole, same, every = pictures.one(0, 30), heat_maps(opened, label, [0, 1]), pictures.classes(0)
     assert small.shape == whole.shape
     assert np.abs(small.astype(int) - whole).mean() < 12

@@ -142,7 +142,7 @@ def test_the_plan_says_why_no_row_of_a_sample_can_be_packed(tmp_path: Path) -> N
 def test_rows_that_are_too_large_are_not_sampled(
     raw_folder: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("packer.plan.size_sample.MOST_OF_ROW", 100)
+    monkeypatch.setattr("readers.contract.giant.GIANT", 100)
     options = *INDEX, "--encode", "label=zstd", raw_folder.path, tmp_path / "out"
     assert planned(*options)["encodings"] == []
     assert "; its rows are too large for a sample, so" in run("build", "--dry-run", *options).stdout

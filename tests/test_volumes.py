@@ -480,7 +480,9 @@ def test_pages_are_read_as_files_of_one_page(tmp_path: Path) -> None:
         pages = read_pages(io.BytesIO(data))
         assert pages.size == SIDES[0]
         for number, offset in enumerate(pages.offsets):
-            assert np.array_equal(np.asarray(Image.open(io.BytesIO(page_alone(data, offset)))), image(0)[number])
+            assert np.array_equal(
+                np.asarray(Image.open(io.BytesIO(page_alone(io.BytesIO(data), offset)))), image(0)[number]
+            )
     first, other = Image.fromarray(image(0)[0]), Image.fromarray(image(0)[1][:3])
     first.save(tmp_path / "b.tif", save_all=True, append_images=[other])
     with pytest.raises(BadPair, match=r"page 1: is TIFF gray, 8 bits of 3x9, and page 0 is .* of 7x9"):
@@ -494,10 +496,10 @@ def test_pages_are_read_as_files_of_one_page(tmp_path: Path) -> None:
     strips = data.index(struct.pack("<HHI", 279, 4, 1)) + 8
     claimed = data[:strips] + struct.pack("<I", 1 << 30) + data[strips + 4 :]
     with pytest.raises(BadPair, match="blocks claim 1073741824 of"):
-        page_alone(claimed, pages.offsets[0])
+        page_alone(io.BytesIO(claimed), pages.offsets[0])
     write_tiff(tmp_path / "c.tif", (7, 9), lambda top, bottom: image(0)[0, top:bottom, :, None], tile=16)
     data = (tmp_path / "c.tif").read_bytes()
     one_sample, unknown_turn = struct.pack("<HHQQ", 277, 3, 1, 1), struct.pack("<HHQQ", 274, 16, 1, 1 << 63)
     turned = data.replace(one_sample, unknown_turn)
     (offset,) = read_pages(io.BytesIO(turned)).offsets
-    assert np.array_equal(decode_image(page_alone(turned, offset), ImageRules())[..., 0], image(0)[0])
+    assert np.array_equal(decode_image(page_alone(io.BytesIO(turned), offset), ImageRules())[..., 0], image(0)[0])

@@ -29,7 +29,6 @@ from packer.recipe.recipe import Recipe, tools_of
 from packer.recipe.ref_table import CHUNK
 from packer.recipe.row_ref import RowRef
 from packer.runtime import Timer
-from packer.shards import giant_rows
 from packer.shards.count_sizes import count_sizes
 from packer.shards.formats import writer
 from packer.shards.giant_rows import may_be_giant
@@ -37,6 +36,7 @@ from packer.shards.inspect import LABEL_NUMBER, LabelCounts
 from packer.shards.stamps import StoredStamps
 from packer.sources.open_source import FoundRows
 from packer.workers.pool import Pool
+from readers.contract import giant
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL, VOLUME
 from readers.contract.tiles import Size, picture_of, size_text
@@ -104,7 +104,7 @@ def _fits(recipe: Recipe | None, sizes: NDArray[np.uint32]) -> NDArray[np.bool_]
     good = sizes[:, 0] > 0
     if recipe is not None and recipe.geometry.fit == NATIVE and may_be_giant(recipe.fields):
         areas: NDArray[np.int64] = sizes.astype(np.int64).prod(1)
-        good &= areas * sum(field.pixel_bytes for field in recipe.fields) <= giant_rows.GIANT
+        good &= areas * sum(field.pixel_bytes for field in recipe.fields) <= giant.GIANT
     return good
 
 

@@ -20,9 +20,9 @@ from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
-from packer.shards import giant_rows
 from packer.shards.giant_rows import may_be_giant
 from packer.sources.open_source import FoundRows
+from readers.contract import giant
 from readers.contract.kinds import INDEX, ONEHOT
 from readers.contract.manifest import Manifest
 from readers.contract.receipt_facts import AllReceipts
@@ -223,7 +223,7 @@ class Plan:
         if not may_be_giant(self.recipe.fields):
             return 0
         rows = [int(self.recipe.row_bytes(spec.pieces).max()) for spec in self.new_specs.values()]
-        return sum(sorted(size for size in rows if size > giant_rows.GIANT)[-self.request.workers :])
+        return sum(sorted(size for size in rows if size > giant.GIANT)[-self.request.workers :])
 
     @property
     def largest_bytes(self) -> int:

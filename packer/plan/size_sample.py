@@ -20,6 +20,7 @@ from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.shards.measure import RowSizes
 from packer.workers.run import measure_pieces, open_pool
+from readers.contract import giant
 from readers.contract.fields import JPEG, RAW, ZSTD
 from readers.contract.kinds import PICTURE, VALUES
 
@@ -28,8 +29,6 @@ FEW_ROWS, MOST_ROWS = 256, 1024
 ERROR = 0.01
 MOST_BYTES = 2 << 30
 """The raw bytes of all rows of a sample."""
-MOST_OF_ROW = 256 << 20
-"""The raw bytes of a row that may be sampled: a worker needs several times as much memory for it."""
 WAYS = (RAW, RAW), (RAW, ZSTD), (JPEG, ZSTD)
 """Encodings of pictures and of labels that are compared."""
 IN_TILES = (RAW, "tiles-zstd"), ("tiles-jpeg", "tiles-zstd")
@@ -183,7 +182,7 @@ def spread_pieces(specs: Sequence[ShardSpec], indices: Sequence[int]) -> Iterato
     for index in indices:
         spec = specs[shard := bisect_right(ends, index)]
         piece = spec.pieces[index - ends[shard] + len(spec.pieces)]
-        if spec.recipe.row_bytes([piece])[0] <= MOST_OF_ROW:
+        if spec.recipe.row_bytes([piece])[0] <= giant.GIANT:  # a worker needs several times as much memory for it
             by_shard[shard].append(piece)
     for shard, pieces in by_shard.items():
         for first in range(0, len(pieces), ROWS_OF_JOB):

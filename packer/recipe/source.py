@@ -49,6 +49,8 @@ class Slices(NamedTuple):
     """Returns what is `Given` of a slice, by its number."""
     name: str
     """The name of the volume in messages."""
+    first: int = 0
+    """The number of the first slice, if these are only some slices of a volume."""
 
     @property
     def middle(self) -> Any:
@@ -131,14 +133,14 @@ class ReadsAhead(Protocol):
 
 
 class Lines(Protocol):
-    """A field of a row that is too large for memory: its lines, decoded in order."""
+    """A field of a row that is too large for memory: its lines, decoded in order. The lines of a volume are slices."""
 
     @property
     def size(self) -> Size:
-        """The height and width of the picture."""
+        """The height and width of the picture; the depth, height and width of a volume."""
 
     def lines(self, top: int, bottom: int) -> Given:
-        """Return the next lines, as a picture of these alone."""
+        """Return the next lines, as a picture of these alone; the next slices, as `Slices`."""
 
     def stored(self, field: Field) -> NDArray[np.uint8] | None:
         """Return the bytes of the row if it is stored in a pack in just the tiles of this field."""

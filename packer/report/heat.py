@@ -13,8 +13,7 @@ from readers.contract.bits import unpack_bits
 from readers.contract.fields import Field
 from readers.contract.kinds import BITS, INDEX, ONEHOT
 from readers.contract.onehot import collapse
-from readers.contract.slices import picture_in
-from readers.formats.large_rows import at_points, is_large
+from readers.formats.large_rows import at_points, is_large, picture
 from readers.formats.shard import Shard
 from readers.pack import Pack
 from readers.row_sheet import fair_draw
@@ -68,7 +67,7 @@ def _points(shard: Shard, label: Field, row: int) -> NDArray[Any]:
     down, across = (np.arange(POINTS) * side // POINTS for side in shard.size(row)[-2:])
     if is_large(shard, label, row):
         return at_points(shard, label, row, down, across)
-    return np.asarray(picture_in(label, shard.pixels(label, row))[..., down[:, None], across])
+    return np.asarray(picture(shard, label, row)[..., down[:, None], across])
 
 
 def _add(sums: NDArray[np.int64], label: Field, points: NDArray[Any], classes: int) -> None:

@@ -1,7 +1,7 @@
 """Rows that are too large for memory: each field is decoded, checked, counted and encoded strip by strip.
 
-A kind of field sees each strip as a small picture. What it finds is added up, so that the row, its checksums and its
-statistics are the same as if it had been built at once.
+A kind of field sees each strip as a small picture, or as a volume of few slices. What it finds is added up, so that
+the row, its checksums and its statistics are the same as if it had been built at once.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from packer.pixels.label_rules import BINARY, LabelRules
 from packer.pixels.tile_table import TileTable
 from packer.publish.atomic import target_errors
 from packer.recipe.field_rule import FieldRule
-from packer.recipe.source import Given, Lines
+from packer.recipe.source import Given, Lines, Slices
 from packer.shards.kinds import FieldKind
 from packer.shards.kinds.by_field import check_row
 from packer.shards.one_row import of_one_row
+from readers.contract import giant
 from readers.contract.fields import Field
 from readers.contract.statistics import FieldStatistics
 from readers.contract.tiles import Size
@@ -38,21 +39,17 @@ from readers.formats.large_rows import is_large, strips
 from readers.formats.shard import Shard
 from readers.formats.tiled_rows import grid_of
 
-SIDES = 2
-GIANT = 256 << 20
-"""Rows of more raw bytes are built strip by strip."""
-
 
 def is_giant(fields: Sequence[Field], size: Size | None) -> bool:
     """Return whether a row that keeps this size is built strip by strip."""
     if size is None or not may_be_giant(fields):
         return False
-    return sum(field.row_bytes_at(*size) for field in fields) > GIANT
+    return sum(field.row_bytes_at(*size) for field in fields) > giant.GIANT
 
 
 def may_be_giant(fields: Sequence[Field]) -> bool:
-    """Return whether large rows of these fields are built strip by strip: all of them must be pictures in tiles."""
-    return all(field.is_tiled and field.native and len(field.sides) == SIDES for field in fields)
+    """Return whether large rows of these fields are built strip by strip: all of them must be in tiles."""
+    return all(field.is_tiled and field.native for field in fields)
 
 
 class Built(NamedTuple):
@@ -68,26 +65,26 @@ class Built(NamedTuple):
 
 def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path) -> Built:
     """Store a field of a row in a file. Raise BadPair with the name of what it was read from."""
-    field, (height, width) = rule.field, lines.size
-    grid = grid_of(field, field.row_shape(height, width))
+    field, pixels = rule.field, math.prod(lines.size)
+    grid = grid_of(field, field.row_shape(*lines.size))
     raw, found = _Raw(field, lines.size), list[FieldStatistics]()
     kept = lines.stored(field) if rule.jpeg is not None and rule.jpeg.keep else None
     parts = closing(_decoded(lines, list(grid.strips), name))
     with target_errors(path.parent.parent), path.open("wb") as file, parts as decoded_strips:
         tiles = _Tiles(file, rule, grid.count) if kept is None else _Kept(file, kept)
         for strip, given in decoded_strips:
-            with naming(name), _counted_from(strip.start):
+            with naming(name), _counted_from(strip.start, given):
                 _check_reading(rule, given)
                 decoded = kind.decode(given)
-                numbers = np.empty(field.row_shape(strip.stop - strip.start, width), field.dtype)
+                numbers = np.empty(field.row_shape(strip.stop - strip.start, *lines.size[1:]), field.dtype)
                 stored = kind.store(decoded, None, numbers)
                 encoded = tiles.encoded(numbers)
             file.write(encoded.stored)  # not the fault of the picture if the disk is full
             raw.add(strip.start, numbers, stored.planes)
             found.append(stored.statistics if encoded.numbers is None else check_row(field, encoded.numbers))
         checksum = tiles.end()
-    quality = psnr(tiles.squares, height * width * field.numbers)
-    return Built(checksum, of_one_row(found, height * width), quality, raw.look)
+    quality = psnr(tiles.squares, pixels * field.numbers)
+    return Built(checksum, of_one_row(found, pixels), quality, raw.look)
 
 
 def _decoded(lines: Lines, strips: Sequence[slice], name: str) -> Generator[tuple[slice, Given], None, None]:
@@ -148,12 +145,14 @@ def stored_statistics(shard: Shard, field: Field, row: int) -> FieldStatistics:
 
 
 @contextmanager
-def _counted_from(top: int) -> Iterator[None]:
-    """Add to a reason from where its positions are counted."""
+def _counted_from(top: int, given: Given) -> Iterator[None]:
+    """Add to a reason from where its positions are counted. Slices are named by their numbers."""
     try:
         yield
     except BadPair as bad:
-        raise BadPair(f"{bad} (rows are counted from row {top} of the picture)" if top else str(bad)) from None
+        if not top or isinstance(given, Slices):
+            raise
+        raise BadPair(f"{bad} (rows are counted from row {top} of the picture)") from None
 
 
 def _check_reading(rule: FieldRule, given: Given) -> None:
@@ -169,22 +168,31 @@ class _Raw:
     def __init__(self, field: Field, size: Size) -> None:
         self._crcs = [0] * field.numbers
         self._plane_bytes = field.row_bytes_at(*size) // field.numbers
-        self._step = step_of(size)
+        self._step = step_of(size[-2:])
+        self._middle = size[0] // 2 if len(size) > 2 else None
+        """The slice of a volume that makes the hash."""
         self._samples: list[NDArray[Any]] = []
         self._first: NDArray[Any] | None = None
         self._has_one_colour = True
 
     def add(self, top: int, numbers: NDArray[Any], planes: NDArray[Any] | None) -> None:
         """Take the numbers that are stored of the next strip; of a picture also the planes that they were made of."""
-        each = numbers.reshape(-1, *numbers.shape[-2:])
+        each = numbers.reshape(len(self._crcs), -1)
         self._crcs = [crc32(plane.data, crc) for plane, crc in zip(each, self._crcs, strict=True)]
         if planes is None:
             return
-        first = -top % self._step
-        self._samples.append(np.ascontiguousarray(planes[:, first :: self._step, :: self._step]))
+        self._samples.append(self._sample(top, planes))
         if self._first is None:
-            self._first = planes[:, :1, :1].copy()
+            self._first = planes[(slice(None), *[slice(1)] * (planes.ndim - 1))].copy()
         self._has_one_colour = self._has_one_colour and bool((planes == self._first).all())
+
+    def _sample(self, top: int, planes: NDArray[Any]) -> NDArray[Any]:
+        """Return the lines of a strip that the hash is made of; of a volume those of its middle slice."""
+        first = -top % self._step
+        if self._middle is not None:
+            here = top <= self._middle < top + planes.shape[1]
+            first, planes = 0, planes[:, self._middle - top] if here else planes[:, 0, :0]
+        return np.ascontiguousarray(planes[:, first :: self._step, :: self._step])
 
     @property
     def look(self) -> str:

@@ -114,9 +114,7 @@ class RowMaker:
                 names = list(filter(None, piece.ref.parts))
                 for number, lines in enumerate(fields):
                     self._check_size(piece, names, number, fields[0].size, lines.size)
-                built = [
-                    self._build(target, number, lines, names[number], scratch) for number, lines in enumerate(fields)
-                ]
+                built = self._build(target, fields, names, scratch)
             except BadPair as bad:
                 return Row(source, reject=str(bad), state=state)
         look = next((each.look for each in built if each.look), "")
@@ -124,12 +122,20 @@ class RowMaker:
         row = Row(source, tuple(sums), look, tuple(statistics), size=piece.size, psnr=tuple(psnr), state=state)
         return replace(row, **_facts_of(piece, loaded))
 
-    def _build(self, target: RowTarget, number: int, lines: Lines, name: str, scratch: Scratch) -> giant_rows.Built:
-        """Store a field of a row in a file of its own."""
-        rule = self._rules[number]
-        path = scratch.path(f"{target.index}-{rule.name}")
-        built = giant_rows.build(rule, self._kinds[number], lines, name, path)
-        target.columns.put(target.index, rule.field, path)
+    def _build(
+        self, target: RowTarget, fields: Sequence[Lines], names: Sequence[str], scratch: Scratch
+    ) -> list[giant_rows.Built]:
+        """Store each field of a row in a file of its own. Of a bad row no file is left."""
+        paths = [scratch.path(f"{target.index}-{rule.name}") for rule in self._rules]
+        steps = zip(self._rules, self._kinds, fields, names, paths, strict=True)
+        try:
+            built = [giant_rows.build(*step) for step in steps]
+        except BadPair:
+            for path in paths:
+                path.unlink(missing_ok=True)
+            raise
+        for field, path in zip(self._fields, paths, strict=True):
+            target.columns.put(target.index, field, path)
         return built
 
     def _check_size(self, piece: Piece, names: Sequence[str], number: int, first: Size, size: Size) -> None:
@@ -157,13 +163,15 @@ class RowMaker:
         statistics: list[FieldStatistics] = []
         psnr: list[int] = []
         arrays = target.columns.rows(target.index)
+        ref, parts = target.piece.ref, list(filter(None, target.piece.ref.parts))
         for number, (kind, decoded, out) in enumerate(zip(self._kinds, fields, arrays, strict=True)):
-            stored = kind.store(decoded, target.piece.origin, out)
-            checksum, counts, quality = crc32(out.data), stored.statistics, EQUAL
-            if stored.planes is not None and not look:
-                look = image_hash(checksum, stored.planes)
-            if self._rules[number].field.is_encoded:
-                checksum, counts, quality = self._encode(target, number, out, given[number], counts)
+            with naming(_name(ref, parts[number], given[number])):
+                stored = kind.store(decoded, target.piece.origin, out)
+                checksum, counts, quality = crc32(out.data), stored.statistics, EQUAL
+                if stored.planes is not None and not look:
+                    look = image_hash(checksum, stored.planes)
+                if self._rules[number].field.is_encoded:
+                    checksum, counts, quality = self._encode(target, number, out, given[number], counts)
             sums.append(checksum)
             statistics.append(counts)
             psnr.append(quality)
@@ -173,9 +181,8 @@ class RowMaker:
         self, target: RowTarget, number: int, out: NDArray[Any], given: Given, counts: FieldStatistics
     ) -> tuple[int, FieldStatistics, int]:
         """Store the row of an encoded field. Return its checksum, the statistics of what is read from it, its PSNR."""
-        rule, ref = self._rules[number], target.piece.ref
-        with naming(_name(ref, list(filter(None, ref.parts))[number], given)):
-            encoded = encode(rule.field, rule.jpeg, out, _file(given))
+        rule = self._rules[number]
+        encoded = encode(rule.field, rule.jpeg, out, _file(given))
         target.columns.put(target.index, rule.field, encoded.stored)
         if encoded.numbers is not None:
             counts = check_row(rule.field, encoded.numbers)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,10 +26,10 @@ from packer.decoding.tiff.pages import read_pages
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Slices, Wanted
+from packer.recipe.source import UNKNOWN, Heads, Lines, Listing, Loaded, Slices, Wanted
 from packer.sources.file_lines import FileLines
 from packer.sources.file_states import MIN_FILE_AGE, FileState, state_of
-from packer.sources.tiff_volume import volume_of
+from packer.sources.tiff_volume import PageLines, volume_of
 from readers.contract.regular_files import digest_raw, open_raw, read_raw
 
 THREADS = 16
@@ -93,30 +94,40 @@ class FolderSource:
                 files = [self.read(path, is_alone=len(paths) == 1) for path in paths]
                 digests = [blake3(file).hexdigest() if path else "" for path, file in zip(paths, files, strict=True)]
                 identities[number] = _together(digests)
-                given = files[0] if len(files) == 1 else tuple(files)
-                data.append(volume_of(part, files, self.max_pixels) if part and self.volumes else given)
+                given: bytes | tuple[bytes, ...] | Slices = files[0] if len(files) == 1 else tuple(files)
+                if part and self.volumes:
+                    given = volume_of(part, [BytesIO(file) if file else None for file in files], self.max_pixels)
+                data.append(given)
             except BadPair as bad:
                 return Loaded(tuple(data), tuple(identities), str(bad))
         return Loaded(tuple(data), tuple(identities))
 
     def load_lines(self, ref: RowRef) -> Loaded:
         """Identify a row that is too large for memory, and open its files."""
-        data: list[FileLines | bytes] = []
+        data: list[Lines | bytes] = []
         identities = [""] * len(ref.parts)
         with ExitStack() as opened:
             for number, part in enumerate(ref.parts):
-                paths = part.split(SEPARATOR)
                 try:
-                    with naming(part):
-                        lines = FileLines(self.raw, paths, self.max_pixels) if part else b""
-                        if isinstance(lines, FileLines):
-                            opened.enter_context(closing(lines))
-                        identities[number] = _together([self.digest_of(path) if path else "" for path in paths])
+                    try:
+                        data.append(opened.enter_context(closing(self._lines(part))) if part else b"")
+                    finally:  # a bad file has an identity, too
+                        identities[number] = self._identity_of(part)
                 except BadPair as bad:
                     return Loaded(tuple(data), tuple(identities), str(bad))
-                data.append(lines)
             opened.pop_all()
         return Loaded(tuple(data), tuple(identities))
+
+    def _lines(self, part: str) -> Lines:
+        """Open the files of a field."""
+        if self.volumes:
+            return PageLines(self.raw, part, self.max_pixels)
+        with naming(part):
+            return FileLines(self.raw, part.split(SEPARATOR), self.max_pixels)
+
+    def _identity_of(self, part: str) -> str:
+        with naming(part):
+            return _together([self.digest_of(path) if path else "" for path in part.split(SEPARATOR)])
 
     def read(self, path: str, is_alone: bool = True) -> bytes:
         """Return the bytes of a file; none for a file that a field lacks, so no other of its files may be empty."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,7 +24,8 @@ SUFFIXES = (".nii", ".nii.gz")
 THIRD = 2
 """The axis along which most scans have their slices, and along which a slice lies in one piece."""
 MOST_BYTES = 1 << 32
-"""The most bytes of a volume. A worker keeps a compressed one whole in memory, because its checksum comes last."""
+"""The most bytes that are read at once. A worker keeps them in memory, because the checksum of gzip comes last."""
+IN_PARTS = "--volumes --encode image=tiles:64 --encode label=tiles:64 packs a volume in parts"
 MOST_SLICES = 9_999
 """Their numbers have four digits in keys, so that they are sorted."""
 MOST_RATIO = 1032
@@ -32,6 +34,8 @@ _GZIP = b"\x1f\x8b"
 _HEAD = 544
 _PIECE = 1 << 16
 """Bytes that are read at once. What follows a part in them is copied for each part."""
+_UNPACKED = 1 << 20
+"""The most bytes that are unpacked at once."""
 _PART, _SLACK = 1 << 10, 1 << 20
 """A part of a gzip file takes as long as so many bytes; and so many bytes may be read before anything is unpacked."""
 _TYPES = {2: "u1", 4: "i2", 8: "i4", 16: "f4", 64: "f8", 256: "i1", 512: "u2", 768: "u4", 1024: "i8", 1280: "u8"}
@@ -59,7 +63,7 @@ class Volume:
             start = file.read(2)
             file.seek(0)
             is_compressed = start == _GZIP
-            head = _unpacked(file, _HEAD) if is_compressed else file.read(_HEAD)
+            head = b"".join(_unpacked(file, _HEAD)) if is_compressed else file.read(_HEAD)
             volume = cls(path, *_facts(head), is_compressed, axis)
             if volume.slices > MOST_SLICES:
                 raise BadPair(f"claims {volume.slices} slices; {MOST_SLICES} are read at most")
@@ -82,6 +86,11 @@ class Volume:
         return self.sides[1 if self.axis == THIRD else THIRD]
 
     @property
+    def upright(self) -> tuple[int, int, int]:
+        """The number of slices, and their height and width."""
+        return self.slices, self.height, self.width
+
+    @property
     def size(self) -> int:
         return self.dtype.itemsize * math.prod(self.sides)
 
@@ -102,12 +111,34 @@ class Volume:
 
     def all_bytes(self) -> bytes:
         """Return the header and the numbers. Raise BadPair if their length or the checksum of gzip is wrong."""
-        most = self.offset + self.size + 1
+        if self.size > MOST_BYTES:
+            raise BadPair(f"has {self.size:,} bytes, and at most {MOST_BYTES:,} are read at once; {IN_PARTS}")
+        return b"".join(self.pieces())
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the header and the numbers, some at a time. Behind the last ones raise BadPair like `all_bytes`."""
+        missing = self.offset + self.size
         with open_raw(self.path) as file:
-            data = _unpacked(file, most) if self.is_compressed else file.read(most)
-        if len(data) != self.offset + self.size:
+            for piece in (_unpacked if self.is_compressed else _read)(file, missing + 1):
+                missing -= len(piece)
+                if missing >= 0:
+                    yield piece
+        if missing:
             raise BadPair(f"{'unpacks to' if self.is_compressed else 'has'} another length than its header demands")
-        return data
+
+    def planes(self) -> Generator[NDArray[Any], None, None]:
+        """Yield the numbers of the file in its order: for each step along the third axis those of the other two.
+
+        Behind the last ones raise BadPair like `all_bytes`.
+        """
+        columns, rows, _ = self.sides
+        start, size, data = self.offset, self.dtype.itemsize * rows * columns, bytearray()
+        for piece in self.pieces():
+            data += piece
+            while len(data) >= start + size:
+                yield np.frombuffer(data[start : start + size], self.dtype).reshape(rows, columns)
+                del data[: start + size]
+                start = 0
 
     def numbers(self, number: int, whole: bytes | None = None) -> NDArray[Any]:
         """Return the numbers (H,W) of a slice as they are stored: of the two axes left, the later one goes down.
@@ -133,30 +164,40 @@ class Volume:
             return (numbers * np.float64(self.slope) + np.float64(self.intercept)).astype(np.float32, order="C")
 
 
-def _unpacked(file: BinaryIO, most: int) -> bytes:
-    """Return the first bytes that a gzip file unpacks to, `most` at most. It may have several parts.
+def _read(file: BinaryIO, most: int) -> Iterator[bytes]:
+    """Yield the first bytes of a file, `most` at most."""
+    while most and (piece := file.read(min(_UNPACKED, most))):
+        most -= len(piece)
+        yield piece
+
+
+def _unpacked(file: BinaryIO, most: int) -> Iterator[bytes]:
+    """Yield the first bytes that a gzip file unpacks to, `most` at most. It may have several parts.
 
     Refuse a file that takes longer than its content, such as one of a million empty parts.
     """
-    found, unpacking = bytearray(), zlib_ng.decompressobj(wbits=31)
+    found, unpacking = 0, zlib_ng.decompressobj(wbits=31)
     rest, parts = b"", 1
-    while len(found) < most:
+    while found < most:
         rest = rest or file.read(_PIECE)
-        if not rest:
-            break
         if unpacking.eof:
+            if not rest:
+                break
             unpacking = zlib_ng.decompressobj(wbits=31)
             parts += 1
-        if file.tell() + parts * _PART > _SLACK + 2 * len(found):
-            raise BadPair(f"has {file.tell()} bytes in {parts} parts that unpack to {len(found)}; compress it again")
+        if rest and file.tell() + parts * _PART > _SLACK + 2 * found:
+            raise BadPair(f"has {file.tell()} bytes in {parts} parts that unpack to {found}; compress it again")
         try:
-            found += unpacking.decompress(rest, most - len(found))
+            piece = unpacking.decompress(rest, min(_UNPACKED, most - found))
         except zlib_ng.error as error:  # type: ignore[misc]  # its stub calls this class an instance
             raise BadPair(f"is damaged ({error})") from error
+        if not rest and not piece:
+            break
         rest = unpacking.unused_data if unpacking.eof else unpacking.unconsumed_tail
-    if len(found) < most and not unpacking.eof:
+        found += len(piece)
+        yield piece
+    if found < most and not unpacking.eof:
         raise BadPair("is cut short")
-    return bytes(found)
 
 
 def _facts(head: bytes) -> tuple[np.dtype[Any], tuple[int, int, int], int, float, float]:
@@ -188,6 +229,4 @@ def _facts(head: bytes) -> tuple[np.dtype[Any], tuple[int, int, int], int, float
         slope, intercept = 0.0, 0.0
     if not math.isfinite(intercept):
         raise BadPair(f"has numbers that are scaled by {slope:g} plus {intercept}")
-    if dtype.itemsize * columns * rows * slices > MOST_BYTES:
-        raise BadPair(f"claims {columns}x{rows}x{slices} numbers; {MOST_BYTES >> 30} GiB are read at most")
     return dtype, (columns, rows, slices), int(offset), slope, intercept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,9 +14,10 @@ from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Loaded, Slices, Source
+from packer.recipe.source import Lines, Loaded, Slices, Source
 from packer.sources.file_states import state_of
 from packer.sources.nifti import NiftiSlices, class_slice
+from packer.sources.nifti_lines import NiftiLines
 from packer.sources.nifti_volume import THIRD, Volume
 
 
@@ -24,6 +25,7 @@ class NiftiVolumes(NiftiSlices):
     """Pairs of volumes, whose slices lie along an axis as those of `NiftiSlices`."""
 
     kind: ClassVar[str] = "nifti volumes"
+    gives_lines: ClassVar[bool] = True
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Source:
@@ -43,13 +45,20 @@ class NiftiVolumes(NiftiSlices):
 
     def load(self, ref: RowRef) -> Loaded:
         """Read both files. The slices are scaled and checked when they are stored."""
-        data: list[Slices] = []
+        return self._loaded(ref, self._read)
+
+    def load_lines(self, ref: RowRef) -> Loaded:
+        """Identify both files of a row that is too large for memory, which are then read once more."""
+        return self._loaded(ref, self._lines)
+
+    def _loaded(self, ref: RowRef, read: Callable[[int, str], tuple[Slices | Lines, str]]) -> Loaded:
+        data: list[Slices | Lines] = []
         identities = [""] * len(ref.parts)
         try:
             self._heads(ref)
             for field, part in enumerate(ref.parts):
                 with naming(part):
-                    volume, identities[field] = self._read(field, part)
+                    volume, identities[field] = read(field, part)
                     data.append(volume)
         except BadPair as bad:
             return Loaded(tuple(data), tuple(identities), str(bad))
@@ -78,5 +87,13 @@ class NiftiVolumes(NiftiSlices):
             found = volume.values(volume.numbers(number, data))
             return class_slice(found) if field else found
 
-        size = (volume.slices, volume.height, volume.width)
-        return Slices(size, values, path), blake3(data).hexdigest()
+        return Slices(volume.upright, values, path), blake3(data).hexdigest()
+
+    def _lines(self, field: int, path: str) -> tuple[NiftiLines, str]:
+        """Return a volume that is read when its slices are asked for, and the BLAKE3 of its bytes, unpacked."""
+        volume, digest = self._volume(path), blake3()
+        lines = NiftiLines(volume, path, class_slice if field else None)
+        for piece in volume.pieces():
+            digest.update(piece)
+        lines.check_unchanged()
+        return lines, digest.hexdigest()

@@ -6,7 +6,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -154,7 +154,9 @@ class PackSource:
             for field, part in zip(self.fields, ref.parts, strict=True):
                 if part and crc32(shard.stored(field, row).data) != facts.crc32[field.name][row]:
                     return Loaded((), self.templates, _bad(ref, f"its {field.name} does not have its checksum"))
-                data.append(PackLines(shard, field, row, _pixels) if part else b"")
+                data.append(
+                    PackLines(shard, field, row, partial(_strip, field, f"{ref.split}/{ref.key}")) if part else b""
+                )
         except DamagedError as error:
             return Loaded((), self.templates, _bad(ref, str(error)))
         return Loaded(tuple(data), self._identity(ref), notes=facts.notes_of(ref.key))
@@ -216,10 +218,16 @@ class PackSource:
 
 def _given(field: Field, numbers: NDArray[Any], stored: NDArray[np.uint8], name: str) -> PackedPixels | Slices:
     """Return a row as the kind of its field takes it."""
+    given = _strip(field, name, numbers)
+    return given if isinstance(given, Slices) else given._replace(file=_file(field, stored))
+
+
+def _strip(field: Field, name: str, numbers: NDArray[Any], top: int = 0) -> PackedPixels | Slices:
+    """Return lines of a stored picture, or slices of a volume, as the kind of its field takes them."""
     if not field.is_volume:
-        return _pixels(field, numbers)._replace(file=_file(field, stored))
+        return _pixels(field, numbers)
     slices, sides = slices_of(field, numbers), numbers.shape[len(field.planes) :]
-    return Slices(sides, lambda number: _pixels(field, slices[number]), name)
+    return Slices(sides, lambda number: _pixels(field, slices[number]), name, top)
 
 
 def _pixels(field: Field, numbers: NDArray[Any]) -> PackedPixels:

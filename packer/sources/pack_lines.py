@@ -1,4 +1,4 @@
-"""`PackLines`: the lines of a row of a pack that is too large for memory."""
+"""`PackLines`: the lines, or the slices, of a row of a pack that is too large for memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
-from packer.recipe.source import PackedPixels
+from packer.recipe.source import Given
 from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
 from readers.contract.tiles import Size
@@ -17,23 +17,23 @@ from readers.formats.shard import Shard
 
 
 class PackLines:
-    """Reads the tiles that the lines touch. `packed` turns numbers into what the kind of the field takes."""
+    """Reads the tiles that the lines touch. `given` turns numbers, of which the first has this line, into what the kind
+    of the field takes."""
 
-    def __init__(
-        self, shard: Shard, field: Field, row: int, packed: Callable[[Field, NDArray[Any]], PackedPixels]
-    ) -> None:
-        self._shard, self._field, self._row, self._packed = shard, field, row, packed
+    def __init__(self, shard: Shard, field: Field, row: int, given: Callable[[NDArray[Any], int], Given]) -> None:
+        self._shard, self._field, self._row, self._given = shard, field, row, given
 
     @property
     def size(self) -> Size:
         return self._shard.size(self._row)
 
-    def lines(self, top: int, bottom: int) -> PackedPixels:
+    def lines(self, top: int, bottom: int) -> Given:
+        part = slice(top, bottom), *(slice(0, side) for side in self.size[1:])
         try:
-            numbers = self._shard.window(self._field, self._row, (slice(top, bottom), slice(0, self.size[1])))
+            numbers = self._shard.window(self._field, self._row, part)
         except DamagedError as error:
             raise BadPair(str(error)) from error
-        return self._packed(self._field, numbers)
+        return self._given(numbers, top)
 
     def stored(self, field: Field) -> NDArray[np.uint8] | None:
         same = _form(self._field) == _form(field)

@@ -16,8 +16,7 @@ from readers.contract.bits import pack_bits
 from readers.contract.fields import READABLE, Field
 from readers.contract.kinds import BITS, CLASSES, IDS, MULTILABEL, ONEHOT, PICTURE
 from readers.contract.onehot import collapse
-from readers.contract.slices import picture_in
-from readers.formats.large_rows import is_large
+from readers.formats.large_rows import has_large_picture, picture
 from readers.pack import Pack
 from readers.pictures.draw import Look, Picture, draw
 from readers.pictures.shrink import fitted
@@ -70,9 +69,9 @@ class Layers:
         if not self.has(row, field):
             raise UsageError("this row does not have this field")
         opened = self.pack.shard(shard)
-        if is_large(opened, field, inside):
+        if has_large_picture(opened, field, inside):
             raise UsageError(f"{field.name} of this row is too large to be shown whole; its thumbnail shows it reduced")
-        return picture_in(field, opened.pixels(field, inside)).copy()
+        return picture(opened, field, inside).copy()
 
 
 def drawn(field: Field, pixels: NDArray[Any], window: tuple[float, float] | None = None) -> Picture:

@@ -1,4 +1,7 @@
-"""Rows in tiles that are too large for memory: read strip by strip, or only at some points."""
+"""Rows in tiles that are too large for memory: read strip by strip, or only at some points.
+
+A strip is as high as a tile. That of a volume is as deep as one. Its picture is its middle slice.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from readers.contract import giant
 from readers.contract.fields import Field
+from readers.contract.tile_grid import TileGrid
 from readers.formats.shard import Shard
 from readers.formats.tiled_rows import check_tiles, grid_of
-
-LARGE = 256 << 20
-"""Fields of rows with more raw bytes are not read at once."""
-SIDES = 2
 
 Lines = NDArray[np.int64]
 """The numbers of rows or of columns, ascending."""
@@ -22,12 +23,11 @@ Lines = NDArray[np.int64]
 
 def is_large(shard: Shard, field: Field, row: int) -> bool:
     """Return whether a field of a row is read in parts: it is in tiles, and too large for memory."""
-    size = shard.size(row)
-    return field.is_tiled and len(size) == SIDES and field.row_bytes_at(*size) > LARGE
+    return field.is_tiled and field.row_bytes_at(*shard.size(row)) > giant.GIANT
 
 
 def strips(shard: Shard, field: Field, row: int) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield all lines of a row in tiles, a tile high at a time, and which lines they are. Its table is checked."""
+    """Yield all strips of a row in tiles, and where on its first side they lie. Its table is checked."""
     shape = field.row_shape(*shard.size(row))
     with shard.naming(row):
         check_tiles(field, shard.stored(field, row), shape)
@@ -37,23 +37,42 @@ def strips(shard: Shard, field: Field, row: int) -> Iterator[tuple[slice, NDArra
 
 
 def at_points(shard: Shard, field: Field, row: int, down: Lines, across: Lines) -> NDArray[Any]:
-    """Return the numbers of a row in tiles where these rows and columns cross."""
+    """Return the numbers of a picture in tiles where these rows and columns cross."""
     out = np.empty((*field.planes, len(down), len(across)), field.dtype)
-    grid = grid_of(field, field.row_shape(*shard.size(row)))
-    for strip in grid.strips:
+    *middle, (height, width) = *_middle(shard, row), shard.size(row)[-2:]
+    assert field.tile is not None, "the manifest was checked"
+    for strip in TileGrid((height,), field.tile[-2:-1]).strips:
         first, last = np.searchsorted(down, (strip.start, strip.stop)).tolist()
         if first < last:
-            lines = shard.window(field, row, (strip, *grid.whole[1:]))
+            lines = shard.window(field, row, (*middle, strip, slice(0, width)))
+            lines = lines.reshape(*field.planes, -1, width)
             out[..., first:last, :] = lines[..., down[first:last, None] - strip.start, across]
     return out
 
 
+def picture(shard: Shard, field: Field, row: int) -> NDArray[Any]:
+    """Return the picture of a row: copy from it, do not keep it. Of a volume in tiles no other slices are read."""
+    sides = shard.size(row)
+    part = (*_middle(shard, row), *(slice(0, side) for side in sides[-2:]))
+    return shard.window(field, row, part).reshape(*field.planes, *sides[-2:])
+
+
+def has_large_picture(shard: Shard, field: Field, row: int) -> bool:
+    """Return whether even the picture of a row is too large for memory."""
+    return field.is_tiled and field.row_bytes_at(*shard.size(row)[-2:]) > giant.GIANT
+
+
 def reduced(shard: Shard, field: Field, row: int, most: tuple[int, ...]) -> NDArray[Any]:
-    """Return a row; if it is too large for memory, at most so many of its rows and columns, evenly taken."""
+    """Return a row; if it is too large for memory, its picture with at most so many rows and columns, evenly taken."""
     if not is_large(shard, field, row):
         return shard.pixels(field, row)
-    down, across = (_middles(side, min(side, count)) for side, count in zip(shard.size(row), most, strict=True))
+    down, across = (_middles(side, min(side, count)) for side, count in zip(shard.size(row)[-2:], most, strict=True))
     return at_points(shard, field, row, down, across)
+
+
+def _middle(shard: Shard, row: int) -> tuple[slice, ...]:
+    """Return where the middle slice of a volume lies on its first side; nothing of a picture."""
+    return tuple(slice(side // 2, side // 2 + 1) for side in shard.size(row)[:-2])
 
 
 def _middles(side: int, count: int) -> Lines:

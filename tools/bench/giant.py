@@ -1,10 +1,13 @@
-"""A pack of one giant picture and its label: seconds and memory of the build, and of windows that are read.
+"""A pack of one giant picture or volume and its label: seconds and memory of the build, of commands that look at all
+of it, and of windows that are read.
 
     tools/run bench.giant [--side 30000] [--format npy] [--image tiles:256] [--label tiles-zstd:256] [--keep FOLDER]
+    tools/run bench.giant --volume nii.gz --side 1024 --image tiles:64 --label tiles-zstd:64
 
-The picture and its label are BigTIFFs of deflate tiles, made of waves and noise. Memory is that of all processes of
-the build together, without pages of files, which the kernel takes back when it needs them. Windows have random
-positions. The pages of the pack were dropped before the first one.
+The picture and its label are BigTIFFs of deflate tiles, made of waves and noise. A volume has half as many slices as
+lines, of 16 bits, and is a NIfTI file or a TIFF with many pages of deflate. Memory is that of all processes together,
+without pages of files, which the kernel takes back when it needs them. Windows have random positions. The pages of the
+pack were dropped before the first one.
 """
 
 from __future__ import annotations
@@ -14,15 +17,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from math import prod
+from operator import add
 from pathlib import Path
 from random import Random
 from statistics import median
 
 from program import parser
 from scenes.giant_tiff import CLASSES, make_giant
+from scenes.giant_volume import VOLUMES, make_volume
 
 from readers.contract.fields import Field
 from readers.contract.manifest import STORAGES
+from readers.contract.tiles import size_text
 from readers.pack import Pack
 
 WINDOW, WINDOWS = 512, 200
@@ -32,6 +39,7 @@ MIB = 1 << 20
 def main() -> None:
     asked = parser(__doc__)
     asked.add_argument("--side", type=int, default=30000)
+    asked.add_argument("--volume", choices=VOLUMES, help="the form of a volume; without it a picture")
     asked.add_argument("--format", choices=STORAGES, default="npy")
     asked.add_argument("--image", default="tiles:256")
     asked.add_argument("--label", default="tiles-zstd:256")
@@ -39,33 +47,55 @@ def main() -> None:
     options = asked.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         root = options.keep or Path(temporary)
-        raw, out = root / f"giant-{options.side}", Path(temporary) / "out"
+        raw, out = root / f"giant-{options.side}{options.volume or ''}", Path(temporary) / "out"
+        size = options.side, options.side
+        sides = size if options.volume is None else (options.side // 2, *size)
         if not raw.is_dir():
-            make_giant(raw, (options.side, options.side))
-        raw_bytes = 4 * options.side**2
-        seconds, memory = _build(raw, out, options.format, options.image, options.label)
+            make_giant(raw, size) if options.volume is None else make_volume(raw, sides, options.volume)
+        raw_bytes = prod(sides) * (4 if options.volume is None else 3)
+        source = [str(raw)] if options.volume is None else _volume_options(raw, options.volume)
+        encodings = ["--encode", f"image={options.image}", "--encode", f"label={options.label}"]
+        rows = ["--size", "native", "--max-pixels", str(1 << 32), "--classes", str(CLASSES), "--labels", "index"]
+        build = ["build", *rows, *encodings, "--format", options.format, *source, str(out)]
+        seconds, memory = _run(*build)
         stored = sum(path.stat().st_size for path in (out / "shards").iterdir())
-        print(f"{options.format}, image={options.image}, label={options.label}: {options.side}x{options.side} pixels")
+        print(f"{options.format}, image={options.image}, label={options.label}: {size_text(sides)} pixels")
         print(f"raw {raw_bytes / MIB:,.0f} MiB, stored {stored / MIB:,.0f} MiB")
         speed = raw_bytes / MIB / seconds
         print(f"build {seconds:.1f} s, {speed:,.0f} MiB/s of raw rows, {memory / MIB:,.0f} MiB of memory")
+        for name, looked in _looks(out, Path(temporary)).items():
+            seconds, memory = _run(*looked)
+            print(f"{name} {seconds:.1f} s, {memory / MIB:,.0f} MiB of memory")
         for name, times in _read(out).items():
             middle, slowest = 1000 * median(times), 1000 * max(times)
-            print(f"{name}: a window of {WINDOW}x{WINDOW} in {middle:.1f} ms, the slowest in {slowest:.1f}")
+            window = size_text(_window(len(sides)))
+            print(f"{name}: a window of {window} in {middle:.1f} ms, the slowest in {slowest:.1f}")
 
 
-def _build(raw: Path, out: Path, storage: str, image: str, label: str) -> tuple[float, int]:
-    """Build a pack. Return the seconds, and the largest memory of its processes."""
-    encodings = ["--encode", f"image={image}", "--encode", f"label={label}"]
-    classes = ["--classes", str(CLASSES), "--labels", "index"]
-    command = ["build", "--size", "native", "--max-pixels", str(1 << 32), *classes, *encodings, "--format", storage]
+def _volume_options(raw: Path, form: str) -> list[str]:
+    """Return the options that name a volume."""
+    return ["--volumes", *([str(raw)] if form == "tif" else ["--from", str(raw)])]
+
+
+def _looks(out: Path, folder: Path) -> dict[str, list[str]]:
+    """Return the commands that look at all of a row, or show it."""
+    return {
+        "verify --deep": ["verify", "--deep", str(out)],
+        "inspect": ["inspect", str(out), "giant"],
+        "sheet": ["sheet", str(out), "-o", str(folder / "sheet.png")],
+        "report": ["report", str(out), "-o", str(folder / "report.html")],
+    }
+
+
+def _run(*command: str) -> tuple[float, int]:
+    """Run a command. Return the seconds, and the largest memory of its processes."""
     began, most = time.perf_counter(), 0
-    with subprocess.Popen([sys.executable, "-m", "packer", *command, str(raw), str(out)]) as build:
-        while build.poll() is None:
-            most = max(most, _memory(build.pid))
-            time.sleep(0.05)
-    if build.returncode:
-        raise SystemExit(build.returncode)
+    with subprocess.Popen([sys.executable, "-m", "packer", *command], stdout=subprocess.DEVNULL) as running:
+        while running.poll() is None:
+            most = max(most, _memory(running.pid))
+            time.sleep(0.02)
+    if running.returncode:
+        raise SystemExit(running.returncode)
     return time.perf_counter() - began, most
 
 
@@ -89,12 +119,17 @@ def _read(out: Path) -> dict[str, list[float]]:
     return {field.name: _times(pack, field) for field in pack.manifest.fields}
 
 
+def _window(sides: int) -> tuple[int, ...]:
+    return (WINDOW,) * 2 if sides == 2 else (WINDOW // 4,) * 3
+
+
 def _times(pack: Pack, field: Field) -> list[float]:
     shard, random, times = pack.shard(0), Random(0), list[float]()
     for _ in range(WINDOWS):
-        top, left = (random.randrange(max(1, side - WINDOW)) for side in shard.size(0))
+        size = _window(len(shard.size(0)))
+        starts = [random.randrange(max(1, side - length)) for side, length in zip(shard.size(0), size, strict=True)]
         began = time.perf_counter()
-        shard.window(field, 0, (slice(top, top + WINDOW), slice(left, left + WINDOW)))
+        shard.window(field, 0, tuple(map(slice, starts, map(add, starts, size))))
         times.append(time.perf_counter() - began)
     return times
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 CODES = {"u1": 2, "i2": 4, "i4": 8, "f4": 16, "f8": 64, "i1": 256, "u2": 512, "u4": 768, "i8": 1024, "u8": 1280}
@@ -12,9 +13,17 @@ CODES = {"u1": 2, "i2": 4, "i4": 8, "f4": 16, "f8": 64, "i1": 256, "u2": 512, "u
 
 def nifti(numbers: NDArray[Any], version: int = 1, slope: float = 1.0, intercept: float = 0.0) -> bytes:
     """Return a volume (columns, rows, slices) in its own byte order."""
-    order = ">" if numbers.dtype.byteorder == ">" else "<"
-    sides = (numbers.ndim, *numbers.shape, *[1] * (7 - numbers.ndim))
-    code, bits = CODES[numbers.dtype.str[1:]], 8 * numbers.itemsize
+    head = nifti_head(numbers.dtype, numbers.shape, version, slope, intercept)
+    return head + numbers.tobytes(order="F")
+
+
+def nifti_head(
+    dtype: np.dtype[Any], shape: tuple[int, ...], version: int = 1, slope: float = 1.0, intercept: float = 0.0
+) -> bytes:
+    """Return what precedes the numbers of a volume."""
+    order = ">" if dtype.byteorder == ">" else "<"
+    sides = (len(shape), *shape, *[1] * (7 - len(shape)))
+    code, bits = CODES[dtype.str[1:]], 8 * dtype.itemsize
     size, offset = (348, 352) if version == 1 else (540, 544)
     head = bytearray(offset)
     struct.pack_into(order + "i", head, 0, size)
@@ -28,4 +37,4 @@ def nifti(numbers: NDArray[Any], version: int = 1, slope: float = 1.0, intercept
         struct.pack_into(order + "hh", head, 12, code, bits)
         struct.pack_into(order + "8q", head, 16, *sides)
         struct.pack_into(order + "qdd", head, 168, offset, slope, intercept)
-    return bytes(head) + numbers.tobytes(order="F")
+    return bytes(head)

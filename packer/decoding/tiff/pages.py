@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from io import BytesIO
+from io import SEEK_END
 from itertools import accumulate, islice
 from typing import BinaryIO, NamedTuple
 
@@ -48,7 +49,7 @@ def read_pages(file: BinaryIO, max_pixels: int = MOST_PIXELS) -> Pages:
     """Read the headers of all pages. Raise BadPair if one cannot be decoded, or is unlike the first."""
     if not file.read(4).startswith(SIGNATURES):
         raise BadPair("is not a TIFF; --volumes packs volumes of NIfTI and TIFFs with many pages")
-    try:
+    with _whole_headers():
         offsets = tuple(islice(directories(file), MOST_PAGES + 1))
         first = None
         for number, offset in enumerate(offsets):
@@ -58,8 +59,6 @@ def read_pages(file: BinaryIO, max_pixels: int = MOST_PIXELS) -> Pages:
                 first = first or header
                 if header != first:
                     raise BadPair(f"is {_text(header)}, and page 0 is {_text(first)}; all pages must be alike")
-    except (struct.error, IndexError, KeyError) as error:
-        raise BadPair("ends within a header") from error
     if first is None or len(offsets) > MOST_PAGES:
         raise BadPair(f"has {'more' if offsets else 'no'} pages; 1 to {MOST_PAGES} are read")
     numbers = first.stored_height * first.stored_width * first.channels * len(offsets)
@@ -68,34 +67,48 @@ def read_pages(file: BinaryIO, max_pixels: int = MOST_PIXELS) -> Pages:
     return Pages(replace(first, slices=len(offsets)), offsets)
 
 
-def page_alone(data: bytes, offset: int) -> bytes:
+def page_alone(file: BinaryIO, offset: int) -> bytes:
     """Return a file whose only page is the one with its directory at `offset`: what decides its pixels, and no more."""
-    tiff = read_directory(BytesIO(data), offset)
+    with _whole_headers():
+        tiff = read_directory(file, offset)
     numbers, blocks = dict(tiff.numbers), list[bytes]()
     for tag, counts in _OFFSETS.items():
         if tag in numbers:
-            blocks += _blocks(data, numbers[tag], numbers.get(counts, ()))
+            blocks += _blocks(file, numbers[tag], numbers.get(counts, ()))
     after = 8 + 2 + 12 * (len(numbers) + len(tiff.texts)) + 4
     sizes = [*(4 * len(each) for each in numbers.values()), *map(len, tiff.texts.values())]
     end = after + sum(size for size in sizes if size > 4)
     starts = tuple(accumulate(map(len, blocks), initial=end))[:-1]
     numbers |= {tag: starts for tag in _OFFSETS if tag in numbers}
-    return _file(Directory(tiff.order, numbers, tiff.texts), after, data[:2]) + b"".join(blocks)
+    return _file(Directory(tiff.order, numbers, tiff.texts), after) + b"".join(blocks)
 
 
-def _blocks(data: bytes, offsets: Sequence[int], counts: Sequence[int]) -> list[bytes]:
+@contextmanager
+def _whole_headers() -> Iterator[None]:
+    """Refuse a file that ends within a header."""
+    try:
+        yield
+    except (struct.error, IndexError, KeyError) as error:
+        raise BadPair("ends within a header") from error
+
+
+def _blocks(file: BinaryIO, offsets: Sequence[int], counts: Sequence[int]) -> list[bytes]:
     """Return the strips or tiles of a page."""
-    if len(offsets) != len(counts) or sum(counts) > len(data):
-        raise BadPair(f"is damaged: its {len(offsets)} blocks claim {sum(counts)} of {len(data)} bytes")
+    length = file.seek(0, SEEK_END)
+    if len(offsets) != len(counts) or sum(counts) > length:
+        raise BadPair(f"is damaged: its {len(offsets)} blocks claim {sum(counts)} of {length} bytes")
     if sum(counts) > MOST_BYTES:
         raise BadPair(f"has a page of {sum(counts):,} bytes; {MOST_BYTES:,} are read at most")
-    blocks = [data[offset : offset + count] for offset, count in zip(offsets, counts, strict=True)]
-    if list(map(len, blocks)) != list(counts):
-        raise BadPair("is damaged: a block lies outside of the file")
+    blocks = list[bytes]()
+    for offset, count in zip(offsets, counts, strict=True):
+        if offset + count > length:
+            raise BadPair("is damaged: a block lies outside of the file")
+        file.seek(offset)
+        blocks.append(file.read(count))
     return blocks
 
 
-def _file(tiff: Directory, after: int, mark: bytes) -> bytes:
+def _file(tiff: Directory, after: int) -> bytes:
     """Return a file without blocks, whose values begin at `after`, behind the directory."""
     contents = [(tag, _BYTES, len(text), text) for tag, text in tiff.texts.items()]
     for tag, each in tiff.numbers.items():
@@ -109,7 +122,7 @@ def _file(tiff: Directory, after: int, mark: bytes) -> bytes:
             values.append(content)
             after += len(content)
         entries.append(struct.pack(tiff.order + "HHI", tag, kind, count) + inline)
-    head = mark + struct.pack(tiff.order + "HIH", 42, 8, len(entries))
+    head = {"<": b"II", ">": b"MM"}[tiff.order] + struct.pack(tiff.order + "HIH", 42, 8, len(entries))
     return b"".join([head, *entries, bytes(4), *values])
 
 

@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.shards.formats import Arrays, as_os_error, row_lengths
+from readers.contract import giant
 from readers.contract.fields import KEY, SIZE, Field
 from readers.contract.files import blake3_of
 from readers.formats.lmdb import LAYOUT_KEY, SUFFIX, Part, begins_and_end, flat_layout, row_key
 
 Lengths = NDArray[np.int64]
 MOST_VALUE = 2**32 - 1
-LARGE = 256 << 20
-"""Larger values are not in memory as a whole."""
 HEAD = ""
 """Stands for the size of a row and the lengths of its fields, which a value begins with if a field is flat."""
 
@@ -103,7 +102,7 @@ def _memory(stem: Path, size: int) -> NDArray[np.uint8]:
     """Return memory for a value: that of a file without a name if it is large, so that the kernel can take it back."""
     if size > MOST_VALUE:
         raise OSError(f"a row has {size:,} bytes, and a value of LMDB at most {MOST_VALUE:,}; take another --format")
-    if size <= LARGE:
+    if size <= giant.GIANT:
         return np.empty(size, np.uint8)
     path = stem.with_name(stem.name + ".value")
     with path.open("x+b") as file:

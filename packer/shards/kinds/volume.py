@@ -33,7 +33,7 @@ class VolumeKind:
         """Write the slices to `out`. The hash is made of the numbers that are stored."""
         counts: list[FieldStatistics] = []
         for number, target in enumerate(slices_of(self._field, out)):
-            with naming(decoded.pixels.name), naming(f"slice {number}"):
+            with naming(f"slice {decoded.pixels.first + number}"):
                 found = self._kind.decode(decoded.pixels.slice(number))
                 if found.size != decoded.size[1:]:
                     raise BadPair(f"is {found.size}, and its header has {decoded.size[1:]}; build again")

@@ -1,0 +1,68 @@
+"""`NiftiLines`: the slices of a NIfTI volume that is too large for memory, read in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.errors import BadPair
+from packer.recipe.source import Slices
+from packer.sources import nifti_volume
+from packer.sources.file_states import state_of
+from packer.sources.nifti_volume import THIRD, Volume
+from readers.contract.fields import Field
+from readers.contract.tiles import Size
+
+Checked = Callable[[NDArray[Any]], NDArray[Any]]
+
+
+class NiftiLines:
+    """Reads a file once if its slices lie one after the other. Along another axis each strip takes its part of all
+    planes, so the file is read, and unpacked, once for each strip."""
+
+    def __init__(self, volume: Volume, name: str, checked: Checked | None = None) -> None:
+        """`checked` takes the values of a slice, and returns those that are stored."""
+        self._volume, self._name, self._checked = volume, name, checked
+        self._state = state_of(str(volume.path))
+        self._planes = volume.planes()
+
+    @property
+    def size(self) -> Size:
+        return self._volume.upright
+
+    def lines(self, top: int, bottom: int) -> Slices:
+        """Return the next slices. With the last ones a file that changed is refused."""
+        size = self._volume.size // self.size[0] * (bottom - top)
+        if size > nifti_volume.MOST_BYTES:
+            raise BadPair(f"has {size:,} bytes in {bottom - top} slices; take tiles of less depth")
+        numbers = np.empty((bottom - top, *self.size[1:]), self._volume.dtype)
+        if self._volume.axis == THIRD:
+            for target, plane in zip(numbers, self._planes, strict=False):
+                target[:] = plane
+        else:
+            for number, plane in enumerate(self._volume.planes()):
+                numbers[:, number] = np.moveaxis(plane, 1 - self._volume.axis, 0)[top:bottom]
+        if bottom == self.size[0]:
+            for _ in self._planes if self._volume.axis == THIRD else ():
+                pass  # what is behind the last slice is checked
+            self.check_unchanged()
+
+        def values(number: int) -> NDArray[Any]:
+            found = self._volume.values(numbers[number])
+            return found if self._checked is None else self._checked(found)
+
+        return Slices(numbers.shape, values, self._name, top)
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that is not what it was when this was made."""
+        if state_of(str(self._volume.path)) != self._state:
+            raise BadPair("changed while it was read; build again")
+
+    def stored(self, field: Field) -> None:
+        return None
+
+    def close(self) -> None:
+        self._planes.close()
