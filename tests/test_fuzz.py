@@ -22,7 +22,7 @@ from readers.formats.hdf5_checksum import lookup3
 CHANGES = 500
 TARGETS = (
     *("arrow", "hdf5", "lmdb", "npy"),
-    *("zstd-row", "jpeg-row", "tiles-row", "tiles-zstd-row", "tiles-jpeg-row"),
+    *("zstd-row", "jpeg-row", "jpeg-part", "tiles-row", "tiles-zstd-row", "tiles-jpeg-row"),
     *("manifest", "fields", "table", "receipt"),
     *("png", "jpeg", "tiff", "bmp", "webp", "array"),
     *("ids", "values", "multilabel"),

@@ -120,6 +120,7 @@ def test_every_format_has_both_sides() -> None:
             "flat_columns",
             "row_sizes",
             "unpack",
+            "jpeg_parts",
             "tiled_rows",
             "large_rows",
             "page_cache",

@@ -18,6 +18,7 @@ from readers.contract.errors import DamagedError
 from readers.contract.fields import JPEG, RAW, ZSTD, Field
 from readers.contract.receipt import MOST_PSNR
 from readers.contract.tile_grid import index_of
+from readers.formats.jpeg_parts import BLOCK
 from readers.formats.tiled_rows import grid_of, unpack_row
 from readers.formats.unpack import unpack_bytes
 
@@ -27,7 +28,12 @@ MOST_SIDE = 65500
 """The most pixels of a side that libjpeg writes."""
 EQUAL = MOST_PSNR
 """The PSNR of a picture that comes back unchanged: that of any other is lower."""
-JPEG_TOOL = "jpeg rows by opencv"
+JPEG_TOOL, MARKERS = "jpeg rows by opencv", "restart markers in jpeg rows"
+"""The rules of JPEG files, and those of rows that are one file each."""
+LEAST_MARKED = 1 << 16
+"""Rows of fewer pixels have no restart markers: these would be more than 1 % of the bytes."""
+NEAR, LEAST_STRETCH = 32, 16
+"""The blocks between two markers, about and at least."""
 _MINE = threading.local()
 """The compressor of this thread; threads must not share one."""
 
@@ -92,7 +98,7 @@ def _unit(field: Field, jpeg: JpegRules | None, numbers: NDArray[Any]) -> Encode
     if field.unit_encoding == ZSTD:
         return Encoded(_frame(numbers))
     assert jpeg is not None, "planned fields have no other encoding"
-    stored = _jpeg(numbers, jpeg.quality)
+    stored = _jpeg(numbers, jpeg.quality, 0 if field.is_tiled else blocks_of_stretch(*numbers.shape[1:]))
     found = np.empty_like(numbers)
     unpack_bytes(JPEG, np.frombuffer(stored, np.uint8), found)
     squares = round(cv2.norm(numbers.reshape(-1), found.reshape(-1), cv2.NORM_L2SQR))
@@ -103,6 +109,7 @@ def tools_of_encodings(fields: Sequence[Field]) -> tuple[str, ...]:
     """Return the versions of what encodes these fields. That of OpenCV is among the decoders."""
     encodings = {field.unit_encoding for field in fields}
     tools = [JPEG_TOOL] if JPEG in encodings else []
+    tools += [MARKERS] if any(field.encoding == JPEG for field in fields) else []
     if ZSTD in encodings:
         import zstandard
 
@@ -120,8 +127,20 @@ def _frame(numbers: NDArray[Any]) -> bytes:
     return frame
 
 
-def _jpeg(numbers: NDArray[np.uint8], quality: int) -> bytes:
-    """Return a JPEG file without chroma subsampling.
+def blocks_of_stretch(height: int, width: int) -> int:
+    """Return after how many blocks a JPEG row of this size has a restart marker; 0 if it has none.
+
+    A stretch never goes on in the next line of blocks, so readers can decode any rectangle of them.
+    """
+    if height * width < LEAST_MARKED:
+        return 0
+    across = -(-width // BLOCK)
+    sizes = [blocks for blocks in range(LEAST_STRETCH, across) if across % blocks == 0]
+    return min([*sizes, across], key=lambda blocks: abs(blocks - NEAR))
+
+
+def _jpeg(numbers: NDArray[np.uint8], quality: int, interval: int) -> bytes:
+    """Return a JPEG file without chroma subsampling, with a restart marker after so many blocks.
 
     OpenCV writes it: below a quality of 96 simplejpeg rounds in a fast and rough way, for as many bytes.
     """
@@ -130,6 +149,7 @@ def _jpeg(numbers: NDArray[np.uint8], quality: int) -> bytes:
         raise BadPair(f"has {height}x{width} pixels; a JPEG file has at most {MOST_SIDE} a side")
     options = [cv2.IMWRITE_JPEG_QUALITY, quality]
     options += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
+    options += [cv2.IMWRITE_JPEG_RST_INTERVAL, interval]
     pixels = cv2.merge(list(numbers[::-1]))  # OpenCV takes blue, green, red
     return cv2.imencode(".jpg", pixels, options)[1].tobytes()
 

@@ -21,7 +21,7 @@ from readers.formats.column import Column, MissingError, ShardFacts, damage_at, 
 from readers.formats.contents import read_spans
 from readers.formats.page_cache import absent, drop, prefetch, resident
 from readers.formats.row_sizes import RowSizes
-from readers.formats.tiled_rows import check_tiles, grid_of, spans_of_tiles, unpack_row, unpack_tiles
+from readers.formats.tiled_rows import check_tiles, grid_of, spans_of_tiles, unpack_part, unpack_row
 
 KERNEL = kernel("readers.formats.gather_kernel")
 SMALL = 16 << 10
@@ -123,9 +123,10 @@ class Shard:
             unpack_row(field, self.stored(field, row), out)
 
     def window(self, field: Field, row: int, part: Part) -> NDArray[Any]:
-        """Return a part of a row of a field. Only the tiles that it touches are read of a row in tiles. Of a raw row it
-        is a view of the map: copy from it, do not keep it."""
-        if not field.is_tiled:
+        """Return a part of a row of a field. Of a row in tiles only the tiles that it touches are read, of a JPEG row
+        with restart markers only what it touches is decoded. Of a raw row it is a view of the map: copy from it, do not
+        keep it."""
+        if not (field.is_tiled or field.is_jpeg):
             return self.pixels(field, row)[index_of(part)]
         with self.naming(row):
             out = np.empty((*field.planes, *shape_of(part)), field.dtype)
@@ -133,9 +134,9 @@ class Shard:
         return out
 
     def unpack_window(self, field: Field, row: int, part: Part, out: NDArray[Any]) -> None:
-        """Write a part of a row in tiles into an array of its shape."""
+        """Write a part of a row in tiles, or of a JPEG row, into an array of its shape."""
         with self.naming(row):
-            unpack_tiles(field, self.stored(field, row), field.row_shape(*self.size(row)), part, out)
+            unpack_part(field, self.stored(field, row), field.row_shape(*self.size(row)), part, out)
 
     @contextmanager
     def naming(self, row: int) -> Iterator[None]:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from readers.contract.errors import DamagedError
 from readers.contract.fields import JPEG, RAW, Field
 from readers.contract.tile_grid import ALIGNED, END_BYTES, Part, TileGrid, aligned, common, shape_of
-from readers.formats.unpack import decode_jpeg, scratch, split, unpack, unpack_bytes
+from readers.formats.jpeg_parts import decode_part
+from readers.formats.unpack import decode_jpeg, not_the_row, scratch, split, unpack, unpack_bytes
 
 BANDS_OF_SPLIT = 3
 ReadBytes = Callable[[int, int], NDArray[np.uint8]]
@@ -41,6 +42,20 @@ def unpack_row(field: Field, stored: NDArray[np.uint8], out: NDArray[Any]) -> No
         unpack_tiles(field, stored, out.shape, grid_of(field, out.shape).whole, out)
     else:
         unpack(field, stored, out)
+
+
+def unpack_part(field: Field, stored: NDArray[np.uint8], shape: tuple[int, ...], part: Part, out: NDArray[Any]) -> None:
+    """Write a part of a row of this shape, in tiles or a JPEG file, into an array. Only what it touches is read, if it
+    stands alone.
+
+    Raise DamagedError if that is damaged, or the row has another shape."""
+    if field.is_tiled:
+        unpack_tiles(field, stored, shape, part, out)
+        return
+    pixels = decode_part(stored, shape, part)
+    if pixels is None:
+        raise not_the_row(field, shape)
+    _copy(out, pixels)
 
 
 def unpack_tiles(

@@ -23,8 +23,13 @@ def unpack(field: Field, stored: NDArray[np.uint8], out: NDArray[Any]) -> None:
     """Write the numbers of an encoded row without tiles into a contiguous array. Raise DamagedError if they are not as
     many."""
     if not unpack_bytes(field.encoding, stored, out):
-        sides = "x".join(map(str, out.shape))
-        raise DamagedError(f"its {field.name!r} is not stored as {field.encoding} of {sides} numbers")
+        raise not_the_row(field, out.shape)
+
+
+def not_the_row(field: Field, shape: tuple[int, ...]) -> DamagedError:
+    """Return the error about stored bytes that are not a row of this shape."""
+    sides = "x".join(map(str, shape))
+    return DamagedError(f"its {field.name!r} is not stored as {field.encoding} of {sides} numbers")
 
 
 def unpack_bytes(encoding: str, stored: NDArray[np.uint8], out: NDArray[Any]) -> bool:

@@ -4,14 +4,13 @@
 
 PHOTOGRAPHS is that of bench.jpeg_peers. One thread decodes the same random windows in each way: out of whole rows; only
 the lines, or lines and columns, by libjpeg-turbo's partial decoding, for which a few lines of C are compiled (cc and
-libjpeg's headers); out of tiles; and out of rows with restart markers, of which the parts that are needed are put
-together as a file of their own. Each way must give the pixels of the whole row of the same file.
+libjpeg's headers); out of tiles; and out of rows with restart markers, as readers do. Each way must give the pixels of
+the whole row of the same file.
 """
 
 from __future__ import annotations
 
 import ctypes
-import struct
 import subprocess
 import tempfile
 import time
@@ -28,6 +27,8 @@ from program import TOOLS, parser
 from scenes.mosaics import SIZE, Mosaics
 from scenes.street import Pixels
 from tables import aligned, spread
+
+from readers.formats.jpeg_parts import decode_part
 
 CROP, QUALITY, TILE, WINDOWS = 512, 95, 256, 60
 HEIGHT, WIDTH = SIZE
@@ -82,7 +83,7 @@ def _ways(options: Namespace, folder: Path) -> dict[str, tuple[int, list[Pixels]
         found[f"markers, each {name}"] = (
             marked[blocks],
             these,
-            partial(_of_markers, [_Marked(file, blocks) for file in marked[blocks]]),
+            partial(_of_markers, marked[blocks]),
         )
     return {name: (sum(map(len, stored)), same, way) for name, (stored, same, way) in found.items()}
 
@@ -156,38 +157,12 @@ def _of_tiles(files: list[list[bytes]], row: int, top: int, left: int) -> Pixels
     return out
 
 
-class _Marked:
-    """A JPEG file with restart markers, whose parts are known."""
-
-    def __init__(self, file: bytes, blocks: int) -> None:
-        self.width, self.across = blocks * 8, WIDTH // 8 // blocks
-        self.size = file.index(b"\xff\xc0") + 5
-        scan = file.index(b"\xff\xda")
-        first = scan + 2 + int.from_bytes(file[scan + 2 : scan + 4], "big")
-        self.head, data = file[:first], np.frombuffer(file, np.uint8)
-        marks = np.flatnonzero((data[first:-1] == 0xFF) & (data[first + 1 :] & 0xF8 == 0xD0)) + first
-        starts, ends = [first, *(marks + 2).tolist()], [*marks.tolist(), len(file) - 2]
-        self.parts = [file[start:end] for start, end in zip(starts, ends, strict=True)]
-
-    def window(self, top: int, left: int) -> tuple[bytes, int, int]:
-        """Return the file of the parts that a window touches, its height and its width."""
-        lines, columns = (
-            range(top // 8, -(-(top + CROP) // 8)),
-            range(left // self.width, -(-(left + CROP) // self.width)),
-        )
-        height, width = len(lines) * 8, len(columns) * self.width
-        head = bytearray(self.head)
-        head[self.size : self.size + 4] = struct.pack(">HH", height, width)
-        parts = [self.parts[line * self.across + column] for line in lines for column in columns]
-        marked = (part + bytes((0xFF, 0xD0 + number % 8)) for number, part in enumerate(parts))
-        return bytes(head) + b"".join(marked)[:-2] + b"\xff\xd9", height, width
-
-
-def _of_markers(files: list[_Marked], row: int, top: int, left: int) -> Pixels:
-    file = files[row]
-    pixels = _decoded(*file.window(top, left))
-    down, right = top % 8, left % file.width
-    return pixels[down : down + CROP, right : right + CROP].copy()
+def _of_markers(files: list[bytes], row: int, top: int, left: int) -> Pixels:
+    """Return a window as readers do."""
+    window = slice(top, top + CROP), slice(left, left + CROP)
+    planes = decode_part(np.frombuffer(files[row], np.uint8), (3, HEIGHT, WIDTH), window)
+    assert planes is not None
+    return planes.transpose(1, 2, 0).copy()
 
 
 def _prove(ways: dict[str, tuple[int, list[Pixels], Way]], windows: list[Any]) -> None:

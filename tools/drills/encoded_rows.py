@@ -15,7 +15,7 @@ from program import parser
 
 from drills.fuzz_targets import make_targets, mutated
 
-NAMES = "zstd-row", "jpeg-row", "tiles-row", "tiles-zstd-row", "tiles-jpeg-row"
+NAMES = "zstd-row", "jpeg-row", "jpeg-part", "tiles-row", "tiles-zstd-row", "tiles-jpeg-row"
 
 
 def main() -> int:

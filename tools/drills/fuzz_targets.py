@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,7 +54,9 @@ from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.shard_table import table_path
 from readers.formats import arrow, hdf5, lmdb, npy, shard_paths
 from readers.formats.column import ShardFacts
+from readers.formats.jpeg_parts import decode_part
 from readers.formats.tiled_rows import check_tiles, unpack_row
+from readers.formats.unpack import decode_jpeg
 from readers.pack import Pack
 from readers.stores.checksums import read_receipt
 
@@ -84,6 +87,7 @@ def make_targets(folder: Path) -> dict[str, Target]:
     targets = [
         *(_shards(folder, storage, packs[n * len(FORMS) :][: len(FORMS)]) for n, storage in enumerate(STORAGES)),
         *_rows(_pack(folder, "npy", "encoded")),
+        _parts(),
         _manifest(folder, packs),
         Target("fields", (b"a", b"b", b"c", b"d"), read_changed, (ReadError,)),
         _table(folder, first),
@@ -162,6 +166,27 @@ def _rows(out: Path) -> Iterator[Target]:
             unpack_row(field, stored, numbers)
 
         yield Target(f"{field.encoding}-row", seeds, parse, (ReadError,))
+
+
+def _parts() -> Target:
+    """Return the target of parts of JPEG rows with restart markers. They have the pixels of the whole row, unless that
+    is damaged elsewhere."""
+    shape, part = (3, 40, 72), (slice(9, 20), slice(30, 50))
+    pixels = np.random.default_rng(0).integers(100, 140, (40, 72, 3), np.uint8)
+    full = cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444
+    seeds = tuple(
+        cv2.imencode(".jpg", pixels, (*full, cv2.IMWRITE_JPEG_RST_INTERVAL, blocks))[1].tobytes() for blocks in (3, 18)
+    )
+
+    def parse(data: bytes) -> None:
+        stored = np.frombuffer(data, np.uint8)
+        found = decode_part(stored, shape, part)
+        read = np.empty(0) if found is None else found.copy()
+        whole = decode_jpeg(stored, shape)
+        assert whole is None or np.array_equal(read, whole[part].transpose(2, 0, 1)), "other pixels than the row"
+        assert found is None or read.shape == (3, 11, 20)
+
+    return Target("jpeg-part", seeds, parse)
 
 
 def _shards(folder: Path, storage: str, packs: list[Path]) -> Target:
