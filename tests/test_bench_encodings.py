@@ -56,6 +56,11 @@ def test_a_pack_of_native_rows_and_of_few_rows(raw_folder: RawFolder, tmp_path: 
     assert "\nRecommended: " in text
 
 
+def test_raw_pictures_are_not_measured(raw_folder: RawFolder) -> None:
+    refused = run("bench", "--encodings", raw_folder.path)
+    assert (refused.exit_code, "packer build --dry-run RAW OUT" in refused.stderr) == (1, True)
+
+
 def test_the_smallest_rows_that_are_as_fast_and_fit_are_recommended() -> None:
     def result(encodings: dict[str, str], size: int, rate: float, fits: bool = True) -> EncodingResult:
         return EncodingResult(encodings, size, size, fits, (rate,))

@@ -355,12 +355,15 @@ def test_a_folder_that_is_not_a_pack_is_named_with_the_command_that_fits(packed:
     (raw / "train" / "images").mkdir(parents=True)
     (raw / "train" / "images" / "a.JPG").write_bytes(b"")
     empty.mkdir()
+    (tmp_path / "scans").mkdir()
+    (tmp_path / "scans" / "a.nii.gz").touch()
     begun.mkdir()
     (begun / ".segpack").touch()
     shutil.copytree(packed, above / "out")
     (tmp_path / "file").touch()
     expected = {
         raw: f"raw pictures.*packer probe {raw}.*packer build {raw} OUT",
+        tmp_path / "scans": f"volumes.*packer build --from {tmp_path}/scans OUT",
         empty: f"no packed data set here .*packer build RAW {empty}",
         begun: f"has published nothing.*packer build RAW {begun}",
         above: f"there is one in {above}/out",

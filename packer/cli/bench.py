@@ -18,6 +18,7 @@ from packer.cli.values import CropType, FolderType, NamesType, NumbersType, Outp
 from packer.config.options import OPTIONS
 from packer.errors import InputError, UsageError
 from packer.publish.atomic import write_atomic
+from readers.contract.errors import NoPackError
 from readers.contract.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from packer.bench.trial_plan import TrialPlan
 
 REPORTS = (".html", ".svg")
+BYTES_BEFORE = ". The bytes in each encoding are known before: packer build --dry-run RAW OUT"
 
 
 @click.command("bench")
@@ -48,7 +50,7 @@ REPORTS = (".html", ".svg")
 @click.option(
     "--crop",
     type=CropType(),
-    help="Crop images to height x width, volumes to depth x height x width.",
+    help="Crop images to height x width, volumes to depth x height x width. Rows of their own sizes need it.",
 )
 @click.option("--seconds", type=click.FloatRange(1), default=30, show_default=True, help="Total time to measure.")
 @click.option("--target", type=click.FloatRange(0, min_open=True), help="Samples per second that the model needs.")
@@ -71,7 +73,8 @@ def bench_command(
     within 5 % of the best; with --target, the cheapest that is fast enough.
 
     With --encodings, some rows of OUT are packed again into a temporary folder: raw, with labels as zstd, with pictures
-    as JPEG. These packs are read in turns by the same loader.
+    as JPEG. These packs are read in turns by the same loader. OUT is a pack: for a folder of pictures, packer build
+    --dry-run prints the bytes in each encoding.
 
     \b
     Example:
@@ -79,8 +82,12 @@ def bench_command(
       packer bench --batch 16 --seconds 60 --report bench.html out/
       packer bench --json out/ | jq .recommended
       packer bench --encodings --batch 16 --threads 4 out/
+      packer bench --encodings --crop 512x512 native/
     """
-    Manifest.load(out)
+    try:
+        Manifest.load(out)
+    except NoPackError as error:
+        raise NoPackError(f"{error}{BYTES_BEFORE * encodings}") from error
     if report is not None:
         _check_report(report)
     with loading():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 _MANIFEST, _MARK = "manifest.json", ".segpack"
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".npy")
+_VOLUMES = (".nii", ".nii.gz")
 _MOST_ENTRIES, _MOST_DEPTH = 5000, 5
 
 
@@ -34,6 +35,11 @@ def why_no_pack(root: Path, missing: Path) -> str:
         return (
             f"{none}: it is a folder of raw pictures. Look at it with: packer probe {root}; pack it with: "
             f"packer build {root} OUT; then open OUT"
+        )
+    if any(name.lower().endswith(_VOLUMES) for name in _names(root)):
+        return (
+            f"{none}: it is a folder of volumes. Look at it with: packer probe {root}; pack it with: "
+            f"packer build --from {root} OUT; then open OUT"
         )
     return f"{none}; make one with: packer build RAW {root}"
 
