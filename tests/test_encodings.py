@@ -16,10 +16,12 @@ import simplejpeg
 import torch
 import zstandard
 from conftest import RawFolder, pack, run, scene, without_workers
+from handmade import exif
 from numpy.typing import NDArray
 from page_reader import read_rows
 
 from packer import build_pack, verify_pack
+from packer.decoding.jpeg import segment
 from packer.pixels.encode import encode
 from packer.pixels.jpeg_rules import JpegRules
 from readers import DamagedError, open_dataset
@@ -184,15 +186,21 @@ def test_jpeg_files_stay_the_files_that_they_are_if_their_pixels_do(tmp_path: Pa
     small = pack(raw, tmp_path / "small", *JPEG_OPTIONS, "image=jpeg:keep", "--size", "20x28")
     (receipt,) = [Receipt.load(path) for path in (small / "shards").glob("*.receipt.json")]
     assert 3000 < min(receipt.psnr["image"]) < 10_000
+    assert receipt.counts == {"rows of image encoded again: another size": 5}
 
 
 def test_a_gray_file_among_rgb_ones_is_encoded_and_the_others_are_kept(tmp_path: Path) -> None:
     raw = smooth_folder(tmp_path / "in", ".jpg")
     gray = np.random.default_rng(1).integers(0, 256, (40, 56), np.uint8)
     cv2.imwrite(str(raw / "images/1.jpg"), gray)
+    upright = (raw / "images/2.jpg").read_bytes()
+    (raw / "images/2.jpg").write_bytes(upright[:2] + segment(0xE1, b"Exif\0\0" + exif(3)) + upright[2:])
+    (raw / "images/3.jpg").write_bytes(cv2.imencode(".png", gray)[1].tobytes())
     with without_workers():
-        built = run("build", *JPEG_OPTIONS, "image=jpeg:keep", raw, tmp_path / "out").stdout
-    assert "; 4 of 5 rows lost nothing\n" in built
+        built = run("build", *JPEG_OPTIONS, "image=jpeg:keep", raw, tmp_path / "out")
+    assert "; 2 of 5 rows lost nothing\n" in built.stdout
+    for why in ("gray made RGB", "turned by EXIF", "not a JPEG file before"):
+        assert f"1 row of image encoded again: {why}" in built.stderr
     assert verify_pack(tmp_path / "out", deep=True) == []
 
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from packer.errors import BadPair
 from packer.pixels.jpeg_rules import JpegRules
+from packer.pixels.kept_file import why_encoded
 from packer.pixels.tile_table import TileTable
-from readers.contract.errors import DamagedError
 from readers.contract.fields import JPEG, RAW, ZSTD, Field
 from readers.contract.receipt import MOST_PSNR
 from readers.contract.tile_grid import index_of
 from readers.formats.jpeg_parts import BLOCK
-from readers.formats.tiled_rows import grid_of, unpack_row
+from readers.formats.tiled_rows import grid_of
 from readers.formats.unpack import unpack_bytes
 
 LEVEL = 1
@@ -45,6 +45,8 @@ class Encoded(NamedTuple):
     numbers: NDArray[Any] | None = None
     squares: int = 0
     """The sum of the squared differences between what was stored and what is read."""
+    why: str = ""
+    """The reason why a file that was to be kept is not stored as it is, if any."""
 
 
 def encode(field: Field, jpeg: JpegRules | None, numbers: NDArray[Any], file: bytes) -> Encoded:
@@ -52,9 +54,11 @@ def encode(field: Field, jpeg: JpegRules | None, numbers: NDArray[Any], file: by
 
     `file` is what the row was read from, empty if that is not a file.
     """
-    if jpeg is not None and jpeg.keep and _holds(field, file, numbers):
+    why = why_encoded(field, file, numbers) if jpeg is not None and jpeg.keep else None
+    if why == "":
         return Encoded(file)
-    return _in_tiles(field, jpeg, numbers) if field.is_tiled else _unit(field, jpeg, numbers)
+    encoded = _in_tiles(field, jpeg, numbers) if field.is_tiled else _unit(field, jpeg, numbers)
+    return encoded._replace(why=why or "")
 
 
 def encode_strip(field: Field, jpeg: JpegRules | None, strip: NDArray[Any], table: TileTable) -> Encoded:
@@ -152,15 +156,3 @@ def _jpeg(numbers: NDArray[np.uint8], quality: int, interval: int) -> bytes:
     options += [cv2.IMWRITE_JPEG_RST_INTERVAL, interval]
     pixels = cv2.merge(list(numbers[::-1]))  # OpenCV takes blue, green, red
     return cv2.imencode(".jpg", pixels, options)[1].tobytes()
-
-
-def _holds(field: Field, file: bytes, numbers: NDArray[np.uint8]) -> bool:
-    """Return whether readers get just these numbers from a file."""
-    if not field.is_tiled and not file.startswith(b"\xff\xd8"):
-        return False
-    found = np.empty_like(numbers)
-    try:
-        unpack_row(field, np.frombuffer(file, np.uint8), found)
-    except DamagedError:
-        return False
-    return np.array_equal(found, numbers)

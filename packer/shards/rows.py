@@ -32,6 +32,9 @@ from readers.contract.receipt import RowInput
 from readers.contract.statistics import FieldStatistics
 from readers.contract.tiles import Size
 
+AGAIN = "rows of {} encoded again: {}"
+"""The words of a count: the field and the reason, if JPEG files were to be kept."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -53,7 +56,7 @@ class Row:
     note: str = ""
     """A fact about the row, if it is good and its source has noticed one."""
     counts: Mapping[str, int] | None = None
-    """Numbers of a good row that are summed. Of the tiles of a picture only the first one has them."""
+    """Numbers of a good row that are summed. Of the tiles of a picture only the first one has those of the source."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,7 @@ class RowMaker:
             given = [loaded.data[number] for number in present]
             fields = self._decode(first, dict(zip(present, given, strict=True)))
             rows = [self._pack(*each, fields, given) for each in zip(targets, inputs, strict=True)]  # all or none
-            facts = [_facts_of(target.piece, loaded) for target in targets]
-            return [replace(row, state=state, **each) for row, each in zip(rows, facts, strict=True)]
+            return [_with_facts(row, target.piece, loaded, state) for row, target in zip(rows, targets, strict=True)]
         except BadPair as bad:
             return [Row(source, reject=str(bad), state=state) for source in inputs]
 
@@ -119,8 +121,8 @@ class RowMaker:
                 return Row(source, reject=str(bad), state=state)
         look = next((each.look for each in built if each.look), "")
         sums, statistics, psnr = ([getattr(each, fact) for each in built] for fact in ("crc32", "statistics", "psnr"))
-        row = Row(source, tuple(sums), look, tuple(statistics), size=piece.size, psnr=tuple(psnr), state=state)
-        return replace(row, **_facts_of(piece, loaded))
+        row = Row(source, tuple(sums), look, tuple(statistics), size=piece.size, psnr=tuple(psnr))
+        return _with_facts(row, piece, loaded, state)
 
     def _build(
         self, target: RowTarget, fields: Sequence[Lines], names: Sequence[str], scratch: Scratch
@@ -162,31 +164,35 @@ class RowMaker:
         look = ""
         statistics: list[FieldStatistics] = []
         psnr: list[int] = []
+        again: dict[str, int] = {}
         arrays = target.columns.rows(target.index)
         ref, parts = target.piece.ref, list(filter(None, target.piece.ref.parts))
         for number, (kind, decoded, out) in enumerate(zip(self._kinds, fields, arrays, strict=True)):
             with naming(_name(ref, parts[number], given[number])):
                 stored = kind.store(decoded, target.piece.origin, out)
-                checksum, counts, quality = crc32(out.data), stored.statistics, EQUAL
+                checksum, counts, quality, why = crc32(out.data), stored.statistics, EQUAL, ""
                 if stored.planes is not None and not look:
                     look = image_hash(checksum, stored.planes)
                 if self._rules[number].field.is_encoded:
-                    checksum, counts, quality = self._encode(target, number, out, given[number], counts)
+                    checksum, counts, quality, why = self._encode(target, number, out, given[number], counts)
             sums.append(checksum)
             statistics.append(counts)
             psnr.append(quality)
-        return Row(source, tuple(sums), look, tuple(statistics), size=fields[0].size, psnr=tuple(psnr))
+            again |= {AGAIN.format(self._rules[number].name, why): 1} if why else {}
+        row = Row(source, tuple(sums), look, tuple(statistics), size=fields[0].size, psnr=tuple(psnr))
+        return replace(row, counts=again)
 
     def _encode(
         self, target: RowTarget, number: int, out: NDArray[Any], given: Given, counts: FieldStatistics
-    ) -> tuple[int, FieldStatistics, int]:
-        """Store the row of an encoded field. Return its checksum, the statistics of what is read from it, its PSNR."""
+    ) -> tuple[int, FieldStatistics, int, str]:
+        """Store the row of an encoded field. Return its checksum, the statistics of what is read from it, its PSNR,
+        and why its file was not kept."""
         rule = self._rules[number]
         encoded = encode(rule.field, rule.jpeg, out, _file(given))
         target.columns.put(target.index, rule.field, encoded.stored)
         if encoded.numbers is not None:
             counts = check_row(rule.field, encoded.numbers)
-        return crc32(encoded.stored), counts, psnr(encoded.squares, out.size)
+        return crc32(encoded.stored), counts, psnr(encoded.squares, out.size), encoded.why
 
 
 def _file(given: Given) -> bytes:
@@ -196,9 +202,10 @@ def _file(given: Given) -> bytes:
     return given if isinstance(given, bytes) else b""
 
 
-def _facts_of(piece: Piece, loaded: Loaded) -> dict[str, Any]:
-    """Return the note and the counts of the row that a piece becomes."""
-    return {"note": loaded.note, "counts": loaded.counts if piece.origin in (None, (0, 0)) else None}
+def _with_facts(row: Row, piece: Piece, loaded: Loaded, state: NDArray[np.int64]) -> Row:
+    """Return the row that a piece becomes with its state, its note and the counts of its source."""
+    counts = loaded.counts if piece.origin in (None, (0, 0)) else None
+    return replace(row, state=state, note=loaded.note, counts={**(row.counts or {}), **(counts or {})})
 
 
 def _name(ref: RowRef, part: str, data: Given) -> str:
