@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -354,6 +355,18 @@ def test_a_field_has_one_encoding(raw_folder: RawFolder, tmp_path: Path) -> None
     assert "--encode label: is named twice; give each field one encoding" in " ".join(result.stderr.split())
 
 
+def test_the_error_says_how_pictures_of_16_bits_become_jpeg(tmp_path: Path) -> None:
+    raw = smooth_folder(tmp_path / "in", count=1)
+    numbers = np.zeros((40, 56, 3), np.uint16)
+    (raw / "images/0.png").write_bytes(cv2.imencode(".png", numbers)[1].tobytes())
+    for options, words in (
+        (("--bands", "all"), "not 3 bands of uint16; zstd stores every field, and --image-range LOW,HIGH makes 8 bits"),
+        (("--image-range", "0,9", "--image-dtype", "float32"), "of float32; .*, and without --image-dtype there are 8"),
+    ):
+        refused = run("build", *JPEG_OPTIONS, "image=tiles-jpeg:16", *options, raw, tmp_path / "out")
+        assert re.search(words, " ".join(refused.stderr.split())), refused.stderr
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -361,7 +374,7 @@ def test_a_field_has_one_encoding(raw_folder: RawFolder, tmp_path: Path) -> None
         ("label=zst", "such as label=zstd; did you mean zstd?"),
         ("image=jpeg:0", "'image=jpeg:0': expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, "),
         ("image=jpeg:101", "'image=jpeg:101': expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, "),
-        ("label=jpeg", "--encode label=jpeg: JPEG stores pictures of 8 bits with 1 or 3 bands, not classes of "),
+        ("label=jpeg", "--encode label=jpeg: JPEG stores pictures of 8 bits with 1 or 3 bands, not classes; "),
         ("depth=zstd", "--encode depth: there is no field 'depth'; the fields are image, label"),
     ],
 )

@@ -311,7 +311,7 @@ def test_a_row_that_would_need_a_table_larger_than_itself_takes_no_memory() -> N
         ("image=tiles:8", "--encode image=tiles:8: a tile is 16 to 4096 pixels high and wide, such as 256"),
         ("image=tiles:256x5000", "a tile is 16 to 4096 pixels high and wide"),
         ("image=tiles:64x64x64", "--encode image=tiles:64x64x64: a tile has as many sides as a row, here 2"),
-        ("label=tiles-jpeg:256", "JPEG stores pictures of 8 bits with 1 or 3 bands, not classes of "),
+        ("label=tiles-jpeg:256", "JPEG stores pictures of 8 bits with 1 or 3 bands, not classes; "),
     ],
 )
 def test_wrong_tiles_are_refused(raw_folder: RawFolder, tmp_path: Path, value: str, message: str) -> None:

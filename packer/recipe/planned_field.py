@@ -36,7 +36,7 @@ from packer.recipe.read_rules import ReadRules
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, JPEG, LABEL, RAW, TILED, Field, classes_field, picture_field
-from readers.contract.kinds import IDS, INDEX, MULTILABEL, VALUES, planes_of
+from readers.contract.kinds import IDS, INDEX, MULTILABEL, PICTURE, VALUES, planes_of
 
 LEAST_TILE, MOST_TILE = 16, 4096
 """The sides of tiles: smaller ones are more table than picture, larger ones are read whole for a window."""
@@ -129,13 +129,20 @@ class PlannedField:
             return replace(self, encoding=name, tile=tile)
         field = self._field(sides)
         if not can_be_jpeg(field):
-            found = f"{field.kind} of {field.numbers} times {np.dtype(field.dtype)}"
-            found = "volumes" if field.is_volume else found
             raise UsageError(
-                f"--encode {self.name}={encoding}: JPEG stores pictures of 8 bits with 1 or 3 bands, not {found}; zstd "
-                "stores every field"
+                f"--encode {self.name}={encoding}: JPEG stores pictures of 8 bits with 1 or 3 bands, not "
+                f"{_not_jpeg(field)}; zstd stores every field{self._as_bytes(field)}"
             )
         return replace(self, encoding=name, tile=tile, jpeg=JpegRules.parse("".join(options)))
+
+    def _as_bytes(self, field: Field) -> str:
+        """Return how a picture of other numbers gets 8 bits; nothing if its bands are too many, or it is a volume."""
+        is_picture = isinstance(self.options, PictureField) and not field.is_volume and field.numbers in (1, 3)
+        if not is_picture or self.packed is not None:
+            return ""
+        if field.range is not None:
+            return f", and without {_flags(self.name)['dtype']} there are 8 bits"
+        return f", and {_flags(self.name)['range']} LOW,HIGH makes 8 bits of them: LOW becomes 0, HIGH 255"
 
     def _tile(self, encoding: str, text: str, sides: int) -> tuple[int, ...]:
         """Return the sides of a tile; one number stands for all of them."""
@@ -179,13 +186,27 @@ def _forms(*fields: PlannedField) -> Iterator[str]:
         yield " of ".join(filter(None, (count, field.dtype and str(np.dtype(field.dtype)))))
 
 
+def _flags(name: str) -> dict[str, str]:
+    """Return the options that decide the numbers of a picture."""
+    if name == IMAGE:
+        return {"dtype": "--image-dtype", "range": "--image-range"}
+    return {option: f"--field {name}: {option}" for option in ("dtype", "range")}
+
+
+def _not_jpeg(field: Field) -> str:
+    """Describe a field that JPEG cannot store."""
+    if field.is_volume:
+        return "volumes"
+    if field.kind != PICTURE:
+        return field.kind
+    return f"{field.numbers} {'band' if field.numbers == 1 else 'bands'} of {np.dtype(field.dtype)}"
+
+
 def _picture(
     options: PictureField, dtype: str | None, bands: tuple[str, ...] | None, size: tuple[int | None, ...] | None
 ) -> Field:
     """Return the field of a picture: numbers as they are in the files, or scaled to 0..255 or 0..1."""
-    flags = {"dtype": "--image-dtype", "range": "--image-range"}
-    if options.name != IMAGE:
-        flags = {name: f"--field {options.name}: {name}" for name in flags}
+    flags = _flags(options.name)
     wanted = NUMBERS[options.dtype] if options.dtype else None
     if bands is None:
         return picture_field(options.name, wanted or "|u1", size)
