@@ -335,10 +335,11 @@ def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     to_nothing = [str(tmp_path / "no"), "--classes", "4"]
     for options, words in (
         (["--size", "8x8"], "volumes keep their own sizes"),
+        (["--fit", "tile", "--encode", "image=jpeg"], "leave them out, or --volumes, if the rows are pictures"),
         (["--encode", "image=jpeg"], "not volumes; zstd stores every field"),
     ):
         assert words in call(["build", str(tmp_path / "raw"), *to_nothing, "--volumes", *options], 2)
-    scaled = call(["build", "--from", str(out), str(tmp_path / "no"), "--size", "8x8"], 2)
+    scaled = call(["build", "--from", str(out), str(tmp_path / "no"), "--fit", "tile"], 2)
     assert "volumes keep their own sizes" in scaled
     assert "are volumes, which are not extracted" in call(["extract", str(out), "--all", str(tmp_path / "files")], 2)
     assert "--volumes" in call(["build", str(tmp_path / "raw"), *to_nothing], 1)

@@ -153,8 +153,6 @@ def _recipe(request: Request, found: FoundRows, fields: Sequence[PlannedField], 
 
 
 def _geometry(request: Request, found: FoundRows, sizes: NDArray[np.uint32], problems: Sequence[Problem]) -> Geometry:
-    if found.volumes and {request.size, request.fit} - {None, NATIVE}:
-        raise UsageError("--size and --fit: volumes keep their own sizes; leave them out, and crop in training")
     if found.volumes or NATIVE in (request.size, request.fit):
         return Geometry(None, NATIVE, request.interpolation)
     size = request.size if isinstance(request.size, tuple) else _common_size(sizes, problems)

@@ -70,6 +70,11 @@ def _plan(request: Request, distrusted: frozenset[str], pool: Pool) -> Plan:
 
 def _check_options(request: Request) -> None:
     """Refuse options that contradict each other or need others."""
+    if request.source.gives_volumes and {request.size, request.fit} - {None, NATIVE}:
+        instead = ", or --volumes, if the rows are pictures" if request.source.volumes else ""
+        raise UsageError(
+            f"--size and --fit: volumes keep their own sizes, and training crops them; leave them out{instead}"
+        )
     if request.fit == NATIVE and request.size not in (None, NATIVE):
         raise UsageError("--fit native: keeps the size of every picture, so it cannot be combined with --size")
     if request.size == NATIVE and request.fit not in (None, NATIVE):

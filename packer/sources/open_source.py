@@ -84,6 +84,12 @@ class SourceOptions:
     volumes: bool = False
     """True if a row is a volume."""
 
+    @property
+    def gives_volumes(self) -> bool:
+        """True if the options ask for volumes, or the rows come from a pack of volumes."""
+        packed = self.given.fields if isinstance(self.given, PackSource) else ()
+        return self.volumes or any(field.is_volume for field in packed)
+
     @classmethod
     def take_from(cls, values: dict[str, Any], given: Source | None = None, path: Path | None = None) -> SourceOptions:
         """Take the options of a source out of the values of all options, and open the container at `path`, if any."""
