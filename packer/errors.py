@@ -183,3 +183,8 @@ def first_of(items: Collection[T], most: int, noun: str = "", show: Callable[[T]
     """The first `most` items as texts. If there are more, a last text counts the rest: `… and 3 more sizes`."""
     rest = len(items) - most
     return [*map(show, islice(items, most)), *([f"… and {rest} more {noun}".rstrip()] if rest > 0 else [])]
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things: `1 shard`, `2 shards`."""
+    return f"{count} {noun}{'s' * (count != 1)}"

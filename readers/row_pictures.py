@@ -97,9 +97,18 @@ class RowPictures:
     @property
     def text(self) -> str:
         """The fields that are drawn, and how."""
-        names = " over ".join(field.name for field in self.fields)
-        opacity = f", opacity {self.opacity:g}" if len(self.fields) == 2 else ""
-        found = [field for field in self.fields if field.kind in (PICTURE, VALUES) and not has_window(field)]
+        return self._text(self.fields)
+
+    def text_at(self, row: int) -> str:
+        """Return the fields of a row that are drawn, and how: it may have no label."""
+        opened = self.pack.shard(self.pack.table.locate(row)[0])
+        lacking = [f", no {field.name}" for field in self.fields if not opened.has(field.name)]
+        return self._text([field for field in self.fields if opened.has(field.name)]) + "".join(lacking)
+
+    def _text(self, fields: Sequence[Field]) -> str:
+        names = " over ".join(field.name for field in fields)
+        opacity = f", opacity {self.opacity:g}" if len(fields) == 2 else ""
+        found = [field for field in fields if field.kind in (PICTURE, VALUES) and not has_window(field)]
         numbers = " · from the 1st to the 99th percentile of each row" if found and not self._style.window else ""
         return f"{names}{opacity}{numbers}"
 

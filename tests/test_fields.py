@@ -189,7 +189,7 @@ def test_a_field_without_any_file_is_named_with_its_template(raw: tuple[Path, Fi
         refused = run("build", *options, "--missing", missing, raw[0], tmp_path / "out")
         assert refused.exit_code == 1
         assert "no file fits dpeth/{key}.png of the field depth" in refused.stderr
-        assert "1 problems in the layout images/ + masks/; no image and label have all further fields" in refused.stderr
+        assert "1 problem in the layout images/ + masks/; no image and label have all further fields" in refused.stderr
         assert "describe how their names differ" not in refused.stderr
     noted = run("build", *options, "--missing", "keep", raw[0], tmp_path / "out")
     assert "no file fits dpeth/{key}.png of the field depth" in noted.stdout + noted.stderr

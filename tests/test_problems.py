@@ -121,7 +121,7 @@ def test_python_gets_a_line_for_each_problem_and_the_causes(messy: Path, tmp_pat
 def test_a_single_refusal_is_raised_as_it_is(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 3}).path
     (raw / "train/masks/street_001.png").unlink()
-    with pytest.raises(InputError, match="1 problems in the layout"):
+    with pytest.raises(InputError, match="1 problem in the layout"):
         build_pack(raw, tmp_path / "out")
 
 

@@ -84,6 +84,19 @@ def test_pictures_without_a_label_are_rows(
     assert "up to date" in run("diff", folder.path, out).stdout
 
 
+def test_messages_name_what_a_row_has_and_one_of_a_thing(tmp_path: Path) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 2})
+    unlabelled(raw, "train", [1])
+    labelled = pack(raw.path, tmp_path / "labelled", "--missing", "skip")
+    assert run("diff", raw.path, labelled).stdout == "up to date: its only shard is unchanged\n"
+    out = pack(raw.path, tmp_path / "out", *KEEP)
+    first, other = (run("show", out, f"street_00{number}").stdout.splitlines()[0] for number in range(2))
+    assert first.endswith(", label over image, opacity 0.5")
+    assert other.endswith(", image, no label")
+    (tmp_path / "packer.toml").write_text("option = 1\n")
+    assert "1 problem in the configuration" in run("build", "--config", tmp_path / "packer.toml", raw.path, out).stderr
+
+
 @pytest.mark.parametrize("options", [("--size", "native"), ("--fit", "tile", "--size", "16x16"), ("--size", "8x8")])
 def test_rows_of_any_size_may_lack_a_label(storage: str, options: tuple[str, ...], tmp_path: Path) -> None:
     raw = make_varied_raw(tmp_path / "raw", {"train": [(9 + 7 * row, 30 - 4 * row) for row in range(5)]})

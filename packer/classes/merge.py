@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from packer.classes.class_row import ClassRow
 from packer.classes.values import MOST_LISTED, MOST_VALUE
-from packer.errors import SettingsError
+from packer.errors import SettingsError, counted
 from readers.contract.classes import MOST_CLASSES, ClassTable, SegClass
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def merge_rows(path: Path, rows: Sequence[ClassRow], problems: list[str], shared
 
 
 def table_problems(path: Path, problems: Sequence[str]) -> SettingsError:
-    return SettingsError(f"{path}: {len(problems)} problems in the class table", problems)
+    return SettingsError(f"{path}: {counted(len(problems), 'problem')} in the class table", problems)
 
 
 def _class(rows: Sequence[ClassRow]) -> SegClass:

@@ -14,9 +14,9 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import show
 from packer.cli.progress import shown
-from packer.cli.values import CropType, FolderType, NamesType, NumbersType, OutputFile, counted
+from packer.cli.values import CropType, FolderType, NamesType, NumbersType, OutputFile
 from packer.config.options import OPTIONS
-from packer.errors import InputError, UsageError
+from packer.errors import InputError, UsageError, counted
 from packer.publish.atomic import write_atomic
 from readers.contract.errors import NoPackError
 from readers.contract.manifest import Manifest

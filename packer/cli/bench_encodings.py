@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from packer.bench.encodings import EncodingResult, best_encodings
 from packer.cli.bench_text import WIDTH
 from packer.cli.text_table import text_table
-from packer.cli.values import bytes_text, counted
+from packer.cli.values import bytes_text
+from packer.errors import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,9 @@ from packer.bench.run import BenchResult
 from packer.bench.settings import LOADER, SLOTS, STOCK, LoaderSettings
 from packer.bench.trial_plan import MEMORY, ROWS, SHARED, Skipped
 from packer.cli.text_table import text_table
-from packer.cli.values import bytes_text, counted
+from packer.cli.values import bytes_text
 from packer.cli.version import kernels_text
+from packer.errors import counted
 from readers.contract.fields import LABEL
 from readers.contract.tiles import size_text
 from readers.dataset import SegDataset

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from packer.cli.log import LOG
 from packer.cli.output import join_lines
 from packer.cli.text_table import text_table
-from packer.cli.values import bytes_text, counted, shape_text
-from packer.errors import by_cause, first_of
+from packer.cli.values import bytes_text, shape_text
+from packer.errors import by_cause, counted, first_of
 from packer.publish.free_space import free_memory
 from packer.publish.pin import is_pinned
 from readers.contract.fields import RAW

@@ -54,7 +54,8 @@ def diff_command(ctx: click.Context, raw: Path, out: Path | str, config: Path | 
 
 def _text(found: Difference) -> Iterator[str]:
     if found.is_empty:
-        yield f"up to date: all {found.reused_shards} shards are unchanged"
+        count = found.reused_shards
+        yield f"up to date: {'its only shard is' if count == 1 else f'all {count} shards are'} unchanged"
         return
     changed = [f"{name}: {', '.join(fields)}" if (fields := found.fields.get(name)) else name for name in found.changed]
     for change, names in (("added", found.added), ("changed", changed), ("removed", found.removed)):

@@ -12,7 +12,8 @@ import click
 from packer.cli.loading import loading
 from packer.cli.output import show
 from packer.cli.progress import shown
-from packer.cli.values import FolderType, NamesType, bytes_text, counted
+from packer.cli.values import FolderType, NamesType, bytes_text
+from packer.errors import counted
 
 INDEX, COLOURS = "index", "colours"
 

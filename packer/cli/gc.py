@@ -12,8 +12,8 @@ import click
 
 from packer.cli.loading import loading
 from packer.cli.output import join_lines, show
-from packer.cli.values import PackType, TimeType, bytes_text, counted
-from packer.errors import UsageError
+from packer.cli.values import PackType, TimeType, bytes_text
+from packer.errors import UsageError, counted
 from packer.publish.history import DEFAULT_KEEP
 
 if TYPE_CHECKING:

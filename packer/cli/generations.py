@@ -13,7 +13,8 @@ from packer.cli.loading import loading
 from packer.cli.log import publishing
 from packer.cli.output import join_lines, show
 from packer.cli.store_options import no_conditions_option
-from packer.cli.values import PackType, bytes_text, counted
+from packer.cli.values import PackType, bytes_text
+from packer.errors import counted
 from packer.publish.pin import is_pinned
 from readers.contract.manifest import Manifest
 

@@ -14,7 +14,8 @@ from packer.cli.loading import loading
 from packer.cli.output import show
 from packer.cli.page import show_page
 from packer.cli.text_table import text_table
-from packer.cli.values import PackType, bytes_text, counted, shape_text
+from packer.cli.values import PackType, bytes_text, shape_text
+from packer.errors import counted
 from readers.contract.fields import RAW, Field
 from readers.contract.kinds import CLASSES, PICTURE, VALUES
 from readers.contract.manifest import Manifest, Split

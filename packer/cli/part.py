@@ -13,9 +13,9 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import STDOUT, show
 from packer.cli.progress import shown
-from packer.cli.values import FolderType, PackType, bytes_text, counted
+from packer.cli.values import FolderType, PackType, bytes_text
 from packer.config.options import LOG_FORMATS
-from packer.errors import UsageError
+from packer.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from packer.build.share import PartSummary

@@ -14,7 +14,8 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import show
 from packer.cli.progress import shown
-from packer.cli.values import bytes_text, counted
+from packer.cli.values import bytes_text
+from packer.errors import counted
 
 if TYPE_CHECKING:
     from packer.config.config import Settings

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from packer.cli.values import counted
 from packer.config.config import to_toml
-from packer.errors import by_cause, first_of
+from packer.errors import by_cause, counted, first_of
 from packer.plan.palettes import colour_name
 from packer.probe.annotated import AnnotatedProposal
 from packer.probe.label_pixels import shown_counts

@@ -10,8 +10,8 @@ import click
 from packer.cli.loading import loading
 from packer.cli.output import show
 from packer.cli.style import StyleOptions, style_of, style_options
-from packer.cli.values import FolderType, OutputFile, bytes_text, counted
-from packer.errors import UsageError
+from packer.cli.values import FolderType, OutputFile, bytes_text
+from packer.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -64,7 +64,7 @@ def show_command(out: Path, key: str, split: str | None, colours: str, **style: 
     columns, lines = shutil.get_terminal_size(FILE)
     lines = max(LEAST_LINES, lines - min(len(classes), MOST_CLASSES) - 3)
     picture = pictures.at(row, fitted_blocks(size, columns, lines))
-    show(join_lines([f"{key}  {pack.split_at(row).name}, {pictures.size_text(row)}, {pictures.text}"]))
+    show(join_lines([f"{key}  {pack.split_at(row).name}, {pictures.size_text(row)}, {pictures.text_at(row)}"]))
     _print_picture(picture, colours)
     _print_classes(classes, colours)
 

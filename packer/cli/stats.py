@@ -14,8 +14,8 @@ from packer.cli.loading import loading
 from packer.cli.output import show
 from packer.cli.page import show_page
 from packer.cli.text_table import text_table
-from packer.cli.values import PackType, counted
-from packer.errors import first_of
+from packer.cli.values import PackType
+from packer.errors import counted, first_of
 from readers.contract.kinds import CLASSES, IDS, MULTILABEL, VALUES
 from readers.contract.tiles import size_text
 

@@ -135,11 +135,6 @@ def shape_text(shape: Sequence[int | None]) -> str:
     return f"({', '.join(map(str, parts))})"
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number of things: `1 shard`, `2 shards`."""
-    return f"{count} {noun}{'s' * (count != 1)}"
-
-
 def bytes_text(count: float) -> str:
     """A number of bytes in the unit that suits it."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):

@@ -12,7 +12,8 @@ from packer.cli.output import join_lines, show
 from packer.cli.page import show_page
 from packer.cli.progress import shown
 from packer.cli.store_options import scratch_option
-from packer.cli.values import PackType, bytes_text, counted
+from packer.cli.values import PackType, bytes_text
+from packer.errors import counted
 from readers.contract.errors import DamagedError
 
 

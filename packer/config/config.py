@@ -13,7 +13,7 @@ from packer.classes.from_toml import CLASS, class_tables
 from packer.classes.values import is_values
 from packer.config.field_tables import format_field, parse_field, to_table
 from packer.config.options import OPTIONS, Option, value_of
-from packer.errors import InputError, SettingsError
+from packer.errors import InputError, SettingsError, counted
 from readers.contract.classes import ClassTable, SegClass
 from readers.stores.open_store import url_of
 
@@ -60,7 +60,7 @@ def parse_config(path: Path, text: str, more: Iterable[Option] = ()) -> Settings
     if CLASS in document:
         settings["classes"] = _classes(path, document, problems)
     if problems:
-        raise SettingsError(f"{path}: {len(problems)} problems in the configuration", problems)
+        raise SettingsError(f"{path}: {counted(len(problems), 'problem')} in the configuration", problems)
     return settings
 
 

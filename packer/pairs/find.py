@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from packer.errors import InputError, Problem, TargetError
+from packer.errors import InputError, Problem, TargetError, counted
 from packer.pairs.candidates import Candidates
 from packer.pairs.draw_splits import SplitDrawer, draw_splits
 from packer.pairs.files import RawFiles, find_files
@@ -105,7 +105,7 @@ def search_pairs(
     refusal = None
     if found.problems or not found.pairs or (found.missing and rules.missing == ERROR):
         count = len(found.problems) + len(found.missing)
-        summary = f"{count} problems" if count else "there is no pair"
+        summary = counted(count, "problem") if count else "there is no pair"
         hint = _hint(files, found, layout, rules, has_pairs)
         refusal = InputError(f"{raw}: {summary} in the layout {name}{hint}", [*found.problems, *found.missing])
         if not found.pairs:
