@@ -13,7 +13,7 @@ import pytest
 from conftest import RawFolder, pack, run
 from test_spec import RECIPE
 
-from packer.plan.plan import SHARD_SLACK
+from packer.plan.plan import SHARD_SLACK, Plan
 from packer.plan.size_sample import SizeSample, StoredSize
 from packer.recipe.piece import Piece
 from packer.recipe.row_ref import RowRef
@@ -83,6 +83,10 @@ def test_a_build_that_is_short_of_room_names_what_fits(
     label = planned(*options)["encodings"][1]["bytes"]
     monkeypatch.setattr("packer.plan.make_plan.free_space", lambda path: label + SLACK)
     assert f"; --encode label=zstd needs about {label:,} bytes" in run("build", *options).stderr
+    known = StoredSize({"image": "raw", "label": "zstd"}, label)  # that of the encodings asked for is not
+    monkeypatch.setattr(Plan, "sizes_stored", property(lambda plan: [known]))
+    assert f"; --encode label=zstd needs about {label:,} bytes" in run("build", *options).stderr
+    assert "as asked" not in run("build", "--dry-run", *options).stdout
 
 
 def test_the_error_holds_for_nineteen_of_twenty_samples() -> None:

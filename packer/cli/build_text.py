@@ -85,7 +85,7 @@ def plan_text(plan: Plan, on_disk: bool = True) -> str:
         f"shards    {facts['shards']}, of which {facts['reused_shards']} exist already",
         _rows_line(plan),
         *([_free_line(plan)] if on_disk else []),
-        *_encodings(facts, on_disk),
+        *_encodings(facts, dict(plan.asked), on_disk),
     ]
     return join_lines([*lines, *plan_notes(plan), *size_notes(plan)])
 
@@ -94,16 +94,16 @@ def _free_line(plan: Plan) -> str:
     return f"free      {bytes_text(plan.free_bytes)}" + (" - not enough" if plan.needed_bytes > plan.free_bytes else "")
 
 
-def _encodings(facts: dict[str, Any], on_disk: bool) -> list[str]:
+def _encodings(facts: dict[str, Any], asked: dict[str, str], on_disk: bool) -> list[str]:
     """Return a table of the bytes with several encodings, and where they fit."""
     if not facts["encodings"]:
         return []
     table = [["", "", "in memory", *(["on the disk"] if on_disk else [])]]
-    for number, size in enumerate(facts["encodings"]):
+    for size in facts["encodings"]:
         names = ", ".join(f"{name}={encoding}" for name, encoding in size["fields"].items() if encoding != RAW) or RAW
         error = f"± {math.ceil(1000 * size['error']) / 10} %" if size["error"] else ""
         fits = ["fits" if size[where] else "does not fit" for where in ("fits_memory", "fits_disk")]
-        words = names + ", as asked" * (number == 0)
+        words = names + ", as asked" * (size["fields"] == asked)
         table.append([words, f"{bytes_text(size['bytes'])} {error}".strip(), *fits[: 1 + on_disk]])
     memory = f"memory    {bytes_text(facts['free_memory'])} for a pack, next to a training"
     return [memory, *(f"{'' if number else 'encodings':10}{line}" for number, line in enumerate(text_table(table)))]

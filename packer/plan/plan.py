@@ -140,8 +140,13 @@ class Plan:
         """The bytes of the rows as they are stored, by a sample if they are encoded; None if none can be packed."""
         if not any(field.is_encoded for field in self.recipe.fields) or self.size_sample is None:
             return self.bytes
-        size = self.size_sample.size(encodings_of(self.recipe.rules))
+        size = self.size_sample.size(self.asked)
         return None if size is None else size.bytes
+
+    @property
+    def asked(self) -> Encodings:
+        """The encodings that were asked for."""
+        return encodings_of(self.recipe.rules)
 
     @property
     def sizes_stored(self) -> list[StoredSize]:
@@ -161,7 +166,7 @@ class Plan:
 
     def fits_disk(self, size: StoredSize) -> bool:
         """Return whether the disk has room for the pack in this size. Other encodings make all shards new ones."""
-        if size.encodings == encodings_of(self.recipe.rules):
+        if size.encodings == self.asked:
             return self.needed_bytes <= self.free_bytes
         return size.bytes + len(self.specs) * SHARD_SLACK <= self.free_bytes
 
@@ -239,7 +244,8 @@ class Plan:
         """Raise TargetError if the disk has too little free space."""
         if self.needed_bytes > self.free_bytes:
             advice = "" if self.index_bytes is None else f"; --labels index needs {self.index_bytes:,} bytes"
-            if fits := next(filter(self.fits_disk, self.sizes_stored[1:]), None):
+            others = (size for size in self.sizes_stored if size.encodings != self.asked)
+            if fits := next(filter(self.fits_disk, others), None):
                 advice += f"; {fits.options} needs about {fits.bytes:,} bytes"
             need = f"needs about {self.needed_bytes:,} bytes, the disk has {self.free_bytes:,} free"
             raise TargetError(f"{self.request.out}: {need}{advice}")
