@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 from typing import Any, Literal
 
@@ -21,7 +22,9 @@ from packer.decoding.bands import Bands, check_finite, read_bands
 from packer.decoding.decode import decode_image, decode_label, header_of
 from packer.decoding.file_types import read_header
 from packer.decoding.rules import ImageRules
+from packer.decoding.tiff.directory import directories
 from packer.errors import BadPair
+from readers.contract.json_entry import Entry
 
 RULES, DROP = ImageRules(), ImageRules(alpha="drop")
 DTYPES = ("|u1", "<u2", "<i2", "<f2", "<f4")
@@ -153,6 +156,19 @@ def test_smaller_copies_in_a_tiff_do_not_count(order: Literal["<", ">"]) -> None
     data = blocks_tiff(pixels, order, tile=(16, 16))
     for kinds in ((1,), (1, 1, 1)):
         assert np.array_equal(read_bands(with_pages(data, *kinds, order=order), ALL, RULES), pixels)
+
+
+def test_smaller_copies_of_a_page_have_an_end() -> None:
+    data = blocks_tiff(noise((20, 31, 5), "<u2"))
+    assert len(list(directories(io.BytesIO(with_pages(data, *[1] * 40, 0, *[1] * 40))))) == 2
+    with pytest.raises(BadPair, match="list of pages has no end"):
+        list(directories(io.BytesIO(with_pages(data, *[1] * 41))))
+
+
+def test_a_range_of_whole_numbers_is_the_same_rule() -> None:
+    rules = ImageRules(image_range=(0, 1))
+    read = ImageRules.from_json(Entry(rules.to_json(), "here", []))
+    assert json.dumps(read.to_json()) == json.dumps(rules.to_json())
 
 
 def test_other_pages_of_a_tiff_are_refused() -> None:

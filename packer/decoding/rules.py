@@ -41,7 +41,7 @@ class ImageRules:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "image_range": None if self.image_range is None else list(self.image_range),
+            "image_range": None if self.image_range is None else list(map(float, self.image_range)),
             "alpha": self.alpha,
             "max_pixels": self.max_pixels,
             **({} if self.decode == EXACT else {"decode": self.decode}),

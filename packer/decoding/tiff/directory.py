@@ -48,7 +48,7 @@ _MOST_BLOCKS, _MOST_NUMBERS, _MOST_TAGS = 1 << 22, 1 << 16, 1 << 16
 _MOST_OFFSET = 2**63 - 1
 _NEW_SUBFILE_TYPE, _OVERVIEW = 254, 1
 _MOST_OVERVIEWS = 40
-"""Each is half as large as the one before."""
+"""The smaller copies of a page: each is half as large as the one before."""
 _UNSIGNED, _SIGNED, _FLOAT = 1, 2, 3
 _DTYPES = {
     **{(bits, _UNSIGNED): "u1" for bits in (1, 2, 4, 8)},
@@ -154,13 +154,14 @@ def read_directory(file: BinaryIO, page: int | None = None) -> Directory:
 def directories(file: BinaryIO) -> Iterator[int]:
     """Yield where the directory of each page begins, without those of smaller copies of pages."""
     layout, offset = _start(file)
-    seen = set[int]()
+    seen, copies = set[int](), 0
     while offset:
-        if offset in seen:
+        kinds, after = _kinds_of(file, layout, offset)
+        copies = copies + 1 if kinds == {_OVERVIEW} else 0
+        if offset in seen or copies > _MOST_OVERVIEWS:
             raise BadPair("is damaged: its list of pages has no end")
         seen.add(offset)
-        kinds, after = _kinds_of(file, layout, offset)
-        if kinds != {_OVERVIEW}:
+        if not copies:
             yield offset
         offset = after
 
