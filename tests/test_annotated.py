@@ -350,7 +350,7 @@ def test_a_probe_proposes_options_that_pack_the_folder(tmp_path: Path) -> None:
     assert probed.exit_code == 0, probed.stderr
     assert "layout    labelme labels/{key}.json" in probed.stdout
     assert "objects   car 12, dog 12" in probed.stdout
-    assert "decide    1 files have no partner" in probed.stdout
+    assert "decide    1 file without a partner" in probed.stdout
     facts = json.loads(run("probe", "--json", raw).stdout)
     assert facts["annotations"] == "labels/{key}.json"
     out = pack(raw, tmp_path / "out", "--config", tmp_path / "packer.toml")

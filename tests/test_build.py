@@ -142,7 +142,7 @@ def test_several_sizes_are_listed_with_the_choice(raw: RawFolder, tmp_path: Path
     result = run("build", raw.path, tmp_path / "out")
     assert result.exit_code == 1
     assert "24x36: 8 pairs" in result.stderr
-    assert "10x20: 1 pairs" in result.stderr
+    assert "10x20: 1 pair" in result.stderr
     assert "--size" in result.stderr
     for fit in ("stretch", "letterbox", "crop-or-pad"):
         out = pack(raw.path, tmp_path / fit, "--size", "16x16", "--fit", fit)

@@ -163,7 +163,7 @@ def test_a_row_may_lack_a_further_field(raw: tuple[Path, Fields], tmp_path: Path
     assert "images/a2.png: has no depth" in refused.stderr
     assert "--missing keep packs rows that lack a field" in refused.stderr
     plan = run("build", "--dry-run", "--missing", "skip", *options, folder, tmp_path / "out").stdout
-    assert "1 files of depth belong to no image: depth/b2.png" in plan
+    assert "1 file of depth without an image: depth/b2.png" in plan
     assert len(open_dataset(pack(folder, tmp_path / "skipped", *options, "--missing", "skip"))) == len(KEYS) - 1
     kept = open_dataset(pack(folder, tmp_path / "kept", *options, "--missing", "keep"), fields=("image", "depth"))
     depths = {kept.key(row): kept[row][1].numpy() for row in range(len(kept))}

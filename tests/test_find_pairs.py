@@ -150,10 +150,10 @@ def test_the_error_for_an_unknown_layout_lists_the_folders(tmp_path: Path) -> No
     with pytest.raises(InputError, match="--image") as caught:
         find_pairs(tmp_path)
     assert caught.value.problems == (
-        "perhaps --image 'photos/{key}' --label 'truth/{key}'  (1 pairs, 1 without partner)",
+        "perhaps --image 'photos/{key}' --label 'truth/{key}'  (1 pair, 1 without partner)",
         "Found:",
         "photos/  2 files, such as a.png",
-        "truth/  1 files, such as a.png",
+        "truth/  1 file, such as a.png",
     )
 
 

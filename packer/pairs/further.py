@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
 
-from packer.errors import Problem, UsageError, first_of
+from packer.errors import Problem, UsageError, counted, first_of
 from packer.pairs.candidates import MOST_NAMED, UNWRITABLE, UNWRITABLE_NAME, Candidate
 from packer.pairs.folder_names import Folders
 from packer.pairs.template import KEY, SPLIT, Template, composed
@@ -55,7 +55,7 @@ class FoundFiles:
         if not rest:
             return None
         named = ", ".join(first_of(sorted(rest), MOST_NAMED))
-        return f"{len(rest)} files of {self.wanted.name} belong to no image: {named}"
+        return f"{counted(len(rest), 'file')} of {self.wanted.name} without an image: {named}"
 
     def without_image(self, pairs: Iterable[Candidate]) -> Iterator[Problem]:
         """Yield a problem for each annotated label of a picture that is not there."""

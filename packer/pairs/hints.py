@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from packer.errors import first_of
+from packer.errors import counted, first_of
 from packer.pairs.candidates import UNWRITABLE
 from packer.pairs.folder_names import by_folder
 from packer.pairs.split_lists import usual_lists
@@ -13,11 +13,13 @@ from packer.pairs.suggest import suggest_templates
 from packer.pairs.template import OTHER_PICTURES, PICTURES
 
 MOST_FOLDERS = 20
+VOLUMES = (".nii", ".nii.gz")
 
 
 def unknown_layout_hints(files: list[str]) -> list[str]:
     """Return options that may fit a folder without a known layout, then its contents."""
-    return [*_templates(files, 2), *_lone_pair(files), *_lists(files), *_unpackable(files), "Found:", *_contents(files)]
+    perhaps = [*_templates(files, 2), *_lone_pair(files), *_lists(files), *_volumes(files), *_unpackable(files)]
+    return [*perhaps, "Found:", *_contents(files)]
 
 
 def no_common_key_hint(files: list[str]) -> str:
@@ -47,11 +49,17 @@ def _lists(files: list[str]) -> list[str]:
     ]
 
 
+def _volumes(files: list[str]) -> Iterator[str]:
+    """Count volumes of NIfTI, which are another source of rows."""
+    if count := sum(path.lower().endswith(VOLUMES) for path in files):
+        yield f"{counted(count, 'file')} {'is a volume' if count == 1 else 'are volumes'}: give this folder with --from"
+
+
 def _unpackable(files: list[str]) -> Iterator[str]:
     """Count pictures of types that cannot be packed: they may be the images or labels."""
     suffixes = Counter(path[path.rfind(".") :].lower() for path in files if path.lower().endswith(OTHER_PICTURES))
     for suffix, count in sorted(suffixes.items()):
-        yield f"{count} files are {suffix}, which cannot be packed; convert them to PNG"
+        yield f"{counted(count, 'file')} with the suffix {suffix} cannot be packed; convert to PNG"
 
 
 def _contents(files: Iterable[str]) -> list[str]:
@@ -60,5 +68,7 @@ def _contents(files: Iterable[str]) -> list[str]:
     for path in files:
         folder, _, name = path.rpartition("/")
         folders.setdefault(folder or ".", []).append(name)
-    lines = [f"{folder}/  {len(names)} files, such as {names[0]}" for folder, names in sorted(folders.items())]
+    lines = [
+        f"{folder}/  {counted(len(names), 'file')}, such as {names[0]}" for folder, names in sorted(folders.items())
+    ]
     return first_of([UNWRITABLE.sub("?", line) for line in lines], MOST_FOLDERS, "folders") or ["nothing"]

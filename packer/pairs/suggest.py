@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from packer.errors import UsageError
+from packer.errors import UsageError, counted
 from packer.pairs.differences import Difference, SharedFolders, differences, with_split
 from packer.pairs.folder_names import by_folder
 from packer.pairs.layouts import Layout
@@ -47,7 +47,7 @@ class Suggestion:
     unmatched: int
 
     def __str__(self) -> str:
-        counts = f"({self.pairs} pairs, {self.unmatched} without partner)"
+        counts = f"({counted(self.pairs, 'pair')}, {self.unmatched} without partner)"
         return f"--image '{self.image}' --label '{self.label}'  {counts}"
 
 

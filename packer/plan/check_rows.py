@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from packer.classes.load import load_class_table, named_classes
 from packer.config.options import MTIME
-from packer.errors import BadPair, InputError, Problem, UsageError, first_of
+from packer.errors import BadPair, InputError, Problem, UsageError, counted, first_of
 from packer.pixels.choices import NATIVE, TILE
 from packer.pixels.label_rules import BINARY, BINARY_CLASSES, INSTANCE, LabelRules
 from packer.pixels.resize import Geometry
@@ -221,6 +221,8 @@ def _common_size(sizes: NDArray[np.uint32], problems: Sequence[Problem]) -> Size
         raise InputError(
             "the pictures have several sizes (height x width); choose one, such as --size 512x512, and --fit stretch, "
             "letterbox, crop-or-pad, shorter-side or tile; or keep the size of each picture: --size native",
-            first_of(counts.most_common(), 20, "sizes", lambda item: f"{size_text(item[0])}: {item[1]} pairs"),
+            first_of(
+                counts.most_common(), 20, "sizes", lambda item: f"{size_text(item[0])}: {counted(item[1], 'pair')}"
+            ),
         )
     return next(iter(counts))

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from packer.config.config import DECIDE, Setting, Settings
 from packer.config.effective import effective
-from packer.errors import InputError, PackError, Problem, first_of
+from packer.errors import InputError, PackError, Problem, counted, first_of
 from packer.pairs.files import RawFiles, find_files
 from packer.pairs.pairing_rules import PairingRules
 from packer.plan.make_plan import make_plan
@@ -105,7 +105,7 @@ def _proposal(settings: dict[str, Setting], questions: list[str], plan: Plan) ->
     if plan.found.missing:
         settings["missing"] = "skip"
         left = 'missing = "skip" leaves them out, "keep" packs pictures without annotations'
-        doubts.append(f"{len(plan.found.missing)} files have no partner: {left}")
+        doubts.append(f"{counted(len(plan.found.missing), 'file')} without a partner: {left}")
     if plan.rejects:
         doubts.append(f'{len(plan.rejects)} bad pairs were found: fix them, or leave them out with on-bad = "skip"')
     if len(plan.sizes) > 1:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from packer.classes.load import load_class_table, read_table
 from packer.classes.values import is_values
 from packer.config.config import DECIDE, Setting, Settings
-from packer.errors import InputError, SettingsError, first_of
+from packer.errors import InputError, SettingsError, counted, first_of
 from packer.pairs.files import list_files
 from packer.pairs.find import Pairing, find_pairs
 from packer.pairs.pairing_rules import PairingRules
@@ -215,7 +215,7 @@ def _propose(
     if pairing.missing:
         settings["missing"] = "skip"
         left = 'missing = "skip" leaves them out, "keep" packs images without labels'
-        doubts.append(f"{len(pairing.missing)} files have no partner: {left}")
+        doubts.append(f"{counted(len(pairing.missing), 'file')} without a partner: {left}")
     if reading.classes is not None and len(reading.classes) > MOST_PLANES:
         settings["labels"] = "index"
     if survey.has_volumes:
