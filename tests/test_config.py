@@ -107,6 +107,7 @@ def test_every_problem_of_a_config_at_once(tmp_path: Path) -> None:
         sise = "8x9"
         quiet = "yes"
         ignore = 255
+        encode = "label=zstd"
         overlap = 1.5
         classes = "4"
         [[class]]
@@ -118,6 +119,7 @@ def test_every_problem_of_a_config_at_once(tmp_path: Path) -> None:
         "sise: is not known; did you mean size?",
         "quiet: expected true or false, found 'yes'",
         "ignore: expected a list of texts and whole numbers, found the number 255",
+        "encode: expected a list of texts and whole numbers, such as ['label=zstd'], found 'label=zstd'",
         "overlap: expected a text or a whole number, found the number 1.5",
         "classes: cannot be combined with [[class]] tables; keep one of them",
         "class.0.valeus: is not known; did you mean values?",

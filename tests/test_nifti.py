@@ -190,8 +190,13 @@ def test_an_axis_is_one_of_volumes(tmp_path: Path) -> None:
     for given in ((raw,), ("--from", raw), ("--from", tmp_path / "a.npy", "--image", "a", "--label", "a")):
         done = run("build", *given, tmp_path / "out", "--axis", "0", "--classes", "4")
         assert done.exit_code == 2
-        assert "--axis 0: only volumes have slices along an axis" in done.stderr
+        assert "--axis 0: is for NIfTI volumes; the slices of a TIFF are its pages" in done.stderr
     assert "expected" in run("build", "--from", raw, tmp_path / "out", "--axis", "3").stderr
+
+
+def test_the_error_of_a_folder_of_volumes_given_as_raw_names_from(raw: Path, tmp_path: Path) -> None:
+    refused = run("build", raw, tmp_path / "out", "--classes", "4")
+    assert (refused.exit_code, "6 files are volumes: give this folder with --from" in refused.stderr) == (1, True)
 
 
 def test_a_second_build_reads_nothing_and_a_changed_volume_alone(raw: Path, tmp_path: Path) -> None:

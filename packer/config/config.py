@@ -121,7 +121,8 @@ def _setting(value: object, option: Option) -> Setting:
         return value
     if option.several:
         if not isinstance(value, list) or any(type(item) not in (str, int) for item in value):
-            raise ValueError(f"expected a list of texts and whole numbers, found {describe(value)}")
+            such = f", such as [{value!r}]" if isinstance(value, str) else ""
+            raise ValueError(f"expected a list of texts and whole numbers{such}, found {describe(value)}")
         setting = [str(item) for item in value]
     elif type(value) in (str, int):
         setting = str(value)

@@ -183,7 +183,7 @@ def parse_encoding(value: object) -> tuple[str, str]:
         meant = "" if name in ENCODINGS else did_you_mean(name, ENCODINGS)
         raise ValueError(
             f"{text!r}: expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, tiles:256, tiles-zstd:256 or "
-            f"tiles-jpeg:256:95, such as label=zstd{meant}"
+            f"tiles-jpeg:256:95, with tiles of 16 to 4096, such as label=zstd{meant}"
         )
     return found[1], found[2]
 

@@ -102,7 +102,7 @@ class SourceOptions:
             key = None
         if (axis := values.pop("axis", None)) is not None:
             if not isinstance(given, NiftiSlices):
-                raise UsageError(f"--axis {axis}: only volumes have slices along an axis")
+                raise UsageError(f"--axis {axis}: is for NIfTI volumes; the slices of a TIFF are its pages")
             given = given.along(int(axis))
         volumes = bool(values.pop("volumes", False))
         if volumes and isinstance(given, NiftiSlices):
