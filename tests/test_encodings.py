@@ -23,6 +23,7 @@ from page_reader import read_rows
 
 from packer import build_pack, verify_pack
 from packer.decoding.jpeg import segment
+from packer.errors import UsageError
 from packer.pixels.encode import encode
 from packer.pixels.jpeg_rules import JpegRules
 from readers import DamagedError, open_dataset
@@ -353,6 +354,16 @@ def test_a_field_has_one_encoding(raw_folder: RawFolder, tmp_path: Path) -> None
     result = run("build", *ENCODE, "--encode", "label=raw", raw_folder.path, tmp_path / "out")
     assert result.exit_code == 2
     assert "--encode label: is named twice; give each field one encoding" in " ".join(result.stderr.split())
+
+
+def test_encodings_in_python_are_a_list(tmp_path: Path) -> None:
+    for given, words in (
+        ({"image": "zstd"}, r"expected a list, such as \['image=zstd'\]"),
+        ("label=zstd", r"expected a list, such as \['label=zstd'\]"),
+        ([5], "'5': expected a field and raw"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            build_pack(tmp_path, tmp_path / "out", encode=given)  # type: ignore[arg-type]
 
 
 def test_the_error_says_how_pictures_of_16_bits_become_jpeg(tmp_path: Path) -> None:

@@ -75,8 +75,9 @@ def from_python(options: Mapping[str, Any]) -> Settings:
         elif name == "classes" and isinstance(value, (list, tuple)):
             found[option.name] = named_classes(value)
         elif option.several and value is not None:
-            if isinstance(value, str):
-                raise UsageError(f"--{option.name}: expected a list, such as [{value!r}]")
+            if isinstance(value, (str, Mapping)):
+                such = [value] if isinstance(value, str) else [f"{key}={item}" for key, item in value.items()]
+                raise UsageError(f"--{option.name}: expected a list, such as {such}")
             found[option.name] = [_formatted(option, item) for item in value]
         elif value is not None:
             found[option.name] = option.kind.format(value)

@@ -189,7 +189,7 @@ def parse_encoding(value: object) -> tuple[str, str]:
 
 
 def format_encoding(value: Any) -> str:
-    return value if isinstance(value, str) else "=".join(value)
+    return "=".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def parse_accept(value: object) -> str:
