@@ -51,7 +51,8 @@ def test_the_sizes_with_other_encodings_are_those_of_their_builds(raw_folder: Ra
 def test_the_encodings_that_were_asked_for_come_first(raw_folder: RawFolder, tmp_path: Path) -> None:
     options = *INDEX, "--encode", "image=jpeg:50", raw_folder.path, tmp_path / "out"
     plan = planned(*options)
-    assert [size["fields"] for size in plan["encodings"]] == [{"image": "jpeg:50", "label": "raw"}, RAW, LABEL, BOTH]
+    asked = {"image": "jpeg:50", "label": "raw"}
+    assert [size["fields"] for size in plan["encodings"]] == [asked, RAW, LABEL, {"image": "jpeg:50", "label": "zstd"}]
     assert plan["stored_bytes"] == plan["encodings"][0]["bytes"]
     assert "\n          image=jpeg:50, as asked  " in run("build", "--dry-run", *options).stdout
 

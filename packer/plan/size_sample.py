@@ -82,6 +82,9 @@ def _fitting(rule: FieldRule, picture: str, label: str) -> str:
 
 
 def _stored_as(rule: FieldRule, encoding: str) -> FieldRule:
+    """Return the rule with an encoding; as it is if it has this one, perhaps with another quality or other tiles."""
+    if rule.field.encoding == encoding:
+        return rule
     field = replace(rule.field, encoding=encoding, tile=None)
     tile = (TILE,) * len(field.sides) if field.is_tiled else None
     return replace(rule, field=replace(field, tile=tile), jpeg=JpegRules() if field.is_jpeg else None)
