@@ -183,7 +183,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_refused(tmp_path: Path) -> 
 def test_a_picture_with_huge_blocks_is_decoded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strip_tiff, "MOST_BLOCKS", 1000)
     monkeypatch.setattr(raw_pixels, "MOST_WHOLE", 10)
-    with pytest.raises(BadPair, match="at most 10 are decoded at once; a TIFF, or a PNG"):
+    with pytest.raises(BadPair, match="at most 10 are decoded at once; a slide, a TIFF, or a PNG"):
         StripFile(saved(tmp_path, encoded_as(".tif", IMAGE, 259, DEFLATE)))
     assert len(strips(saved(tmp_path, tiff(IMAGE)), 20)) == 7  # plain lines are found without their block
 

@@ -48,6 +48,7 @@ class BuildOptions(TypedDict, total=False):
     alpha: str
     decode: str
     max_pixels: int
+    slide_level: int
     format: str
     labels: str
     image_dtype: str

@@ -26,6 +26,7 @@ DECIDED = (
     "bands",
     "field",
     "decode",
+    "slide-level",
 )
 """Options that say how files are read. The rows of a pack were read already."""
 

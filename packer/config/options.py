@@ -252,6 +252,9 @@ PICTURES = (
         "Default: red, green and blue of 8 bits.",
     ),
     Option("max-pixels", whole(1, 1 << 36), "Reject larger pictures.", str(MOST_PIXELS)),
+    Option(
+        "slide-level", whole(0, 63, "N"), "With slides, such as .svs: the level that is packed; 0 is the finest.", "0"
+    ),
 )
 
 STORAGE = (

@@ -10,10 +10,13 @@ from packer.decoding import arrays
 from packer.decoding.file_types import kind_of
 from packer.decoding.header import Header, Picture, Pixels, Stored, Strip
 from packer.errors import BadPair
+from readers.contract.tiles import Size
 
 MOST_WHOLE = 1 << 30
 """The most pixels of a file that is decoded at once: OpenCV refuses more."""
-IN_TILES = "a TIFF, or a PNG that is not interlaced, is packed in parts by --size native --encode image=tiles:256"
+IN_TILES = (
+    "a slide, a TIFF, or a PNG that is not interlaced, is packed in parts by --size native --encode image=tiles:256"
+)
 TRANSPARENT = "has transparent pixels, whose colour depends on the background; flatten it"
 
 
@@ -23,15 +26,20 @@ def read_stored(data: Picture, header: Header) -> Stored:
         return data.stored
     if not isinstance(data, bytes):
         return arrays.stored(data)
-    if header.stored_height * header.stored_width > MOST_WHOLE:
-        raise BadPair(
-            f"is a {header} of {header.stored_width}x{header.stored_height} pixels, and at most {MOST_WHOLE} are "
-            f"decoded at once; {IN_TILES}"
-        )
+    check_whole(str(header), (header.stored_height, header.stored_width))
     stored: Stored = kind_of(data[:16]).decode(data, header)
     if stored.numbers.shape[:2] != header.decoded_size:
         raise BadPair(f"decodes to {stored.numbers.shape[:2]}, which is not the size in its header")
     return stored
+
+
+def check_whole(kind: str, size: Size) -> None:
+    """Refuse a picture that is too large to be decoded at once."""
+    height, width = size
+    if height * width > MOST_WHOLE:
+        raise BadPair(
+            f"is a {kind} of {width}x{height} pixels, and at most {MOST_WHOLE} are decoded at once; {IN_TILES}"
+        )
 
 
 def coloured(stored: Stored) -> Stored:

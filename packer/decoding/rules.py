@@ -38,6 +38,8 @@ class ImageRules:
     """FAST decodes a large JPEG at a half, a quarter or an eighth of its size, before it is scaled."""
     bands: BandChoice | None = None
     """The bands to store as they are in the file; None stores red, green and blue of 8 bits."""
+    slide_level: int = 0
+    """The level that is the picture of a slide."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -46,6 +48,7 @@ class ImageRules:
             "max_pixels": self.max_pixels,
             **({} if self.decode == EXACT else {"decode": self.decode}),
             **({} if self.bands is None else {"bands": bands_text(self.bands)}),
+            **({"slide_level": self.slide_level} if self.slide_level else {}),
         }
 
     @classmethod
@@ -60,6 +63,7 @@ class ImageRules:
             max_pixels=entry.whole("max_pixels", least=1),
             decode=entry.choice("decode", DECODES) if entry.has("decode") else EXACT,
             bands=_bands(entry) if entry.has("bands") else None,
+            slide_level=entry.whole("slide_level") if entry.has("slide_level") else 0,
         )
         entry.close()
         return rules

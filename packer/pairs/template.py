@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from packer.errors import UsageError
 
-PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".webp", ".npy")
-"""Suffixes of pictures that can be packed. The content of a file decides which format it has."""
+SLIDES = (".svs", ".ndpi", ".mrxs", ".scn", ".bif")
+"""Suffixes of slides, which openslide reads."""
+PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".webp", ".npy", *SLIDES)
+"""Suffixes of pictures that can be packed. Of others than slides the content of a file decides which format it has."""
 OTHER_PICTURES = (".gif", ".jp2", ".ppm", ".pgm", ".exr", ".heic", ".avif", ".jxl")
 """Suffixes of pictures that cannot be packed."""
 

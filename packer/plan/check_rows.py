@@ -68,6 +68,7 @@ def check_rows(request: Request, stamps: Sequence[StoredStamps], pool: Pool, tim
             request.out,
             request.max_pixels,
             lambda source, refs: LabelSampler(source, pool, request.max_pixels).pixels(refs, divisor),
+            request.slide_level,
         )
         found = assume_size(request, found, LabelSampler(found.source, pool, request.max_pixels))
         found, unknown = _with_painted_classes(request, found)

@@ -37,7 +37,10 @@ def plan_fields(request: Request, found: FoundRows, table: ClassTable | None) ->
 
 def _fields_of_files(request: Request, found: FoundRows, table: ClassTable | None) -> Sequence[PlannedField]:
     tables = [_table(options, table, found.is_painted) for options in request.fields]
-    fields = [planned(options, request.max_pixels, each) for options, each in zip(request.fields, tables, strict=True)]
+    fields = [
+        planned(options, request.max_pixels, each, request.slide_level)
+        for options, each in zip(request.fields, tables, strict=True)
+    ]
     for number, field in enumerate(fields):
         if field.needs_header:
             fields[number] = _as_in_most(found, number, field)

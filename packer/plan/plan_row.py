@@ -31,6 +31,7 @@ from readers.stores.open_store import url_of
 
 NPY = "npy"
 """The format of the row that is built again: only its numbers are compared."""
+LEVEL = "slide-level"
 MOST_BYTES = 1 << 30
 """A larger file is not read: a page is not a build, which may take all memory."""
 
@@ -123,7 +124,7 @@ def _source_of(settings: Mapping[str, Setting]) -> Source:
     raw = Path(str(settings["raw"]))
     if not raw.is_dir():
         raise InputError(f"{raw}: the raw folder cannot be reached: it is not there, or was moved")
-    return FolderSource(raw, volumes=bool(settings.get("volumes")))
+    return FolderSource(raw, volumes=bool(settings.get("volumes")), slide_level=int(str(settings.get(LEVEL, 0))))
 
 
 def _recipe(facts: Mapping[str, Any]) -> Recipe:

@@ -83,6 +83,7 @@ class Request:
     alpha: str = "refuse"
     decode: str = EXACT
     max_pixels: int = MOST_PIXELS
+    slide_level: int = 0
     encode: tuple[tuple[str, str], ...] = ()
     """The encoding of each field that has one."""
     shard_bytes: int = 128 * MIB

@@ -31,6 +31,7 @@ from packer.probe.volumes import NIFTI, nifti_pairs, nifti_volumes, volume_doubt
 from packer.sources.folder import FolderSource
 from packer.sources.nifti import NiftiSlices
 from packer.sources.objects import ObjectsSource
+from packer.sources.slides import check_readable, is_slide
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL
 from readers.stores.open_store import url_of
@@ -89,7 +90,10 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     pairing, rules, why_not = _pairing(request, proposals)
     if pairing is None:
         return ProbeResult(len(files), None, why_not, proposals, None, None, (), {}, ())
-    folder = replace(request.objects or FolderSource(request.raw), pairs=pairing.pairs)
+    slides = any(is_slide(pair.image) for pair in pairing.pairs)
+    if slides:
+        check_readable(request.objects is not None)
+    folder = replace(request.objects or FolderSource(request.raw), pairs=pairing.pairs, slides=slides)
     source = nifti_volumes(request.raw, pairing) or with_volumes(folder)
     with open_sampler(source, request.workers, request.task_timeout) as sampler:
         survey = survey_pairs(folder, sampler, request.sample, request.near_duplicates)

@@ -228,15 +228,14 @@ def _picture(
     )
 
 
-def planned(options: FieldOptions, max_pixels: int, table: ClassTable | None) -> PlannedField:
+def planned(options: FieldOptions, max_pixels: int, table: ClassTable | None, slide_level: int = 0) -> PlannedField:
     """Return a field before its headers are known, and perhaps before its class table is."""
     if isinstance(options, PictureField):
-        return PlannedField(
-            options, ImageRules(options.range, options.alpha, max_pixels, options.decode, options.bands)
-        )
+        rules = ImageRules(options.range, options.alpha, max_pixels, options.decode, options.bands, slide_level)
+        return PlannedField(options, rules)
     if isinstance(options, ClassesField):
-        rules = LabelRules(options.codec, options.unknown, options.threshold, options.divisor)
-        return PlannedField(options, rules if table is None else resolve(rules, table), table)
+        read = LabelRules(options.codec, options.unknown, options.threshold, options.divisor)
+        return PlannedField(options, read if table is None else resolve(read, table), table)
     if isinstance(options, MultilabelField):
         return PlannedField(options, MultilabelRules(CLASS not in options.files), table)
     dtype = NUMBERS[options.dtype] if options.dtype else None

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
+from typing import TypeAlias
 
 from packer.decoding.decode import check_same_size
 from packer.decoding.header import Picture
+from packer.decoding.strips.slide import SlideFile
 from packer.decoding.strips.strip_file import StripFile
 from packer.recipe.source import Given
 from readers.contract.fields import Field
 from readers.contract.tiles import Size
 
+Opened: TypeAlias = "StripFile | SlideFile"
+
 
 class FileLines:
     """The lines of one file, or of a file for each class; a class without a file has an empty path."""
 
-    def __init__(self, raw: Path, paths: Sequence[str], max_pixels: int) -> None:
-        self._files: list[StripFile | None] = []
+    def __init__(self, paths: Sequence[str], opened: Callable[[str], Opened]) -> None:
+        self._files: list[Opened | None] = []
         with ExitStack() as exits:
             for path in paths:
-                self._files.append(exits.enter_context(StripFile(raw / path, max_pixels)) if path else None)
+                self._files.append(opened(path) if path else None)
+                if (file := self._files[-1]) is not None:
+                    exits.callback(file.close)
             there = [(path, file.size) for path, file in zip(paths, self._files, strict=True) if file is not None]
             for path, size in there[1:]:
                 check_same_size(*there[0], path, size, "file")

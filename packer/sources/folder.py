@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,19 +22,25 @@ from packer.decoding.decode import check_same_size
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.raw_file import SEPARATOR, naming
+from packer.decoding.raw_pixels import check_whole
 from packer.decoding.rules import MOST_PIXELS
+from packer.decoding.slide import slide_header, slide_tools
+from packer.decoding.strips.slide import SlideFile
+from packer.decoding.strips.strip_file import StripFile
 from packer.decoding.tiff.pages import read_pages
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Heads, Lines, Listing, Loaded, Slices, Wanted
-from packer.sources.file_lines import FileLines
-from packer.sources.file_states import MIN_FILE_AGE, FileState, state_of
+from packer.recipe.source import UNKNOWN, Given, Heads, Lines, Listing, Loaded, Wanted
+from packer.sources.file_lines import FileLines, Opened
+from packer.sources.file_states import MIN_FILE_AGE, UNREADABLE, FileState, state_of
+from packer.sources.slides import Levels, check_level, files_of_slide, has_folder, is_slide, slide_levels
 from packer.sources.tiff_volume import PageLines, volume_of
 from readers.contract.regular_files import digest_raw, open_raw, read_raw
 
 THREADS = 16
 """Headers and digests wait for the disk, not for the processor."""
+NO_LEVELS: Mapping[str, Levels | BadPair] = MappingProxyType({})
 NO_FILE = (0, 0, 0)
 """The state of a file that a row lacks."""
 CHUNK, TOGETHER = 256, 64
@@ -51,11 +58,19 @@ class FolderSource:
     pairs: tuple[Pair, ...] = field(default=(), repr=False)
     templates: tuple[str, ...] = ("", "")
     max_pixels: int = MOST_PIXELS
-    tools: tuple[str, ...] = ()
     volumes: bool = False
     """True if the pages of a TIFF are the slices of a volume."""
+    slides: bool = False
+    """True if some of the files are slides."""
+    slide_level: int = 0
+    """The level of a slide that is its picture."""
     kind: ClassVar[str] = "folder"
     gives_lines: ClassVar[bool] = True
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The versions of what reads slides, if there are any."""
+        return slide_tools() if self.slides else ()
 
     def rows(self) -> Iterator[RowRef]:
         return refs_of(self.pairs)
@@ -64,8 +79,10 @@ class FolderSource:
         return Listing(self.rows(), type(self).__name__)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
+        slides = [path for ref in refs for path in ref.parts if is_slide(path)] if self.slides else []
+        levels = dict(slide_levels(self.raw, slides))
         with ThreadPoolExecutor(THREADS) as pool:
-            yield from pool.map(self.heads_of, refs)
+            yield from pool.map(lambda ref: self.heads_of(ref, levels), refs)
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         """Return the states of the image and the label of each row. One thread asks a fast disk, many a slow one."""
@@ -86,15 +103,20 @@ class FolderSource:
             yield from pool.map(self._identity, refs)
 
     def load(self, ref: RowRef) -> Loaded:
-        data: list[bytes | tuple[bytes, ...] | Slices] = []
+        data: list[Given] = []
         identities = [""] * len(ref.parts)
         for number, part in enumerate(ref.parts):
             try:
+                if is_slide(part):
+                    opened = self.load_lines(ref._replace(parts=(part,)))
+                    identities[number] = opened.identities[0]
+                    data.append(_all_lines(part, opened))
+                    continue
                 paths = part.split(SEPARATOR)
                 files = [self.read(path, is_alone=len(paths) == 1) for path in paths]
                 digests = [blake3(file).hexdigest() if path else "" for path, file in zip(paths, files, strict=True)]
                 identities[number] = _together(digests)
-                given: bytes | tuple[bytes, ...] | Slices = files[0] if len(files) == 1 else tuple(files)
+                given: Given = files[0] if len(files) == 1 else tuple(files)
                 if part and self.volumes:
                     given = volume_of(part, [BytesIO(file) if file else None for file in files], self.max_pixels)
                 data.append(given)
@@ -123,7 +145,7 @@ class FolderSource:
         if self.volumes:
             return PageLines(self.raw, part, self.max_pixels)
         with naming(part):
-            return FileLines(self.raw, part.split(SEPARATOR), self.max_pixels)
+            return FileLines(part.split(SEPARATOR), self._opened)
 
     def _identity_of(self, part: str) -> str:
         with naming(part):
@@ -141,29 +163,43 @@ class FolderSource:
 
     def to_text(self) -> str:
         facts = {"raw": str(self.raw), "max_pixels": self.max_pixels, "fields": len(self.templates)}
-        return json.dumps({"kind": self.kind, **facts, "volumes": self.volumes})
+        slides = {"slides": self.slides, "slide_level": self.slide_level}
+        return json.dumps({"kind": self.kind, **facts, "volumes": self.volumes, **slides})
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> FolderSource:
-        fields, pixels, volumes = (facts[name] for name in ("fields", "max_pixels", "volumes"))
-        return cls(Path(facts["raw"]), templates=("",) * fields, max_pixels=pixels, volumes=volumes)
+        given = {name: facts[name] for name in ("max_pixels", "volumes", "slides", "slide_level")}
+        return cls(Path(facts["raw"]), templates=("",) * facts["fields"], **given)
 
-    def heads_of(self, ref: RowRef) -> Heads:
+    def heads_of(self, ref: RowRef, levels: Mapping[str, Levels | BadPair] = NO_LEVELS) -> Heads:
         """Return the header of each field of a row, or why it is bad."""
         try:
             paths = [part.split(SEPARATOR) for part in ref.parts if part]
-            heads = [[self.header(path) for path in files if path] for files in paths]
+            heads = [[self._header(path, levels) for path in files if path] for files in paths]
             for number, (files, found) in enumerate(zip(paths, heads, strict=True)):
                 for path, header in zip(filter(None, files), found, strict=True):
                     noun = "label" if number < 2 else "file"
+                    if isinstance(of := levels.get(ref.parts[0]), tuple):
+                        check_level(ref.parts[0], of, self.slide_level, path, header.size, noun)
                     check_same_size(ref.parts[0], heads[0][0].size, path, header.size, noun)
         except BadPair as bad:
             return str(bad)
         return tuple(found[0] for found in heads)
 
     def header(self, path: str) -> Header:
+        if is_slide(path):
+            return self._header(path, dict(slide_levels(self.raw, [path])))
         with naming(path), open_raw(self.raw / path) as file:
             return read_pages(file, self.max_pixels).header if self.volumes else read_header(file, self.max_pixels)
+
+    def _header(self, path: str, levels: Mapping[str, Levels | BadPair]) -> Header:
+        """Return the header of a file, or of a slide with these levels."""
+        if path not in levels:
+            return self.header(path)
+        with naming(path):
+            if isinstance(found := levels[path], BadPair):
+                raise found
+            return slide_header(found, self.slide_level, self.max_pixels)
 
     def size_of(self, path: str) -> int:
         """Return the number of bytes of a regular file."""
@@ -172,7 +208,17 @@ class FolderSource:
 
     def digest_of(self, path: str) -> str:
         """Return a text that equal files share."""
-        return digest_raw(self.raw / path)
+        if not is_slide(path):
+            return digest_raw(self.raw / path)
+        names = files_of_slide(self.raw, path)
+        return _together([*[digest_raw(self.raw / name) for name in names], *names[1:]])
+
+    def _opened(self, path: str) -> Opened:
+        """Open a file whose lines are decoded in order."""
+        if not is_slide(path):
+            return StripFile(self.raw / path, self.max_pixels)
+        files = [self.raw / name for name in files_of_slide(self.raw, path)]
+        return SlideFile(files, self.slide_level, self.max_pixels)
 
     def _states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         raw, trusted = str(self.raw), time.time_ns() - MIN_FILE_AGE
@@ -186,10 +232,10 @@ class FolderSource:
     def _identity(self, ref: RowRef) -> tuple[str, ...] | None:
         try:
             return tuple(
-                _together([digest_raw(f"{self.raw}/{path}") if path else "" for path in part.split(SEPARATOR)])
+                _together([self.digest_of(path) if path else "" for path in part.split(SEPARATOR)])
                 for part in ref.parts
             )
-        except OSError:
+        except (OSError, BadPair):
             return None
 
 
@@ -205,11 +251,28 @@ def images_of(pairs: Iterable[Pair]) -> Iterator[RowRef]:
     return (RowRef(pair.split, pair.key, (pair.image, *map(SEPARATOR.join, pair.further))) for pair in pairs)
 
 
+def _all_lines(part: str, opened: Loaded) -> Given:
+    """Return all lines of a picture that is opened alone."""
+    if opened.bad is not None:
+        raise BadPair(opened.bad)
+    lines: Lines = opened.data[0]
+    with naming(part), closing(lines):
+        check_whole("slide", lines.size)
+        return lines.lines(0, lines.size[0])
+
+
 def _state(raw: str, part: str) -> FileState:
     """Return the state of a file, or one that stands for those of several."""
-    if SEPARATOR not in part:
+    if has_folder(part):
+        try:
+            paths = files_of_slide(Path(raw), part)
+        except BadPair:
+            return UNREADABLE
+    elif SEPARATOR not in part:
         return state_of(f"{raw}/{part}")
-    states = [state_of(f"{raw}/{path}") if path else NO_FILE for path in part.split(SEPARATOR)]
+    else:
+        paths = part.split(SEPARATOR)
+    states = [state_of(f"{raw}/{path}") if path else NO_FILE for path in paths]
     digest = int.from_bytes(blake3(repr(states).encode()).digest(length=7), "little")
     return digest, max(state[1] for state in states), max(state[2] for state in states)
 

@@ -17,7 +17,7 @@ from packer.pairs.further import FurtherFiles
 from packer.pairs.join_files import Joined, Row, join_files
 from packer.pairs.pairing_rules import ERROR, PairingRules
 from packer.pairs.split_exact import ClassPixels
-from packer.pairs.template import ANNOTATIONS
+from packer.pairs.template import ANNOTATIONS, SLIDES
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.sorted_lines import SortedLines
@@ -32,10 +32,12 @@ from packer.sources.objects import ObjectsSource
 from packer.sources.pack import PackSource
 from packer.sources.reopen import ANNOTATED
 from packer.sources.rows import Rows
+from packer.sources.slides import check_readable, has_slides
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL, Field
 from readers.contract.manifest import ALL, NAME
 
+NO_SLIDES = f"only slides have levels, and none of these pictures is one: {', '.join(SLIDES)}"
 CountPixels = Callable[[Source, Sequence[RowRef]], Sequence[ClassPixels]]
 """Count the label pixels of rows by class. An image without a part is not loaded."""
 
@@ -119,17 +121,20 @@ class SourceOptions:
         return cls(pairing, given, values.pop("only", ()), key, annotations=annotations, volumes=volumes)
 
     def find_rows(
-        self, raw: Path | None, out: Path, max_pixels: int, count_pixels: CountPixels
+        self, raw: Path | None, out: Path, max_pixels: int, count_pixels: CountPixels, slide_level: int = 0
     ) -> tuple[FoundRows, InputError | None]:
         """Find all rows. If some are found in spite of problems, also return the error with these."""
         if self.key is not None:
             raise UsageError(f"--key {self.key}: names the keys in a container; other rows have their own keys")
         if self.given is not None:
+            if slide_level:
+                raise UsageError(f"--slide-level {slide_level}: {NO_SLIDES}")
             return self._given_rows(self._with_fields(self.given), Wanted(out, max_pixels, self.pairing.keeps))
         assert raw is not None, "without a source there is a folder"
         if self.volumes and self.objects is not None:
             raise UsageError("--volumes: objects of a store are read as pictures; copy them into a folder first")
-        folder = replace(self.objects or FolderSource(raw, volumes=self.volumes), max_pixels=max_pixels)
+        folder = self.objects or FolderSource(raw, volumes=self.volumes, slide_level=slide_level)
+        folder = replace(folder, max_pixels=max_pixels)
 
         def count(labels: Sequence[str]) -> Sequence[ClassPixels]:
             return count_pixels(folder, [RowRef("", "", ("", label)) for label in labels])
@@ -140,6 +145,8 @@ class SourceOptions:
                 raise UsageError("--volumes: labels are painted on pictures; give the label volumes: --label TEMPLATE")
             annotated = self._annotated(folder, files, out)
             if annotated is not None:
+                if self._check_slides(annotated[0].refs, slide_level):
+                    raise UsageError("labels are not painted on slides; give the label pictures: --label TEMPLATE")
                 return annotated
         many = sort_joined(raw, files, out, self._sorted) if isinstance(files, Joined) else None
         refusal = None
@@ -153,9 +160,21 @@ class SourceOptions:
             pairing, refs = many
         label = (pairing.label_template,) if self.pairing.has_label else ()
         templates = (pairing.image_template, *label, *(each.template for each in self.pairing.further))
-        source = replace(folder, templates=templates)  # without the pairs: the table has them
+        slides = self._check_slides(refs, slide_level)
+        source = replace(folder, templates=templates, slides=slides)  # without the pairs: the table has them
         notes = pairing.notes
         return FoundRows(source, refs, pairing.layout, pairing.missing, notes, volumes=self.volumes), refusal
+
+    def _check_slides(self, refs: RefTable, slide_level: int) -> bool:
+        """Return whether some files are slides. Refuse slides that are not read here, and a level of other pictures."""
+        if not has_slides(refs):
+            if slide_level:
+                raise UsageError(f"--slide-level {slide_level}: {NO_SLIDES}")
+            return False
+        if self.volumes:
+            raise UsageError("--volumes: slides are pictures; leave it out")
+        check_readable(self.objects is not None)
+        return True
 
     def _files(self, raw: Path, out: Path) -> Joined | RawFiles:
         if self.objects:

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import ClassVar
 
 from packer.errors import BadPair, Problem, first_of
-from packer.pairs.template import OTHER_PICTURES, PICTURES
+from packer.pairs.template import OTHER_PICTURES, PICTURES, SLIDES
 from packer.recipe.row_ref import RowRef
 from packer.sources.byte_ranges import ByteRanges
 from packer.sources.field_names import MOST_LISTED
@@ -56,6 +56,8 @@ class WebDatasetSource(ByteRanges):
     def _positions(self, file: str, key: str, members: Sequence[tuple[str, Member]]) -> Positions:
         sample: Sample = {}
         for suffix, member in members:
+            if _is_picture(suffix, SLIDES):
+                raise BadPair(f"has the slide {member.name}, which openslide reads from a folder alone; unpack the tar")
             if suffix in sample:
                 raise BadPair(f"has two members {member.name}")
             sample[suffix] = member

@@ -3,11 +3,13 @@ of it, and of windows that are read.
 
     tools/run bench.giant [--side 30000] [--format npy] [--image tiles:256] [--label tiles-zstd:256] [--keep FOLDER]
     tools/run bench.giant --volume nii.gz --side 1024 --image tiles:64 --label tiles-zstd:64
+    tools/run bench.giant --slide --side 20000
 
 The picture and its label are BigTIFFs of deflate tiles, made of waves and noise. A volume has half as many slices as
-lines, of 16 bits, and is a NIfTI file or a TIFF with many pages of deflate. Memory is that of all processes together,
-without pages of files, which the kernel takes back when it needs them. Windows have random positions. The pages of the
-pack were dropped before the first one.
+lines, of 16 bits, and is a NIfTI file or a TIFF with many pages of deflate. A slide is an Aperio SVS with three levels
+of JPEG tiles, and openslide alone also decodes it. Memory is that of all processes together, without pages of files,
+which the kernel takes back when it needs them. Windows have random positions. The pages of the pack were dropped before
+the first one.
 """
 
 from __future__ import annotations
@@ -24,15 +26,18 @@ from random import Random
 from statistics import median
 
 from program import parser
-from scenes.giant_tiff import CLASSES, make_giant
+from scenes.giant_tiff import CLASSES, make_giant, picture_lines
 from scenes.giant_volume import VOLUMES, make_volume
+from scenes.slide_files import TILE, write_slide
 
+from packer.decoding.slide import open_slide
 from readers.contract.fields import Field
 from readers.contract.manifest import STORAGES
 from readers.contract.tiles import size_text
 from readers.pack import Pack
 
 WINDOW, WINDOWS = 512, 200
+SLIDE = Path("images/giant.svs")
 MIB = 1 << 20
 
 
@@ -40,6 +45,7 @@ def main() -> None:
     asked = parser(__doc__)
     asked.add_argument("--side", type=int, default=30000)
     asked.add_argument("--volume", choices=VOLUMES, help="the form of a volume; without it a picture")
+    asked.add_argument("--slide", action="store_true", help="have the picture in a slide")
     asked.add_argument("--format", choices=STORAGES, default="npy")
     asked.add_argument("--image", default="tiles:256")
     asked.add_argument("--label", default="tiles-zstd:256")
@@ -47,11 +53,14 @@ def main() -> None:
     options = asked.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         root = options.keep or Path(temporary)
-        raw, out = root / f"giant-{options.side}{options.volume or ''}", Path(temporary) / "out"
+        form = options.volume or SLIDE.suffix * options.slide
+        raw, out = root / f"giant-{options.side}{form}", Path(temporary) / "out"
         size = options.side, options.side
         sides = size if options.volume is None else (options.side // 2, *size)
         if not raw.is_dir():
-            make_giant(raw, size) if options.volume is None else make_volume(raw, sides, options.volume)
+            _make(raw, sides, form)
+        if options.slide:
+            print(f"openslide alone: {_decoded(raw / SLIDE):.1f} s")
         raw_bytes = prod(sides) * (4 if options.volume is None else 3)
         source = [str(raw)] if options.volume is None else _volume_options(raw, options.volume)
         encodings = ["--encode", f"image={options.image}", "--encode", f"label={options.label}"]
@@ -70,6 +79,26 @@ def main() -> None:
             middle, slowest = 1000 * median(times), 1000 * max(times)
             window = size_text(_window(len(sides)))
             print(f"{name}: a window of {window} in {middle:.1f} ms, the slowest in {slowest:.1f}")
+
+
+def _make(raw: Path, sides: tuple[int, ...], form: str) -> None:
+    """Write the files of a picture, a slide or a volume, and of its label."""
+    if form in VOLUMES:
+        make_volume(raw, sides, form)
+        return
+    height, width = sides
+    make_giant(raw, (height, width), picture=not form)
+    if form:
+        write_slide(raw / SLIDE, (height, width), picture_lines((height, width)))
+
+
+def _decoded(path: Path) -> float:
+    """Return the seconds in which openslide decodes all lines of a slide, those of its tiles together."""
+    began, slide = time.perf_counter(), open_slide(path)
+    width, height = slide.dimensions
+    for top in range(0, height, TILE):
+        slide.read_region((0, top), 0, (width, min(TILE, height - top)))
+    return time.perf_counter() - began
 
 
 def _volume_options(raw: Path, form: str) -> list[str]:

@@ -6,14 +6,14 @@ import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 DEFLATE, PLAIN = 8, 1
-SHORT, LONG, LONG8 = 3, 4, 16
-_LETTERS = {SHORT: "H", LONG: "I", LONG8: "Q"}
+ASCII, SHORT, LONG, LONG8 = 2, 3, 4, 16
+_LETTERS = {ASCII: "B", SHORT: "H", LONG: "I", LONG8: "Q"}
 CLASSES = 5
 
 Lines = Callable[[int, int], NDArray[Any]]
@@ -49,10 +49,15 @@ def write_tiff(path: Path, size: tuple[int, int], lines: Lines, tile: int = 256,
             324: (LONG8, offsets),
             325: (LONG8, counts),
         }
-        _write_directory(file, entries)
+        directory = directory_bytes(file, entries)
+        start = file.tell()
+        file.write(directory)
+        file.seek(0)
+        file.write(struct.pack("<2sHHHQ", b"II", 43, 8, 0, start))
 
 
-def _write_directory(file: Any, entries: dict[int, tuple[int, list[int]]]) -> None:
+def directory_bytes(file: BinaryIO, entries: dict[int, tuple[int, list[int]]]) -> bytes:
+    """Write what is too long for a directory, and return the directory, which names no other behind it."""
     fields = []
     for tag, (kind, numbers) in entries.items():
         data = struct.pack(f"<{len(numbers)}{_LETTERS[kind]}", *numbers)
@@ -61,10 +66,7 @@ def _write_directory(file: Any, entries: dict[int, tuple[int, list[int]]]) -> No
             file.write(data)
             data = struct.pack("<Q", position)
         fields.append(struct.pack("<HHQ", tag, kind, len(numbers)) + data.ljust(8, b"\0"))
-    start = file.tell()
-    file.write(struct.pack("<Q", len(fields)) + b"".join(fields) + bytes(8))
-    file.seek(0)
-    file.write(struct.pack("<2sHHHQ", b"II", 43, 8, 0, start))
+    return struct.pack("<Q", len(fields)) + b"".join(fields) + bytes(8)
 
 
 def picture_lines(size: tuple[int, int], seed: int = 0) -> Lines:
@@ -92,9 +94,12 @@ def label_lines(size: tuple[int, int]) -> Lines:
     return lines
 
 
-def make_giant(raw: Path, size: tuple[int, int], name: str = "giant", compression: int = DEFLATE) -> None:
-    """Write a pair of picture and label, and the table of its classes, below a folder."""
+def make_giant(
+    raw: Path, size: tuple[int, int], name: str = "giant", compression: int = DEFLATE, picture: bool = True
+) -> None:
+    """Write a pair of picture and label below a folder, or the label alone."""
     for folder in ("images", "labels"):
         (raw / folder).mkdir(parents=True, exist_ok=True)
-    write_tiff(raw / "images" / f"{name}.tif", size, picture_lines(size), compression=compression)
+    if picture:
+        write_tiff(raw / "images" / f"{name}.tif", size, picture_lines(size), compression=compression)
     write_tiff(raw / "labels" / f"{name}.tif", size, label_lines(size))
