@@ -200,7 +200,7 @@ def test_damage_is_named_where_a_part_touches_it() -> None:
         unpack_part(field, stored, numbers.shape, (slice(216, 256), slice(472, 512)), out)
 
 
-def test_crops_of_a_pack_are_those_of_its_rows(tmp_path: Path, storage: str) -> None:
+def test_crops_of_a_pack_are_those_of_its_rows(tmp_path: Path, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("images", "labels"):
         (tmp_path / "in" / name).mkdir(parents=True)
     for number, bands in enumerate((3, 3, 1)):
@@ -210,6 +210,7 @@ def test_crops_of_a_pack_are_those_of_its_rows(tmp_path: Path, storage: str) -> 
     out = pack(tmp_path / "in", tmp_path / "out", "--format", storage, *options)
     data = open_dataset(out, "all")
     rows = {data.key(row): data[row][0] for row in range(len(data))}
+    monkeypatch.delattr("readers.formats.unpack.decode_jpeg")  # no crop unpacks the row
     for row in range(len(data)):
         window, _ = data.window(row, (30, 50), (64, 64))
         assert np.array_equal(window, rows[data.key(row)][:, 30:94, 50:114])

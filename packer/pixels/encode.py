@@ -31,7 +31,7 @@ EQUAL = MOST_PSNR
 JPEG_TOOL, MARKERS = "jpeg rows by opencv", "restart markers in jpeg rows"
 """The rules of JPEG files, and those of rows that are one file each."""
 LEAST_MARKED = 1 << 16
-"""Rows of fewer pixels have no restart markers: these would be more than 1 % of the bytes."""
+"""Rows of fewer pixels have no restart markers: crops of them gain little, and markers cost more there."""
 NEAR, LEAST_STRETCH = 32, 16
 """The blocks between two markers, about and at least."""
 _MINE = threading.local()
