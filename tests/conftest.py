@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 from unittest import mock
 
@@ -35,6 +38,8 @@ REPO = Path(__file__).resolve().parent.parent
 SHARED = REPO.parent / "shared" / "data"
 HANG = 120.0
 """Seconds after which a test stops waiting for a process or a thread. Long, because a loaded machine is slow."""
+CASE = pytest.StashKey[int]()
+"""The number of an item among the cases of its test."""
 REQUIRE_SHARED = "SEGPACK_REQUIRE_SHARED"
 
 COLOURS = np.array([[70, 130, 180], [128, 64, 128], [0, 0, 142], [220, 20, 60]], np.uint8)
@@ -136,6 +141,13 @@ def pack_from(source: Path | None, out: Path, *options: object) -> Path:
         result = run("build", "--quiet", *given, *options, out)
     assert result.exit_code == 0, result.stderr
     return out
+
+
+def run_script(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run code as a script in a folder. In this process, because another one would import PyTorch once more."""
+    (folder / "script.py").write_text(code)
+    monkeypatch.chdir(folder)
+    run_path("script.py", run_name="__main__")
 
 
 @contextmanager
@@ -245,8 +257,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "shared: needs the real image/label sets next to the checkout")
     config.addinivalue_line(
         "markers",
-        "long(short=None): runs only with --long. `short` is a function of the test's parameters (a dictionary); "
-        "cases for which it returns True also run without --long",
+        "long(short=None, every=None): runs only with --long. `short` is a function of the test's parameters (a "
+        "dictionary); cases for which it returns True also run without --long. With `every`, each n-th case does: "
+        "of a product all values occur, if n does not divide the number of values that change fastest",
     )
     config.addinivalue_line("markers", "short: a long test checks the same and more; does not run with --long")
     if config.getoption("--long"):
@@ -255,6 +268,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect long tests, or with --long those that a long one repeats."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        item.stash[CASE] = cases[name]
+        cases[name] += 1
     is_left_out = _is_short if config.getoption("--long") else _is_long
     config.hook.pytest_deselected(items=[item for item in items if is_left_out(item)])
     items[:] = [item for item in items if not is_left_out(item)]
@@ -265,9 +283,23 @@ def _is_short(item: pytest.Item) -> bool:
 
 
 def _is_long(item: pytest.Item) -> bool:
-    marks = list(item.iter_markers("long"))
-    parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    return any("short" not in mark.kwargs or not mark.kwargs["short"](parameters) for mark in marks)
+    return any(not _has_short_form(item, **mark.kwargs) for mark in item.iter_markers("long"))
+
+
+def _has_short_form(item: pytest.Item, short: Any = None, every: int | None = None) -> bool:
+    if every is not None:
+        return item.stash[CASE] % every == 0
+    return short is not None and bool(short(item.callspec.params))  # type: ignore[attr-defined]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Hide from the garbage collector what lives as long as the process: the modules, and thousands of tests."""
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let go of it: some libraries report what is alive when the process ends."""
+    gc.unfreeze()
 
 
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:

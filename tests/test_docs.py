@@ -8,14 +8,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from runpy import run_path
 
 import h5py
 import numpy as np
 import pytest
 import torch
 from checks import cli_page, console_blocks
-from conftest import REPO, RawFolder, make_raw, pack
+from conftest import REPO, RawFolder, make_raw, pack, run_script
 from program import command
 
 RAW = REPO / "data_samples" / "raw"
@@ -52,12 +51,10 @@ def test_the_second_name_of_the_command_is_installed() -> None:
     assert "segpack = packer.__main__:main" in (REPO / "setup.cfg").read_text()
 
 
-def test_the_snippets_of_the_guide_run(tmp_path: Path) -> None:
+def test_the_snippets_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each page is run from top to bottom, next to a pack called `out`."""
     pack(RAW, tmp_path / "out", "--size", "32x48")
-    (tmp_path / "page.py").write_text(snippets("loading.md"))
-    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run_script(snippets("loading.md"), tmp_path, monkeypatch)
 
 
 def test_the_snippet_of_the_python_api_runs(raw_folder: RawFolder, tmp_path: Path) -> None:
@@ -127,10 +124,8 @@ def test_the_snippets_about_tiles_run(
 ) -> None:
     raw = make_raw(tmp_path / "raw", {"val": 2}, height=40, width=60)
     pack(raw.path, tmp_path / "tiles", "--fit", "tile", "--size", "32x32", "--overlap", "8")
-    monkeypatch.chdir(tmp_path)
     capsys.readouterr()
-    (tmp_path / "page.py").write_text(snippets("sizes.md"))
-    run_path("page.py")
+    run_script(snippets("sizes.md"), tmp_path, monkeypatch)
     assert capsys.readouterr().out == "street_000 (40, 60)\nstreet_001 (40, 60)\n"
     assert np.load(tmp_path / "street_001.npy").shape == (40, 60)
 

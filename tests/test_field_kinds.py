@@ -6,14 +6,12 @@ import json
 import math
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import REPO, pack, run, scene, write_png
+from conftest import REPO, pack, run, run_script, scene, write_png
 from drills.band_files import array_file, blocks_tiff
 from number_kinds import sampled
 from numpy.typing import NDArray
@@ -212,7 +210,9 @@ def test_a_bad_file_is_named(tmp_path: Path) -> None:
     assert len(open_dataset(tmp_path / "out")) == len(KEYS) - 3
 
 
-def test_the_snippets_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_snippets_of_the_guide_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     dice = np.random.default_rng(0)
     for key in "abc":
         write_png(tmp_path / "scans" / "images" / f"{key}.png", dice.integers(0, 256, (20, 24, 3), np.uint8))
@@ -226,11 +226,8 @@ def test_the_snippets_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
     for command in "".join(code for kind, code in blocks if kind == "sh").splitlines():
         result = run(*shlex.split(command)[1:])
         assert result.exit_code == 0, (command, result.stderr)
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(code for kind, code in blocks if kind == "python")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "ValueStatistics(numbers=" in done.stdout
+    capsys.readouterr()
+    run_script("\n".join(code for kind, code in blocks if kind == "python"), tmp_path, monkeypatch)
+    out, words = capsys.readouterr()
+    assert words == ""
+    assert "ValueStatistics(numbers=" in out

@@ -41,13 +41,32 @@ def loaded_by_packer(*arguments: str, **variables: str) -> set[str]:
 LIBRARIES = {"numpy", "cv2", "torch", "h5py", "pyarrow", "lmdb", "tqdm", "tomli_w", "multiprocessing"}
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], *([name, "--help"] for name in main.commands)])
-def test_help_and_version_import_no_library(arguments: list[str]) -> None:
-    loaded = loaded_by_packer(*arguments)
-    assert not LIBRARIES & loaded
-    if len(arguments) == 1:
-        ours = [name for name in loaded if name.startswith(("packer", "readers")) and name not in KERNELS]
-        assert len(ours) <= 31, ours  # --version also looks which kernels there are
+EACH_ALONE = """
+import os, sys, click
+for arguments in sys.argv[1:]:
+    if os.fork() == 0:
+        sys.argv = ["packer", *arguments.split()]
+        from packer.__main__ import main
+        try:
+            main()
+        except SystemExit as end:
+            print(end.code, arguments, "|", *sys.modules, file=sys.stderr, flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_help_and_version_import_no_library() -> None:
+    commands = ["--version", "--help", *(f"{name} --help" for name in main.commands)]
+    done = subprocess.run([sys.executable, "-c", EACH_ALONE, *commands], capture_output=True, text=True, check=True)
+    ends = [line.split(" | ") for line in done.stderr.splitlines()]
+    assert [command for command, _ in ends] == [f"0 {command}" for command in commands]
+    for command, modules in ends:
+        loaded = set(modules.split())
+        assert not LIBRARIES & loaded, command
+        if len(command.split()) == 2:
+            ours = [name for name in loaded if name.startswith(("packer", "readers")) and name not in KERNELS]
+            assert len(ours) <= 31, ours  # --version also looks which kernels there are
 
 
 @pytest.mark.parametrize("words", ["packer b", "packer build --fo", "packer verify --"])

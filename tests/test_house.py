@@ -5,15 +5,24 @@ from __future__ import annotations
 import ast
 import re
 
+import pytest
 from checks.house import PACKAGES, arrows, circles, module_of, sources
 from conftest import REPO
 
 ROWS = re.compile(r"^\| (\d+) \| ([^|]+) \|", re.MULTILINE)
 MOST_ARROWS = 110
-TREES = {module_of(path): tree for path, tree in sources()}
-GRAPH = arrows(TREES)
-DRAWN = {room: others for room, others in GRAPH.items() if not room.endswith("__init__")}
-"""Without the two doors: an `__init__` names what the rooms offer, and imports it when it is used."""
+Graph = dict[str, set[str]]
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """The syntax of every module. Parsing takes 2 s, and every process of pytest imports every file of tests."""
+    return {module_of(path): tree for path, tree in sources()}
+
+
+@pytest.fixture(scope="module")
+def graph(trees: dict[str, ast.Module]) -> Graph:
+    return arrows(trees)
 
 
 def floors() -> dict[str, int]:
@@ -22,45 +31,47 @@ def floors() -> dict[str, int]:
     return {room.strip(): int(floor) for floor, rooms in ROWS.findall(text) for room in rooms.split(",")}
 
 
-def test_the_table_has_every_room_once() -> None:
-    assert sorted(floors()) == sorted(GRAPH)
+def test_the_table_has_every_room_once(graph: Graph) -> None:
+    assert sorted(floors()) == sorted(graph)
 
 
-def test_rooms_import_only_rooms_on_lower_floors() -> None:
+def test_rooms_import_only_rooms_on_lower_floors(graph: Graph) -> None:
     floor = floors()
-    upward = [f"{room} -> {other}" for room, others in GRAPH.items() for other in others if floor[other] >= floor[room]]
+    upward = [f"{room} -> {other}" for room, others in graph.items() for other in others if floor[other] >= floor[room]]
     assert not upward
-    assert not circles(GRAPH)
+    assert not circles(graph)
 
 
 def test_a_circle_is_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c"]
 
 
-def test_there_are_few_arrows() -> None:
-    within_packer = [(room, other) for room, others in DRAWN.items() for other in others if other.startswith("packer")]
+def test_there_are_few_arrows(graph: Graph) -> None:
+    """Without the two doors: an `__init__` names what the rooms offer, and imports it when it is used."""
+    drawn = {room: others for room, others in graph.items() if not room.endswith("__init__")}
+    within_packer = [(room, other) for room, others in drawn.items() for other in others if other.startswith("packer")]
     assert len(within_packer) <= MOST_ARROWS
 
 
-def test_readers_do_not_know_the_packer() -> None:
+def test_readers_do_not_know_the_packer(graph: Graph) -> None:
     assert not [
         (room, other)
-        for room, others in GRAPH.items()
+        for room, others in graph.items()
         for other in others
         if room.startswith("readers") and other.startswith("packer")
     ]
 
 
-def test_only_the_command_line_knows_click() -> None:
-    for module, tree in TREES.items():
+def test_only_the_command_line_knows_click(trees: dict[str, ast.Module]) -> None:
+    for module, tree in trees.items():
         if not module.startswith("packer.cli"):
             assert "click" not in {name.split(".")[0] for name in outside_imports(tree)}, module
 
 
-def test_private_names_stay_in_their_file() -> None:
+def test_private_names_stay_in_their_file(trees: dict[str, ast.Module]) -> None:
     borrowed = [
         f"{module}: {node.module}.{alias.name}"
-        for module, tree in TREES.items()
+        for module, tree in trees.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES
         for alias in node.names

@@ -188,6 +188,7 @@ def test_a_batch_of_one_size_is_stacked(native: Path) -> None:
     assert [len(batch.image) for batch in DataLoader(open_dataset(native, "train"), batch_size=1)] == [1] * 11
 
 
+@pytest.mark.long(every=3)
 def test_crops_make_batches_and_a_seed_decides_them(native: Path) -> None:
     dataset = open_dataset(native, "all", label="index", transform=RandomCrop((16, 12)))
 
@@ -596,11 +597,11 @@ def test_verify_finds_a_flipped_bit_in_any_file(native: Path, tmp_path: Path) ->
 def test_the_schema_allows_native_rows_and_nothing_between(native: Path) -> None:
     schema = json.loads((REPO / "docs" / "manifest.schema.json").read_text())
     document = json.loads((native / MANIFEST).read_text())
-    jsonschema.validate(document, schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    assert validator.is_valid(document)
     for shape in ([None, None, None], [3, None, 7], [3, 7, None], [None, 7, 7], [None], [3, 0, 0]):
         document["fields"][0]["shape"] = shape
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(document, schema)
+        assert not validator.is_valid(document)
 
 
 @pytest.mark.parametrize(

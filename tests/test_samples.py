@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import REPO, pack, run
+from conftest import REPO, pack, run, run_script
 from program import command
 
 from readers import open_dataset
@@ -52,7 +52,7 @@ def test_the_demo_packs_verifies_reads_and_compares(tmp_path: Path, formats: tup
     assert printed.stdout.strip() == "18"
 
 
-def test_the_training_loop_of_the_readme_trains(tmp_path: Path) -> None:
+def test_the_training_loop_of_the_readme_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run it as a script in a folder with a pack called `out`."""
     pack(RAW, tmp_path / "out", "--size", "32x48")
     (program,) = (
@@ -60,6 +60,4 @@ def test_the_training_loop_of_the_readme_trains(tmp_path: Path) -> None:
         for block in re.findall(r"```python\n(.*?)```", (REPO / "README.md").read_text(), re.DOTALL)
         if "loss" in block
     )
-    (tmp_path / "train.py").write_text(program)
-    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run_script(program, tmp_path, monkeypatch)

@@ -97,9 +97,10 @@ def test_unet_membrane_with_class_255(shared_data: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", ["Landscape", "Portrait"])
 def test_every_orientation_is_the_same_picture(shared_data: Path, name: str) -> None:
     paths = sorted((shared_data / "hard" / "exif_orientation").rglob(f"{name}_*"))
-    pictures: list[Any] = [decode_image(path.read_bytes(), ImageRules()).astype(int) for path in paths]
+    decoded = [decode_image(path.read_bytes(), ImageRules()) for path in paths]
+    pictures: list[Any] = [picture[::4, ::4].astype(int) for picture in decoded]
     assert len(pictures) == 9
+    assert len({picture.shape for picture in decoded}) == 1
     for picture in pictures[1:]:
-        assert picture.shape == pictures[0].shape
         # Each file was compressed again, so pixels differ a little. In any other orientation they differ far more.
         assert np.abs(picture - pictures[0]).mean() < np.abs(picture[::-1, ::-1] - pictures[0]).mean() / 5

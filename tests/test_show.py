@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from any_pack import write_any_pack
-from conftest import REPO, RawFolder, pack, run, without_workers
+from conftest import REPO, RawFolder, pack, run, run_script, without_workers
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -277,13 +277,11 @@ def test_packer_show_asks_for_the_split_and_names_unknown_keys(packed: Path) -> 
 
 
 def test_the_snippets_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
     pack(REPO / "data_samples/raw", tmp_path / "out", "--labels", "index")
     page = (REPO / "docs/guide/seeing.md").read_text()
     snippets = re.findall("```python\n(.*?)```", page, re.DOTALL)
     checks = ["assert palette[2] == (128, 64, 128)", "assert palette.lookup[label].shape == (256, 384, 3)"]
-    environment = {**os.environ, "PYTHONPATH": str(REPO)}
-    subprocess.run([sys.executable, "-c", "\n".join([*snippets, *checks])], check=True, env=environment)
+    run_script("\n".join([*snippets, *checks]), tmp_path, monkeypatch)
     for command in re.findall("^packer ((?:show|sheet) .*)$", page, re.MULTILINE):
         assert run(*command.split()).exit_code == 0, command
 

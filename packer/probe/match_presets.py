@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from packer.config.config import Settings
@@ -42,13 +43,10 @@ class PresetMatch:
 
 def matching_presets(raw: Path, labels: LabelSurvey, listed: RawFiles | None = None) -> Iterator[PresetMatch]:
     """Yield the presets with pairs or colours of this folder, and with values of its labels."""
-    for preset in presets():
-        settings = preset.settings()
-        classes, rules = preset_classes(settings), _label_rules(settings)
-        if classes is None:
-            continue
+    for name, settings, classes in _presets_with_classes():
+        rules = _label_rules(settings)
         match = PresetMatch(
-            preset.name,
+            name,
             _pairs_by(raw, settings, listed),
             known_share(labels, classes, rules),
             _same_colours(labels, classes),
@@ -62,14 +60,25 @@ def matching_presets(raw: Path, labels: LabelSurvey, listed: RawFiles | None = N
 def presets_with_values(labels: LabelSurvey) -> list[str]:
     """Return the presets for gray labels or palettes that know every value of the sample, the smallest first."""
     found = []
-    for preset in presets():
-        settings = preset.settings()
-        classes, rules = preset_classes(settings), _label_rules(settings)
-        if classes is None or rules.codec not in (AUTO, INDEX) or not any(known.values for known in classes.classes):
+    for name, settings, classes in _presets_with_classes():
+        rules = _label_rules(settings)
+        if rules.codec not in (AUTO, INDEX) or not any(known.values for known in classes.classes):
             continue
         if known_share(labels, classes, replace(rules, codec=INDEX)) == 1:
-            found.append((len(classes), preset.name))
+            found.append((len(classes), name))
     return [name for _, name in sorted(found)]
+
+
+@cache
+def _presets_with_classes() -> tuple[tuple[str, Settings, ClassTable], ...]:
+    """Return the presets that name their classes. Their files are parsed once in a process."""
+    known = []
+    for preset in presets():
+        settings = preset.settings()
+        classes = preset_classes(settings)
+        if classes is not None:
+            known.append((preset.name, settings, classes))
+    return tuple(known)
 
 
 def _pairs_by(raw: Path, settings: Settings, listed: RawFiles | None) -> int:
