@@ -41,6 +41,7 @@ def stats_of(out: Path) -> dict[tuple[str, str], dict[str, Any]]:
     return {(split["split"], field["name"]): field for split in splits for field in split["fields"]}
 
 
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize(
     ("fields", "varied"),
     [*itertools.product((FIELDS, encoded(), tiled()), (False, True)), (volumes(), True)],

@@ -129,6 +129,7 @@ def test_a_pack_that_is_not_in_memory_is_read_in_every_way(tmp_path: Path) -> No
     assert min(rates) > 0
 
 
+@pytest.mark.long
 def test_a_pack_of_other_pixels_is_found(drawn: Path, tmp_path: Path) -> None:
     work = Workload(tmp_path / "raw", tmp_path / "out", PAIRS, colours=False)
     link_pairs(drawn, work.raw)

@@ -13,13 +13,14 @@ from scenes.tiny import SHARDS
 
 @pytest.mark.long
 def test_builds_at_once_take_turns_and_the_others_name_the_winner(tmp_path: Path) -> None:
-    """By default `test_eight_builders_at_once_give_one_whole_pack` runs."""
+    """By default `test_four_builders_at_once_give_one_whole_pack` runs."""
     tally = race(tmp_path, "npy", builders=4, rounds=2)
     assert tally.broken == []
     assert tally.counts["built"] + tally.counts["refused"] == 8
 
 
-@pytest.mark.parametrize("storage", ["npy", pytest.param("lmdb", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("storage", ["npy", "lmdb"])
 def test_readers_see_one_version_while_others_are_published(storage: str, tmp_path: Path) -> None:
     tally = republish(tmp_path, storage, publishes=9, readers=1)
     assert tally.broken == []

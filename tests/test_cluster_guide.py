@@ -115,6 +115,7 @@ def test_slurm_requeues_a_part_that_may_be_tried_again(root: Path) -> None:
     assert (root / "scontrol.log").read_text() == "requeue 7_3\n"
 
 
+@pytest.mark.long
 def test_the_pods_of_kubernetes_build_all_parts(root: Path, whole: Path) -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML comes with MkDocs")
     (text,) = blocks("yaml")
@@ -174,6 +175,7 @@ def test_airflow_maps_the_parts(root: Path, whole: Path, monkeypatch: pytest.Mon
     assert same(root / "out", whole)
 
 
+@pytest.mark.long
 def test_rsync_copies_what_a_commit_needs(root: Path, whole: Path) -> None:
     """Without rsync, cp copies: the paths have the same meaning."""
     if shutil.which("rsync") is None:

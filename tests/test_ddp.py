@@ -18,9 +18,9 @@ from store_servers import credentials, new_url, proxy
 from readers import Window, open_dataset
 from readers.stores.open_store import open_store
 
-RANKS, ROWS, BATCH = 4, 96, 4
+ROWS, BATCH = 96, 4
 WINDOW = 6, 4
-"""Four windows of 24 rows: one for each rank."""
+"""Four windows of 24 rows: one for each of four ranks."""
 ABORTED_AT_EXIT = "terminate called without an active exception"
 """Said by gloo in a process that ends while one of its threads still runs; the work is done by then."""
 
@@ -32,9 +32,9 @@ def many_shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return pack(raw.path, folder / "out", "--labels", "index", "--shard-size", "6KB")
 
 
-def train(root: str, folder: Path, **opening: Any) -> list[dict[str, Any]]:
-    """Train with four ranks; return what each received."""
-    options = {"root": root, "open": opening, "ranks": RANKS, "batch": BATCH, "window": WINDOW}
+def train(root: str, folder: Path, ranks: int, **opening: Any) -> list[dict[str, Any]]:
+    """Train with these ranks; return what each received."""
+    options = {"root": root, "open": opening, "ranks": ranks, "batch": BATCH, "window": WINDOW}
     given, result = folder / "options.json", folder / "result.json"
     given.write_text(json.dumps({**options, "meet": str(folder / "meet"), "result": str(result)}))
     command = [sys.executable, str(REPO / "tests" / "ddp_ranks.py"), str(given)]
@@ -49,7 +49,7 @@ def check(root: Path, ranks: list[dict[str, Any]]) -> None:
     expected = sorted(zlib.crc32(dataset[row][0].numpy()) for row in range(ROWS))
     for epoch in range(2):
         received = [rank["epochs"][epoch] for rank in ranks]
-        assert {len(mine) for mine in received} == {ROWS // RANKS}
+        assert {len(mine) for mine in received} == {ROWS // len(ranks)}
         assert sorted(chain(*received)) == expected, "each row once"
     assert ranks[0]["epochs"][0] != ranks[0]["epochs"][1]
     assert all(rank["weights"] == ranks[0]["weights"] for rank in ranks), "gloo added the gradients of all"
@@ -57,12 +57,13 @@ def check(root: Path, ranks: list[dict[str, Any]]) -> None:
 
 @pytest.mark.long
 def test_four_ranks_receive_each_row_once(many_shards: Path, tmp_path: Path) -> None:
-    ranks = train(str(many_shards), tmp_path)
+    ranks = train(str(many_shards), tmp_path, 4)
     check(many_shards, ranks)
 
 
-def test_four_ranks_of_a_machine_fetch_each_shard_once(
-    many_shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("count", [pytest.param(2, marks=pytest.mark.short), pytest.param(4, marks=pytest.mark.long)])
+def test_ranks_of_a_machine_fetch_each_shard_once(
+    many_shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     """All ranks share one cache of a pack in a bucket; the proxy sees what they ask for in both epochs."""
     bucket, url = proxy("moto"), new_url()
@@ -71,11 +72,11 @@ def test_four_ranks_of_a_machine_fetch_each_shard_once(
     for path in filter(Path.is_file, many_shards.rglob("*")):
         open_store(url).put(path.relative_to(many_shards).as_posix(), path.read_bytes())
     before = len(bucket.requests)
-    ranks = train(url, tmp_path, cache=str(tmp_path / "cache"))
+    ranks = train(url, tmp_path, count, cache=str(tmp_path / "cache"))
     check(many_shards, ranks)
     asked = Counter(Path(request.name).name for request in bucket.requests[before:])
     shards = {path.name: 1 for path in (many_shards / "shards").iterdir() if read_by_ranks(path)}
-    assert len(shards) > 3 * RANKS
+    assert len(shards) > 3 * count
     assert {name: count for name, count in asked.items() if name in shards} == shards
     assert not any(request.is_listing for request in bucket.requests[before:])
 

@@ -152,7 +152,7 @@ FIT_OF = {entry.name: [*FITS][number % len(FITS)] for number, entry in enumerate
 
 
 @pytest.mark.shared
-@pytest.mark.long(short=lambda case: case["entry"] in PACKED[::5])
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize("entry", PACKED, ids=lambda entry: entry.name)
 def test_a_public_set(shared_data: Path, tmp_path: Path, entry: Set) -> None:
     raw, fit = shared_data / entry.folder, FIT_OF[entry.name]

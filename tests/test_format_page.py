@@ -7,7 +7,9 @@ import itertools
 import json
 import re
 import zlib
+from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,7 @@ def made(request: pytest.FixtureRequest, storage: str, tmp_path_factory: pytest.
     return out, write_any_pack(out, storage, *request.param)
 
 
+@pytest.mark.long(every=4)
 def test_rows_of_every_kind_are_as_the_page_describes(made: tuple[Path, Rows]) -> None:
     out, written = made
     assert [(split, key) for split, key, _ in read_rows(out)] == list(written)
@@ -51,6 +54,7 @@ def test_rows_of_every_kind_are_as_the_page_describes(made: tuple[Path, Rows]) -
         assert all(fields[name].tobytes() == row[name].tobytes() for name in row)
 
 
+@pytest.mark.long(every=4)
 def test_statistics_and_parts_are_as_the_page_describes(made: tuple[Path, Rows]) -> None:
     out, _ = made
     document, rows = read_manifest(out), list(read_rows(out))
@@ -64,6 +68,7 @@ def test_statistics_and_parts_are_as_the_page_describes(made: tuple[Path, Rows])
         assert order == sorted(set(order), reverse=True)
 
 
+@pytest.mark.long(every=4)
 def test_the_pages_programs_read_every_kind(made: tuple[Path, Rows]) -> None:
     out, written = made
     for receipt in read_receipts(out)[1::2]:
@@ -115,8 +120,9 @@ def test_shards_end_as_the_page_describes() -> None:
         assert cuts == parts
 
 
-def programs() -> dict[str, str]:
-    """Return the programs of the page: one that begins, one for each format, and one that ends."""
+@cache
+def programs() -> dict[str, CodeType]:
+    """Return the compiled programs of the page: one that begins, one for each format, and one that ends."""
     page = (REPO / "readers" / "contract" / "FORMAT.md").read_text()
     begin, arrays, arrow, lmdb, end = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     stacked, flat = arrays.split("\n\n\n")
@@ -124,7 +130,7 @@ def programs() -> dict[str, str]:
     assert load in stacked
     hdf5 = f"import h5py\ndef load(name):\n    {load}\n{flat}"
     return {
-        storage: begin + program + end
+        storage: compile(begin + program + end, "FORMAT.md", "exec")
         for storage, program in {"npy": arrays, "hdf5": hdf5, "arrow": arrow, "lmdb": lmdb}.items()
     }
 

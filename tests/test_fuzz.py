@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import examples
 from drills.damaged_packs import Worker
 from drills.fuzz_target import HEADROOM, Target
 from drills.fuzz_targets import make_targets, mutated
@@ -19,7 +20,7 @@ from drills.structures import changed
 from readers.contract.errors import ReadError
 from readers.formats.hdf5_checksum import lookup3
 
-CHANGES = 500
+CHANGES = 150
 TARGETS = (
     *("arrow", "hdf5", "lmdb", "npy"),
     *("zstd-row", "jpeg-row", "jpeg-part", "tiles-row", "tiles-zstd-row", "tiles-jpeg-row"),
@@ -37,7 +38,8 @@ def fuzzed(path: Path) -> str:
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + HEADROOM, resource.RLIM_INFINITY))
     try:
-        found = {wrong for data in mutated(target, CHANGES) if (wrong := target.judge(data)) is not None}
+        changes = min(examples(CHANGES), 500)
+        found = {wrong for data in mutated(target, changes) if (wrong := target.judge(data)) is not None}
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     return "; ".join(sorted(found))

@@ -46,6 +46,7 @@ def start(raw: RawFolder, out: Path, workers: int) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.long(short=lambda case: (case["workers"] == 2) == (case["gaps"] != (0.05,)))
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("gaps", [(), (0.05,), (0.3,)])
 def test_ctrl_c_once_or_twice_ends_soon_without_a_traceback(
@@ -66,6 +67,7 @@ def test_ctrl_c_once_or_twice_ends_soon_without_a_traceback(
         assert not list((tmp_path / "out" / "shards").glob(".partial-*"))
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("kind", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 129, "hung up")]
 )

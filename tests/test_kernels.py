@@ -59,6 +59,7 @@ def test_every_kernel_is_compiled() -> None:
         assert kernels_in_use(KERNELS) in ("AVX2", "plain C")
 
 
+@pytest.mark.long
 @compiles_itself
 @pytest.mark.parametrize("compiler", ["gcc", "clang", "aarch64-linux-gnu-gcc"])
 def test_compilers_do_not_warn(compiler: str) -> None:
@@ -368,7 +369,7 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @compiles_itself
 @needs_kernels
-@pytest.mark.long(short=lambda case: case["form"] == "AVX2")
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["AVX2", "plain"])
 def test_the_sanitizers_find_nothing(sanitized: Path, form: str) -> None:
     line = command("drills.kernel_cases", 0, examples(400), HANG, *CASES)

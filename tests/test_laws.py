@@ -143,7 +143,7 @@ def test_a_pickle_is_small_and_reads_the_same(packed: Path) -> None:
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(again[0], first, strict=True))
 
 
-@pytest.mark.long(short=lambda case: case["method"] == "fork" or case["storage"] == "lmdb")
+@pytest.mark.long(short=lambda case: case["method"] == "fork" or (case["method"], case["storage"]) == ("spawn", "lmdb"))
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_workers_of_every_kind_deliver_every_sample_once(packed: Path, raw_folder: RawFolder, method: str) -> None:
     if method == "forkserver":

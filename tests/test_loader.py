@@ -385,6 +385,7 @@ ENDINGS = {
 }
 
 
+@pytest.mark.long(short=lambda case: case["ending"] != "an error")
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_program_ends_in_the_middle_of_a_pass(city: Path, ending: str) -> None:
     program = f"""

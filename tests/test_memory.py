@@ -68,6 +68,7 @@ def test_a_receipt_of_many_parts_is_the_text_that_it_was(job: ShardJob, receipt:
     assert text == json.dumps(json.loads(text), indent=0, ensure_ascii=False) + "\n"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("receipt")
 def test_a_worker_needs_little_memory_for_a_row_besides_its_pixels(job: ShardJob, runner: TaskRunner) -> None:
     """The second time: libraries are loaded, and the memory of the columns is there."""

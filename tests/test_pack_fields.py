@@ -145,12 +145,6 @@ SIZES = ("12x18", "11x40", "40x30")
 CHOICES = (BANDS, ("--bands", "rgb"), ("--bands", "3,1"), ())
 
 
-def is_in_pairs(case: dict[str, Any]) -> bool:
-    """20 of the 60 cases, with every pair of two of the three: each fit has all sizes, and each size all choices."""
-    fit, size, choice = FITS.index(case["fit"]), SIZES.index(case["size"]), CHOICES.index(case["chosen"])
-    return (fit + choice) % len(SIZES) == size
-
-
 @pytest.fixture(scope="module", params=CHOICES)
 def chosen(
     raw: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
@@ -160,7 +154,7 @@ def chosen(
     return pack(raw, tmp_path_factory.mktemp("chosen") / "in", *OPTIONS, *options), options
 
 
-@pytest.mark.long(short=is_in_pairs)
+@pytest.mark.long(every=7)
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("size", SIZES)
 def test_another_size_is_that_of_the_same_files(
@@ -197,6 +191,7 @@ def test_after_a_label_arrived_the_pack_is_that_of_a_fresh_build(tmp_path: Path)
     check_equal(before, out)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_damaged_field_is_named(tmp_path: Path, name: str) -> None:
     rows = write_any_pack(tmp_path / "in", "npy")

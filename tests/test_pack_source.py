@@ -101,6 +101,7 @@ def test_images_change_their_type(raw_folder: RawFolder, tmp_path: Path, stored:
     assert rows_of(tmp_path / "out") == rows_of(expected)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("size", [(12, 18), (11, 40), (48, 72)])
 @pytest.mark.parametrize("fit", ["stretch", "letterbox", "crop-or-pad", "shorter-side"])
 def test_another_size_is_that_of_the_same_pictures_packed_from_files(

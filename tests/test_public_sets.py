@@ -13,6 +13,7 @@ from public_sets import SETS, Set, build, compare
 pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("in_process")]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("entry", SETS, ids=lambda entry: entry.name)
 def test_a_public_set_packs_right_or_is_refused_with_a_reason(shared_data: Path, tmp_path: Path, entry: Set) -> None:
     raw, out = shared_data / entry.folder, tmp_path / "out"
@@ -29,6 +30,7 @@ def test_a_public_set_packs_right_or_is_refused_with_a_reason(shared_data: Path,
     assert verdict.count("=") == 1 + bool(entry.expect)
 
 
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize("entry", {entry.folder: entry for entry in SETS}.values(), ids=lambda entry: entry.folder)
 def test_the_proposal_of_a_probe_builds_right_or_asks(shared_data: Path, tmp_path: Path, entry: Set) -> None:
     raw, out, config = shared_data / entry.folder, tmp_path / "out", tmp_path / "packer.toml"

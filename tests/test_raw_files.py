@@ -152,6 +152,7 @@ def test_a_regular_file_is_read_and_digested(tmp_path: Path) -> None:
     assert digest_raw(tmp_path / "link") == blake3_of(tmp_path / "file")
 
 
+@pytest.mark.long(every=3)
 @KINDS
 @pytest.mark.parametrize("trust", ["mtime", "digest"])
 def test_a_packed_file_that_became_a_pipe_or_a_device_is_a_bad_pair(

@@ -165,9 +165,12 @@ PLAIN, TILES, NATIVE = {"size": None}, {"size": (4, 4), "fit": "tile"}, {"size":
 
 
 @pytest.mark.parametrize(
-    "rows", [pytest.param(2 * 10**4, marks=pytest.mark.short), pytest.param(10**5, marks=pytest.mark.long)]
+    ("geometry", "rows"),
+    [
+        pytest.param(TILES, 2 * 10**4, marks=pytest.mark.short),
+        *(pytest.param(geometry, 10**5, marks=pytest.mark.long) for geometry in (PLAIN, TILES, NATIVE)),
+    ],
 )
-@pytest.mark.parametrize("geometry", [PLAIN, TILES, NATIVE])
 def test_a_plan_of_many_rows_needs_little_memory(
     tmp_path: Path, rows: int, geometry: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

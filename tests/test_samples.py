@@ -33,18 +33,14 @@ def test_the_samples_hold_what_their_page_states(tmp_path: Path) -> None:
     assert (len(open_dataset(out, "train")), len(open_dataset(out, "val"))) == (18, 6)
 
 
-@pytest.mark.parametrize(
-    "formats",
-    [pytest.param(("npy",), marks=pytest.mark.short), pytest.param(STORAGES, marks=pytest.mark.long)],
-    ids=["npy", "all"],
-)
-def test_the_demo_packs_verifies_reads_and_compares(tmp_path: Path, formats: tuple[str, ...]) -> None:
-    argv = command("demo", "--out", tmp_path / "demo", "--rounds", 1, "--formats", *formats)
+@pytest.mark.long
+def test_the_demo_packs_verifies_reads_and_compares(tmp_path: Path) -> None:
+    argv = command("demo", "--out", tmp_path / "demo", "--rounds", 1, "--formats", *STORAGES)
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for storage in ("raw files", *formats):
+    for storage in ("raw files", *STORAGES):
         assert re.search(rf"^{storage}\s+[\d.]+ MB", done.stdout, re.MULTILINE), done.stdout
-    assert done.stdout.count(": whole; ") == len(formats)
+    assert done.stdout.count(": whole; ") == len(STORAGES)
     snippet = "\n".join(line.strip() for line in done.stdout.splitlines()[-3:])
     assert "open_dataset" in snippet
     program = f"{snippet}\nprint(sum(len(images) for images, labels in loader))"

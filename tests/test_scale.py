@@ -76,6 +76,7 @@ def opening(out: Path) -> tuple[float, int]:
     return min(seconds), peak
 
 
+@pytest.mark.long(short=lambda case: case["storage"] == "npy")
 def test_a_million_samples_open_like_a_thousand(thousand: Path, million: Path) -> None:
     assert (len(open_dataset(thousand)), len(open_dataset(million))) == (1000, 10**6)
     (few_seconds, few_bytes), (many_seconds, many_bytes) = opening(thousand), opening(million)
@@ -83,6 +84,7 @@ def test_a_million_samples_open_like_a_thousand(thousand: Path, million: Path) -
     assert many_seconds < 3 * few_seconds + 0.005
 
 
+@pytest.mark.long(short=lambda case: case["storage"] == "npy")
 def test_a_million_samples_read_right_anywhere(thousand: Path, million: Path) -> None:
     few, many = open_dataset(thousand), open_dataset(million)
     for row in np.random.default_rng(0).integers(0, 10**6, 300).tolist():
@@ -94,6 +96,7 @@ def test_a_million_samples_read_right_anywhere(thousand: Path, million: Path) ->
 @pytest.mark.parametrize(
     "shards", [pytest.param(3_000, marks=pytest.mark.short), pytest.param(10_000, marks=pytest.mark.long)]
 )
+@pytest.mark.long(short=lambda case: case["storage"] in ("npy", "lmdb"))
 def test_very_many_shards_are_read_within_the_default_limits(storage: str, shards: int, tmp_path: Path) -> None:
     """Without limits, 3,000 shards would open more files than the 1,024 that are allowed."""
     raw = make_raw(tmp_path / "raw", {"train": 1}, height=2, width=2)

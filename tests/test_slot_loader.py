@@ -39,6 +39,7 @@ def check(batches: Any, dataset: SegDataset, rows: list[int], size: int) -> None
         assert all(torch.equal(ours, theirs) for ours, theirs in zip(batch, stacked(dataset, part), strict=True))
 
 
+@pytest.mark.long(short=lambda case: case["method"] != "forkserver")
 @pytest.mark.parametrize(
     ("method", "form"), [("fork", "onehot"), ("fork", "index"), ("spawn", "onehot"), ("forkserver", "index")]
 )

@@ -43,13 +43,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("train_demo")
 
 
-@pytest.mark.parametrize(
-    ("widths", "workers"),
-    [pytest.param((2,), (0,), marks=pytest.mark.short), pytest.param((2, 3), (0, 1), marks=pytest.mark.long)],
-)
-def test_both_trainings_have_the_same_losses_bit_for_bit(
-    widths: tuple[int, ...], workers: tuple[int, ...], out: Path
-) -> None:
+@pytest.mark.long
+def test_both_trainings_have_the_same_losses_bit_for_bit(out: Path) -> None:
+    widths, workers = (2, 3), (0, 1)
     done = demo("--out", out, *SHORT, "--epochs", 2, "--width", *widths, "--workers", *workers, "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
@@ -111,6 +107,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 WAYS = [(), ("--fit", "letterbox"), ("--fit", "tile")]
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("options", WAYS, ids=lambda options: options[-1] if options else "stretch")
 @pytest.mark.parametrize("kind", ["colours", "numbers"])
 def test_raw_files_are_loaded_as_they_are_packed(

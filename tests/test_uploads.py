@@ -35,6 +35,7 @@ def begin(url: Url, name: str, parts: int) -> None:
         client.upload_part(Bucket=BUCKET, Key=key, UploadId=number, PartNumber=part + 1, Body=PART)
 
 
+@pytest.mark.long(short=lambda case: case["url"] == "ministack")
 def test_uploads_are_listed_and_ended(url: Url) -> None:
     begin(url, "/shards/a.npy", 2)
     begin(url, "/shards/a.npy", 0)
