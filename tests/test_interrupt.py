@@ -40,7 +40,7 @@ def start(raw: RawFolder, out: Path, workers: int) -> subprocess.Popen[str]:
         preexec_fn=default_signals,
     )
     deadline = time.monotonic() + HANG
-    while not list(out.glob("shards/*.receipt.json")) and time.monotonic() < deadline:
+    while process.poll() is None and not list(out.glob("shards/*.receipt.json")) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert process.poll() is None, "it ended before it could be interrupted"
     return process
