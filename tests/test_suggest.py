@@ -162,7 +162,7 @@ def test_public_layouts_pair_by_themselves_or_by_the_first_suggestion(
         return
     with pytest.raises(InputError) as caught:
         find_pairs(raw)
-    assert f"perhaps --image '{templates[0]}' --label '{templates[1]}'  ({pairs} pairs" in str(caught.value)
+    assert f"perhaps --image '{templates[0]}' --label '{templates[1]}'  ({pairs} pair" in str(caught.value)
     best = suggest_templates(list_files(raw))[0]
     assert (best.image, best.label) == templates
     assert len(find_pairs(raw, PairingRules(*templates, missing="skip")).pairs) == pairs
