@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,9 +22,12 @@ from packer.decoding import raw_pixels
 from packer.decoding.decode import decode_image, decode_label, read_label
 from packer.decoding.header import Strip
 from packer.decoding.rules import ImageRules
+from packer.decoding.strips import strip_file
 from packer.decoding.strips import tiff as strip_tiff
 from packer.decoding.strips.strip_file import StripFile
 from packer.errors import BadPair
+from packer.sources.file_lines import FileLines
+from readers.machine import Machine
 
 IMAGE, INDEX = scene(7, 133, 47)
 GRAY16 = (np.arange(133 * 47, dtype=np.uint16) * 9).reshape(133, 47)
@@ -226,3 +230,41 @@ def test_a_broken_file_has_the_same_lines_or_is_refused(name: str, tmp_path: Pat
             whole = read(data)
             assert whole is not None
             assert np.array_equal(lines, whole)
+
+
+def needed(data: bytes, folder: Path) -> int:
+    with StripFile(saved(folder, data)) as picture:
+        return picture.whole_bytes - len(data)
+
+
+def test_a_picture_that_is_decoded_at_once_says_how_much_memory_it_needs(tmp_path: Path) -> None:
+    pixels = IMAGE.size
+    progressive = pillow(IMAGE, "JPEG", progressive=True)
+    assert needed(encoded(".jpg", IMAGE), tmp_path) == pixels
+    assert needed(progressive, tmp_path) == 3 * pixels
+    assert needed(FILES["webp"], tmp_path) == 2 * pixels
+    assert needed(FILES["turned"], tmp_path) == 2 * pixels
+    for name in ("png", "lzw"):
+        with StripFile(saved(tmp_path, FILES[name])) as picture:
+            assert picture.whole_bytes == 0
+
+
+def test_a_picture_that_needs_more_memory_than_the_machine_has_is_refused_before_it_is_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, length = saved(tmp_path, encoded(".jpg", IMAGE)), len(encoded(".jpg", IMAGE)) + IMAGE.size
+
+    def opened(name: str) -> StripFile:
+        return StripFile(tmp_path / name)
+
+    machine = replace(Machine.look(), memory=length - 1, available=length - 1)
+    monkeypatch.setattr(Machine, "look", lambda: machine)
+    monkeypatch.delattr(strip_file, "read_stored")
+    told = r"JPEG RGB, 8 bits of .* pixels, which is decoded at once and needs 0.0 GiB of memory; .*vips tiffsave"
+    with pytest.raises(BadPair, match=told):
+        FileLines([path.name], opened)
+    machine = replace(machine, memory=length)
+    with pytest.raises(MemoryError):
+        FileLines([path.name], opened)
+    machine = replace(machine, available=length)
+    FileLines([path.name], opened).close()

@@ -27,6 +27,7 @@ _MORE_XMP_HEADER = len(_MORE_XMP) + 32 + 4 + 4
 """The parts of a long XMP packet begin with its identifier, its length and the offset of the part."""
 _FRAMES = (0xC0, 0xC1, 0xC2, 0xC9, 0xCA)
 """Baseline, extended and progressive, with either entropy coding. The others are lossless or hierarchical."""
+_PROGRESSIVE = (0xC2, 0xCA)
 Change: TypeAlias = Callable[[int, bytes], bytes | None]
 """From a marker and the content of its segment to another content, or to None if the segment is to be left out."""
 
@@ -57,6 +58,11 @@ def read(file: BinaryIO) -> Header:
     if depth != 8:
         raise BadPair(f"is a JPEG with {depth} bits per channel; convert it to PNG")
     return Header("JPEG", width, height, depth, components, is_lossy=True, orientation=orientation.number)
+
+
+def is_progressive(file: BinaryIO) -> bool:
+    """Return whether every scan refines the whole picture, so that its coefficients are in memory at once."""
+    return any(marker in _PROGRESSIVE for marker, _ in _segments(file))
 
 
 def decode(data: bytes, header: Header) -> Stored:

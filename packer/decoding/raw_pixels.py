@@ -14,8 +14,9 @@ from readers.contract.tiles import Size
 
 MOST_WHOLE = 1 << 30
 """The most pixels of a file that is decoded at once: OpenCV refuses more."""
-IN_TILES = (
-    "a slide, a TIFF, or a PNG that is not interlaced, is packed in parts by --size native --encode image=tiles:256"
+IN_PARTS = (
+    "a slide, a TIFF, or a PNG that is not interlaced, is packed in parts by --size native --encode image=tiles:256; "
+    "convert others: vips tiffsave FILE OUT.tif --tile --compression deflate --bigtiff"
 )
 TRANSPARENT = "has transparent pixels, whose colour depends on the background; flatten it"
 
@@ -38,7 +39,7 @@ def check_whole(kind: str, size: Size) -> None:
     height, width = size
     if height * width > MOST_WHOLE:
         raise BadPair(
-            f"is a {kind} of {width}x{height} pixels, and at most {MOST_WHOLE} are decoded at once; {IN_TILES}"
+            f"is a {kind} of {width}x{height} pixels, and at most {MOST_WHOLE} are decoded at once; {IN_PARTS}"
         )
 
 

@@ -8,11 +8,16 @@ from typing import TypeAlias
 
 from packer.decoding.decode import check_same_size
 from packer.decoding.header import Picture
+from packer.decoding.raw_pixels import IN_PARTS
 from packer.decoding.strips.slide import SlideFile
 from packer.decoding.strips.strip_file import StripFile
+from packer.errors import BadPair
 from packer.recipe.source import Given
 from readers.contract.fields import Field
-from readers.contract.tiles import Size
+from readers.contract.tiles import Size, size_text
+from readers.machine import Machine
+
+GIB = 1 << 30
 
 Opened: TypeAlias = "StripFile | SlideFile"
 
@@ -27,6 +32,8 @@ class FileLines:
                 self._files.append(opened(path) if path else None)
                 if (file := self._files[-1]) is not None:
                     exits.callback(file.close)
+                if isinstance(file, StripFile) and file.whole_bytes:
+                    _check_memory(file)
             there = [(path, file.size) for path, file in zip(paths, self._files, strict=True) if file is not None]
             for path, size in there[1:]:
                 check_same_size(*there[0], path, size, "file")
@@ -46,3 +53,16 @@ class FileLines:
 
     def close(self) -> None:
         self._exits.close()
+
+
+def _check_memory(file: StripFile) -> None:
+    """Refuse a picture that is decoded at once and needs more memory than this machine has. If it has the memory, but
+    not now, raise MemoryError: the row is tried again alone."""
+    machine, needed = Machine.look(), file.whole_bytes
+    if 0 < machine.memory < needed:
+        raise BadPair(
+            f"is a {file.header} of {size_text(file.size)} pixels, which is decoded at once and needs "
+            f"{needed / GIB:.1f} GiB of memory; this machine has {machine.memory / GIB:.1f}; {IN_PARTS}"
+        )
+    if 0 < machine.available < needed:
+        raise MemoryError(f"{needed:,} bytes for a picture that is decoded at once")

@@ -24,6 +24,8 @@ MOST_PIXEL = 4
 class PngLines:
     """Inflates the lines that come next. They must be asked for in order."""
 
+    whole_bytes = 0
+
     def __init__(self, data: FileBytes, header: Header) -> None:
         """Check all chunks."""
         self._palette, self._marked, ((_, start, end), *stream, last) = parts(data)

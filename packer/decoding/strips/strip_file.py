@@ -6,9 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from packer.decoding.file_types import read_header
-from packer.decoding.header import FileBytes, Header, Picture, Stored, Strip
-from packer.decoding.raw_pixels import read_stored, upright
+from packer.decoding.header import Header, Picture, Stored, Strip
+from packer.decoding.jpeg import is_progressive
+from packer.decoding.raw_pixels import check_whole, read_stored, upright
 from packer.decoding.rules import MOST_PIXELS
 from packer.decoding.strips.part_file import PartFile
 from packer.decoding.strips.png import PngLines
@@ -18,14 +21,16 @@ from readers.contract.tiles import Size
 
 
 class _Lines(Protocol):
+    whole_bytes: int
+
     def lines(self, top: int, bottom: int) -> Stored: ...
 
 
 class StripFile:
     """The numbers are those of `decode`, and damage is refused like there, when the lines that have it are decoded.
 
-    A file that cannot be decoded line by line is decoded at once: JPEG, WebP and BMP, interlaced PNG, a TIFF whose
-    blocks are huge, and pictures that EXIF turns.
+    A file that cannot be decoded line by line is decoded at once with its first lines: JPEG, WebP and BMP, interlaced
+    PNG, a TIFF whose blocks are huge, and pictures that EXIF turns.
     """
 
     def __init__(self, path: Path | str, max_pixels: int = MOST_PIXELS) -> None:
@@ -48,6 +53,11 @@ class StripFile:
         """The height and width of the upright picture."""
         return self._header.size
 
+    @property
+    def whole_bytes(self) -> int:
+        """About the memory that the picture needs because it is decoded at once; 0 if it is decoded line by line."""
+        return self._lines.whole_bytes
+
     def lines(self, top: int, bottom: int) -> Picture:
         """Return the next lines. They must be asked for in order. With the last ones a file that changed is refused."""
         stored = self._lines.lines(top, bottom)
@@ -66,16 +76,30 @@ class StripFile:
 
 
 class _WholeLines:
-    """The lines of a picture that is decoded at once."""
+    """The lines of a picture that is decoded at once, when the first ones are asked for."""
 
-    def __init__(self, data: FileBytes, header: Header) -> None:
-        stored = read_stored(data[0 : len(data)], header)
-        numbers, alpha = upright(stored.numbers, header), stored.alpha
-        self._stored = Stored(numbers, None if alpha is None else upright(alpha, header), stored.palette)
+    def __init__(self, data: PartFile, header: Header) -> None:
+        check_whole(str(header), header.size)
+        self._data, self._header = data, header
+        self._stored: Stored | None = None
+        numbers = header.stored_height * header.stored_width * header.channels
+        pixels = numbers * np.dtype(header.dtype).itemsize
+        self.whole_bytes = len(data) + pixels
+        if header.kind != "JPEG" or header.orientation != 1:
+            self.whole_bytes += pixels  # they are copied once
+        if header.kind == "JPEG" and is_progressive(data.file):
+            self.whole_bytes += 2 * numbers  # libjpeg keeps all coefficients, of 16 bits
 
     def lines(self, top: int, bottom: int) -> Stored:
-        stored, lines = self._stored, slice(top, bottom)
+        stored, lines = self._stored or self._decode(), slice(top, bottom)
+        self._stored = stored if bottom < self._header.size[0] else None
         return Stored(stored.numbers[lines], None if stored.alpha is None else stored.alpha[lines], stored.palette)
+
+    def _decode(self) -> Stored:
+        header = self._header
+        stored = read_stored(self._data[0 : len(self._data)], header)
+        numbers, alpha = upright(stored.numbers, header), stored.alpha
+        return Stored(numbers, None if alpha is None else upright(alpha, header), stored.palette)
 
 
 def _lines_of(data: PartFile, header: Header) -> _Lines:

@@ -23,6 +23,8 @@ PIECE_LINES = 64
 class TiffLines:
     """Decodes the blocks that the lines touch. Those that reach further down are kept for the next lines."""
 
+    whole_bytes = 0
+
     def __init__(self, data: FileBytes, header: Header, tiff: Directory) -> None:
         self._header, self._dtype, self._palette = header, tiff.dtype, colours.palette(tiff)
         self._decoder = Decoder(tiff, data)
