@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
+import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from packer import verify_pack
 from packer.errors import BadPair
 from packer.report.field_draw import draw_field
 from packer.report.heat import heat_maps
-from packer.shards import build_shard
+from packer.shards import build_shard, giant_rows
 from packer.sources import nifti_volume
 from packer.sources.nifti_lines import NiftiLines
 from packer.sources.nifti_volume import Volume
@@ -31,6 +33,7 @@ from packer.view.serve import own_names
 from packer.view.viewed import Settings, Viewed
 from readers import open_dataset
 from readers.contract import giant
+from readers.contract.fields import picture_field
 from readers.contract.manifest import STORAGES
 from readers.formats.shard import Shard
 from readers.pack import Pack
@@ -151,22 +154,9 @@ def test_a_volume_that_is_too_large_at_once_is_built_in_slabs(tmp_path: Path, mo
     assert "imagesTr/c0.nii: has 315 bytes, and at most 252 are read at once; --volumes --encode image=tiles:64" in told
     lower(monkeypatch)
     assert open_dataset(build(raw, tmp_path / "slabs", *TILES)).size(0) == SIDES[0]
-    deep = ("--encode", "image=tiles:16", "--encode", "label=tiles:16")
-    told = call(
-        [
-            "build",
-            "--from",
-            str(raw),
-            str(tmp_path / "deep"),
-            "--volumes",
-            "--image-range=0,255",
-            "--classes",
-            "4",
-            *deep,
-        ],
-        1,
-    )
-    assert "imagesTr/c0.nii: has 315 bytes in 5 slices; take tiles of less depth" in told
+    deep = ("--axis", "0", "--image-range=0,255", "--encode", "image=tiles:16", "--encode", "label=tiles:16")
+    told = call(["build", "--from", str(raw), str(tmp_path / "deep"), "--volumes", "--classes", "4", *deep], 1)
+    assert "imagesTr/c0.nii: has 315 bytes in 9 slices; take tiles of less depth" in told
 
 
 @pytest.mark.parametrize("parts", [1, 3])
@@ -189,10 +179,12 @@ def test_a_volume_that_changes_while_it_is_read_is_refused(axis: int, tmp_path: 
     path = raw / "imagesTr/c0.nii"
     lines = NiftiLines(Volume.open(path, axis), "imagesTr/c0.nii")
     depth = lines.size[0]
-    lines.lines(0, depth - 1)
-    path.write_bytes(path.read_bytes() + b"\0")
-    with pytest.raises(BadPair, match=r"changed while it was read|another length"):
-        lines.lines(depth - 1, depth)
+    slab = lines.lines(0, depth)
+    for number in range(depth - 1):
+        slab.slice(number)
+    os.utime(path, (1, 1))
+    with pytest.raises(BadPair, match="changed while it was read"):
+        slab.slice(depth - 1)
     lines.close()
 
 
@@ -227,6 +219,16 @@ def test_a_bad_row_leaves_no_scratch_file(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(build_shard, "_store", store_and_look)
     build(raw, tmp_path / "out", *TILES, "--on-bad", "skip")
     assert left == [["1-image", "1-label", "2-image", "2-label"]]
+
+
+def test_no_slab_is_kept_when_it_is_stored() -> None:
+    field = replace(picture_field("image", "<u2", (None, None, None), ("gray",)), encoding="tiles", tile=(2, 16, 16))
+    raw, slab = giant_rows._Raw(field, (8, 300, 300)), np.zeros((1, 2, 300, 300), "<u2")
+    for top in (0, 4):
+        raw.add(top, slab, slab)
+    kept = weakref.ref(slab)
+    del slab
+    assert kept() is None
 
 
 # Looking at volumes

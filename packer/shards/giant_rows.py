@@ -34,6 +34,7 @@ from packer.shards.one_row import of_one_row
 from readers.contract import giant
 from readers.contract.fields import Field
 from readers.contract.statistics import FieldStatistics
+from readers.contract.tile_grid import TileGrid
 from readers.contract.tiles import Size
 from readers.formats.large_rows import is_large, strips
 from readers.formats.shard import Shard
@@ -75,13 +76,18 @@ def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path)
         for strip, given in decoded_strips:
             with naming(name), _counted_from(strip.start, given):
                 _check_reading(rule, given)
-                decoded = kind.decode(given)
                 numbers = np.empty(field.row_shape(strip.stop - strip.start, *lines.size[1:]), field.dtype)
-                stored = kind.store(decoded, None, numbers)
-                encoded = tiles.encoded(numbers)
-            file.write(encoded.stored)  # not the fault of the picture if the disk is full
+                stored = kind.store(kind.decode(given), None, numbers)
             raw.add(strip.start, numbers, stored.planes)
-            found.append(stored.statistics if encoded.numbers is None else check_row(field, encoded.numbers))
+            lossy = list[FieldStatistics]()
+            for line in _lines_of_tiles(field, numbers):
+                with naming(name), _counted_from(strip.start, given):
+                    encoded = tiles.encoded(line)
+                file.write(encoded.stored)  # not the fault of the picture if the disk is full
+                if encoded.numbers is not None:
+                    lossy.append(check_row(field, encoded.numbers))
+            found += lossy or [stored.statistics]
+            del given, numbers, stored, line, encoded  # the next strip takes their memory
         checksum = tiles.end()
     quality = psnr(tiles.squares, pixels * field.numbers)
     return Built(checksum, of_one_row(found, pixels), quality, raw.look)
@@ -97,6 +103,16 @@ def _decoded(lines: Lines, strips: Sequence[slice], name: str) -> Generator[tupl
             if following is not None:
                 ahead = pool.submit(lines.lines, following.start, following.stop)
             yield strip, given
+
+
+def _lines_of_tiles(field: Field, strip: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield a strip; of a slab the parts that are as high as a tile, in the order of their tiles."""
+    if not field.is_volume:
+        yield strip
+        return
+    assert field.tile is not None, "giant rows are in tiles"
+    for cut in TileGrid(strip.shape[-2:-1], field.tile[-2:-1]).strips:
+        yield strip[..., cut, :]
 
 
 class _Tiles:
@@ -192,7 +208,7 @@ class _Raw:
         if self._middle is not None:
             here = top <= self._middle < top + planes.shape[1]
             first, planes = 0, planes[:, self._middle - top] if here else planes[:, 0, :0]
-        return np.ascontiguousarray(planes[:, first :: self._step, :: self._step])
+        return planes[:, first :: self._step, :: self._step].copy()  # a view would keep the strip
 
     @property
     def look(self) -> str:

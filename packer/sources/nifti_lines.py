@@ -20,8 +20,8 @@ Checked = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 class NiftiLines:
-    """Reads a file once if its slices lie one after the other. Along another axis each strip takes its part of all
-    planes, so the file is read, and unpacked, once for each strip."""
+    """Reads slice by slice if slices lie one after the other in the file. Along another axis each strip takes its part
+    of all planes, so the file is read, and unpacked, once for each strip."""
 
     def __init__(self, volume: Volume, name: str, checked: Checked | None = None) -> None:
         """`checked` takes the values of a slice, and returns those that are stored."""
@@ -34,27 +34,32 @@ class NiftiLines:
         return self._volume.upright
 
     def lines(self, top: int, bottom: int) -> Slices:
-        """Return the next slices. With the last ones a file that changed is refused."""
+        """Return the next slices, to be taken in order. With the last one of all a file that changed is refused."""
+        numbers = None if self._volume.axis == THIRD else self._slab(top, bottom)
+
+        def values(number: int) -> NDArray[Any]:
+            found = self._volume.values(next(self._planes) if numbers is None else numbers[number])
+            if top + number == self.size[0] - 1:
+                self._check_end()
+            return found if self._checked is None else self._checked(found)
+
+        return Slices((bottom - top, *self.size[1:]), values, self._name, top)
+
+    def _slab(self, top: int, bottom: int) -> NDArray[Any]:
+        """Return the numbers of slices that are no planes of the file."""
         size = self._volume.size // self.size[0] * (bottom - top)
         if size > nifti_volume.MOST_BYTES:
             raise BadPair(f"has {size:,} bytes in {bottom - top} slices; take tiles of less depth")
         numbers = np.empty((bottom - top, *self.size[1:]), self._volume.dtype)
-        if self._volume.axis == THIRD:
-            for target, plane in zip(numbers, self._planes, strict=False):
-                target[:] = plane
-        else:
-            for number, plane in enumerate(self._volume.planes()):
-                numbers[:, number] = np.moveaxis(plane, 1 - self._volume.axis, 0)[top:bottom]
-        if bottom == self.size[0]:
-            for _ in self._planes if self._volume.axis == THIRD else ():
-                pass  # what is behind the last slice is checked
-            self.check_unchanged()
+        for number, plane in enumerate(self._volume.planes()):
+            numbers[:, number] = np.moveaxis(plane, 1 - self._volume.axis, 0)[top:bottom]
+        return numbers
 
-        def values(number: int) -> NDArray[Any]:
-            found = self._volume.values(numbers[number])
-            return found if self._checked is None else self._checked(found)
-
-        return Slices(numbers.shape, values, self._name, top)
+    def _check_end(self) -> None:
+        """Refuse a file that goes on, or is not what it was when this was made."""
+        for _ in self._planes if self._volume.axis == THIRD else ():
+            pass
+        self.check_unchanged()
 
     def check_unchanged(self) -> None:
         """Refuse a file that is not what it was when this was made."""

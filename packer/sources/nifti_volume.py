@@ -180,19 +180,17 @@ def _unpacked(file: BinaryIO, most: int) -> Iterator[bytes]:
     rest, parts = b"", 1
     while found < most:
         rest = rest or file.read(_PIECE)
+        if not rest:
+            break
         if unpacking.eof:
-            if not rest:
-                break
             unpacking = zlib_ng.decompressobj(wbits=31)
             parts += 1
-        if rest and file.tell() + parts * _PART > _SLACK + 2 * found:
+        if file.tell() + parts * _PART > _SLACK + 2 * found:
             raise BadPair(f"has {file.tell()} bytes in {parts} parts that unpack to {found}; compress it again")
         try:
             piece = unpacking.decompress(rest, min(_UNPACKED, most - found))
         except zlib_ng.error as error:  # type: ignore[misc]  # its stub calls this class an instance
             raise BadPair(f"is damaged ({error})") from error
-        if not rest and not piece:
-            break
         rest = unpacking.unused_data if unpacking.eof else unpacking.unconsumed_tail
         found += len(piece)
         yield piece
