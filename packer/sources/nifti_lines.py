@@ -46,7 +46,7 @@ class NiftiLines:
         return Slices((bottom - top, *self.size[1:]), values, self._name, top)
 
     def _slab(self, top: int, bottom: int) -> NDArray[Any]:
-        """Return the numbers of slices that are no planes of the file."""
+        """Return the numbers of slices that lie across the planes of the file."""
         size = self._volume.size // self.size[0] * (bottom - top)
         if size > nifti_volume.MOST_BYTES:
             raise BadPair(f"has {size:,} bytes in {bottom - top} slices; take tiles of less depth")
