@@ -213,8 +213,8 @@ class SegDataset(Dataset[Any]):
         window, shared = whole_numbers(size), whole_numbers([overlap])
         if len(window) != len(sides) or not shared or not 0 <= shared[0] < min(window):
             raise RequestError(
-                f"windows(…, {size}, overlap={overlap}): expected a size such as that of a row, "
-                f"{tuple(sides)}, and an overlap that is smaller"
+                f"windows(…, {size}, overlap={overlap}): expected a size such as that of a row, {tuple(sides)}, "
+                "and one whole number as the overlap, smaller than each side of the window"
             )
         starts = [tile_starts(side, length, overlap, shifted=False) for side, length in zip(sides, window, strict=True)]
         for start in itertools.product(*starts):

@@ -16,8 +16,11 @@ def whole_pages(size: int) -> int:
 
 
 def map_memory(size: int) -> mmap.mmap:
-    """Map at least `size` bytes, all zero."""
-    block = mmap.mmap(-1, whole_pages(size), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    """Map at least `size` bytes, all zero. Raise MemoryError if the system does not give them."""
+    try:
+        block = mmap.mmap(-1, whole_pages(size), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except (OSError, OverflowError) as error:
+        raise MemoryError(f"{size:,} bytes at once are more than this system gives") from error
     if size >= HUGE:
         with suppress(OSError, AttributeError):  # a kernel or a Python without huge pages
             block.madvise(mmap.MADV_HUGEPAGE)

@@ -72,7 +72,7 @@ def test_too_little_memory_is_an_error_with_the_size(monkeypatch: pytest.MonkeyP
     memory = ColumnMemory()
     held = memory(1)
     monkeypatch.setattr(mmap, "mmap", refused)
-    with pytest.raises(MemoryError, match="10,000,000 bytes for the columns of a shard"):
+    with pytest.raises(MemoryError, match="10,000,000 bytes at once"):
         memory(10_000_000)
     assert len(held) == 1
 

@@ -162,10 +162,17 @@ def test_windows_of_a_sample_are_stitched_to_it(varied: Path) -> None:
         assert {tuple(each.image.shape[1:]) for _, each in windows} == {size}
         assert np.array_equal(stitch((key, each.image) for key, each in windows), image)
         assert np.array_equal(stitch((key, each.label) for key, each in windows), label)
-    refused: list[tuple[Any, Any]] = [((16, 16), 16), ((16, 16), 1.5), (16, 0), ((16.5, 16), 0)]
+    refused: list[tuple[Any, Any]] = [((16, 16), 16), ((16, 16), 1.5), ((16, 16), (4, 4)), (16, 0), ((16.5, 16), 0)]
     for wrong, shared in refused:
-        with pytest.raises(RequestError, match="an overlap that is smaller"):
+        with pytest.raises(RequestError, match="smaller than each side of the window"):
             next(data.windows(0, wrong, shared))
+
+
+def test_a_window_larger_than_any_memory_says_so(varied: Path) -> None:
+    data = open_dataset(varied, "train")
+    for side in (10**7, 10**10):
+        with pytest.raises(MemoryError, match="bytes at once are more than this system gives"):
+            data.window(0, (0, 0), (side, side))
 
 
 def test_a_window_of_other_things_than_whole_numbers_is_refused(varied: Path) -> None:

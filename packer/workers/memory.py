@@ -36,7 +36,7 @@ class ColumnMemory:
 
     def __call__(self, size: int) -> NDArray[np.uint8]:
         if len(self._block) > SHRINK_FACTOR * max(size, HUGE):
-            self._replace(size)
+            self._block = map_memory(max(size, HUGE))
         elif len(self._block) < size:
             self._grow(size)
         return np.frombuffer(self._block, np.uint8, size)
@@ -46,10 +46,4 @@ class ColumnMemory:
         try:
             self._block.resize(whole_pages(size))
         except (BufferError, OSError, SystemError, ValueError):  # in use, or this system cannot move maps
-            self._replace(size)
-
-    def _replace(self, size: int) -> None:
-        try:
             self._block = map_memory(max(size, HUGE))
-        except OSError as error:
-            raise MemoryError(f"{size:,} bytes for the columns of a shard") from error
