@@ -287,7 +287,7 @@ def test_frames_that_are_not_a_row_are_refused(kind: str) -> None:
 
 def test_a_pack_made_of_an_encoded_pack_keeps_its_encoding_unless_told(both: tuple[Path, Path], tmp_path: Path) -> None:
     raw, encoded = both
-    kept, plain, smaller = (tmp_path / name for name in ("kept", "plain", "smaller"))
+    kept, plain, smaller, lossy = (tmp_path / name for name in ("kept", "plain", "smaller", "lossy"))
     build_pack(encoded, kept, format="npy")
     build_pack(encoded, plain, format="npy", encode=["label=raw"])
     build_pack(raw, smaller, format="npy", encode=["label=zstd", "image=zstd"])
@@ -295,6 +295,8 @@ def test_a_pack_made_of_an_encoded_pack_keeps_its_encoding_unless_told(both: tup
     assert found == [["raw", "zstd"], ["raw", "raw"], ["zstd", "zstd"]]
     for each in (kept, plain, smaller):
         assert is_equal(raw, each)
+    build_pack(encoded, lossy, format="npy", encode=["image=jpeg:90"])
+    assert [field.encoding for field in Manifest.load(lossy).fields] == ["jpeg", "zstd"]
 
 
 def test_another_release_of_zstandard_is_another_recipe(

@@ -9,7 +9,7 @@ from typing import Any
 from packer.classes.documents import unknown_key
 from packer.classes.load import named_classes
 from packer.config.config import Setting, Settings, read_config
-from packer.config.from_pack import check_decided, settings_of
+from packer.config.from_pack import check_decided, settings_of, with_kept
 from packer.config.options import ARGUMENTS, BUILD, CONFIGURATION, FROM, OPTIONS, Option, value_of
 from packer.config.preset import find_preset
 from packer.config.values import SIZE
@@ -36,8 +36,17 @@ def effective(given: Settings) -> Settings:
     if "from" in chosen:
         folder = Path(str(chosen["from"]))
         check_decided(folder, chosen)
-        chosen = {**defaults, **settings_of(folder), **preset, **config, **given}
+        kept = settings_of(folder)
+        encode = with_kept(_texts(chosen, "encode"), _texts(kept, "encode"))
+        chosen = {**defaults, **kept, **preset, **config, **given, "encode": encode}
     return {name: _canonical(OPTIONS[name], chosen[name]) for name in OPTIONS if chosen.get(name, []) != []}
+
+
+def _texts(settings: Settings, name: str) -> list[str]:
+    """Return an option that is a list."""
+    found = settings.get(name, [])
+    assert isinstance(found, list), "lists were checked"
+    return found
 
 
 def _canonical(option: Option, setting: Setting) -> Setting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from packer.config.config import Setting, Settings
@@ -53,6 +53,12 @@ def _encoding(field: Field) -> str:
     """Return how the rows of a field stay as they are stored. A second JPEG would lose a second time."""
     tile = [] if field.tile is None else ["x".join(map(str, field.tile))]
     return f"{field.name}={':'.join([field.encoding, *tile, *([KEEP] if field.is_jpeg else [])])}"
+
+
+def with_kept(asked: Sequence[str], kept: Sequence[str]) -> list[str]:
+    """Return the encodings that are asked for, and those of a pack for the fields that they do not name."""
+    named = [text.partition("=")[0].strip() for text in asked]
+    return [*(text for text in kept if text.partition("=")[0] not in named), *asked]
 
 
 def check_decided(folder: Path, settings: Mapping[str, Setting]) -> None:
