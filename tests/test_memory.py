@@ -24,8 +24,9 @@ from readers.contract.json_lines import ROWS_OF_A_PART
 from readers.contract.receipt import SUFFIX, Receipt
 
 ROWS = 3 * ROWS_OF_A_PART
-BYTES_OF_A_ROW = 1800
-"""The limit for what a worker needs to know of a row of 8x8. It was 2,900."""
+BYTES_OF_A_ROW = 1900
+"""The limit for what a worker needs to know of a row of 8x8. 1,662 are measured, and 1,804 where the garbage
+collector has not run in between. It was 2,900."""
 
 
 @pytest.fixture(scope="module")
