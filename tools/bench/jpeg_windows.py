@@ -65,7 +65,7 @@ def _ways(options: Namespace, folder: Path) -> dict[str, tuple[int, list[Pixels]
     rows = [mosaics[row][0] for row in range(options.rows)]
     files = [_encode(row) for row in rows]
     tiles = [[_encode(row[tile]) for tile in _tiles()] for row in rows]
-    marked = {blocks: [_with_markers(row, blocks) for row in rows] for blocks in (WIDTH // 8, TILE // 8)}
+    marked = {blocks: [_encode(row, blocks) for row in rows] for blocks in (WIDTH // 8, TILE // 8)}
     decoded = [simplejpeg.decode_jpeg(file) for file in files]
     part = partial(_by_library, files, _compiled(folder))
     found: dict[str, tuple[list[bytes], list[Pixels], Way]] = {
@@ -80,21 +80,13 @@ def _ways(options: Namespace, folder: Path) -> dict[str, tuple[int, list[Pixels]
     }
     for blocks, name in zip(marked, ("line of blocks", f"{TILE} pixels"), strict=True):
         these = [simplejpeg.decode_jpeg(file) for file in marked[blocks]]
-        found[f"markers, each {name}"] = (
-            marked[blocks],
-            these,
-            partial(_of_markers, marked[blocks]),
-        )
+        found[f"markers, each {name}"] = marked[blocks], these, partial(_of_markers, marked[blocks])
+        found[f"whole row, markers each {name}"] = marked[blocks], these, partial(_of_row, marked[blocks])
     return {name: (sum(map(len, stored)), same, way) for name, (stored, same, way) in found.items()}
 
 
-def _encode(pixels: Pixels) -> bytes:
-    file: bytes = simplejpeg.encode_jpeg(np.ascontiguousarray(pixels), QUALITY, "RGB", "444")
-    return file
-
-
-def _with_markers(pixels: Pixels, blocks: int) -> bytes:
-    """Return a JPEG file with a restart marker after so many blocks. simplejpeg has no option for it."""
+def _encode(pixels: Pixels, blocks: int = 0) -> bytes:
+    """Return a JPEG file, with a restart marker after so many blocks."""
     options = (
         cv2.IMWRITE_JPEG_SAMPLING_FACTOR,
         cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,
