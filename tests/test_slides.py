@@ -8,6 +8,7 @@ import os
 import sys
 import tarfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def call(arguments: list[str], code: int = 0) -> str:
 
 
 def numbers(paths: list[Path], level: int = 0, step: int = 1 << 20) -> Any:
-    with SlideFile(paths, level) as slide:
+    with closing(SlideFile(paths, level)) as slide:
         height = slide.size[0]
         found = [slide.lines(top, min(top + step, height)) for top in range(0, height, step)]
     assert all(isinstance(each, Strip) for each in found)
@@ -220,7 +221,7 @@ def test_the_original_of_a_row_is_that_of_its_level(openslide: Any, raw: Path) -
 
 def test_a_slide_that_changes_while_it_is_read_is_refused(openslide: Any, raw: Path) -> None:
     path = raw / "images/a.svs"
-    with SlideFile([path]) as slide:
+    with closing(SlideFile([path])) as slide:
         slide.lines(0, 100)
         os.utime(path, ns=(1, 1))
         with pytest.raises(BadPair, match="changed while it was read"):

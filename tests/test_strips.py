@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -97,7 +98,7 @@ def saved(folder: Path, data: bytes) -> Path:
 
 
 def strips(path: Path, step: int) -> list[Strip]:
-    with StripFile(path) as picture:
+    with closing(StripFile(path)) as picture:
         height = picture.size[0]
         found = [picture.lines(top, min(top + step, height)) for top in range(0, height, step)]
     assert all(isinstance(strip, Strip) for strip in found)
@@ -166,7 +167,7 @@ def test_damage_is_refused_at_the_latest_with_the_last_line(name: str, tmp_path:
 
 def test_a_file_that_becomes_shorter_is_refused(tmp_path: Path) -> None:
     path = saved(tmp_path, tiff(IMAGE, rows=5))
-    with StripFile(path) as picture:
+    with closing(StripFile(path)) as picture:
         picture.lines(0, 10)
         with path.open("r+b") as file:
             file.truncate(8000)
@@ -176,7 +177,7 @@ def test_a_file_that_becomes_shorter_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_is_replaced_while_it_is_read_is_refused(tmp_path: Path) -> None:
     path = saved(tmp_path, tiff(IMAGE))
-    with StripFile(path) as picture:
+    with closing(StripFile(path)) as picture:
         picture.lines(0, 10)
         (tmp_path / "new").write_bytes(tiff(IMAGE[::-1].copy()))
         (tmp_path / "new").replace(path)
@@ -233,7 +234,7 @@ def test_a_broken_file_has_the_same_lines_or_is_refused(name: str, tmp_path: Pat
 
 
 def needed(data: bytes, folder: Path) -> int:
-    with StripFile(saved(folder, data)) as picture:
+    with closing(StripFile(saved(folder, data))) as picture:
         return picture.whole_bytes - len(data)
 
 
@@ -245,7 +246,7 @@ def test_a_picture_that_is_decoded_at_once_says_how_much_memory_it_needs(tmp_pat
     assert needed(FILES["webp"], tmp_path) == 2 * pixels
     assert needed(FILES["turned"], tmp_path) == 2 * pixels
     for name in ("png", "lzw"):
-        with StripFile(saved(tmp_path, FILES[name])) as picture:
+        with closing(StripFile(saved(tmp_path, FILES[name]))) as picture:
             assert picture.whole_bytes == 0
 
 

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.header import Header, Picture, Stored, Strip
+from packer.decoding.header import Picture, Stored, Strip
 from packer.decoding.rules import MOST_PIXELS
 from packer.decoding.slide import downsample_of, levels_of, library, open_slide, slide_header, unreadable
 from packer.decoding.strips.part_file import PartFile
@@ -43,17 +43,13 @@ class SlideFile:
         with ExitStack() as exits:
             self._files = [exits.enter_context(closing(PartFile(path))) for path in paths]
             self._slide = exits.enter_context(closing(open_slide(paths[0])))
-            self._level, self._levels = level, levels_of(self._slide)
-            self._header = slide_header(self._levels, level, max_pixels)
+            self._level = level
+            self._header = slide_header(levels_of(self._slide), level, max_pixels)
             self._downsample = downsample_of(self._slide, level)
             self._colour = _background(self._slide.properties)
             self._step = self._band_lines()
             self._band: tuple[int, NDArray[np.uint8]] | None = None
             self._exits = exits.pop_all()
-
-    @property
-    def header(self) -> Header:
-        return self._header
 
     @property
     def size(self) -> Size:
@@ -74,12 +70,6 @@ class SlideFile:
 
     def close(self) -> None:
         self._exits.close()
-
-    def __enter__(self) -> SlideFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _band_lines(self) -> int:
         """Return how many lines are read together: those of some lines of tiles, so that each is decoded once."""

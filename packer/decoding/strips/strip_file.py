@@ -68,12 +68,6 @@ class StripFile:
     def close(self) -> None:
         self._data.close()
 
-    def __enter__(self) -> StripFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 class _WholeLines:
     """The lines of a picture that is decoded at once, when the first ones are asked for."""
