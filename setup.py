@@ -19,7 +19,10 @@ setup(
             source.removesuffix(".c").replace("/", "."),
             [source],
             include_dirs=["readers/contract"],
-            depends=["readers/contract/kernel.h", *(path.as_posix() for path in Path(source).parent.glob("*.h"))],
+            depends=[
+                *sorted(map(str, Path("readers/contract").glob("*.h"))),
+                *(path.as_posix() for path in Path(source).parent.glob("*.h")),
+            ],
             define_macros=[("Py_LIMITED_API", "0x030B0000")] if STABLE else [],
             extra_compile_args=["-O3"],
             py_limited_api=STABLE,

@@ -26,11 +26,11 @@ class Lease(Protocol):
 class BatchMemory:
     """Arrays from `lease(shape, dtype)`, whose memory is used again when the array and all views of it are gone.
 
-    The block that came back last is used first, because it is still in the caches. At most `keep` blocks lie idle.
+    The block that came back last is used first, because it is still in the caches. At most `keep` blocks are idle.
     """
 
-    def __init__(self, keep: int) -> None:
-        self._keep = keep
+    def __init__(self, keep: int = 0) -> None:
+        self.keep = keep
         self._idle: list[mmap.mmap] = []
         self._lent: dict[int, weakref.ref[NDArray[Any]]] = {}
 
@@ -47,7 +47,7 @@ class BatchMemory:
 
     def _take_back(self, owner: NDArray[Any], block: mmap.mmap) -> None:
         """Take the block back when `owner` is deleted. `weakref.finalize` does the same in four times the time."""
-        idle, lent, keep = self._idle, self._lent, self._keep
+        idle, lent, keep = self._idle, self._lent, self.keep
 
         def gone(reference: weakref.ref[NDArray[Any]]) -> None:
             # No lock: this runs whenever an array is deleted, perhaps inside a `lease` of the same thread.

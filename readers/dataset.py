@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from torch.utils.data import Dataset
 
-from readers.batch_memory import Lease
+from readers.batch_memory import BatchMemory, Lease
 from readers.batches import Batches, ReadAhead
 from readers.collate import register_collate
 from readers.contract.classes import ClassTable
@@ -99,6 +99,7 @@ class SegDataset(Dataset[Any]):
         self._stored = pack.select(view.fields)
         self._reader = self._reader_of({})
         self._samples = SampleReader(self._reader)
+        self._memory = BatchMemory()
         if self.storage not in (None, pack.manifest.storage):
             stored = pack.manifest.storage
             right = f"{stored.capitalize()}SegDataset or open_dataset"
@@ -269,7 +270,7 @@ class SegDataset(Dataset[Any]):
         training = training_statistics(self.manifest)
         mean_std = None if training is None else mean_and_deviation(self.fields, training)
         batches = Batches(reader, self._rows, batch_size, window, mean_std)
-        return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory)
+        return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, self._memory)
 
     def _window(self, reader: RowReader, alone: bool) -> Window:
         """Return the window of `shuffle="window"`: regions of the disk, or whole shards where these are fetched."""

@@ -49,7 +49,13 @@ class Loader:
     """
 
     def __init__(
-        self, batches: Batches, order: Order | MixedOrder, ahead: ReadAhead, output: Output, pin_memory: bool | None
+        self,
+        batches: Batches,
+        order: Order | MixedOrder,
+        ahead: ReadAhead,
+        output: Output,
+        pin_memory: bool | None,
+        memory: BatchMemory,
     ) -> None:
         if output not in ("torch", "numpy"):
             raise RequestError(f'output={output!r} is neither "torch" nor "numpy"')
@@ -61,7 +67,9 @@ class Loader:
         self._output = output
         self._pin_memory = pin_memory
         pinned = pin_memory if pin_memory is not None else output == "torch" and torch.cuda.is_available()
-        self._lease: Lease = _pinned if pinned else BatchMemory(2 * (ahead.batches + 2)).lease
+        self._memory = memory  # of the data set: the next loader finds the blocks of this one
+        memory.keep = max(memory.keep, 2 * (ahead.batches + 2))
+        self._lease: Lease = _pinned if pinned else memory.lease
 
     def __len__(self) -> int:
         return self.order.whole().batch_count(self.batch_size)
@@ -125,7 +133,8 @@ class Loader:
         fields = tuple(each.field.name for each in reader.fields)
         image = (IMAGE, None) if picture is None else (picture.name, picture.range)
         finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image)
-        source = Loader(replace(self._batches, reader=reader), self.order, self._ahead, "torch", self._pin_memory)
+        batches = replace(self._batches, reader=reader)
+        source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory, self._memory)
         return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)
 
     def _mean_std(self) -> MeanStd:

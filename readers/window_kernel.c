@@ -1,47 +1,15 @@
 /* Copy windows of pictures, line by line, as they are or mirrored.
 
-A window's lines lie far apart in the picture, so the CPU does not foresee the next ones: they are requested while a line
-is copied. Lines of a large window are stored past the caches, as whole rows are (readers/formats/gather_kernel.c says why).
-A mirrored line is read from its end, 32 pixels at a time, and turned in a register. */
-#include "kernel.h"
+The lines of a window are far apart in the picture, so the CPU does not foresee the next ones: they are requested while a
+line is copied. Lines of a large window are stored past the caches (readers/contract/past_caches.h). A mirrored line is read
+from its end, 32 pixels at a time, and turned in a register. */
+#include "window_lines.h"
 
 #ifndef LARGE /* a drill has another */
 #define LARGE (128 << 10) /* bytes of a window from which on it is stored past the caches */
 #endif
 
-static void mirror_plain(uint8_t *to, const uint8_t *from, Py_ssize_t width, Py_ssize_t item) {
-    for (Py_ssize_t x = 0; x < width; x++) memcpy(to + x * item, from + (width - 1 - x) * item, (size_t)item);
-}
-
-#ifdef X86
-#define LINE 64
 #define AHEAD 3 /* lines: one was measured to be too few, with none it takes a tenth longer */
-
-AVX2 static inline __m256i mirrored(__m256i pixels) {
-    const __m256i backwards = _mm256_setr_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11,
-                                               10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(pixels, backwards), 0x4E); /* 0x4E swaps the two halves */
-}
-
-/* Copy a line of bytes. The target begins anywhere; stores past the caches need multiples of 32. */
-AVX2 static void line_avx2(uint8_t *to, const uint8_t *from, Py_ssize_t width, int flip) {
-    const Py_ssize_t head = -(uintptr_t)to & 31;
-    Py_ssize_t x = head < width ? head : width;
-    if (flip) mirror_plain(to, from + width - x, x, 1);
-    else memcpy(to, from, (size_t)x);
-    for (; x + 32 <= width; x += 32) {
-        const uint8_t *source = flip ? from + width - x - 32 : from + x;
-        __m256i pixels = _mm256_loadu_si256((const __m256i *)source);
-        _mm256_stream_si256((__m256i *)(to + x), flip ? mirrored(pixels) : pixels);
-    }
-    if (flip) mirror_plain(to + x, from, width - x, 1);
-    else memcpy(to + x, from + x, (size_t)(width - x));
-}
-
-static inline void request(const uint8_t *line, Py_ssize_t bytes) {
-    for (Py_ssize_t offset = 0; offset < bytes; offset += LINE) _mm_prefetch((const char *)line + offset, _MM_HINT_T0);
-}
-#endif
 
 typedef struct {
     const uint8_t *from;
@@ -60,8 +28,9 @@ static void copy_window(const Window *window, const Py_buffer *out, int past_cac
             const uint8_t *from = window->from + plane * window->from_plane + y * window->from_line;
 #ifdef X86
             if (past_caches && (item == 1 || !window->flip)) {
-                if (y + AHEAD < height) request(from + AHEAD * window->from_line, width * item);
-                line_avx2(to, from, width * item, window->flip);
+                const Py_ssize_t ahead = y + AHEAD < height ? AHEAD * window->from_line : 0;
+                if (window->flip) mirror_line(to, from, width, ahead);
+                else copy_line(to, from, width * item, ahead);
                 continue;
             }
 #endif

@@ -205,6 +205,28 @@ def test_rows_are_equal_with_and_without_the_kernel(data: st.DataObject) -> None
     assert (results[0][list(set(range(count + 1)) - set(targets))] == 77).all()
 
 
+@pytest.mark.skipif(gather_kernel is None or window_kernel is None, reason="needs the kernels")
+@pytest.mark.parametrize("target", [0, 33])
+@pytest.mark.parametrize("offset", [0, 16, 63, 2047, 2048, 4080, 4095])
+def test_copies_past_the_caches_do_not_depend_on_addresses(offset: int, target: int) -> None:
+    assert gather_kernel and window_kernel
+    dice = np.random.default_rng(offset + target)
+    source = dice.integers(0, 256, (4 << 20) + 4096, np.uint8)[offset:]
+    memory = np.zeros((3 << 20) + 64, np.uint8)[target:]
+    for rows, size in ((3, 1 << 20), (40, 30_001)):
+        out = memory[: rows * size].reshape(rows, size)
+        starts = [number * size for number in range(rows)]
+        gather_kernel.gather([(source, starts, list(range(rows)))], out)
+        assert (out == source[: rows * size].reshape(rows, size)).all()
+    picture = source[: 3 * 1024 * 1024].reshape(3, 1024, 1024)
+    for width in (31, 300, 500, 512):
+        window = picture[:, 100:612, 77 : 77 + width]
+        copied = memory[: window.size].reshape(window.shape)
+        for flip in (False, True):
+            window_kernel.copy(window, copied, flip)
+            assert (copied == (window[..., ::-1] if flip else window)).all()
+
+
 @needs_kernels
 @pytest.mark.parametrize("size", [8, 1 << 20])
 @pytest.mark.parametrize(("start", "target"), [(-1, 0), (1, 0), (0, -1), (0, 1), (2**62, 0), (0, 2**62)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import mmap
 import multiprocessing
 import os
 import shutil
@@ -44,6 +45,7 @@ from readers.crop import CropAndFlip
 from readers.crop import crop as crop_tensor
 from readers.epoch import Run
 from readers.formats import page_cache, shard
+from readers.huge_pages import map_memory
 from readers.loader import as_tensor
 from readers.windows import mirror
 
@@ -275,6 +277,21 @@ def test_memory_of_deleted_batches_is_used_again(packed: Path, monkeypatch: pyte
             for images, _ in loader:
                 addresses.add(images.__array__().__array_interface__["data"][0])
         assert len(addresses) <= 16, "of 240 batches; four at a time, and some more where threads ask together"
+
+
+def test_a_new_loader_uses_the_memory_of_the_last(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_module, "SMALL", 0)
+    mapped: list[int] = []
+
+    def counted(size: int) -> mmap.mmap:
+        mapped.append(size)
+        return map_memory(size)
+
+    monkeypatch.setattr(memory_module, "map_memory", counted)
+    dataset = open_dataset(packed, "train")
+    for _ in range(20):
+        assert sum(len(images) for images, _ in dataset.loader(2, ahead=2, shuffle=True)) == len(dataset)
+    assert 0 < len(mapped) <= 32, "two fields of 16 batches, of 240"
 
 
 def test_idle_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

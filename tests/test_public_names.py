@@ -26,7 +26,7 @@ Hdf5SegDataset(root, split=None, label=None, transform=None, verify=None, staged
         labelled=None, form=None, cache=None, cache_bytes=None, generation=None)
 LmdbSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
         labelled=None, form=None, cache=None, cache_bytes=None, generation=None)
-Loader(batches, order, ahead, output, pin_memory)
+Loader(batches, order, ahead, output, pin_memory, memory)
     .load_state_dict(state)
     .padding
     .set_epoch(epoch)

@@ -1,50 +1,13 @@
 /* Copy rows of a mapped file into a batch.
 
-A batch is larger than the caches, and its rows are read once. A plain copy reads each line of the target from memory
-before it overwrites the line, and throws other data out of the caches. Stores past the caches spare both, but a single
-stream of them leaves the memory waiting for the next page of the source: the CPU prefetches within a page only. So four
-pages are copied side by side, line by line. Measured with rows of 768 KiB: 1.5 times the rate of memcpy, where one stream
-makes 1.1 times.
-
-Small batches are copied by memcpy: their reader finds them in the caches.
+Rows of a large batch are stored past the caches (readers/contract/past_caches.h). Small batches are copied by memcpy: their
+reader finds them in the caches.
 
 A batch comes from many files, with a row or two of each. One call copies them all: each call waits for the GIL. */
-#include "kernel.h"
+#include "past_caches.h"
 
-#define PAGE 4096
-#define SIDE_BY_SIDE 4
 #ifndef LARGE /* a drill has another */
 #define LARGE (1 << 20) /* bytes of a batch from which on it is stored past the caches */
-#endif
-
-#ifdef X86
-#define LINE 64
-
-AVX2 static inline void store_line(uint8_t *to, const uint8_t *from) {
-    __m256i low = _mm256_loadu_si256((const __m256i *)from), high = _mm256_loadu_si256((const __m256i *)(from + 32));
-    _mm256_stream_si256((__m256i *)to, low);
-    _mm256_stream_si256((__m256i *)(to + 32), high);
-}
-
-AVX2 static void copy_past_caches(uint8_t *to, const uint8_t *from, size_t size) {
-    const size_t head = -(uintptr_t)to & (LINE - 1);
-    if (size < head + LINE) {
-        memcpy(to, from, size);
-        return;
-    }
-    memcpy(to, from, head);
-    to += head, from += head, size -= head;
-    for (; size >= SIDE_BY_SIDE * PAGE; size -= SIDE_BY_SIDE * PAGE) {
-        for (int offset = 0; offset < PAGE; offset += LINE)
-            for (int page = 0; page < SIDE_BY_SIDE; page++) {
-                _mm_prefetch((const char *)from + page * PAGE + offset + 8 * LINE, _MM_HINT_T0);
-                store_line(to + page * PAGE + offset, from + page * PAGE + offset);
-            }
-        to += SIDE_BY_SIDE * PAGE, from += SIDE_BY_SIDE * PAGE;
-    }
-    for (; size >= LINE; to += LINE, from += LINE, size -= LINE) store_line(to, from);
-    memcpy(to, from, size);
-}
 #endif
 
 typedef struct {
@@ -56,7 +19,7 @@ static void copy_rows(const Row *rows, Py_ssize_t count, size_t size, int past_c
     for (; count > 0; rows++, count--) {
 #ifdef X86
         if (past_caches) {
-            copy_past_caches(rows->to, rows->from, size);
+            copy_past_caches(rows->to, rows->from, size, 0);
             continue;
         }
 #endif

@@ -1,6 +1,7 @@
 """Plain loops on all cores that copy rows of two mapped arrays into batches: the limit that loaders are compared with.
 
-There is a loop for each way to copy, into one batch and into six in turn. A loop with six batches copies the next one
+There is a loop for each way to copy, into one batch and into six in turn, which begin at a page or at an odd address: a
+kernel or memcpy may be slow at one of them. A loop with six batches copies the next one
 while the last is in use, as a loader does. The fastest loop is the limit: `fastest` times them in turn and names it.
 """
 
@@ -24,6 +25,8 @@ from readers.formats.shard import KERNEL
 from readers.huge_pages import map_memory
 
 BATCH, BATCHES = 16, (1, 6)
+PLACES = {"": 0, ", odd": 33}
+"""The byte of a page at which a batch begins, and its name."""
 ROUNDS = 3
 Tensors = tuple[torch.Tensor, torch.Tensor]
 CopyRows = Callable[[Any, NDArray[np.int64], NDArray[Any]], object]
@@ -58,15 +61,18 @@ def copy_loops(columns: Sequence[Any]) -> list[CopyLoop]:
     ways: dict[str, CopyRows] = {"NumPy": copy_by_numpy}
     if KERNEL is not None:
         ways["kernel"] = copy_by_kernel
-    memory = [[batch_memory(column) for column in columns] for _ in range(max(BATCHES))]
-    loops = [CopyLoop("index_select into 1 batch", partial(by_torch, columns, memory[0]))]
-    loops += [
-        CopyLoop(
-            f"{name} copies into {many} batch{'es' * (many > 1)}", partial(by_threads, columns, copy, memory[:many])
-        )
-        for name, copy in ways.items()
-        for many in BATCHES
-    ]
+    loops = []
+    for place, offset in PLACES.items():
+        memory = [[batch_memory(column, offset) for column in columns] for _ in range(max(BATCHES))]
+        loops.append(CopyLoop(f"index_select into 1 batch{place}", partial(by_torch, columns, memory[0])))
+        loops += [
+            CopyLoop(
+                f"{name} copies into {many} batch{'es' * (many > 1)}{place}",
+                partial(by_threads, columns, copy, memory[:many]),
+            )
+            for name, copy in ways.items()
+            for many in BATCHES
+        ]
     return loops
 
 
@@ -132,8 +138,8 @@ def shuffled(count: int) -> list[NDArray[np.int64]]:
     return [order[first : first + BATCH] for first in range(0, count, BATCH)]
 
 
-def batch_memory(column: NDArray[Any]) -> NDArray[Any]:
-    """Return memory for a batch, of the kind that loaders use."""
+def batch_memory(column: NDArray[Any], offset: int) -> NDArray[Any]:
+    """Return memory for a batch, of the kind that loaders use, which begins at this offset of a page."""
     shape = (BATCH, *column.shape[1:])
     size = int(np.prod(shape)) * column.itemsize
-    return np.frombuffer(map_memory(size), np.uint8, size).view(column.dtype).reshape(shape)
+    return np.frombuffer(map_memory(size + offset), np.uint8, size, offset).view(column.dtype).reshape(shape)

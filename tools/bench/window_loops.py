@@ -22,7 +22,7 @@ def window_loops(columns: Sequence[Sequence[NDArray[Any]]], side: int, passes: i
     if KERNEL is not None:
         ways["kernel"] = windows_by_kernel
     shapes = [np.empty((1, *pictures[0].shape[:-2], side, side), np.uint8) for pictures in columns]
-    memory = [[batch_memory(each) for each in shapes] for _ in range(max(BATCHES))]
+    memory = [[batch_memory(each, 0) for each in shapes] for _ in range(max(BATCHES))]
     return [
         CopyLoop(
             f"{name} copies into {many} batch{'es' * (many > 1)}",
