@@ -209,7 +209,8 @@ def test_rows_are_equal_with_and_without_the_kernel(data: st.DataObject) -> None
 @pytest.mark.parametrize("target", [0, 33])
 @pytest.mark.parametrize("offset", [0, 16, 63, 2047, 2048, 4080, 4095])
 def test_copies_past_the_caches_do_not_depend_on_addresses(offset: int, target: int) -> None:
-    assert gather_kernel and window_kernel
+    assert gather_kernel is not None
+    assert window_kernel is not None
     dice = np.random.default_rng(offset + target)
     source = dice.integers(0, 256, (4 << 20) + 4096, np.uint8)[offset:]
     memory = np.zeros((3 << 20) + 64, np.uint8)[target:]
