@@ -12,6 +12,7 @@ PackError                 exit code
 ├── VersionsError         1   a machine has other versions than a plan, and would make other bytes
 ├── PartsError            1   shards of a plan are missing, or were built twice with other results
 ├── FindingsError         6   the data has likely mistakes of --fail-on
+├── LostFileError         1   this machine cannot read a file that the plan has read
 ├── RejectedError         1   pairs are bad and --on-bad is fail
 └── TooManyRejectsError   3   more pairs are bad than --max-bad allows
 
@@ -140,6 +141,10 @@ class PartsError(PackError):
     """Shards of a plan are missing, or were built twice with other results."""
 
 
+class LostFileError(PackError):
+    """This machine cannot read a file that the plan has read. A pack without it would lose a row in silence."""
+
+
 class RejectedError(InputError):
     """Pairs are bad and --on-bad is fail."""
 
@@ -162,6 +167,10 @@ class TooManyRejectsError(InputError):
 
 class BadPair(Exception):  # noqa: N818 - a verdict on one pair, not an error of the program
     """This pair cannot be packed; the message is the reason."""
+
+
+class LostFile(BadPair):
+    """A file is missing, was changed, or cannot be read. If the plan has read it, the pair is not to blame."""
 
 
 class BadFile(BadPair):

@@ -116,6 +116,30 @@ def test_containers_of_every_kind(kind: str, tmp_path: Path) -> None:
     assert same(tmp_path / "out", pack_from(tmp_path / "rows", tmp_path / "whole", *options))
 
 
+@pytest.mark.parametrize("fit", [(), ("--size", "native")])
+def test_a_machine_without_the_files_of_a_plan_fails(fit: tuple[str, ...], tmp_path: Path) -> None:
+    """Its rows were bad pairs: with --on-bad skip a mount that is gone cost half a pack."""
+    raw, out = tmp_path / "raw", tmp_path / "out"
+    make_tiny(raw, {"train": 6})
+    images = raw / "train" / "images"
+    (images / "street_000.png").unlink()
+    (images / "street_000.png").symlink_to(tmp_path / "nowhere")  # bad already when it is planned: a reject
+    good("plan", "--on-bad", "skip", *fit, *CALM, raw, tmp_path / "plan")
+    images.rename(tmp_path / "images")
+    images.mkdir()
+    with in_process():
+        failed = run("build", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1", out)
+    assert failed.exit_code == 1
+    assert "cannot be read (No such file or directory); the plan has read it" in failed.stderr
+    assert "Is its folder mounted on this machine?" in failed.stderr
+    images.rmdir()
+    (tmp_path / "images").rename(images)
+    parts(tmp_path / "plan", out, ["1/1"])
+    good("commit", "--quiet", "--plan", tmp_path / "plan", out)
+    manifest = json.loads((out / MANIFEST).read_text())
+    assert [(split["rows"], split["rejects"]) for split in manifest["splits"]] == [(5, 1)]
+
+
 def test_a_pack_and_functions_as_rows(whole: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"classes": 3, "labels": "index", "shard_size": 9000}
     rows = Rows([f"row {number}" for number in range(9)], row_loaders.scene_of)

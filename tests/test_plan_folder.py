@@ -231,7 +231,7 @@ def test_records_that_lead_elsewhere_are_refused(
         ({"splits": [{"name": "all", "rows": 10**12}]}, "bytes, not"),
         ({"pieces": 3}, "pieces, not 3"),
         ({"records": "0" * 64}, "SHA-256"),
-        ({"version": 2}, "expected 1"),
+        ({"version": 3}, "expected 2"),
         ({"source": "[]"}, "expected the text of a source"),
         ({"surprise": 1}, "is not known"),
         ({"recipe": {}}, "is missing"),
@@ -277,7 +277,7 @@ def test_paths_that_lead_out_of_raw_are_refused(raw: RawFolder, tmp_path: Path, 
         writer.add(hostile.specs[0])
         writer.finish()
     folder = write_plan(plan, tmp_path / "plan", {}).folder
-    for name in (SHARDS, "rows-00000.txt"):
+    for name in (SHARDS, SIZES, "rows-00000.txt"):
         shutil.copy(tmp_path / name, folder)
     splits = [{"name": ref.split, "rows": 1}]
     change(folder, shards=1, pieces=1, splits=splits, records=writer.digest, rows_files=writer.rows_files)

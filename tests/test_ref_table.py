@@ -96,9 +96,9 @@ def test_a_full_disk_for_the_list_of_rows_is_named(monkeypatch: pytest.MonkeyPat
 def listed(refs: Sequence[RowRef], sizes: Sequence[tuple[int, int]], geometry: Geometry) -> list[Piece]:
     """The definition of the pieces of rows."""
     if not geometry.depends_on_source:
-        return [Piece(ref) for ref in refs]
+        return [Piece(ref, is_bad=not size[0]) for ref, size in zip(refs, sizes, strict=True)]
     return [
-        Piece(ref, size if size[0] else None, origin)
+        Piece(ref, size if size[0] else None, origin, not size[0])
         for ref, size in zip(refs, sizes, strict=True)
         for origin in (geometry.origins(size) if size[0] else [None])
     ]

@@ -21,7 +21,7 @@ from packer.annotations.annotation import AnnotatedPicture
 from packer.annotations.coco import NAME, Id, name_of, read
 from packer.annotations.json_stream import parse
 from packer.annotations.whole_pictures import WHOLE, read_whole
-from packer.errors import BadPair
+from packer.errors import BadPair, LostFile
 from readers.contract.regular_files import digest_raw
 from readers.contract.tiles import Size
 
@@ -131,7 +131,7 @@ class PictureIndex:
         names = digest_of_categories(self.format, self.categories)
         found = digest_of_picture(b"".join(blake3(item).digest(DIGEST) for item in items), names)
         if found != self.digests[number].tobytes():
-            raise BadPair("changed after its rows were listed; build again")
+            raise LostFile("changed after its rows were listed; build again")
         return items
 
     def _number(self, name: str) -> int | None:

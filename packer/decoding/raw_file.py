@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from packer.errors import MOST_FILES, BadFile, BadPair, first_of
+from packer.errors import MOST_FILES, BadFile, BadPair, LostFile, first_of
 from readers.contract.regular_files import NotRegularError
 
 SEPARATOR = "\t"
@@ -21,8 +21,9 @@ def naming(path: str) -> Iterator[None]:
         files = path.split(SEPARATOR)
         if isinstance(bad, BadFile) and len(files) > 1:
             raise BadPair(f"{files[bad.number]}: {bad}") from None
-        raise BadPair(f"{', '.join(first_of(list(filter(None, files)), MOST_FILES))}: {bad}") from None
+        kind = LostFile if isinstance(bad, LostFile) else BadPair
+        raise kind(f"{', '.join(first_of(list(filter(None, files)), MOST_FILES))}: {bad}") from None
     except NotRegularError as error:
         raise BadPair(f"{path}: {error.strerror}") from None
     except OSError as error:
-        raise BadPair(f"{path}: cannot be read ({error.strerror})") from error
+        raise LostFile(f"{path}: cannot be read ({error.strerror})") from error

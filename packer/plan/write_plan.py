@@ -102,9 +102,8 @@ class PlanWriter:
         self._names = [rule.name for rule in recipe.rules]
         self._records = self._file(SHARDS)
         self._records.write(npy_header(RECORD, (0,)))
-        self._sizes = self._file(SIZES) if recipe.geometry.depends_on_source else None
-        if self._sizes is not None:
-            self._sizes.write(npy_header(SIZE, (rows, recipe.sides)))
+        self._sizes = self._file(SIZES)
+        self._sizes.write(npy_header(SIZE, (rows, recipe.sides)))
         self._lines: BinaryIO | None = None
         self._splits: dict[str, int] = {}
         self._sha256 = hashlib.sha256()
@@ -127,7 +126,7 @@ class PlanWriter:
         """Write the next shard, which exists already if it has a fingerprint."""
         assert isinstance(spec.pieces, PieceTable), "a plan cuts tables of pieces"
         lines, sizes, skipped = spec.pieces.lines
-        pairs = b"" if self._sizes is None else sizes.astype(SIZE).tobytes()
+        pairs = sizes.astype(SIZE).tobytes()
         begin, rows = self._write_lines(lines), lines.count(b"\n")
         facts = {
             "fingerprint": fingerprint.encode(),
@@ -146,8 +145,7 @@ class PlanWriter:
         record = np.array([tuple(facts[name] for name in RECORD.names or ())], RECORD).tobytes()
         self._sha256.update(record)
         self._records.write(record)
-        if self._sizes is not None:
-            self._sizes.write(pairs[sizes.shape[1] * SIZE.itemsize * (skipped > 0) :])
+        self._sizes.write(pairs[sizes.shape[1] * SIZE.itemsize * (skipped > 0) :])
         self._rows += rows - (skipped > 0)
         self.shards += 1
         self.pieces += len(spec.pieces)

@@ -17,7 +17,8 @@ from readers.contract.tiles import Origin, Size, Tile
 
 
 class Piece(NamedTuple):
-    """A row; with fit tile or native, the size of its picture; for a tile, its top left corner.
+    """A row; with fit tile or native, the size of its picture; for a tile, its top left corner; whether the plan found
+    that the row is bad, by its headers.
 
     Pieces of the same row are decoded together.
     """
@@ -25,6 +26,7 @@ class Piece(NamedTuple):
     ref: RowRef
     size: Size | None = None
     origin: Origin | None = None
+    is_bad: bool = False
 
     @property
     def key(self) -> str:
@@ -34,12 +36,14 @@ class Piece(NamedTuple):
         return Tile(self.ref.key, self.origin, self.size).key
 
     def to_json(self) -> list[Any]:
-        return [self.ref.key, self.ref.parts, *(self.size or ()), *(self.origin or ())]
+        return [self.ref.key, self.ref.parts, *(self.size or ()), *(self.origin or ()), *([0] if self.is_bad else ())]
 
     @classmethod
     def from_json(cls, split: str, values: list[Any]) -> Piece:
         ref = RowRef(split, str(values[0]), tuple(map(str, values[1])))
         numbers = [int(value) for value in values[2:]]
+        if numbers == [0]:
+            return cls(ref, is_bad=True)
         if len(numbers) == 4:
             return cls(ref, (numbers[0], numbers[1]), (numbers[2], numbers[3]))
         return cls(ref, tuple(numbers) or None)
@@ -125,12 +129,12 @@ class PieceTable(Sequence[Piece]):
         for row, ref in enumerate(self._refs.between(first, last), first):
             size = self._size(row)
             if self._ends is None:
-                yield Piece(ref, size)
+                yield Piece(ref, size, is_bad=not self._sizes[row][0])
                 continue
             origins = self._origins_of(size)
             before = int(self._ends[row - self._first_row]) - len(origins)
             for origin in origins[max(0, start - before) : stop - before]:
-                yield Piece(ref, size, origin)
+                yield Piece(ref, size, origin, size is None)
 
     def _size(self, row: int) -> Size | None:
         if not self._geometry.depends_on_source:

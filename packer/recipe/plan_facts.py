@@ -14,7 +14,7 @@ from readers.contract.json_entry import Entry, Problem
 from readers.contract.manifest import DIGEST, NAME
 from readers.contract.tiles import Size
 
-FORMAT, VERSION = "segpack plan", 1
+FORMAT, VERSION = "segpack plan", 2
 MOST_ROWS_FILES = 1 << 20
 """The most files of rows: at 256 MB each these are 268 TB."""
 

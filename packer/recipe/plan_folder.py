@@ -2,7 +2,7 @@
 
 ```
 rows-00000.txt …  the lines of a RefTable: key and parts of each row, shard by shard
-sizes.npy         the sides of each row, if the pieces depend on them (--fit tile and native)
+sizes.npy         the sides of each row, all 0 if the plan found that the row is bad
 shards.npy        a RECORD for each shard: where its lines are, and their digest
 plan.json         `PlanFacts`, written last. Its SHA-256 is the name of the plan, and it has that of all records
 ```
@@ -140,12 +140,11 @@ class PlanFolder:
         record, recipe, name = self.records[number], self.facts.recipe, self.split(number)
         spans, rows = self.spans(number), int(record["rows"])
         path = spans[0][0]
-        lines, pairs = (*(self._read(*span) for span in spans), b"")[:2]
+        lines, pairs = (self._read(*span) for span in spans)
         if digest_of_shard(lines, pairs) != record["digest"].tobytes():
             raise DamagedError(f"{path}: the rows of shard {number} are not those that were planned")
         ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n")).astype(np.int64) + 1
-        sides = recipe.sides
-        sizes = np.frombuffer(pairs, SIZE).reshape(-1, sides) if pairs else np.zeros((rows, sides), np.uint32)
+        sizes = np.frombuffer(pairs, SIZE).reshape(-1, recipe.sides)
         if len(ends) != rows or ends[-1] != len(lines) or not self._counts_fit(sizes):
             raise DamagedError(f"{path}: shard {number} has not the {rows} rows that were planned")
         refs = RefTable(lines, ends, {name: rows})
@@ -157,22 +156,15 @@ class PlanFolder:
         return ShardSpec(name, pieces[skip : skip + count], recipe)
 
     def spans(self, number: int) -> list[tuple[Path, int, int]]:
-        """Return file, start and count of the bytes that `spec` reads: the lines, and perhaps the sizes."""
-        record = self.records[number]
-        spans = [(self.folder / ROWS.format(int(record["file"])), int(record["begin"]), int(record["bytes"]))]
-        if self._has_sizes:
-            sides = self.facts.recipe.sides
-            start = len(npy_header(SIZE, (self.facts.rows, sides))) + sides * SIZE.itemsize * int(record["row"])
-            spans.append((self.folder / SIZES, start, sides * SIZE.itemsize * int(record["rows"])))
-        return spans
+        """Return file, start and count of the bytes that `spec` reads: the lines and the sizes."""
+        record, sides = self.records[number], self.facts.recipe.sides
+        lines = (self.folder / ROWS.format(int(record["file"])), int(record["begin"]), int(record["bytes"]))
+        start = len(npy_header(SIZE, (self.facts.rows, sides))) + sides * SIZE.itemsize * int(record["row"])
+        return [lines, (self.folder / SIZES, start, sides * SIZE.itemsize * int(record["rows"]))]
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
         return tuple(self.facts.splits)
-
-    @property
-    def _has_sizes(self) -> bool:
-        return self.facts.recipe.geometry.depends_on_source
 
     @cached_property
     def _paths_are_checked(self) -> bool:
@@ -217,9 +209,8 @@ class PlanFolder:
         header = npy_header(RECORD, (self.facts.shards,))
         sizes = [(ROWS.format(number), size) for number, size in enumerate(self.facts.rows_files)]
         sizes.append((SHARDS, len(header) + self.facts.shards * RECORD.itemsize))
-        if self._has_sizes:
-            shape = (self.facts.rows, self.facts.recipe.sides)
-            sizes.append((SIZES, len(npy_header(SIZE, shape)) + SIZE.itemsize * math.prod(shape)))
+        shape = (self.facts.rows, self.facts.recipe.sides)
+        sizes.append((SIZES, len(npy_header(SIZE, shape)) + SIZE.itemsize * math.prod(shape)))
         for name, size in sizes:
             path = self.folder / name
             try:

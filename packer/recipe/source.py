@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.header import Header, Picture
-from packer.errors import Problem
+from packer.errors import BadPair, LostFile, Problem
 from packer.pixels.nearest import StoredLines
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
@@ -78,8 +78,20 @@ class Loaded(NamedTuple):
     """Facts about a row that is packed nevertheless, such as "2 polygons cover no pixel". The same row has the same."""
     counts: Mapping[str, int] | None = None
     """Numbers of which only the sum of all rows matters, by the words behind them, such as "objects painted"."""
+    is_lost: bool = False
+    """Whether it is bad because this machine cannot read a file, or finds another one."""
     at_stored: Callable[[LinesOf], Loaded] | None = None
     """Returns the row for a pack without all pixels of its picture, with notes and counts of what is lost."""
+
+    @classmethod
+    def refused(cls, bad: BadPair, data: Sequence[Any], identities: Sequence[str]) -> Loaded:
+        """Return a bad row, with what was read of it."""
+        return cls(tuple(data), tuple(identities), str(bad), is_lost=isinstance(bad, LostFile))
+
+    def check(self) -> None:
+        """Raise BadPair if the row is bad."""
+        if self.bad is not None:
+            raise (LostFile if self.is_lost else BadPair)(self.bad)
 
     @property
     def note(self) -> str:

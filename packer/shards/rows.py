@@ -13,7 +13,7 @@ from zlib_ng.zlib_ng import crc32
 
 from packer.decoding.decode import check_same_size
 from packer.decoding.raw_file import SEPARATOR, naming
-from packer.errors import BadPair
+from packer.errors import BadPair, LostFile, LostFileError
 from packer.pixels.encode import EQUAL, encode, psnr
 from packer.pixels.image_hash import image_hash
 from packer.pixels.nearest import stored_lines
@@ -90,8 +90,7 @@ class RowMaker:
         identities = [loaded.identities[number] for number in present]
         inputs = [RowInput(target.piece.key, *identities) for target in targets]
         try:
-            if loaded.bad is not None:
-                raise BadPair(loaded.bad)
+            loaded.check()
             if loaded.at_stored is not None and not self._geometry.depends_on_source:
                 loaded = loaded.at_stored(lambda size: stored_lines(self._geometry.placement(size)))
             given = [loaded.data[number] for number in present]
@@ -99,6 +98,7 @@ class RowMaker:
             rows = [self._pack(*each, fields, given) for each in zip(targets, inputs, strict=True)]  # all or none
             return [_with_facts(row, target.piece, loaded, state) for row, target in zip(rows, targets, strict=True)]
         except BadPair as bad:
+            _check_not_lost(first, bad)
             return [Row(source, reject=str(bad), state=state) for source in inputs]
 
     def _fill_giant(self, target: RowTarget, state: NDArray[np.int64], scratch: Scratch) -> Row:
@@ -111,13 +111,13 @@ class RowMaker:
         with ExitStack() as opened:
             fields = [opened.enter_context(closing(lines)) for lines in loaded.data if lines]
             try:
-                if loaded.bad is not None:
-                    raise BadPair(loaded.bad)
+                loaded.check()
                 names = list(filter(None, piece.ref.parts))
                 for number, lines in enumerate(fields):
                     self._check_size(piece, names, number, fields[0].size, lines.size)
                 built = self._build(target, fields, names, scratch)
             except BadPair as bad:
+                _check_not_lost(piece, bad)
                 return Row(source, reject=str(bad), state=state)
         look = next((each.look for each in built if each.look), "")
         sums, statistics, psnr = ([getattr(each, fact) for each in built] for fact in ("crc32", "statistics", "psnr"))
@@ -146,7 +146,7 @@ class RowMaker:
         file = next(filter(None, names[number].split(SEPARATOR)))
         check_same_size(names[0], first, file, size, self._fields[number].name)
         if number == len(names) - 1 and self._geometry.depends_on_source and first != piece.size:
-            raise BadPair(f"{names[0]}: was another picture when the build was planned; build again")
+            raise LostFile(f"{names[0]}: was another picture when the build was planned; build again")
 
     def _decode(self, piece: Piece, given: Mapping[int, Given]) -> list[Decoded]:
         """Decode all fields of a row."""
@@ -193,6 +193,13 @@ class RowMaker:
         if encoded.numbers is not None:
             counts = check_row(rule.field, encoded.numbers)
         return crc32(encoded.stored), counts, psnr(encoded.squares, out.size), encoded.why
+
+
+def _check_not_lost(piece: Piece, bad: BadPair) -> None:
+    """Raise LostFileError if this machine cannot read what the plan has read: such a row is not to be a reject."""
+    if isinstance(bad, LostFile) and not piece.is_bad:
+        hint = "the plan has read it, so its pair is not bad. Is its folder mounted on this machine? Build again"
+        raise LostFileError(f"{str(bad).removesuffix('; build again')}; {hint}") from bad
 
 
 def _file(given: Given) -> bytes:

@@ -150,7 +150,7 @@ class AnnotatedSource:
                     identities[each.number] = painted[part].identity
             data = self._with_painted(ref, data, painted)
         except BadPair as bad:
-            return Loaded(tuple(data[:1]), tuple(identities), str(bad))
+            return Loaded.refused(bad, data[:1], identities)
         found = Loaded(tuple(data), tuple(identities), None, *_noted(tuple(painted.values())))
         return found._replace(at_stored=partial(self._at_stored, ref, found, painted))
 

@@ -19,7 +19,7 @@ from packer.decoding.decode import check_same_size, header_of
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS
-from packer.errors import BadPair, Problem, UsageError
+from packer.errors import BadPair, LostFile, Problem, UsageError
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Data, Heads, Listing, Loaded, Wanted
 from packer.sources.archive_files import files_at, holds_only, split_in
@@ -158,7 +158,7 @@ class ArchiveSource(ABC):
                 with naming(part):
                     data.append(self.read(self.position(part)) if part else b"")
             except BadPair as bad:
-                return Loaded(tuple(data), tuple(identities), str(bad))
+                return Loaded.refused(bad, data, identities)
             identities[number] = identity(data[number]) if part else ""
         return Loaded(tuple(data), tuple(identities))
 
@@ -180,12 +180,12 @@ class ArchiveSource(ABC):
         """Refuse a file that changed since the build was planned: a place may hold another picture now."""
         now = os.fstat(opened.fileno())
         if (now.st_size, now.st_mtime_ns, now.st_ctime_ns) != tuple(self.files[file]):
-            raise BadPair(CHANGED)
+            raise LostFile(CHANGED)
 
     def check(self, file: str) -> None:
         """Refuse a file that another library has open, if it changed."""
         if state_of(f"{self.root}/{file}") != tuple(self.files[file]):
-            raise BadPair(CHANGED)
+            raise LostFile(CHANGED)
 
     def to_text(self) -> str:
         facts = {"root": str(self.root), "files": self.files, "names": self.names}

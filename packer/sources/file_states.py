@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.errors import BadPair
+from packer.errors import LostFile
 from packer.recipe.source import UNKNOWN
 
 MIN_FILE_AGE = 2_000_000_000
@@ -75,7 +75,7 @@ class OpenedFiles:
         """Raise BadPair if a file changed. Called after a row was read, this shows what the row is of."""
         for path, before in zip(self.paths, self.states, strict=True):
             if state_of(path) != before:
-                raise BadPair(f"{Path(path).name} changed while it was packed; build again")
+                raise LostFile(f"{Path(path).name} changed while it was packed; build again")
 
     def _now(self) -> tuple[tuple[int, ...], ...]:
         return tuple(map(state_of, self.paths))

@@ -121,7 +121,7 @@ class FolderSource:
                     given = volume_of(part, [BytesIO(file) if file else None for file in files], self.max_pixels)
                 data.append(given)
             except BadPair as bad:
-                return Loaded(tuple(data), tuple(identities), str(bad))
+                return Loaded.refused(bad, data, identities)
         return Loaded(tuple(data), tuple(identities))
 
     def load_lines(self, ref: RowRef) -> Loaded:
@@ -136,7 +136,7 @@ class FolderSource:
                     finally:  # a bad file has an identity, too
                         identities[number] = self._identity_of(part)
                 except BadPair as bad:
-                    return Loaded(tuple(data), tuple(identities), str(bad))
+                    return Loaded.refused(bad, data, identities)
             opened.pop_all()
         return Loaded(tuple(data), tuple(identities))
 
@@ -253,8 +253,7 @@ def images_of(pairs: Iterable[Pair]) -> Iterator[RowRef]:
 
 def _all_lines(part: str, opened: Loaded) -> Given:
     """Return all lines of a picture that is opened alone."""
-    if opened.bad is not None:
-        raise BadPair(opened.bad)
+    opened.check()
     lines: Lines = opened.data[0]
     with naming(part), closing(lines):
         check_whole("slide", lines.size)

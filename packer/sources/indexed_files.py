@@ -19,7 +19,7 @@ from packer.annotations.annotation import AnnotatedPicture
 from packer.annotations.list_pictures import index_of
 from packer.annotations.picture_index import PictureIndex
 from packer.decoding.raw_file import naming
-from packer.errors import BadPair, InputError
+from packer.errors import BadPair, InputError, LostFile
 from packer.sources.file_states import ANY, state_here, state_of
 from packer.sources.kept_indexes import index_folder, keep_index, kept_index, made_here
 from readers.contract.regular_files import open_raw
@@ -186,5 +186,5 @@ class IndexedFiles:
                 file.seek(0)
                 index = index_of(file)
         if not before == self.states[path] == state_of(f"{self._folder}/{path}"):
-            raise BadPair(COPIED if self.states[path][2] == ANY else "changed after its rows were listed; build again")
+            raise LostFile(COPIED if self.states[path][2] == ANY else "changed after its rows were listed; build again")
         return index

@@ -21,7 +21,7 @@ from packer.decoding.decode import check_same_size
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, check_size
-from packer.errors import BadPair
+from packer.errors import BadPair, LostFile
 from packer.pairs.template import PICTURES
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Source, Wanted
@@ -134,7 +134,7 @@ class NiftiSlices:
                 with naming(part):
                     data.append(self._slice(field, part))
         except BadPair as bad:
-            return Loaded((), ("",) * len(ref.parts), str(bad))
+            return Loaded.refused(bad, (), ("",) * len(ref.parts))
         return Loaded(tuple(data), tuple(map(identity, data)))
 
     def _heads(self, ref: RowRef) -> tuple[Header, ...]:
@@ -187,7 +187,7 @@ class NiftiSlices:
                 self._make_room(volume.size)
                 known = state, self._whole(volume)
                 if state_of(f"{self.root}/{path}") != state:
-                    raise BadPair("changed while it was read; build again")
+                    raise LostFile("changed while it was read; build again")
             self._unpacked[path] = known
         if isinstance(known[1], str):
             raise BadPair(known[1])

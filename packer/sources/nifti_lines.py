@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.errors import BadPair
+from packer.errors import BadPair, LostFile
 from packer.recipe.source import Slices
 from packer.sources import nifti_volume
 from packer.sources.file_states import state_of
@@ -64,7 +64,7 @@ class NiftiLines:
     def check_unchanged(self) -> None:
         """Refuse a file that is not what it was when this was made."""
         if state_of(str(self._volume.path)) != self._state:
-            raise BadPair("changed while it was read; build again")
+            raise LostFile("changed while it was read; build again")
 
     def stored(self, field: Field) -> None:
         return None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from packer.decoding.decode import check_same_size
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
-from packer.errors import BadPair
+from packer.errors import BadPair, LostFile
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Lines, Loaded, Slices, Source
 from packer.sources.file_states import state_of
@@ -61,7 +61,7 @@ class NiftiVolumes(NiftiSlices):
                     volume, identities[field] = read(field, part)
                     data.append(volume)
         except BadPair as bad:
-            return Loaded(tuple(data), tuple(identities), str(bad))
+            return Loaded.refused(bad, data, identities)
         return Loaded(tuple(data), tuple(identities))
 
     def _heads(self, ref: RowRef) -> tuple[Header, ...]:
@@ -81,7 +81,7 @@ class NiftiVolumes(NiftiSlices):
         volume = self._volume(path)
         data = volume.all_bytes()
         if state_of(f"{self.root}/{path}") != state:
-            raise BadPair("changed while it was read; build again")
+            raise LostFile("changed while it was read; build again")
 
         def values(number: int) -> NDArray[Any]:
             found = volume.values(volume.numbers(number, data))

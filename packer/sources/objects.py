@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.raw_file import SEPARATOR, naming
-from packer.errors import BadPair, BusyError, EngineError, InputError
+from packer.errors import BadPair, BusyError, EngineError, InputError, LostFile
 from packer.pairs.files import RawFiles
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN
@@ -146,7 +146,7 @@ class ObjectsSource(FolderSource):
         try:
             yield
         except FileNotFoundError as error:
-            raise BadPair(MISSING) from error
+            raise LostFile(MISSING) from error
         except RequestError:
             raise
         except StoreBusyError as error:

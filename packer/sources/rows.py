@@ -162,7 +162,7 @@ class Rows:
                 identities[number] = identity(data[number])
             self._check_sizes(ref, heads)
         except BadPair as bad:
-            return Loaded((), tuple(identities), str(bad))
+            return Loaded.refused(bad, (), identities)
         return Loaded(tuple(data), tuple(identities))
 
     def to_text(self) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from packer.decoding.arrays import class_numbers
 from packer.decoding.raw_file import naming
-from packer.errors import BadPair, InputError
+from packer.errors import BadPair, InputError, LostFile
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Data, Heads, Listing, Loaded, Source, Wanted
 from packer.sources.container import Names
@@ -113,7 +113,7 @@ class StackedRows(ABC):
                     data.append(self._pixels(field, part) if part else b"")
             self._files.check()
         except BadPair as bad:
-            return Loaded((), ("", ""), str(bad))
+            return Loaded.refused(bad, (), ("", ""))
         return Loaded(
             tuple(data), tuple(identity(each) if part else "" for each, part in zip(data, ref.parts, strict=True))
         )
@@ -177,7 +177,7 @@ class StackedRows(ABC):
             return array
         stack = self._opens(field)
         if (stack.dtype, stack.shape) != array:
-            raise BadPair(f"was {shape_text(array)} when the build was planned; build again")
+            raise LostFile(f"was {shape_text(array)} when the build was planned; build again")
         return stack
 
     def _opens(self, field: int) -> Stack:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from packer.errors import BusyError, EngineError, TargetError, UsageError
+from packer.errors import BusyError, EngineError, LostFileError, TargetError, UsageError
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.inspect import InspectRequest, LabelCounts
@@ -136,4 +136,12 @@ def _answer(text: str) -> dict[str, Any]:
     return answer
 
 
-_KINDS: tuple[type[Exception], ...] = (TargetError, BusyError, EngineError, UsageError, MemoryError, OSError)
+_KINDS: tuple[type[Exception], ...] = (
+    TargetError,
+    BusyError,
+    EngineError,
+    LostFileError,
+    UsageError,
+    MemoryError,
+    OSError,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from packer.errors import BadPair
+from packer.errors import BadPair, LostFile
 from readers.contract.regular_files import open_raw
 
 
@@ -37,7 +37,7 @@ class PartFile:
         except OSError:
             is_same = False
         if not is_same:
-            raise BadPair("changed while it was read; build again")
+            raise LostFile("changed while it was read; build again")
 
     def close(self) -> None:
         self.file.close()

@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from packer.decoding.raw_file import naming
-from packer.errors import BadPair
+from packer.errors import LostFile
 from packer.recipe.source import Given, Slices
 from packer.shards.kinds import Decoded, FieldKind, Stored
 from packer.shards.one_row import of_one_row
@@ -36,6 +36,6 @@ class VolumeKind:
             with naming(f"slice {decoded.pixels.first + number}"):
                 found = self._kind.decode(decoded.pixels.slice(number))
                 if found.size != decoded.size[1:]:
-                    raise BadPair(f"is {found.size}, and its header has {decoded.size[1:]}; build again")
+                    raise LostFile(f"is {found.size}, and its header has {decoded.size[1:]}; build again")
                 counts.append(self._kind.store(found, None, target).statistics)
         return Stored(of_one_row(counts, math.prod(decoded.size)), out if self._field.kind == PICTURE else None)
