@@ -114,3 +114,28 @@ def test_croissants_own_tool_finds_it_valid_and_loads_it(out: Path) -> None:
     assert splits == [(split.name, split.rows) for split in manifest.splits]
     names = [row["label_classes/name"].decode() for row in found.records("label_classes")]
     assert names == list(manifest.classes.names)
+
+
+def test_a_card_replaces_only_what_a_card_wrote(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    readme = tmp_path / "README.md"
+    readme.write_text("# My project\n")
+    done = run("card", out)
+    assert done.exit_code == 0, done.stderr
+    beside = out.with_name(f"{out.name}-card")
+    assert sorted(path.name for path in beside.iterdir()) == ["README.md", "croissant.json", "sheet.jpg"]
+    assert run("card", out).exit_code == 0, "its own files are replaced"
+    for present in (("README.md",), ("sheet.jpg",), ("README.md", "croissant.json")):
+        folder = tmp_path / f"folder of {len(present)}, {present[0]}"
+        folder.mkdir()
+        for name in present:
+            (folder / name).write_text("mine")
+        done = run("card", out, "-o", folder / "README.md")
+        assert done.exit_code == 1
+        assert f"{folder / present[0]}" in done.stderr
+        assert "not written by packer card, so not replaced; write elsewhere" in done.stderr
+        assert {path.name: path.read_text() for path in folder.iterdir()} == dict.fromkeys(present, "mine")
+    assert (readme.read_text(), [path.name for path in tmp_path.iterdir() if path.is_file()]) == (
+        "# My project\n",
+        ["README.md"],
+    )

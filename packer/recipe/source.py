@@ -79,7 +79,7 @@ class Loaded(NamedTuple):
     counts: Mapping[str, int] | None = None
     """Numbers of which only the sum of all rows matters, by the words behind them, such as "objects painted"."""
     is_lost: bool = False
-    """Whether it is bad because this machine cannot read a file, or finds another one."""
+    """True if it is bad because this machine cannot read a file, or finds another one."""
     at_stored: Callable[[LinesOf], Loaded] | None = None
     """Returns the row for a pack without all pixels of its picture, with notes and counts of what is lost."""
 

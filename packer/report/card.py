@@ -18,6 +18,8 @@ CARD, CROISSANT, SHEET = "README.md", "croissant.json", "sheet.jpg"
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"), (10**7, "1M<n<10M"))
 """The categories of sizes of the Hub."""
 LARGEST = "n>10M"
+MARK = "# Written by packer card."
+"""A comment in the front matter. A file with it is replaced, another one is not."""
 _SPECIAL = re.compile(r"[\\`*_{}\[\]()<>#|~&$@]|!(?=\[)|(?<=:)//|^[-+\d]")
 """The characters that Markdown, its tables or its automatic links would obey."""
 MOST_LINES = 300
@@ -47,6 +49,7 @@ def _front_matter(manifest: Manifest, about: About) -> Iterator[str]:
     """Yield YAML. Texts are in quotes as JSON has them, which YAML reads."""
     size = next((name for most, name in SIZES if manifest.rows < most), LARGEST)
     yield "---"
+    yield MARK
     yield f"pretty_name: {json.dumps(one_line(about.name))}"
     yield f"license: {json.dumps(one_line(about.licence) or 'other')}"
     yield "task_categories: [image-segmentation]"

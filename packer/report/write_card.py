@@ -8,10 +8,11 @@ from io import BytesIO
 from os import PathLike
 from pathlib import Path
 
+from packer.errors import TargetError
 from packer.packs.sha256sums import sha256sums
 from packer.packs.stats import pack_stats
 from packer.publish.atomic import write_atomic
-from packer.report.card import CROISSANT, SHEET, card_text
+from packer.report.card import CROISSANT, MARK, SHEET, card_text
 from packer.report.croissant import About, croissant
 from readers.contract.manifest import ALL, Manifest
 from readers.contract.psnr import PsnrCounts
@@ -29,17 +30,31 @@ def write_card(
     """Write the card of the pack at `out` to `output`, with `croissant.json` and `sheet.jpg` next to it.
 
     With `files`, the description lists every file of the pack with its SHA-256, for which all of them are read.
+    Files that no card wrote are not replaced: TargetError.
     """
     root, output = Path(out), Path(output)
     manifest = Manifest.load(root)
+    written = (output, output.with_name(CROISSANT), output.with_name(SHEET))
+    _check_ours(written)
     sums: Sequence[str] = list(sha256sums(root)) if files else ()
     described = json.dumps(croissant(root, manifest, about, sums), indent=1, ensure_ascii=False) + "\n"
-    written = (output, output.with_name(CROISSANT), output.with_name(SHEET))
     card = card_text(manifest, pack_stats(root), about, _losses(root, manifest))
     contents: tuple[str | bytes, ...] = (card, described, _sheet(root, about.name, seed))
+    output.parent.mkdir(exist_ok=True)
     for path, content in zip(written, contents, strict=True):
         write_atomic(path, content)
     return written
+
+
+def _check_ours(files: Sequence[Path]) -> None:
+    """Refuse to replace files that no card wrote. The page has a mark, for itself and the files next to it."""
+    page = files[0]
+    existing = [path for path in files if path.exists() or path.is_symlink()]
+    if existing and not (page.is_file() and MARK.encode() in page.read_bytes()[:1000]):
+        names = ", ".join(map(str, existing))
+        raise TargetError(
+            f"{names}: not written by packer card, so not replaced; write elsewhere with -o FOLDER/README.md"
+        )
 
 
 def _losses(root: Path, manifest: Manifest) -> dict[str, str]:
