@@ -122,8 +122,8 @@ def test_a_card_replaces_only_what_a_card_wrote(out: Path, tmp_path: Path, monke
     readme.write_text("# My project\n")
     done = run("card", out)
     assert done.exit_code == 0, done.stderr
-    beside = out.with_name(f"{out.name}-card")
-    assert sorted(path.name for path in beside.iterdir()) == ["README.md", "croissant.json", "sheet.jpg"]
+    near = out.with_name(f"{out.name}-card")
+    assert sorted(path.name for path in near.iterdir()) == ["README.md", "croissant.json", "sheet.jpg"]
     assert run("card", out).exit_code == 0, "its own files are replaced"
     for present in (("README.md",), ("sheet.jpg",), ("README.md", "croissant.json")):
         folder = tmp_path / f"folder of {len(present)}, {present[0]}"
