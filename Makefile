@@ -1,5 +1,5 @@
 # make demo      pack the sample scenes in all four formats, verify, read, and compare with reading the raw files
-# make test      lint, types, and all tests that are not marked long; a few minutes
+# make test      lint, types, and the short cases of all tests; a few minutes
 # make test-all  also the long tests, 240 examples for each property test, the recipes, and the tests of pixels once more
 #                without the compiled kernels; this is what CI runs
 # make recipes   only the recipes of docs/recipes, with the packages that they need
@@ -33,8 +33,8 @@ test: $(VENV)/test.installed
 test-all: $(VENV)/recipes.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	SEGPACK_REQUIRE_RECIPES=1 PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/check --long
-	SEGPACK_KERNELS=plain PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest tests/test_*kernel*.py
-	SEGPACK_KERNELS=0 PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest --numprocesses 2 --dist worksteal \
+	SEGPACK_KERNELS=plain PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest --all-cases tests/test_*kernel*.py
+	SEGPACK_KERNELS=0 PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest --all-cases --numprocesses 2 --dist worksteal \
 		$(PIXELS:%=tests/test_%.py)
 
 recipes: $(VENV)/recipes.installed

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,8 @@ settings.register_profile("long", deadline=None, max_examples=LONG_EXAMPLES)
 settings.load_profile("short")
 
 REPO = Path(__file__).resolve().parent.parent
+SHORT_CASES = REPO / "tests" / "short_cases.json"
+"""The cases of each function that `make test` does not run whole. `tools/run checks.short_cases` chose them."""
 SHARED = REPO.parent / "shared" / "data"
 HANG = 120.0
 """Seconds after which a test stops waiting for a process or a thread. Long, because a loaded machine is slow."""
@@ -251,6 +254,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help=f"also run the tests marked long, and property tests with {LONG_EXAMPLES} examples",
     )
+    parser.addoption("--all-cases", action="store_true", help=f"also run the cases that {SHORT_CASES.name} leaves out")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -273,9 +277,38 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         name = item.nodeid.partition("[")[0]
         item.stash[CASE] = cases[name]
         cases[name] += 1
-    is_left_out = _is_short if config.getoption("--long") else _is_long
+    kept: dict[str, dict[str, list[str]]] = json.loads(SHORT_CASES.read_text(encoding="ascii"))
+    if not any("[" in argument for argument in config.args):
+        _check_names(items, kept)
+    if config.getoption("--long"):
+        is_left_out = _is_short
+    elif config.getoption("--all-cases"):
+        is_left_out = _is_long
+    else:
+        is_left_out = lambda item: _is_long(item) or not _is_kept(item, kept)  # noqa: E731
     config.hook.pytest_deselected(items=[item for item in items if is_left_out(item)])
     items[:] = [item for item in items if not is_left_out(item)]
+
+
+def _is_kept(item: pytest.Item, kept: Mapping[str, Mapping[str, list[str]]]) -> bool:
+    """Return whether `make test` runs a case. It runs all cases of the functions that the file does not name."""
+    function, _, case = item.name.partition("[")
+    cases = kept.get(item.path.name, {}).get(function)
+    return cases is None or case.removesuffix("]") in cases
+
+
+def _check_names(items: list[pytest.Item], kept: Mapping[str, Mapping[str, list[str]]]) -> None:
+    """Refuse cases that are not there: a function would run with fewer cases than were chosen, or with none."""
+    names = {(item.path.name, item.name) for item in items}
+    functions = {(file, name.partition("[")[0]) for file, name in names}
+    gone = [
+        f"{file}::{function}[{case}]"
+        for file, function in sorted(functions)
+        for case in kept.get(file, {}).get(function, ())
+        if (file, f"{function}[{case}]" if case else function) not in names
+    ]
+    if gone:
+        raise pytest.UsageError(f"{SHORT_CASES}: no such cases: {', '.join(gone[:5])}; correct the file by hand")
 
 
 def _is_short(item: pytest.Item) -> bool:
