@@ -620,7 +620,6 @@ def test_arrays_of_zarr_and_n5_are_packed_whatever_their_layout(
         image, label = source.load(ref).data
         assert np.array_equal(image, IMAGES[row])
         assert np.array_equal(label, LABELS[row])
-    monkeypatch.setattr("packer.sources.file_states.MIN_FILE_AGE", -(1 << 62))
     before = source.states(refs)
     layout = layout_of(zarr_group / f"labels{number}")
     chunks = [zarr_group / f"labels{number}" / name for name in layout.names(3)]
@@ -658,7 +657,6 @@ def test_rows_of_a_file_that_changed_since_the_plan_are_bad(
     tmp_path: Path, write: Callable[[Path, Arrays], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So a pack never mixes rows of the old file with rows of the new one."""
-    monkeypatch.setattr("packer.sources.file_states.MIN_FILE_AGE", -(1 << 62))
     path = write(tmp_path / "arrays", {"images": IMAGES, "labels": LABELS})
     kind = container_of(path)
     assert kind is not None
@@ -675,7 +673,6 @@ def test_neighbours_in_a_chunk_that_changed_are_read_again(
     zarr_group: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a row would be old pixels with the state of the new ones, and no later build would notice."""
-    monkeypatch.setattr("packer.sources.file_states.MIN_FILE_AGE", -(1 << 62))
     source = ZarrArrays.at(zarr_group, Names("images0", "labels0"))
     refs = list(source.rows())
     before = source.load(refs[0])

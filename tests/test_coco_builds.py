@@ -97,7 +97,6 @@ def test_other_fields_come_from_the_same_file(tmp_path: Path) -> None:
 
 
 def test_one_changed_polygon_builds_one_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("packer.sources.folder.MIN_FILE_AGE", -(10**12))  # states of young files prove something
     raw, small = coco_folder(tmp_path / "raw"), ("--shard-size", "3KB")
     out = pack(raw, tmp_path / "out", *options(), *small)
     before = shards(out)

@@ -11,12 +11,18 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from conftest import HANG, RawFolder, ended, pack, run
 
+import packer.workers.run
+from packer.build.whole import build_from
+from packer.config.effective import effective, from_python
 from packer.errors import BusyError, TargetError
 from packer.publish.lock import NAME, locked
+from packer.publish.target import holds_pack
+from packer.workers.in_process import InProcess
 from readers.contract.atomic import partial_path
 
 HOLDER = """
@@ -147,3 +153,25 @@ def test_what_the_dead_left_is_swept_and_what_others_put_there_is_not(raw_folder
     assert run("build", "--quiet", raw_folder.path, out).exit_code == 0
     assert [path.name for path in out.rglob(".partial-*")] == [".partial-link"]
     assert (tmp_path / "elsewhere" / "kept").read_text() == "kept"
+
+
+def test_a_first_build_holds_its_lock_before_it_plans(raw_folder: RawFolder, tmp_path: Path) -> None:
+    """Two first builds of a new folder both did all work: the second shall end at once."""
+    out = tmp_path / "out"
+    others: list[object] = []
+
+    def build_in_another_process(plan: object) -> None:
+        command = [sys.executable, "-m", "packer", "build", "--quiet", str(raw_folder.path), str(out)]
+        others.append(subprocess.run(command, check=False, capture_output=True, timeout=HANG).returncode)
+
+    settings = effective(from_python({"raw": str(raw_folder.path), "out": str(out)}))
+    with mock.patch.object(packer.workers.run, "POOL", InProcess):
+        build_from(settings, planned=build_in_another_process)
+    assert others == [75]
+    assert holds_pack(out)
+
+
+def test_a_folder_that_was_made_for_the_lock_goes_if_the_plan_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    assert run("build", "--quiet", tmp_path / "raw", tmp_path / "out").exit_code == 1
+    assert not (tmp_path / "out").exists()

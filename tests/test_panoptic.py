@@ -242,7 +242,6 @@ def test_a_damaged_png_is_named_by_the_plan(tmp_path: Path, pixels: NDArray[Any]
 
 
 def test_one_changed_png_builds_one_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("packer.sources.folder.MIN_FILE_AGE", -(10**12))  # states of young files prove something
     raw = panoptic_folder(tmp_path / "raw")
     out = pack(raw, tmp_path / "out", *SHARDS)
     assert len(shards(out)) == 3

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,10 +31,10 @@ from packer.plan.reuse import RowStates
 from packer.publish.target import STAMPS
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Heads
+from packer.recipe.source import UNKNOWN, Heads
 from packer.shards.row_counts import SUFFIX as COUNTS
 from packer.shards.stamps import SUFFIX, StoredStamps, load_stamps
-from packer.sources.file_states import FileState, state_of
+from packer.sources.file_states import ANY, FileState, are_young, is_young, state_of
 from packer.sources.folder import FolderSource, refs_of
 from readers.contract.receipt import Receipt
 
@@ -341,3 +342,19 @@ def test_one_thread_or_many_ask_for_each_file_once(
     assert (everything[::2] == some).all()
     assert asked == Counter(path for pair in files for path in pair)
     assert (threads == {threading.get_ident()}) == (slow > 0)
+
+
+def test_a_file_that_was_copied_a_moment_ago_with_its_old_time_is_young(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy by `cp -p` or `rsync -a` has an old time of writing, and could be replaced within one tick of the clock."""
+    monkeypatch.setattr("packer.sources.file_states.MIN_FILE_AGE", 2 * 10**9)
+    now = time.time_ns()
+    old, young = now - 3 * 10**9, now
+    for written, changed, expected in ((old, old, False), (young, young, True), (old, young, True), (old, ANY, False)):
+        assert is_young((1, written, changed)) is expected
+        assert are_young(np.array([(1, old, old, 1, written, changed)])).tolist() == [expected]
+    (tmp_path / "a.png").write_bytes(b"1")
+    os.utime(tmp_path / "a.png", (0, 0))
+    states = FolderSource(tmp_path).states([RowRef("all", "a", ("a.png", ""))])
+    assert states[0, 0] == UNKNOWN

@@ -146,7 +146,7 @@ def test_a_source_is_opened_again_by_its_text(kind: Kind, shared: Path) -> None:
     ] * len(refs)
 
 
-def test_a_second_build_loads_nothing(kind: Kind, place: Path, tmp_path: Path, aged: None) -> None:
+def test_a_second_build_loads_nothing(kind: Kind, place: Path, tmp_path: Path) -> None:
     packed(kind.open(place), tmp_path / "out")
     source = kind.open(place)
     with watched(source) as loaded:
@@ -241,13 +241,6 @@ def test_a_source_that_changes_while_it_is_read_is_found(kind: Kind, place: Path
     packed(kind.open(place), tmp_path / "fresh")
     assert same(tmp_path / "out", tmp_path / "fresh")
     assert rows_of(tmp_path / "out") == expected(now)
-
-
-@pytest.fixture
-def aged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are believed at once, although they were written a moment ago."""
-    for module in ("folder", "file_states", "archive"):
-        monkeypatch.setattr(f"packer.sources.{module}.MIN_FILE_AGE", -(1 << 62))
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from packer.publish.bucket import Bucket, open_bucket
 from packer.publish.generation import commit
 from packer.publish.lock import locked
 from packer.publish.pin import check_pin
-from packer.publish.target import check_target, is_ours, make_target, prepare_target, tidy
+from packer.publish.target import check_target, is_ours, locked_target, make_target, prepare_target, tidy
 from packer.runtime import Timer
 from packer.workers.pool import Pool
 from packer.workers.run import build_shards, open_pool
@@ -87,7 +87,7 @@ def build_from(
         if bucket is not None:
             request = replace(request, out=bucket.folder)
         check_target(request.out, request.raw)
-        stack.enter_context(lock_if_there(request.out))
+        stack.enter_context(locked_target(request.out))
         pool = stack.enter_context(open_pool(request.workers, request.task_timeout))
         builder = partial(_built_here, pool=pool)
         if request.engine is not None:

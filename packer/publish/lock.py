@@ -31,12 +31,22 @@ def locked(out: Path) -> Iterator[None]:
     file = _open(path)
     try:
         _take(file, path)
+        if not _is_there(file, path):
+            raise BusyError(f"{path.parent}: another process has just given it up; try again")
         _held.add(path)
         yield
         os.ftruncate(file, 0)
     finally:
         _held.discard(path)
         os.close(file)
+
+
+def _is_there(file: int, path: Path) -> bool:
+    """Return whether the lock is still at its path: its last owner may have removed it with the folder."""
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _open(path: Path) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from packer.errors import TargetError, first_of
 from packer.publish.atomic import write_atomic
 from packer.publish.lock import NAME as LOCK
+from packer.publish.lock import locked
 from readers.contract.atomic import PARTIAL, make_folder
 from readers.contract.leftovers import sweep
 from readers.contract.manifest import FORMAT, GENERATIONS, MANIFEST, MARK, SHARDS
@@ -83,6 +86,21 @@ def make_target(out: Path) -> None:
         make_folder(out)
     except OSError as error:
         raise TargetError(f"{out}: cannot be written to ({error.strerror})") from error
+
+
+@contextmanager
+def locked_target(out: Path) -> Iterator[None]:
+    """Hold the lock of a pack from before it is planned, in a folder that is made if there is none. A folder that was
+    made and got nothing goes again."""
+    is_new = not out.exists()
+    make_target(out)
+    with locked(out):
+        try:
+            yield
+        finally:
+            if is_new and [path.name for path in out.iterdir()] == [LOCK]:
+                (out / LOCK).unlink()
+                out.rmdir()
 
 
 def prepare_target(out: Path) -> None:

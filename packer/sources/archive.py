@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +23,7 @@ from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Data, Heads, Listing, Loaded, Wanted
 from packer.sources.archive_files import files_at, holds_only, split_in
 from packer.sources.container import Names
-from packer.sources.file_states import MIN_FILE_AGE, FileState, state_here, state_of
+from packer.sources.file_states import FileState, are_young, state_here, state_of
 from packer.sources.folder import THREADS
 from packer.sources.given_fields import identity
 from packer.sources.position import Position, position_in
@@ -132,7 +131,7 @@ class ArchiveSource(ABC):
 
         That of a file that changed since the plan is unknown: its rows are bad, and the next build reads them again.
         """
-        trusted, known = time.time_ns() - MIN_FILE_AGE, dict[str, FileState]()
+        known: dict[str, FileState] = {}
         states = np.zeros((len(refs), 6), np.int64)
         for state, ref in zip(states, refs, strict=True):
             for number, part in enumerate(ref.parts):
@@ -143,7 +142,7 @@ class ArchiveSource(ABC):
                     now = state_of(f"{self.root}/{file}")
                     known[file] = now if now == self.files.get(file, now) else (UNKNOWN, -1, -1)
                 state[3 * number : 3 * number + 3] = known[file]
-        states[(states[:, 1::3] >= trusted).any(1) | (states[:, 3] == UNKNOWN), 0] = UNKNOWN
+        states[are_young(states) | (states[:, 3] == UNKNOWN), 0] = UNKNOWN
         return states
 
     def identities(self, refs: Sequence[RowRef]) -> Iterator[tuple[str, ...] | None]:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from packer.errors import LostFile
 from packer.recipe.source import UNKNOWN
 
-MIN_FILE_AGE = 2_000_000_000
+MIN_FILE_AGE = int(1e9 * float(os.environ.get("SEGPACK_FILE_AGE", "2")))
 """The state of a file that was changed less than so many nanoseconds ago is unknown: the file could change again within
-one tick of the clock, with the same time."""
+one tick of the clock, with the same times."""
 UNREADABLE = (0, -1, -1)
 """The state of a file that cannot be read."""
 ANY = -2
@@ -47,8 +47,17 @@ def state_here(path: str, state: Sequence[int]) -> FileState:
 
 
 def is_young(state: Sequence[int]) -> bool:
-    """Return whether a file was changed a moment ago, and could change again with the same time."""
-    return state[1] >= time.time_ns() - MIN_FILE_AGE
+    """Return whether a file was changed a moment ago, and could change again with the same times.
+
+    The ctime counts, too: `cp -p` and `rsync -a` set the time of writing to that of the file that they copy.
+    """
+    return max(state[1], state[2]) >= time.time_ns() - MIN_FILE_AGE
+
+
+def are_young(states: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return for each row of states, which has those of several files, whether one of them is young."""
+    changed: NDArray[np.bool_] = np.maximum(states[:, 1::3], states[:, 2::3]) >= time.time_ns() - MIN_FILE_AGE
+    return changed.any(1)
 
 
 class OpenedFiles:

@@ -33,7 +33,7 @@ from packer.pairs.pair import Pair
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Given, Heads, Lines, Listing, Loaded, Wanted
 from packer.sources.file_lines import FileLines, Opened
-from packer.sources.file_states import MIN_FILE_AGE, UNREADABLE, FileState, state_of
+from packer.sources.file_states import UNREADABLE, FileState, are_young, state_of
 from packer.sources.slides import Levels, check_level, files_of_slide, has_folder, is_slide, slide_levels
 from packer.sources.tiff_volume import PageLines, volume_of
 from readers.contract.regular_files import digest_raw, open_raw, read_raw
@@ -221,12 +221,12 @@ class FolderSource:
         return SlideFile(files, self.slide_level, self.max_pixels)
 
     def _states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
-        raw, trusted = str(self.raw), time.time_ns() - MIN_FILE_AGE
+        raw = str(self.raw)
         parts = [part for ref in refs for part in ref.parts]
         found = (_state(raw, part) if part else NO_FILE for part in parts)
         width = 3 * len(refs[0].parts if refs else self.templates)
         states = np.fromiter(chain.from_iterable(found), np.int64, 3 * len(parts)).reshape(-1, width)
-        states[(states[:, 1::3] >= trusted).any(1), 0] = UNKNOWN
+        states[are_young(states), 0] = UNKNOWN
         return states
 
     def _identity(self, ref: RowRef) -> tuple[str, ...] | None:

@@ -54,7 +54,7 @@ def made_here(folder: Path, state: FileState) -> bool:
     On some file systems a file can change and keep its state, so a new build does not take the index of a killed one.
     """
     with suppress(OSError):
-        return folder in _made_here and folder.stat().st_mtime_ns >= state[1] + MIN_FILE_AGE
+        return folder in _made_here and folder.stat().st_mtime_ns >= max(state[1], state[2]) + MIN_FILE_AGE
     return False
 
 

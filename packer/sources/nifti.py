@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,7 +25,7 @@ from packer.pairs.template import PICTURES
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Source, Wanted
 from packer.sources.container import Names
-from packer.sources.file_states import MIN_FILE_AGE, FileState, state_of
+from packer.sources.file_states import FileState, are_young, state_of
 from packer.sources.given_fields import identity
 from packer.sources.nifti_pairs import Volumes, find_volumes, is_volume
 from packer.sources.nifti_volume import THIRD, Volume
@@ -119,7 +118,7 @@ class NiftiSlices:
                 if path not in known:
                     known[path] = state_of(f"{self.root}/{path}")
                 row[3 * field : 3 * field + 3] = known[path]
-        states[(states[:, 1::3] >= time.time_ns() - MIN_FILE_AGE).any(1), 0] = UNKNOWN
+        states[are_young(states), 0] = UNKNOWN
         return states
 
     def identities(self, refs: Sequence[RowRef]) -> Iterator[None]:
