@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from packer.decoding.band_choice import band_choice
+from packer.decoding.band_choice import BandChoice, band_choice
 from packer.decoding.bands import Bands, check_finite, read_bands
 from packer.decoding.decode import decode_image, decode_label, header_of
 from packer.decoding.file_types import read_header
@@ -402,3 +402,18 @@ def test_numbers_that_are_not_finite_are_refused(dtype: str, number: float) -> N
         with pytest.raises(BadPair, match=rf"has the number {number} at row 2, column 3 of its stored band 2"):
             read_bands(data, ALL, RULES)
     check_finite(noise((4, 5, 3), dtype))
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+@pytest.mark.parametrize("bands", ["all", "gray", "rgb", (1,)])
+def test_gray_of_few_bits_has_the_numbers_of_the_file(bits: int, bands: BandChoice) -> None:
+    """They were stored times 255, 85 or 17, so that all but 0 lay above a range such as 0..15."""
+    most = 2**bits - 1
+    numbers = np.arange(64, dtype=np.uint8).reshape(4, 16) % 2**bits
+    single = np.unpackbits(numbers[..., None], axis=-1)[..., 8 - bits :].reshape(4, -1)
+    packed = np.packbits(single, axis=-1)
+    tags: dict[str, Any] = {"t256": (16,), "t257": (4,), "t258": (bits,), "t278": (4,)}
+    for data in (png(packed, bits, 0), tiff(packed, **tags), tiff(np.invert(packed), **tags, t262=(0,))):
+        assert (read_bands(data, Bands(bands), RULES) == numbers[..., None]).all()
+        ranged = read_bands(data, Bands(bands), ImageRules((0, most)))
+        assert np.array_equal(ranged[..., 0], numbers.astype(np.float32) / np.float32(most))
