@@ -14,6 +14,7 @@ from packer.decoding import arrays, jpeg, opencv
 from packer.decoding.arrays import class_numbers
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header, Picture, Pixels, Stored, Strip
+from packer.decoding.place import check_same_place
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
@@ -73,6 +74,12 @@ def check_same_size(
             f"{image} is {size_text(image_size)}, its {noun} {label} is {size_text(label_size)} ({order}); "
             "they must have the same size"
         )
+
+
+def check_alike(image: str, header: Header, label: str, other: Header, noun: str = "label") -> None:
+    """Refuse an image and a label, or another field, of different sizes or at different places."""
+    check_same_size(image, header.size, label, other.size, noun)
+    check_same_place(image, header.place, label, other.place, noun)
 
 
 def header_of(data: Picture, max_pixels: int = MOST_PIXELS) -> Header:

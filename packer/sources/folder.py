@@ -18,7 +18,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from packer.decoding.decode import check_same_size
+from packer.decoding.decode import check_alike
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.raw_file import SEPARATOR, naming
@@ -181,7 +181,7 @@ class FolderSource:
                     noun = "label" if number < 2 else "file"
                     if isinstance(of := levels.get(ref.parts[0]), tuple):
                         check_level(ref.parts[0], of, self.slide_level, path, header.size, noun)
-                    check_same_size(ref.parts[0], heads[0][0].size, path, header.size, noun)
+                    check_alike(ref.parts[0], heads[0][0], path, header, noun)
         except BadPair as bad:
             return str(bad)
         return tuple(found[0] for found in heads)

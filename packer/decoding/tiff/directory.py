@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
 from packer.decoding.orientation import MOST_METADATA, too_much_metadata, xmp_orientation
+from packer.decoding.tiff import geo
 from packer.decoding.tiff.tag_names import DISPUTED, NAMES, named
 from packer.errors import BadPair
 
@@ -65,6 +66,8 @@ class Directory:
     order: str
     numbers: dict[int, tuple[int, ...]]
     texts: dict[int, bytes]
+    geo: dict[int, bytes] = field(default_factory=dict)
+    """The content of the tags of a GeoTIFF."""
 
     def one(self, tag: int) -> int:
         """Return the number of a tag. A number per channel is fine if all are equal."""
@@ -144,6 +147,8 @@ def read_directory(file: BinaryIO, page: int | None = None) -> Directory:
             _check_entry(layout, tag, kind, length)
         if tag in _TEXTS:
             directory.texts[tag] = _text(file, layout, length, inline)
+        elif tag in geo.LETTERS:
+            directory.geo[tag] = _geo(file, layout, entry)
         elif tag in _NUMBERS:
             directory.numbers[tag] = _numbers(file, layout, f"{layout.order}{length}{_LETTERS[kind]}", inline)
     if TILE_OFFSETS not in directory.numbers and not directory.numbers.keys().isdisjoint(_TILES):
@@ -222,6 +227,17 @@ def _numbers(file: BinaryIO, layout: _Layout, letters: str, inline: bytes) -> tu
     """Return the numbers of an entry. As many as fit are in the entry itself, more are at its offset."""
     size = struct.calcsize(letters)
     return struct.unpack_from(letters, inline if size <= len(inline) else _behind(file, layout, size, inline))
+
+
+def _geo(file: BinaryIO, layout: _Layout, entry: bytes) -> bytes:
+    """Return the content of a tag that decides no pixel; nothing if it is not as the standard says."""
+    tag, kind, length, inline = layout.facts(entry)
+    wanted, letter = geo.LETTERS[tag]
+    size = length * struct.calcsize(letter)
+    if kind != wanted or length > geo.MOST_NUMBERS:
+        return b""
+    content = inline[:size] if size <= len(inline) else _behind(file, layout, size, inline)
+    return content if len(content) == size else b""
 
 
 def _text(file: BinaryIO, layout: _Layout, size: int, inline: bytes) -> bytes:
