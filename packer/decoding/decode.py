@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from packer.decoding import arrays, jpeg, opencv
 from packer.decoding.arrays import class_numbers
 from packer.decoding.file_types import read_header
+from packer.decoding.grid import check_same_grid
 from packer.decoding.header import Header, Picture, Pixels, Stored, Strip
-from packer.decoding.place import check_same_place
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
@@ -79,7 +79,7 @@ def check_same_size(
 def check_alike(image: str, header: Header, label: str, other: Header, noun: str = "label") -> None:
     """Refuse an image and a label, or another field, of different sizes or at different places."""
     check_same_size(image, header.size, label, other.size, noun)
-    check_same_place(image, header.place, label, other.place, noun)
+    check_same_grid(image, header.grid, label, other.grid, noun)
 
 
 def header_of(data: Picture, max_pixels: int = MOST_PIXELS) -> Header:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.place import Place
+from packer.decoding.grid import Grid
 
 Pixels = NDArray[Any]
 _CHANNELS = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGB with alpha"}
@@ -40,8 +40,8 @@ class Header:
     """The number of slices, if it is the header of a volume."""
     reduction: int = 1
     """The sides are decoded this many times smaller, rounded up. Above 1 only in JPEG, where it is 2, 4 or 8."""
-    place: Place | None = field(default=None, compare=False)
-    """Where the pixels are in the world."""
+    grid: Grid | None = field(default=None, compare=False)
+    """The place of the pixels in the world."""
     no_data: str = field(default="", compare=False)
     """The number that the file names for pixels without data."""
 

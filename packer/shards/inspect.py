@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from packer.decoding.band_choice import ALL
 from packer.decoding.bands import Bands, read_bands
 from packer.decoding.decode import LabelFile, decode_image, header_of, read_label
+from packer.decoding.grid import Grid
 from packer.decoding.header import Header
-from packer.decoding.place import Place
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
@@ -156,11 +156,11 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
 def _header(*facts: Any) -> Header:
     """Return a header whose facts were JSON."""
     header = Header(*facts)
-    if header.place is None:
+    if header.grid is None:
         return header
-    sides, transforms, system = header.place
+    sides, transforms, system = header.grid
     known = tuple((name, tuple(numbers)) for name, numbers in transforms)
-    return replace(header, place=Place(tuple(sides), known, system))
+    return replace(header, grid=Grid(tuple(sides), known, system))
 
 
 def _heads(parts: Sequence[str], fields: Sequence[Data]) -> LabelCounts:

@@ -159,7 +159,7 @@ class NiftiSlices:
         if field and volume.is_scaled:
             raise BadPair(f"has numbers that are scaled by {volume.slope:g}; a label has those of its classes")
         return replace(
-            header_by(KIND, (volume.height, volume.width), dtype), slices=self._slices(volume), place=volume.place
+            header_by(KIND, (volume.height, volume.width), dtype), slices=self._slices(volume), grid=volume.grid
         )
 
     def _slices(self, volume: Volume) -> int | None:

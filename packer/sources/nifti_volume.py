@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from zlib_ng import zlib_ng
 
-from packer.decoding.place import Place, Transform, usable
+from packer.decoding.grid import Grid, Transform, usable
 from packer.errors import BadPair
 from readers.contract.regular_files import open_raw
 
@@ -56,8 +56,8 @@ class Volume:
     is_compressed: bool
     axis: int
     """The axis along which the slices follow each other."""
-    place: Place | None = None
-    """Where the voxels are, if the header says it."""
+    grid: Grid | None = None
+    """The place of the voxels in the world, if the header says it."""
 
     @classmethod
     def open(cls, path: Path, axis: int = THIRD) -> Volume:
@@ -68,7 +68,7 @@ class Volume:
             is_compressed = start == _GZIP
             head = b"".join(_unpacked(file, _HEAD)) if is_compressed else file.read(_HEAD)
             facts = _facts(head)
-            volume = cls(path, *facts, is_compressed, axis, _place(head, facts[1]))
+            volume = cls(path, *facts, is_compressed, axis, _grid(head, facts[1]))
             if volume.slices > MOST_SLICES:
                 raise BadPair(f"claims {volume.slices} slices; {MOST_SLICES} are read at most")
             length, needed = file.seek(0, 2), volume.offset + volume.size
@@ -234,7 +234,7 @@ def _facts(head: bytes) -> tuple[np.dtype[Any], tuple[int, int, int], int, float
     return dtype, (columns, rows, slices), int(offset), slope, intercept
 
 
-def _place(head: bytes, sides: tuple[int, int, int]) -> Place | None:
+def _grid(head: bytes, sides: tuple[int, int, int]) -> Grid | None:
     """Return where the voxels are: by the matrix of a header, called sform, and by its quaternion, called qform."""
     order = "<" if struct.unpack_from("<i", head)[0] in (348, 540) else ">"
     if struct.unpack_from(order + "i", head)[0] == 348:
@@ -247,7 +247,7 @@ def _place(head: bytes, sides: tuple[int, int, int]) -> Place | None:
         turned, rows = struct.unpack_from(order + "6d", head, 352), struct.unpack_from(order + "12d", head, 400)
     forms = {"sform": rows if matrix > 0 else (), "qform": _rotation(turned, spacing) if quaternion > 0 else ()}
     known = tuple((name, rows) for name, rows in forms.items() if usable(rows, 3))
-    return Place(sides, known) if known else None
+    return Grid(sides, known) if known else None
 
 
 def _rotation(turned: Sequence[float], spacing: Sequence[float]) -> Transform:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from packer.decoding.place import Place, Transform, usable
+from packer.decoding.grid import Grid, Transform, usable
 
 SCALE, TIEPOINTS, MATRIX, KEYS, NO_DATA = 33550, 33922, 34264, 34735, 42113
 LETTERS = {SCALE: (12, "d"), TIEPOINTS: (12, "d"), MATRIX: (12, "d"), KEYS: (3, "H"), NO_DATA: (2, "B")}
@@ -17,7 +17,7 @@ _POINT, _USER_DEFINED = 2, 32767
 _MOST_TEXT = 40
 
 
-def place_of(tags: Mapping[int, bytes], order: str, sides: tuple[int, int]) -> Place | None:
+def grid_of(tags: Mapping[int, bytes], order: str, sides: tuple[int, int]) -> Grid | None:
     """Return the place of a picture with these tags, width and height. None if they do not say it."""
     keys = _keys(_numbers(tags, order, KEYS))
     code = keys.get(_SYSTEMS.get(int(keys.get(_MODEL, 0)), 0), 0)
@@ -26,7 +26,7 @@ def place_of(tags: Mapping[int, bytes], order: str, sides: tuple[int, int]) -> P
     is_known = usable(found, 2) and (system != "" or not _is_plain(found))
     if not system and not is_known:
         return None
-    return Place(sides, (("transform", found),) if is_known else (), system)
+    return Grid(sides, (("transform", found),) if is_known else (), system)
 
 
 def no_data_of(tags: Mapping[int, bytes]) -> str:

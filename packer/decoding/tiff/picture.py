@@ -47,7 +47,7 @@ def header_of(tiff: Directory) -> Header:
         orientation=tiff.orientation,
         has_palette=tiff.one(PHOTOMETRIC) == colours.INDEXED,
         white_is_zero=tiff.one(PHOTOMETRIC) == colours.WHITE_IS_ZERO,
-        place=geo.place_of(tiff.geo, tiff.order, (tiff.one(WIDTH), tiff.one(HEIGHT))),
+        grid=geo.grid_of(tiff.geo, tiff.order, (tiff.one(WIDTH), tiff.one(HEIGHT))),
         no_data=geo.no_data_of(tiff.geo),
     )
 

@@ -1,4 +1,4 @@
-"""`Place`: where the pixels of a file are in the world, as its header says. An image and its label must agree."""
+"""`Grid`: where the pixels of a file are in the world, as its header says. An image and its label must agree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 1e15
 Transform = tuple[float, ...]
 
 
-class Place(NamedTuple):
+class Grid(NamedTuple):
     """The transforms of a header by their names, the one that counts first, and the code of the coordinate system.
 
     A transform has the rows of a matrix: those of two or three coordinates, each with a number for each axis of the
@@ -29,20 +29,20 @@ class Place(NamedTuple):
     system: str = ""
 
 
-def check_same_place(image: str, place: Place | None, label: str, other: Place | None, noun: str) -> None:
+def check_same_grid(image: str, grid: Grid | None, label: str, other: Grid | None, noun: str) -> None:
     """Refuse two files whose headers say that their pixels are at other places. A file without a place is at any."""
-    if place is None or other is None:
+    if grid is None or other is None:
         return
-    if place.system and other.system and place.system != other.system:
+    if grid.system and other.system and grid.system != other.system:
         raise BadPair(
-            f"{image} is in {place.system}, its {noun} {label} in {other.system}; bring one to the grid of the other"
+            f"{image} is in {grid.system}, its {noun} {label} in {other.system}; bring one to the grid of the other"
         )
-    mine, theirs = dict(place.transforms), dict(other.transforms)
-    if not mine or not theirs or len(place.sides) != len(other.sides):
+    mine, theirs = dict(grid.transforms), dict(other.transforms)
+    if not mine or not theirs or len(grid.sides) != len(other.sides):
         return
     shared = next((name for name in mine if name in theirs), None)
     first, second = (known[shared] if shared else next(iter(known.values())) for known in (mine, theirs))
-    corner = _other_corner(_matrix(first), _matrix(second), place.sides)
+    corner = _other_corner(_matrix(first), _matrix(second), grid.sides)
     if corner is not None:
         index, here, there = corner
         raise BadPair(

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packer.decoding.decode import header_of
-from packer.decoding.place import Place, check_same_place
+from packer.decoding.grid import Grid, check_same_grid
 from packer.errors import BadPair
 from packer.sources.nifti_volume import Volume
 from readers import open_dataset
@@ -98,14 +98,14 @@ OTHER = {
 @pytest.mark.parametrize("case", SAME)
 def test_pictures_at_the_same_place_or_without_one_are_a_pair(case: str) -> None:
     image, label = (header_of(data) for data in SAME[case])
-    check_same_place("i.tif", image.place, "l.tif", label.place, "label")
+    check_same_grid("i.tif", image.grid, "l.tif", label.grid, "label")
 
 
 @pytest.mark.parametrize("case", OTHER)
 def test_pictures_at_other_places_are_none(case: str) -> None:
     image, label, words = OTHER[case]
     with pytest.raises(BadPair, match=f"i.tif {words}"):
-        check_same_place("i.tif", header_of(image).place, "l.tif", header_of(label).place, "label")
+        check_same_grid("i.tif", header_of(image).grid, "l.tif", header_of(label).grid, "label")
 
 
 @given(st.integers(0, 300), st.binary(min_size=1, max_size=9))
@@ -113,11 +113,11 @@ def test_a_damaged_geotiff_has_a_place_or_none(start: int, damage: bytes) -> Non
     data = at()
     broken = data[: 104 + start] + damage + data[104 + start + len(damage) :]
     try:
-        place = header_of(broken).place
+        grid = header_of(broken).grid
     except BadPair:
         return
     with suppress(BadPair):
-        check_same_place("a", place, "b", header_of(data).place, "label")
+        check_same_grid("a", grid, "b", header_of(data).grid, "label")
 
 
 def test_pairs_of_files_at_other_places_are_bad(tmp_path: Path) -> None:
@@ -174,12 +174,12 @@ def test_a_volume_at_another_place_than_its_label_is_bad(tmp_path: Path, volumes
     assert "/c.nii" not in refused.stderr
 
 
-def test_the_place_of_nifti_2(tmp_path: Path) -> None:
+def test_the_grid_of_nifti_2(tmp_path: Path) -> None:
     head = bytearray(nifti(np.zeros(SIDES, np.uint8), 2))
     struct.pack_into("<ii", head, 344, 0, 2)
     struct.pack_into("<12d", head, 400, *SFORM)
     (tmp_path / "a.nii").write_bytes(head)
-    assert Volume.open(tmp_path / "a.nii").place == Place(SIDES, (("sform", tuple(map(float, SFORM))),))
+    assert Volume.open(tmp_path / "a.nii").grid == Grid(SIDES, (("sform", tuple(map(float, SFORM))),))
 
 
 def test_two_volumes_compare_what_both_have(tmp_path: Path) -> None:
@@ -188,9 +188,9 @@ def test_two_volumes_compare_what_both_have(tmp_path: Path) -> None:
     scanner, atlas = (0.0, 0.0, 0.0, 1, 2, 3, 1, 1, 1, 1), SFORM
     for name, data in (("both", with_place(numbers, atlas, scanner)), ("one", with_place(numbers, (), scanner))):
         (tmp_path / f"{name}.nii").write_bytes(data)
-    both, one = (Volume.open(tmp_path / f"{name}.nii").place for name in ("both", "one"))
-    check_same_place("both", both, "one", one, "label")
-    check_same_place("one", one, "both", both, "label")
+    both, one = (Volume.open(tmp_path / f"{name}.nii").grid for name in ("both", "one"))
+    check_same_grid("both", both, "one", one, "label")
+    check_same_grid("one", one, "both", both, "label")
 
 
 def test_a_folder_of_nnu_net_with_several_channels_is_refused(tmp_path: Path) -> None:
