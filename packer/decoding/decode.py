@@ -60,8 +60,14 @@ def check_label(header: Header, lossy: bool = False) -> None:
 
 
 def _check_channels(header: Header, name: str) -> None:
-    if header.extra:
-        raise BadPair(f"has {header.channels} channels; {name} has 1 or 3, with or without alpha")
+    if not header.extra:
+        return
+    if name == "a label":
+        raise BadPair(f"has {header.channels} bands; a label has one, or colours, so save one band alone")
+    raise BadPair(
+        f"has {header.channels} bands of {header.depth} bits, which its header does not call gray or RGB; --bands all "
+        "stores all of them, --bands 3,2,1 some, and --image-range LOW,HIGH says which numbers become 0 and 1"
+    )
 
 
 def check_same_size(

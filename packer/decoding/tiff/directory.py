@@ -47,7 +47,8 @@ _TEXT_TYPES = (1, 2, 6, 7)
 _STRIPS, _TILES = (STRIP_OFFSETS, STRIP_BYTES), (TILE_WIDTH, TILE_HEIGHT, TILE_OFFSETS, TILE_BYTES)
 _MOST_BLOCKS, _MOST_NUMBERS, _MOST_TAGS = 1 << 22, 1 << 16, 1 << 16
 _MOST_OFFSET = 2**63 - 1
-_NEW_SUBFILE_TYPE, _OVERVIEW = 254, 1
+_NEW_SUBFILE_TYPE, _OVERVIEW, _MASK = 254, 1, 4
+SAVE_AGAIN = "save it with the same numbers: gdal_translate -co COMPRESS=DEFLATE FILE OUT.tif"
 _MOST_OVERVIEWS = 40
 """The smaller copies of a page: each is half as large as the one before."""
 _UNSIGNED, _SIGNED, _FLOAT = 1, 2, 3
@@ -74,7 +75,7 @@ class Directory:
         numbers = self.numbers.get(tag) or ((_DEFAULTS[tag],) if tag in _DEFAULTS else ())
         if not numbers or len(set(numbers)) > 1:
             found = f"has the numbers {numbers[:4]}" if numbers else "is missing"
-            raise BadPair(f"is a TIFF whose tag {named(tag)} {found}; convert it to PNG")
+            raise BadPair(f"is a TIFF whose tag {named(tag)} {found}; {SAVE_AGAIN}")
         return numbers[0]
 
     @property
@@ -205,6 +206,11 @@ def _check_other_pages(file: BinaryIO, layout: _Layout, offset: int) -> None:
             raise BadPair("is damaged: its list of pages has no end")
         seen.add(offset)
         kinds, offset = _kinds_of(file, layout, offset)
+        if any((kind or 0) & _MASK for kind in kinds):
+            raise BadPair(
+                "is a TIFF with a transparency mask as a page of its own, which says where its pixels count; to pack "
+                "all of them, leave the mask out: gdal_translate -mask none FILE OUT.tif"
+            )
         if kinds != {_OVERVIEW}:
             raise BadPair("is a TIFF with several pages; save one page alone, or pack all as a volume with --volumes")
 
