@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from packer.decoding.grid import Grid, check_same_grid
 from packer.errors import BadPair
 from packer.sources.nifti_volume import Volume
 from readers import open_dataset
+from readers.contract import giant
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -212,3 +214,29 @@ def test_a_folder_of_nnu_net_with_several_channels_is_refused(tmp_path: Path) ->
         assert "3 files: a further channel; all: imagesTr/brain_1_0001.nii, imagesTr/brain_1_0002.nii" in refused.stderr
     chosen = ("--image", "imagesTr/{key}_0000", "--label", "labelsTr/{key}")
     assert run("build", "--from", raw, *chosen, *options, tmp_path / "one").exit_code == 0
+
+
+@pytest.mark.parametrize("is_giant", [False, True])
+def test_a_value_for_no_data_is_a_finding(tmp_path: Path, is_giant: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pixels of -9999 were packed like others, and no line said so."""
+    if is_giant:
+        monkeypatch.setattr(giant, "GIANT", 0)
+    for name, no_data in (("a", b"-9999\0"), ("b", b"-9999 \0"), ("c", b"")):
+        for folder, text in (("images", no_data), ("labels", b"255\0"), ("height", b"nan\0")):
+            (tmp_path / "raw" / folder).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "raw" / folder / f"{name}.tif").write_bytes(geo_tiff(1, t42113=text))
+    pairs = ("--image", "images/{key}", "--label", "labels/{key}", "--size", "native", "--encode", "image=tiles:16")
+    tiles = ("--encode", "label=tiles:16", "--encode", "h=tiles:16")
+    field, raw = '{"name": "h", "kind": "values", "from": "height/{key}"', tmp_path / "raw"
+    built = run("build", "--json", *pairs, *tiles, "--classes", 2, "--field", field + "}", raw, tmp_path / "out")
+    assert built.exit_code == 0, built.stderr
+    found = [each["accept"] for each in json.loads(built.stdout)["findings"] if each["kind"] == "no-data"]
+    assert found == ["no-data:h=nan", "no-data:image=-9999", "no-data:label=255"]
+    assert json.loads(built.stdout)["note_totals"]["files of image that name -9999 as no data"] == 2
+    assert "values that files name for no data, and that are packed like others (3): h=nan, image=-9999" in built.stderr
+    handled = ("--classes", 2, "--ignore", 255, "--field", field + ', "invalid": 0}', "--fail-on", "no-data")
+    refused = run("build", *pairs, *tiles, *handled, raw, tmp_path / "out")
+    assert refused.exit_code == 6
+    assert "no-data:image=-9999" in refused.stderr
+    assert "label=255" not in refused.stderr
+    assert run("build", *pairs, *tiles, *handled, "--accept", "no-data", raw, tmp_path / "out").exit_code == 0

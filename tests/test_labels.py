@@ -364,7 +364,7 @@ def test_a_threshold_is_not_for_indices() -> None:
 
 
 def test_gray_with_alpha_is_named_as_such() -> None:
-    """It was told to have colours."""
+    """Its message was that it has colours."""
     gray = np.array([[[1, 255], [2, 0]]], np.uint8)
     with pytest.raises(
         BadPair, match="is gray with an alpha channel, and some pixels are transparent; save it as gray"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -11,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
-from packer.decoding.decode import check_same_size
+from packer.decoding.decode import check_same_size, header_of
 from packer.decoding.raw_file import SEPARATOR, naming
+from packer.decoding.tiff.picture import SIGNATURES as TIFF
 from packer.errors import BadPair
 from packer.pixels.encode import EQUAL, encode, psnr
 from packer.pixels.image_hash import image_hash
 from packer.pixels.nearest import stored_lines
+from packer.pixels.number_rules import ValueRules
+from packer.recipe.field_rule import FieldRule
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
@@ -29,6 +33,7 @@ from packer.shards.kinds.by_field import check_row, kinds_of
 from packer.shards.scratch import Scratch
 from readers.contract.fields import Field, Sides
 from readers.contract.receipt import RowInput
+from readers.contract.receipt_facts import NO_DATA
 from readers.contract.statistics import FieldStatistics
 from readers.contract.tiles import Size
 
@@ -97,6 +102,7 @@ class RowMaker:
             given = [loaded.data[number] for number in present]
             fields = self._decode(first, dict(zip(present, given, strict=True)))
             rows = [self._pack(*each, fields, given) for each in zip(targets, inputs, strict=True)]  # all or none
+            loaded = self._noting_no_data(loaded, [_no_data(each) for each in given])
             return [_with_facts(row, target.piece, loaded, state) for row, target in zip(rows, targets, strict=True)]
         except BadPair as bad:
             return [Row(source, reject=str(bad), state=state) for source in inputs]
@@ -122,7 +128,17 @@ class RowMaker:
         look = next((each.look for each in built if each.look), "")
         sums, statistics, psnr = ([getattr(each, fact) for each in built] for fact in ("crc32", "statistics", "psnr"))
         row = Row(source, tuple(sums), look, tuple(statistics), size=piece.size, psnr=tuple(psnr))
+        loaded = self._noting_no_data(loaded, [each.no_data for each in built])
         return _with_facts(row, piece, loaded, state)
+
+    def _noting_no_data(self, loaded: Loaded, values: Sequence[str]) -> Loaded:
+        """Count the files that name a value for no data, unless the options of their field say what becomes of it."""
+        counts = {
+            NO_DATA.format(rule.name, value): 1
+            for rule, value in zip(self._rules, values, strict=True)
+            if value and not _is_handled(rule, value)
+        }
+        return loaded._replace(counts={**(loaded.counts or {}), **counts}) if counts else loaded
 
     def _build(
         self, target: RowTarget, fields: Sequence[Lines], names: Sequence[str], scratch: Scratch
@@ -200,6 +216,19 @@ def _file(given: Given) -> bytes:
     if isinstance(given, PackedPixels):
         return given.file
     return given if isinstance(given, bytes) else b""
+
+
+def _no_data(given: Given) -> str:
+    """Return the value for no data that a file names. Only TIFFs have one."""
+    return header_of(given, sys.maxsize).no_data if isinstance(given, bytes) and given.startswith(TIFF) else ""
+
+
+def _is_handled(rule: FieldRule, value: str) -> bool:
+    """Return whether pixels of this value are left out: measured values that are invalid, or ignored class numbers."""
+    if isinstance(rule.read, ValueRules):
+        return rule.read.invalid is not None
+    ignored = () if rule.field.classes is None else rule.field.classes.ignored_values
+    return value in map(str, ignored)
 
 
 def _with_facts(row: Row, piece: Piece, loaded: Loaded, state: NDArray[np.int64]) -> Row:
