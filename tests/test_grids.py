@@ -122,7 +122,7 @@ def test_a_damaged_geotiff_has_a_place_or_none(start: int, damage: bytes) -> Non
         check_same_grid("a", grid, "b", header_of(data).grid, "label")
 
 
-def test_pairs_of_files_at_other_places_are_bad(tmp_path: Path) -> None:
+def test_pairs_of_files_at_other_places_are_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = tmp_path / "raw"
     for name, image, label in (
         ("a", at(), at()),
@@ -139,6 +139,16 @@ def test_pairs_of_files_at_other_places_are_bad(tmp_path: Path) -> None:
     )
     assert "images/c.tif: is in EPSG:32633, its label labels/c.tif in EPSG:4326; bring one" in refused.stderr
     assert "labels/b.tif at (500040" in run("probe", raw).stdout
+    for more in ((), ("--size", "native", "--encode", "image=tiles:16", "--encode", "label=tiles:16"), ("--volumes",)):
+        with monkeypatch.context() as patched:
+            patched.setattr(giant, "GIANT", 0)
+            skipped = run(
+                "build", "--json", "--classes", 2, "--on-bad", "skip", *more, raw, tmp_path / f"out{len(more)}"
+            )
+        rejects = {each["key"]: each["reason"] for each in json.loads(skipped.stdout)["rejects"]}
+        assert rejects.keys() == {"b", "c"}
+        assert "labels/b.tif at (500040, 4000000), by their headers" in rejects["b"]
+        assert "in EPSG:4326" in rejects["c"]
     (raw / "labels/b.tif").write_bytes(at(5e5 + 0.5))
     (raw / "labels/c.tif").write_bytes(geo_tiff(0))
     assert run("build", "--classes", 2, raw, tmp_path / "out").exit_code == 0
@@ -150,8 +160,13 @@ def test_a_field_at_another_place_is_bad(tmp_path: Path) -> None:
         (tmp_path / "raw" / folder).mkdir(parents=True)
         (tmp_path / "raw" / folder / "a.tif").write_bytes(data)
     pairs = ("--image", "images/{key}", "--label", "labels/{key}", "--classes", 2)
-    refused = run("build", *pairs, "--field", "h=values:height/{key}", tmp_path / "raw", tmp_path / "out")
+    field = ("--field", "h=values:height/{key}")
+    refused = run("build", *pairs, *field, tmp_path / "raw", tmp_path / "out")
     assert "its file height/a.tif at (500040, 4000000)" in refused.stderr
+    for folder in ("images", "labels", "height"):
+        (tmp_path / "raw" / folder / "b.tif").write_bytes(at())
+    skipped = run("build", "--json", *pairs, *field, "--on-bad", "skip", tmp_path / "raw", tmp_path / "out")
+    assert [each["key"] for each in json.loads(skipped.stdout)["rejects"]] == ["a"]
 
 
 @pytest.mark.parametrize("volumes", [True, False])

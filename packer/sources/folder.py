@@ -122,7 +122,7 @@ class FolderSource:
                 data.append(given)
             except BadPair as bad:
                 return Loaded(tuple(data), tuple(identities), str(bad))
-        return Loaded(tuple(data), tuple(identities))
+        return Loaded(tuple(data), tuple(identities), self._bad_volumes(ref))
 
     def load_lines(self, ref: RowRef) -> Loaded:
         """Identify a row that is too large for memory, and open its files."""
@@ -137,8 +137,15 @@ class FolderSource:
                         identities[number] = self._identity_of(part)
                 except BadPair as bad:
                     return Loaded(tuple(data), tuple(identities), str(bad))
+            if (reason := self._bad_volumes(ref)) is not None:
+                return Loaded(tuple(data), tuple(identities), reason)
             opened.pop_all()
         return Loaded(tuple(data), tuple(identities))
+
+    def _bad_volumes(self, ref: RowRef) -> str | None:
+        """Return why volumes are not at one place, which their slices do not show."""
+        heads = self.heads_of(ref) if self.volumes and sum(map(bool, ref.parts)) > 1 else ()
+        return heads if isinstance(heads, str) else None
 
     def _lines(self, part: str) -> Lines:
         """Open the files of a field."""
