@@ -63,7 +63,8 @@ def _near_names(pack: Pack, key: str, rows: range) -> str:
         row = _first(pack, part, key, _text)
         near = range(max(part.start, row - NEAR), min(part.stop, row + NEAR))
         around += [_key(pack, row) for row in near]
-    best = get_close_matches(key, around, MOST_NEAR, 0.5) or [near for near in around if near.startswith(key)]
+    begins = key, f"{key.partition('@')[0]}@"
+    best = get_close_matches(key, around, MOST_NEAR, 0.5) or [near for near in around if near.startswith(begins)]
     return f"; near it are {', '.join(map(_shown, best[:MOST_NEAR]))}" if best else ""
 
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from packer.decoding.band_choice import band_choice
+from packer.decoding.band_choice import BandChoice, band_choice
 from packer.decoding.bands import Bands, check_finite, read_bands
 from packer.decoding.decode import decode_image, decode_label, header_of
 from packer.decoding.file_types import read_header
@@ -120,7 +120,10 @@ BAD_TIFFS: dict[str, tuple[dict[str, Any], str]] = {
     "one more row": ({"t257": (22,)}, "is damaged: it has 3 blocks and needs 4"),
     "one row more": ({"t257": (21,)}, "the block at row 14, column 0 is cut short"),
     "white": ({"t262": (0,)}, "white is zero, with more than 8 bits or channels"),
-    "zstd": ({"t259": (50000,)}, "compressed by Zstandard"),
+    "zstd": (
+        {"t259": (50000,)},
+        "compressed by Zstandard; save it with the same numbers: gdal_translate -co COMPRESS=DEFLATE",
+    ),
     "beyond": ({"t273": (8, 8, 1 << 30)}, "the block at row 14, column 0 is cut short"),
     "predictor": ({"t317": (2,)}, "predictor 2, which does not fit"),
     "jpeg": ({"t259": (7,)}, "JPEG and 5 channels of 16 bits"),
@@ -173,7 +176,10 @@ def test_a_range_of_whole_numbers_is_the_same_rule() -> None:
 
 def test_other_pages_of_a_tiff_are_refused() -> None:
     data = blocks_tiff(noise((20, 31, 5), "<u2"))
-    for kinds in ((0,), (2,), (4,), (5,), (1, 0)):
+    for kinds in ((4,), (5,), (1, 4)):
+        with pytest.raises(BadPair, match=r"transparency mask as a page .*: gdal_translate -mask none FILE OUT.tif"):
+            read_bands(with_pages(data, *kinds), ALL, RULES)
+    for kinds in ((0,), (2,), (1, 0)):
         with pytest.raises(BadPair, match="several pages"):
             read_bands(with_pages(data, *kinds), ALL, RULES)
     for endless in (with_pages(data, 1, 1, loops=True), with_pages(data, *[1] * 50)):
@@ -185,9 +191,9 @@ def test_other_pages_of_a_tiff_are_refused() -> None:
 
 def test_a_picture_of_many_bands_is_refused_as_an_image_or_a_label() -> None:
     for data in (blocks_tiff(noise((4, 5, 12), "|u1")), array_file(noise((4, 5, 12), "|u1"))):
-        with pytest.raises(BadPair, match="has 12 channels; an image has 1 or 3, with or without alpha"):
+        with pytest.raises(BadPair, match=r"has 12 bands of 8 bits, which .* not call gray or RGB; --bands all"):
             decode_image(data, RULES)
-        with pytest.raises(BadPair, match="has 12 channels; a label has 1 or 3, with or without alpha"):
+        with pytest.raises(BadPair, match="has 12 bands; a label has one, or colours"):
             decode_label(data, as_index=True)
     assert str(header_of(blocks_tiff(noise((4, 5, 12), "<i2")))) == "TIFF 12 bands, 16 bits, signed"
 
@@ -402,3 +408,18 @@ def test_numbers_that_are_not_finite_are_refused(dtype: str, number: float) -> N
         with pytest.raises(BadPair, match=rf"has the number {number} at row 2, column 3 of its stored band 2"):
             read_bands(data, ALL, RULES)
     check_finite(noise((4, 5, 3), dtype))
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+@pytest.mark.parametrize("bands", ["all", "gray", "rgb", (1,)])
+def test_gray_of_few_bits_has_the_numbers_of_the_file(bits: int, bands: BandChoice) -> None:
+    """They were stored times 255, 85 or 17, so that all but 0 lay above a range such as 0..15."""
+    most = 2**bits - 1
+    numbers = np.arange(64, dtype=np.uint8).reshape(4, 16) % 2**bits
+    single = np.unpackbits(numbers[..., None], axis=-1)[..., 8 - bits :].reshape(4, -1)
+    packed = np.packbits(single, axis=-1)
+    tags: dict[str, Any] = {"t256": (16,), "t257": (4,), "t258": (bits,), "t278": (4,)}
+    for data in (png(packed, bits, 0), tiff(packed, **tags), tiff(np.invert(packed), **tags, t262=(0,))):
+        assert (read_bands(data, Bands(bands), RULES) == numbers[..., None]).all()
+        ranged = read_bands(data, Bands(bands), ImageRules((0, most)))
+        assert np.array_equal(ranged[..., 0], numbers.astype(np.float32) / np.float32(most))

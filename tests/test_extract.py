@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import pytest
 from any_pack import FIELDS, write_any_pack
-from conftest import RawFolder, run
+from conftest import RawFolder, run, write_png
 
 from packer import TargetError, UsageError, build_pack
 from packer.packs.extract import extract_rows
@@ -184,3 +184,19 @@ def test_classes_of_one_colour_are_not_extracted_as_colours(tmp_path: Path) -> N
         extract_rows(tmp_path / "out", tmp_path / "x", colours=True)
     extract_rows(tmp_path / "out", tmp_path / "x")
     assert (tmp_path / "x" / "classes.csv").read_text() == "value,name\n0,a\n1,b\n"
+
+
+def test_spaces_of_keys_stay(tmp_path: Path) -> None:
+    """They were lost, so that the rows had other keys in another order."""
+    keys = [" lead", "b", "trail ", "two  spaces", " ; both\u00a0"]
+    for key in keys:
+        for name in ("images", "labels"):
+            write_png(tmp_path / "raw" / name / f"{key}.png", np.full((4, 4), ord(key[-1]) % 2, np.uint8))
+    out, folder, again = tmp_path / "out", tmp_path / "files", tmp_path / "again"
+    options = ("--image", "images/{key}.png", "--label", "labels/{key}.png", "--classes", 2)
+    assert run("build", *options, tmp_path / "raw", out).exit_code == 0
+    done = run("extract", "--all", "--quiet", out, folder)
+    words = shlex.split(done.stderr.partition("packer build ")[2])
+    assert run("build", *words[:-1], again).exit_code == 0
+    assert [key for _, key, _ in checksums(again)] == [key for _, key, _ in checksums(out)] == sorted(keys)
+    assert checksums(again) == checksums(out)

@@ -189,6 +189,27 @@ def test_the_mean_of_valid_pixels_is_named_in_the_recipe(raw: tuple[Path, dict[s
         assert ("valid mean 1" in Manifest.load(out).recipe["tools"]) == (interpolation == "linear")
 
 
+def test_the_numbers_of_gray_of_few_bits_are_named_in_the_recipe(tmp_path: Path) -> None:
+    """Its numbers were spread over 0..255 before; a nightly build reuses only shards without such files."""
+    for key in "ab":
+        write_png(tmp_path / "raw" / "images" / f"{key}.png", np.arange(600, dtype=np.uint8).reshape(20, 30))
+        write_png(tmp_path / "raw" / "deep" / f"{key}.png", np.arange(600, dtype=np.uint16).reshape(20, 30))
+        write_png(tmp_path / "raw" / "labels" / f"{key}.png", np.zeros((20, 30), np.uint8))
+    plain = ("--label", "labels/{key}.png", "--classes", 4)
+    for folder, options, is_named in (
+        ("images", (), False),
+        ("images", ("--bands", "gray"), True),
+        ("deep", ("--bands", "all"), False),
+        ("deep", ("--bands", "all", "--image-range", "0,15"), True),
+    ):
+        name = f"{folder}{len(options)}"
+        out = pack(tmp_path / "raw", tmp_path / name, *plain, "--image", f"{folder}/{{key}}.png", *options)
+        assert ("gray of few bits 2" in Manifest.load(out).recipe["tools"]) == is_named
+    again = tmp_path / "again"
+    assert run("build", "--from", tmp_path / "images2", again).exit_code == 0
+    assert "gray of few bits 2" not in Manifest.load(again).recipe["tools"]
+
+
 def test_a_bad_file_is_named(tmp_path: Path) -> None:
     make_fields(tmp_path / "raw")
     parts = tmp_path / "raw" / "parts"

@@ -11,6 +11,7 @@ from conftest import write_png
 
 from packer.errors import InputError, TargetError, UsageError
 from packer.pairs.find import find_pairs
+from packer.pairs.further import FurtherFiles
 from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.template import Template
 from packer.plan.sample import LabelSampler
@@ -359,3 +360,36 @@ def test_build_and_probe_report_two_sizes_in_the_same_words(tmp_path: Path) -> N
 def test_names_with_odd_spaces_are_fine(tmp_path: Path) -> None:
     touch(tmp_path, "images/a\u00a0b\u3000c.png", "labels/a\u00a0b\u3000c.png")
     assert len(keys(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("missing", ["skip", "keep"])
+@pytest.mark.parametrize("image", ["images/{key}", "images/{key}.*"])
+def test_a_picture_that_cannot_be_packed_is_left_out_by_name(tmp_path: Path, image: str, missing: str) -> None:
+    """Without a label, such a picture was in no count and in no line."""
+    touch(tmp_path, "images/a.png", "labels/a.png", "images/c.png")
+    for name in ("a.gif", "b.gif", "b.jp2", "c.tga", "d.heic", "e.dcm", "notes.txt"):
+        (tmp_path / "images" / name).touch()
+    for name in ("c.gif", "f.gif"):
+        (tmp_path / "labels" / name).touch()
+    pairing = find_pairs(tmp_path, PairingRules(image, "labels/{key}", missing=missing))
+    no_type = "this file type cannot be packed; convert it to"
+    assert set(map(str, pairing.missing)) == {
+        *(f"images/{name}: {no_type} PNG" for name in ("a.gif", "b.gif", "b.jp2", "c.tga", "d.heic")),
+        f"images/e.dcm: {no_type} TIFF",
+        f"labels/f.gif: {no_type} PNG",
+        "images/c.png: its label labels/c.gif is of a file type that cannot be packed; convert it to PNG",
+    }
+    assert not any("other pictures" in note for note in pairing.notes)
+    with pytest.raises(InputError, match="--missing skip leaves out"):
+        find_pairs(tmp_path, PairingRules(image, "labels/{key}"))
+    assert find_pairs(tmp_path, PairingRules("images/{key}.png", "labels/{key}.png", missing="skip")).notes
+
+
+@pytest.mark.parametrize("missing", ["skip", "keep"])
+def test_a_picture_of_a_further_field_that_cannot_be_packed_is_named(tmp_path: Path, missing: str) -> None:
+    touch(tmp_path, "images/a.png", "labels/a.png", "depth/a.png", "images/b.png", "labels/b.png")
+    (tmp_path / "depth/b.exr").touch()
+    rules = PairingRules("images/{key}", "labels/{key}", missing=missing, further=(FurtherFiles("z", "depth/{key}"),))
+    pairing = find_pairs(tmp_path, rules)
+    assert "depth/b.exr: this file type cannot be packed; convert it to TIFF" in map(str, pairing.missing)
+    assert len(pairing.pairs) == (2 if missing == "keep" else 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zlib
 from pathlib import Path
@@ -14,11 +15,13 @@ from blake3 import blake3
 from conftest import RawFolder, run
 
 from packer import build_pack
+from packer.packs import inspect_row as inspect_row_module
 from packer.packs.inspect_row import inspect_rows
 from packer.packs.recipe_words import placement_words
 from packer.publish.target import STAMPS
 from readers import RequestError, open_dataset
 from readers.contract.statistics import ClassStatistics
+from readers.pack import Pack
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -80,8 +83,9 @@ def test_a_damaged_row_is_reported_by_its_exit_code(raw_folder: RawFolder, tmp_p
 
 
 def test_an_unknown_key_is_refused_with_names_like_it(packed_index: Path) -> None:
-    with pytest.raises(RequestError, match="no row with the key 'street'; near it are 'street_"):
-        inspect_rows(packed_index, "street")
+    for key in ("street", "street_000@0+0"):
+        with pytest.raises(RequestError, match=f"no row with the key '{re.escape(key)}'; near it are 'street_"):
+            inspect_rows(packed_index, key)
 
 
 @pytest.mark.parametrize(
@@ -121,3 +125,19 @@ def test_an_unknown_key_is_refused_with_names_like_it(packed_index: Path) -> Non
 def test_geometry_in_words(recipe: dict[str, Any], source: Any, stored: Any, words: list[str]) -> None:
     key = "a@000020+000030of100x50" if recipe["fit"] == "tile" else "a"
     assert list(placement_words({"interpolation": "area", **recipe}, key, source, stored)) == words
+
+
+def test_all_keys_are_listed(packed_index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspect_row_module, "KEYS_TOGETHER", 2)
+    pack = Pack.open(packed_index)
+    keys = [pack.shard(number).key(inside) for number, inside in map(pack.table.locate, pack.rows_of("all"))]
+    assert run("inspect", packed_index, "--keys").stdout.splitlines() == keys
+    val = run("inspect", packed_index, "--keys", "--split", "val").stdout.splitlines()
+    assert val == [keys[row] for row in pack.rows_of("val")]
+    for wrong in (("--keys", "street_000"), ("--keys", "--json"), ()):
+        assert run("inspect", packed_index, *wrong).exit_code == 2
+
+
+def test_the_result_of_a_build_is_shown_as_one_line(raw_folder: RawFolder, tmp_path: Path) -> None:
+    summary = build_pack(raw_folder.path, tmp_path / "out")
+    assert repr(summary) == f"<Summary: generation 1, {summary.rows} rows of {summary.pairs} pairs, 0 left out>"

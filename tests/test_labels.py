@@ -361,3 +361,12 @@ def test_a_threshold_is_not_for_indices() -> None:
     codec = LabelCodec(BINARY_CLASSES, LabelRules("binary", threshold=1))
     with pytest.raises(BadPair, match="only values"):
         codec.decode(palette(np.array([[0, 1]], np.uint8), COLOURS))
+
+
+def test_gray_with_alpha_is_named_as_such() -> None:
+    """Its message was that it has colours."""
+    gray = np.array([[[1, 255], [2, 0]]], np.uint8)
+    with pytest.raises(
+        BadPair, match="is gray with an alpha channel, and some pixels are transparent; save it as gray"
+    ):
+        LabelCodec(by_value(0, 1, 2)).decode(png(gray.reshape(1, -1), 8, 4))

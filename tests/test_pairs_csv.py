@@ -144,3 +144,8 @@ def test_a_huge_table_is_not_read(raw: Path) -> None:
     os.truncate(path, 100 << 30)  # a sparse file takes no disk space
     with pytest.raises(InputError, match="larger than 256 MiB"):
         find_pairs(raw, PairingRules(pairs=path))
+
+
+def test_spaces_around_a_key_are_a_part_of_it_unless_they_align_columns(raw: Path) -> None:
+    path = table(raw / "p.csv", "key, image, label\n one,x/c.png,y/c.png\ntwo , x/a b.png, y/a b.png\n")
+    assert [row[1] for row in keys(raw, pairs=path)] == [" one", "two"]

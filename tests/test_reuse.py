@@ -347,7 +347,7 @@ def test_one_thread_or_many_ask_for_each_file_once(
 def test_a_file_that_was_copied_a_moment_ago_with_its_old_time_is_young(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A copy by `cp -p` or `rsync -a` has an old time of writing, and could be replaced within one tick of the clock."""
+    """A copy by `cp -p` has an old time of writing, and could be replaced within one tick of the clock."""
     monkeypatch.setattr("packer.sources.file_states.MIN_FILE_AGE", 2 * 10**9)
     now = time.time_ns()
     old, young = now - 3 * 10**9, now

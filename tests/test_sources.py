@@ -248,9 +248,9 @@ def test_the_functions_take_a_source_in_the_place_of_the_folder(folder: FolderSo
 
 
 def test_a_source_refuses_the_options_of_folders_and_needs_classes(folder: FolderSource, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--split: pairs the files of a folder; a source gives rows"):
+    with pytest.raises(UsageError, match="--split: divides the files of a folder, and rows of the kind"):
         build_pack(folder, tmp_path / "out", split="80/20")
-    with pytest.raises(InputError, match=r"^no class table; name the classes in the order .* classes=\["):
+    with pytest.raises(InputError, match=r"^no class table; .* --classes cell,wall, or classes=\["):
         build_pack(folder, tmp_path / "out")
     for wrong, message in ((["a", "a"], "'a' is not a name, or occurs twice"), ([], "0 names"), ([1], "1 is not")):
         with pytest.raises(UsageError, match=f"--classes: {message}"):

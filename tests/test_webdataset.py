@@ -371,3 +371,24 @@ def test_a_label_without_its_image_is_not_taken_for_one(tmp_path: Path) -> None:
     source.keeps_unlabelled = True
     assert list(fields_of(source)) == ["a"]
     assert [(problem.files, problem.cause) for problem in source.missing] == [(("a.tar/b",), "has no image")]
+
+
+def test_a_tar_without_pictures_says_what_it_holds(tmp_path: Path) -> None:
+    refused = run("build", "--from", written(tmp_path / "a.tar", "a.json", "a.txt", "b.txt"), tmp_path / "out")
+    assert (
+        "no rows: it holds members with the suffixes txt (2), json (1); needed are pictures, such as" in refused.stderr
+    )
+    empty = run("build", "--from", written(tmp_path / "b.tar"), tmp_path / "out")
+    assert "no rows: it is empty; needed are pictures" in empty.stderr
+    names = ("--image", "jpg", "--label", "png")
+    named = run("build", "--from", written(tmp_path / "c.tar", ".DS_Store"), *names, tmp_path / "out")
+    assert "needed are jpg and png" in named.stderr
+
+
+def test_options_that_divide_a_folder_say_what_to_do(tmp_path: Path) -> None:
+    refused = run(
+        "build", "--from", written(tmp_path / "a.tar", "a.jpg", "a.png"), "--split", "80/20", tmp_path / "out"
+    )
+    assert refused.exit_code == 2
+    assert "--split: divides the files of a folder, and rows of the kind webdataset have the splits" in refused.stderr
+    assert "packer extract" in refused.stderr

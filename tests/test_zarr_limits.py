@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -10,11 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from stored_scenes import write_array
 
-from packer.errors import InputError
+from packer.errors import BadPair, InputError
+from packer.recipe.row_ref import RowRef
 from packer.sources import zarr_arrays
 from packer.sources.container import Names
+from packer.sources.kept_rows import KeptRows
 from packer.sources.stacked import MOST_LISTED
 from packer.sources.zarr_arrays import ZarrArrays
 from packer.sources.zarr_layout import MOST_CHUNKS, layout_of
@@ -129,3 +134,66 @@ def test_an_error_names_only_the_first_arrays(group: Path, monkeypatch: pytest.M
         ZarrArrays.at(group, Names("none", "labels"))
     first = str(error.value).partition("\n")[0]
     assert first.endswith(f"array{MOST_LISTED - 1} (6,); and others")
+
+
+def test_only_a_chunk_that_is_absent_has_the_fill_value(group: Path) -> None:
+    chunk = group / "images/c/0/1/0/0"
+    chunk.unlink()
+    assert not ZarrArrays.at(group, NAMES).load(RowRef("all", "0", ("images[0]", "labels[0]"))).data[0][5:].any()
+
+
+IN_PLACE: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a folder": (Path.mkdir, "is not a regular file"),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
+    "a pipe": (lambda path: os.mkfifo(path), "is not a regular file"),
+    "a link to nothing": (lambda path: path.symlink_to("gone"), "is a link that leads nowhere"),
+    "a link to itself": (lambda path: path.symlink_to(path.name), "cannot be opened"),
+}
+
+
+@pytest.mark.parametrize("driver", ["zarr", "zarr3", "n5"])
+@pytest.mark.parametrize("case", IN_PLACE)
+def test_another_thing_in_the_place_of_a_chunk_is_refused(tmp_path: Path, driver: str, case: str) -> None:
+    """TensorStore gives the fill value for it, which is a class in a label."""
+    pytest.importorskip("tensorstore")
+    put, words = IN_PLACE[case]
+    for name, array in (("images", IMAGES), ("labels", LABELS)):
+        write_array(tmp_path / name, driver, array, (2, 5, *array.shape[2:]))
+    chunk = tmp_path / "labels" / next(layout_of(tmp_path / "labels").names(2))
+    chunk.unlink()
+    put(chunk)
+    source = ZarrArrays.at(tmp_path, NAMES)
+    rows = [source.load(ref).bad for ref in source.rows()]
+    assert [bad is None for bad in rows] == [True, True, False, False, True, True]
+    assert f"its chunk {chunk.relative_to(tmp_path / 'labels')} {words}" in str(rows[2])
+
+
+@pytest.mark.parametrize("above", ["a file", "a link to nothing"])
+def test_the_folders_of_a_chunk_are_folders(group: Path, above: str) -> None:
+    folder = group / "images/c/1"
+    shutil.rmtree(folder)
+    if above == "a file":
+        folder.write_bytes(b"")
+    else:
+        folder.symlink_to("gone")
+    source = ZarrArrays.at(group, NAMES)
+    rows = [source.load(ref).bad for ref in source.rows()]
+    assert [bad is None for bad in rows] == [True, True, False, False, True, True]
+
+
+def test_rows_of_a_damaged_chunk_are_not_those_of_the_chunk_before() -> None:
+    """The first row of a bad chunk was refused, and the others were rows of the last good chunk."""
+
+    class HalfBad:
+        dtype, shape = IMAGES.dtype, IMAGES.shape
+
+        def rows(self, start: int, stop: int) -> NDArray[Any]:
+            if start >= 2:
+                raise BadPair("is damaged")
+            return IMAGES[start:stop]
+
+    kept = KeptRows(HalfBad(), 2)
+    assert np.array_equal(kept.rows(1, 2), IMAGES[1:2])
+    for row in (2, 3, 4, 5, 3):
+        with pytest.raises(BadPair, match="is damaged"):
+            kept.rows(row, row + 1)

@@ -44,7 +44,8 @@ def find(expected: Expected, receipts: AllReceipts) -> Findings:
         labels = ClassCounts(classes.names, counts, known) if any(each.count for each in counts.values()) else None
     near = request.near_duplicates or NEAR_LEAKAGE in request.fail_on
     images = ImageHashes.of_receipts(receipts, expected.keys)
-    return find_mistakes(images, expected.sizes, labels, near, request.accept)
+    counted = {words for facts in receipts.values() for words in facts.counts}
+    return find_mistakes(images, expected.sizes, labels, near, request.accept, counted)
 
 
 def _bad_pairs(expected: Expected, receipts: AllReceipts) -> tuple[tuple[str, str, str], ...]:

@@ -10,7 +10,7 @@ from readers.contract.manifest import Manifest
 from readers.contract.receipt_facts import Notes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary:
     """The result of a build. Every pair, or tile of a pair, is a row or a reject."""
 
@@ -31,6 +31,12 @@ class Summary:
     """The loss of each field that is stored as JPEG, in words."""
     stages: Mapping[str, float]
     """Seconds of each step, planning included."""
+
+    def __repr__(self) -> str:
+        """Return one line: a manifest alone has thousands of characters."""
+        left = len(self.rejects) + len(self.missing)
+        rows = f"{self.rows} rows of {self.pairs} pairs, {left} left out"
+        return f"<Summary: generation {self.manifest.generation}, {rows}>"
 
     @property
     def seconds(self) -> float:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from packer.cli.loading import loading
-from packer.cli.output import show
+from packer.cli.output import join_lines, show
 from packer.cli.page import show_page
 from packer.cli.text_table import text_table
 from packer.cli.values import FolderType, shape_text
-from packer.errors import first_of
+from packer.errors import UsageError, first_of
 from readers.contract.errors import DamagedError
 from readers.contract.statistics import ClassStatistics
 from readers.contract.tiles import size_text
@@ -29,19 +29,29 @@ MOST_CLASSES = 20
 
 @click.command("inspect")
 @click.argument("out", type=FolderType())
-@click.argument("key")
+@click.argument("key", required=False)
 @click.option("--split", help="Only the row of this split. Default: of every split that has one.")
+@click.option("--keys", "lists_keys", is_flag=True, help="Print the keys of all rows, one a line, and nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-def inspect_command(out: Path, key: str, split: str | None, as_json: bool) -> None:
+def inspect_command(out: Path, key: str | None, split: str | None, lists_keys: bool, as_json: bool) -> None:
     """Show the row of OUT with this KEY: where it is stored, which files it came from, what was done
     to them, its classes by pixels, and whether its bytes still have their checksum. Exit 4 if not.
 
     \b
     Example:
       packer inspect out/ street_004
+      packer inspect out/ --keys --split val | head
     """
     with loading():
-        from packer.packs.inspect_row import inspect_rows
+        from packer.packs.inspect_row import inspect_rows, keys_of
+    if lists_keys:
+        if key is not None or as_json:
+            raise UsageError("--keys: lists the keys of rows as text; leave KEY and --json out")
+        for some in keys_of(out, split):
+            show(join_lines(some))
+        return
+    if key is None:
+        raise UsageError(f"KEY: is missing; packer inspect {out} --keys lists all keys")
     rows = inspect_rows(out, key, split)
     if as_json:
         show(json.dumps(list(map(_json, rows)), indent=1, ensure_ascii=False))

@@ -20,6 +20,7 @@ from packer.data_checks.findings import (
     Findings,
 )
 from packer.data_checks.image_hashes import ImageHashes, find_near, find_same
+from packer.data_checks.no_data import find_no_data
 from readers.contract.statistics import ClassStatistics
 from readers.contract.tiles import Size, size_text
 
@@ -48,12 +49,16 @@ def find_mistakes(
     labels: ClassCounts | None = None,
     near: bool = False,
     accepted: Iterable[str] = (),
+    counted: Iterable[str] = (),
 ) -> Findings:
-    """Check all images of a data set together, and its labels, if they were counted."""
+    """Check all images of a data set together, and its labels, if they were counted.
+
+    `counted` are the words of what sources counted."""
     shapes = [size_text(size) for size in sorted(sizes) if max(size[-2:]) >= EXTREME_SHAPE * min(size[-2:])]
     ignored, total = _ignored(labels)
     found = [
         *_of_images(images, near),
+        *find_no_data(counted),
         *(Finding(EXTREME_SHAPE_KIND, shape) for shape in shapes),
         *(_of_labels(labels) if labels and total else ()),
         *([Finding(IGNORED_PIXELS, "")] if total and ignored / total > MOST_IGNORED else []),

@@ -10,11 +10,13 @@ from packer.errors import FindingsError, first_of
 
 LEAKAGE, NEAR_LEAKAGE, DUPLICATES = "leakage", "near-leakage", "duplicates"
 ONE_COLOUR, EXTREME_SHAPE_KIND, IGNORED_PIXELS = "one-colour", "extreme-shape", "ignored-pixels"
+NO_DATA = "no-data"
 ABSENT_CLASS, ABSENT_IN_SPLIT, VOID_CLASS = "absent-class", "absent-in-split", "void-class"
 KINDS = {
     LEAKAGE: "the same image in more than one split",
     NEAR_LEAKAGE: "nearly the same image in two splits",
     DUPLICATES: "the same image more than once in a split",
+    NO_DATA: "values that files name for no data, and that are packed like others",
     ONE_COLOUR: "images of one colour",
     EXTREME_SHAPE_KIND: "extreme shapes",
     ABSENT_CLASS: "classes that never occur",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from packer.decoding.band_choice import ALL, GRAY, RGB, BandChoice
 from packer.decoding.decode import header_of
 from packer.decoding.header import Header, Picture, Pixels, Stored
-from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
+from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, upright
 from packer.decoding.rules import ImageRules
 from packer.errors import BadPair
 from readers.contract.kinds import MOST_BANDS
@@ -18,6 +19,8 @@ from readers.contract.kinds import MOST_BANDS
 DTYPES = ("|u1", "<u2", "<i2", "<f2", "<f4")
 """The types of numbers that a picture is stored in as it is."""
 _COLOURS = ("red", "green", "blue")
+FEW_BITS = "gray of few bits 2"
+"""The rule for gray of 1, 2 and 4 bits, for recipes. Rule 1 spread its numbers over 0..255, and had no name."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,10 @@ class Bands:
             raise BadPair(f"has {len(names)} bands, which are not {self.chosen}; choose them by their numbers")
         return _COLOURS if self.chosen == RGB else (GRAY,)
 
+    def may_be_of_few_bits(self, names: Sequence[str]) -> bool:
+        """Return whether stored bands with these names could come from gray of 1, 2 or 4 bits."""
+        return self.chosen == RGB or GRAY in names
+
     def check(self, header: Header, rules: ImageRules) -> None:
         """Refuse a picture without these bands, and numbers that are not stored without a range."""
         self.names(header)
@@ -55,7 +62,7 @@ class Bands:
 def read_bands(data: Picture, bands: Bands, rules: ImageRules) -> Pixels:
     """Return an upright picture (H,W,B), its numbers as they are stored; with a range float32 from 0 to 1.
 
-    Gray of less than 8 bits is spread over 0 to 255, and a palette has its colours.
+    Gray of 1, 2 or 4 bits is not spread over 0 to 255. A palette has its colours.
     """
     header = header_of(data, rules.max_pixels)
     bands.check(header, rules)
@@ -82,7 +89,7 @@ def _chosen(stored: Stored, header: Header, bands: Bands, rules: ImageRules) -> 
     """Return the chosen bands (H,W,B), not turned yet."""
     numbers = stored.numbers
     if numbers.ndim == 2:
-        numbers = spread(numbers, header)[..., None] if not header.has_palette else numbers[..., None]
+        numbers = numbers[..., None]
     takes_alpha = header.has_alpha and bands.chosen not in (GRAY, RGB)
     if not takes_alpha and stored.opacity is not None and rules.alpha == "refuse":
         raise BadPair(f"{TRANSPARENT}, or pack the colours as they are with --alpha drop")

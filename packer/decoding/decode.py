@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from packer.decoding import arrays, jpeg, opencv
 from packer.decoding.arrays import class_numbers
 from packer.decoding.file_types import read_header
+from packer.decoding.grid import check_same_grid
 from packer.decoding.header import Header, Picture, Pixels, Stored, Strip
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
 from packer.decoding.rules import MOST_PIXELS, ImageRules
@@ -59,8 +60,14 @@ def check_label(header: Header, lossy: bool = False) -> None:
 
 
 def _check_channels(header: Header, name: str) -> None:
-    if header.extra:
-        raise BadPair(f"has {header.channels} channels; {name} has 1 or 3, with or without alpha")
+    if not header.extra:
+        return
+    if name == "a label":
+        raise BadPair(f"has {header.channels} bands; a label has one, or colours, so save one band alone")
+    raise BadPair(
+        f"has {header.channels} bands of {header.depth} bits, which its header does not call gray or RGB; --bands all "
+        "stores all of them, --bands 3,2,1 some, and --image-range LOW,HIGH says which numbers become 0 and 1"
+    )
 
 
 def check_same_size(
@@ -73,6 +80,12 @@ def check_same_size(
             f"{image} is {size_text(image_size)}, its {noun} {label} is {size_text(label_size)} ({order}); "
             "they must have the same size"
         )
+
+
+def check_alike(image: str, header: Header, label: str, other: Header, noun: str = "label") -> None:
+    """Refuse an image and a label, or another field, of different sizes or at different places."""
+    check_same_size(image, header.size, label, other.size, noun)
+    check_same_grid(image, header.grid, label, other.grid, noun)
 
 
 def header_of(data: Picture, max_pixels: int = MOST_PIXELS) -> Header:

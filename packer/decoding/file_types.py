@@ -47,7 +47,7 @@ def kind_of(start: bytes) -> ModuleType:
     if start[4:8] == b"ftyp":
         name = "a HEIF or AVIF"
     if name is None:
-        raise BadPair("is not a PNG, JPEG, TIFF, BMP, WebP or npy")
+        raise BadPair("is not a PNG, JPEG, TIFF, BMP, WebP or npy; convert it to one of them")
     raise BadPair(f"is {name}, which cannot be packed; convert it to PNG")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from packer.decoding.grid import Grid
 
 Pixels = NDArray[Any]
 _CHANNELS = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGB with alpha"}
@@ -38,6 +40,10 @@ class Header:
     """The number of slices, if it is the header of a volume."""
     reduction: int = 1
     """The sides are decoded this many times smaller, rounded up. Above 1 only in JPEG, where it is 2, 4 or 8."""
+    grid: Grid | None = field(default=None, compare=False)
+    """The place of the pixels in the world."""
+    no_data: str = field(default="", compare=False)
+    """The number that the file names for pixels without data."""
 
     def __str__(self) -> str:
         """Describe the type of the file, such as `PNG RGB, 8 bits`."""

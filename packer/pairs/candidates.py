@@ -14,6 +14,7 @@ MOST_NAMED = 10
 UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Control characters, and Python's stand-ins for bytes that are not UTF-8. They would garble every list and log."""
 UNWRITABLE_NAME = "the name has control characters or is not UTF-8"
+NO_TYPE = "this file type cannot be packed"
 
 
 class Candidate(NamedTuple):

@@ -128,6 +128,7 @@ def _add_further(found: Candidates, further: Sequence[FoundFiles], rules: Pairin
     found.pairs = list(with_further(found.pairs, further))
     found.problems += (problem for files in further for problem in files.problems)
     found.missing += (problem for files in further for problem in files.without_image(found.pairs))
+    found.missing += (problem for files in further for problem in files.unread)
     found.notes += filter(None, (files.note(found.pairs) for files in further))
     without = [
         f"no file fits {each.wanted.template} of the field {each.wanted.name}" for each in further if not each.paths

@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import compress
 
 from packer.errors import Problem, UsageError, counted, first_of
-from packer.pairs.candidates import MOST_NAMED, UNWRITABLE, UNWRITABLE_NAME, Candidate
+from packer.pairs.candidates import MOST_NAMED, NO_TYPE, UNWRITABLE, UNWRITABLE_NAME, Candidate
 from packer.pairs.folder_names import Folders
-from packer.pairs.template import KEY, SPLIT, Template, composed
+from packer.pairs.template import KEY, OTHER_PICTURES, SPLIT, Template, composed, conversion
 
 CLASS, LABEL = "class", "label"
 FileKey = tuple[str, str, str]
@@ -48,6 +48,8 @@ class FoundFiles:
     wanted: FurtherFiles
     paths: dict[FileKey, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    unread: list[Problem] = field(default_factory=list)
+    """The pictures that cannot be packed and fit the template."""
 
     def note(self, pairs: Iterable[Candidate]) -> str | None:
         """Return how many files belong to no pair, and the first of them."""
@@ -118,7 +120,11 @@ def _keys(path: str, here: Sequence[tuple[FoundFiles, Template]]) -> set[str]:
     keys = set()
     for files, template in here:
         match = template.match(path)
-        if match is not None:
+        if match is None and not template.suffix and path.lower().endswith(OTHER_PICTURES):
+            if match := template.match(path[: path.rindex(".")] + ".png"):
+                files.unread.append(Problem(NO_TYPE, conversion(path), (path,)))
+                keys.add(match[KEY])
+        elif match is not None:
             captures = match.groupdict()
             keys.add(captures[KEY])
             files.add((captures.get(SPLIT, ""), captures[KEY], captures.get(CLASS, "")), path)

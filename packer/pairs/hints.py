@@ -10,7 +10,7 @@ from packer.pairs.candidates import UNWRITABLE
 from packer.pairs.folder_names import by_folder
 from packer.pairs.split_lists import usual_lists
 from packer.pairs.suggest import suggest_templates
-from packer.pairs.template import OTHER_PICTURES, PICTURES
+from packer.pairs.template import OTHER_PICTURES, PICTURES, conversion
 
 MOST_FOLDERS = 20
 VOLUMES = (".nii", ".nii.gz")
@@ -59,7 +59,7 @@ def _unpackable(files: list[str]) -> Iterator[str]:
     """Count pictures of types that cannot be packed: they may be the images or labels."""
     suffixes = Counter(path[path.rfind(".") :].lower() for path in files if path.lower().endswith(OTHER_PICTURES))
     for suffix, count in sorted(suffixes.items()):
-        yield f"{counted(count, 'file')} with the suffix {suffix} cannot be packed; convert to PNG"
+        yield f"{counted(count, 'file')} with the suffix {suffix} cannot be packed; {conversion(suffix)}"
 
 
 def _contents(files: Iterable[str]) -> list[str]:

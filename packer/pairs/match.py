@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from packer.errors import Problem, first_of
-from packer.pairs.candidates import MOST_NAMED, UNWRITABLE, UNWRITABLE_NAME, Candidate, Candidates
+from packer.pairs.candidates import MOST_NAMED, NO_TYPE, UNWRITABLE, UNWRITABLE_NAME, Candidate, Candidates
 from packer.pairs.folder_names import FolderNames, Folders, names_in
 from packer.pairs.layouts import Layout, Side, SplitKey
-from packer.pairs.template import OTHER_PICTURES, PICTURES, composed
+from packer.pairs.template import OTHER_PICTURES, PICTURES, composed, conversion
 
 
 @dataclass
@@ -24,6 +24,8 @@ class Matches:
     problems: list[Problem] = field(default_factory=list)
     unpackable: dict[tuple[Side, SplitKey], str] = field(default_factory=dict)
     """Pictures of types that cannot be packed, with the key that they would have."""
+    unread: list[tuple[Side, SplitKey, str]] = field(default_factory=list)
+    """Pictures of such types that fit a template of the user."""
     others: int = 0
     """The number of pictures outside the folders of both templates."""
 
@@ -48,7 +50,7 @@ class Matches:
     def candidates(self, keep: bool = False) -> Candidates:
         """Return all pairs, and all files without a partner. With `keep`, an image without a label is a pair, too."""
         images, labels = self.images, self.labels
-        if list(images) == list(labels):  # then whole lists are paired, and nothing lacks a partner
+        if list(images) == list(labels) and not self.unread:  # then whole lists are paired, and nothing lacks a partner
             found = sorted(zip(images, images.values(), labels.values(), strict=True))
             orphans: list[Problem] = []
         else:
@@ -93,6 +95,10 @@ class Matches:
             yield self._lack("label", "image", key)
         for key in sorted(self.labels.keys() - self.images.keys()):
             yield self._lack("image", "label", key)
+        for side, key, path in self.unread:
+            other = self.labels if side == "image" else self.images
+            if key in paired or key not in other or self.unpackable[side, key] != path:  # or its partner names it
+                yield Problem(NO_TYPE, conversion(path), (path,), split=key[0])
 
     def _lack(self, side: Side, other: Side, key: SplitKey) -> Problem:
         """Describe the missing partner of a file on the `other` side."""
@@ -100,7 +106,7 @@ class Matches:
         if path is None:
             return Problem(f"has no {side}", "", (file,), other, split=key[0])
         cause = f"its {side} {path} is of a file type that cannot be packed"
-        return Problem(cause, "convert it to PNG", (file,), other, f"{side} of a type", split=key[0])
+        return Problem(cause, conversion(path), (file,), other, f"{side} of a type", split=key[0])
 
 
 def match_files(folders: Folders, layout: Layout) -> Matches:
@@ -175,15 +181,32 @@ def _match_neither(paths: Iterable[str], matches: Matches, problems: dict[str, P
         suffix = path[path.rfind(".") :].lower()
         if suffix not in PICTURES and suffix not in OTHER_PICTURES:
             continue
-        if suffix in OTHER_PICTURES:
-            stem = path[: -len(suffix)]
-            if key := layout.image_key(stem + (layout.image.suffix or ".png")):
-                matches.unpackable.setdefault(("image", key), path)
-            if key := layout.label_key(stem + (layout.label.suffix or ".png")):
-                matches.unpackable.setdefault(("label", key), path)
+        if suffix in OTHER_PICTURES and _match_other(path, path[: -len(suffix)], matches):
+            continue
         if not layout.exclusive or not composed(path).startswith(folders):
             matches.others += 1
         elif suffix in OTHER_PICTURES:
-            problems[path] = Problem("this file type cannot be packed", "convert it to PNG", (path,))
+            problems[path] = Problem(NO_TYPE, conversion(path), (path,))
         else:
             problems[path] = Problem(f"fits neither {layout.image.text} nor {layout.label.text}", "", (path,))
+
+
+def _match_other(path: str, stem: str, matches: Matches) -> bool:
+    """Add a picture that cannot be packed. Return whether it fits a template of the user: one without a suffix fits all
+    pictures."""
+    layout = matches.layout
+    image = layout.image_key(stem + (layout.image.suffix or ".png"))
+    label = layout.label_key(stem + (layout.label.suffix or ".png"))
+    if image:
+        matches.unpackable.setdefault(("image", image), path)
+    if label:
+        matches.unpackable.setdefault(("label", label), path)
+    if layout.exclusive:
+        return False
+    if label and not layout.label.suffix and (not image or layout.label.literal > layout.image.literal):
+        matches.unread.append(("label", label, path))
+    elif image and not layout.image.suffix:
+        matches.unread.append(("image", image, path))
+    else:
+        return False
+    return True

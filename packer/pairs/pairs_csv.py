@@ -34,7 +34,8 @@ class PairsCsv:
 
     def _pairs(self) -> Iterator[Candidate]:
         columns: list[str] = []
-        for number, cells in self._rows():
+        for number, row in self._rows():
+            cells = [cell.strip() for cell in row]
             where = f"{self._table.name}:{number}"
             if not columns:
                 columns, is_heading = self._columns(cells)
@@ -43,8 +44,11 @@ class PairsCsv:
             if len(cells) != len(columns):
                 cause = f"has {len(cells)} columns, not {len(columns)}"
                 self.found.problems.append(of_line(where, cause, "columns"))
-            elif pair := self._pair(where, dict(zip(columns, cells, strict=True))):
-                yield pair
+            else:
+                if KEY in columns:
+                    cells[columns.index(KEY)] = _key(row, columns.index(KEY))
+                if pair := self._pair(where, dict(zip(columns, cells, strict=True))):
+                    yield pair
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield every row that is not empty, with the number of its line."""
@@ -54,8 +58,8 @@ class PairsCsv:
             delimiter = next((sign for sign in "\t;" if sign in first), ",")
             reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
             for row in reader:
-                if any(cells := [cell.strip() for cell in row]):
-                    yield reader.line_num, cells
+                if any(map(str.strip, row)):
+                    yield reader.line_num, row
         except (OSError, ValueError, csv.Error) as error:
             raise SettingsError(f"{self._table}: the CSV of pairs cannot be read ({error})") from error
 
@@ -93,3 +97,10 @@ class PairsCsv:
         if found is None:
             self.found.missing.append(of_line(where, f"there is no file {text}", "no file"))
         return found
+
+
+def _key(row: list[str], number: int) -> str:
+    """Return the key of a row, with the spaces around it, which are a part of it. In a row that has spaces around other
+    cells, too, they only align the columns."""
+    others = (cell for index, cell in enumerate(row) if index != number)
+    return row[number].strip() if any(cell != cell.strip() for cell in others) else row[number]

@@ -14,7 +14,13 @@ SLIDES = (".svs", ".ndpi", ".mrxs", ".scn", ".bif")
 """Suffixes of slides, which openslide reads."""
 PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".webp", ".npy", *SLIDES)
 """Suffixes of pictures that can be packed. Of others than slides the content of a file decides which format it has."""
-OTHER_PICTURES = (".gif", ".jp2", ".ppm", ".pgm", ".exr", ".heic", ".avif", ".jxl")
+DEEP_PICTURES = (".exr", ".dcm", ".mha", ".nrrd", ".czi", ".nd2", ".lif")
+"""Suffixes of pictures that cannot be packed, and often have more than 8 bits."""
+OTHER_PICTURES = (
+    *(".gif", ".jp2", ".j2k", ".jxl", ".heic", ".heif", ".avif", ".tga", ".pcx", ".psd"),
+    *(".ppm", ".pgm", ".pbm", ".pnm"),
+    *DEEP_PICTURES,
+)
 """Suffixes of pictures that cannot be packed."""
 
 ANNOTATIONS = (".json", ".geojson", ".xml", ".txt")
@@ -122,6 +128,11 @@ class Template:
             end = f"(?i:{re.escape(suffix) or _ANY_PICTURE})"
         pattern = _regex_of(text[: len(text) - len(suffix)]) + end
         return re.compile(pattern, re.DOTALL)  # a name may even contain a line break
+
+
+def conversion(path: str) -> str:
+    """Return what to do with a picture that cannot be packed."""
+    return "convert it to TIFF" if path.lower().endswith(DEEP_PICTURES) else "convert it to PNG"
 
 
 def composed(name: str) -> str:

@@ -156,4 +156,6 @@ def _numbers(pixels: NDArray[Any]) -> Numbers:
         return pixels
     if pixels.shape[2] == 3 and (pixels[..., 0] == pixels[..., 1]).all() and (pixels[..., 0] == pixels[..., 2]).all():
         return pixels[..., 0]
+    if pixels.shape[2] == 4 and (pixels[..., :3] == pixels[..., :1]).all():
+        raise BadPair("is gray with an alpha channel, and some pixels are transparent; save it as gray alone")
     raise BadPair("has colours, but the class table has only values; add the colours of the classes")

@@ -57,7 +57,10 @@ def no_classes(sampler: LabelSampler, raw: Path | None, refs: Sequence[RowRef]) 
     found = {value for label in sample.values() for value in label.values}
     summary = f"{raw}: no class table; put {TABLE_NAMES[0]} (name,r,g,b) there, or name one with --classes FILE"
     if raw is None:
-        summary = 'no class table; name the classes in the order of their numbers, such as classes=["cell", "wall"]'
+        summary = (
+            "no class table; name the classes in the order of their numbers, such as --classes cell,wall, "
+            'or classes=["cell", "wall"] in Python'
+        )
     if not found:
         return InputError(f"{summary}; packer probe shows what the labels hold")
     classes = [value for value in found if value != 255]

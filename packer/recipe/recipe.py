@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.bands import FEW_BITS, Bands
 from packer.decoding.decode import decoder_identity
 from packer.decoding.rules import ImageRules
 from packer.pixels.choices import EDGES, FITS, INTERPOLATIONS, NATIVE, TILE
@@ -30,6 +31,9 @@ from readers.contract.manifest import STORAGES
 
 ROWS_OF_A_SHARD = 1 << 16
 """The most rows that a shard has on average: a worker needs 1.4 KB for each row besides its pixels."""
+
+OF_ARRAYS = ("hdf5", "nifti", "nifti volumes", "npy", "pack", "torch", "zarr")
+"""The kinds of sources that hold arrays: no number in them has less than 8 bits."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +144,17 @@ class Recipe:
 def tools_of(source: Source, geometry: Geometry, rules: Sequence[FieldRule], writer: str) -> tuple[str, ...]:
     """Return the versions of everything that decides the bytes, from reading a file to writing a shard."""
     is_linear = any(isinstance(rule.read, ValueRules) and rule.read.interpolation == LINEAR for rule in rules)
-    pixels = (*source.tools, *geometry.tools, *([VALID_MEAN] if is_linear else []))
+    pixels = [*source.tools, *geometry.tools]
+    pixels += [VALID_MEAN] if is_linear else []
+    pixels += [FEW_BITS] if source.kind not in OF_ARRAYS and any(map(_may_be_of_few_bits, rules)) else []
     return (decoder_identity(), *pixels, *tools_of_encodings([rule.field for rule in rules]), writer)
+
+
+def _may_be_of_few_bits(rule: FieldRule) -> bool:
+    """Return whether the files of a field could be gray of 1, 2 or 4 bits. Their numbers are never stored in more."""
+    if not isinstance(rule.read, ImageRules) or rule.read.bands is None or rule.field.range is None:
+        return False
+    return Bands(rule.read.bands).may_be_of_few_bits(rule.field.bands or ())
 
 
 def _geometry(entry: Entry) -> Geometry:

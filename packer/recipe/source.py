@@ -132,6 +132,8 @@ class Listing:
     """The classes of a source that has labels of class indices."""
     packed: tuple[Field, ...] = ()
     """The fields of a source whose rows were packed before."""
+    contents: Callable[[], str] = str
+    """Returns what a source without rows has instead, as the end of a message."""
     class_names: Callable[[], tuple[str, ...]] = tuple
     """Returns the names of the numbers in the labels, if the source has them."""
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32, crc32_combine
 
-from packer.decoding.header import Strip
+from packer.decoding.header import Header, Strip
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair
 from packer.pixels.encode import Encoded, encode_strip, psnr
@@ -62,13 +62,15 @@ class Built(NamedTuple):
     psnr: int
     look: str
     """The hash of a picture."""
+    header: Header | None = None
+    """The header of the file, if it is one picture."""
 
 
 def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path) -> Built:
     """Store a field of a row in a file. Raise BadPair with the name of what it was read from."""
     field, pixels = rule.field, math.prod(lines.size)
     grid = grid_of(field, field.row_shape(*lines.size))
-    raw, found = _Raw(field, lines.size), list[FieldStatistics]()
+    raw, found, header = _Raw(field, lines.size), list[FieldStatistics](), None
     kept = lines.stored(field) if rule.jpeg is not None and rule.jpeg.keep else None
     parts = closing(_decoded(lines, list(grid.strips), name))
     with target_errors(path.parent.parent), path.open("wb") as file, parts as decoded_strips:
@@ -79,6 +81,7 @@ def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path)
                 numbers = np.empty(field.row_shape(strip.stop - strip.start, *lines.size[1:]), field.dtype)
                 stored = kind.store(kind.decode(given), None, numbers)
             raw.add(strip.start, numbers, stored.planes)
+            header = given.header if isinstance(given, Strip) else None
             lossy = list[FieldStatistics]()
             for line in _lines_of_tiles(field, numbers):
                 with naming(name), _counted_from(strip.start, given):
@@ -90,7 +93,7 @@ def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path)
             del given, numbers, stored, line, encoded  # the next strip takes their memory
         checksum = tiles.end()
     quality = psnr(tiles.squares, pixels * field.numbers)
-    return Built(checksum, of_one_row(found, pixels), quality, raw.look)
+    return Built(checksum, of_one_row(found, pixels), quality, raw.look, header)
 
 
 def _decoded(lines: Lines, strips: Sequence[slice], name: str) -> Generator[tuple[slice, Given], None, None]:

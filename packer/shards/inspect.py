@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from packer.decoding.band_choice import ALL
 from packer.decoding.bands import Bands, read_bands
 from packer.decoding.decode import LabelFile, decode_image, header_of, read_label
+from packer.decoding.grid import Grid
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, ImageRules
@@ -112,7 +113,7 @@ class LabelCounts:
         values, colours, palette = (_pairs(entry.lists(name)) for name in ("values", "colours", "palette"))
         size = entry.maybe("size", entry.wholes)
         found = None if size is None else tuple(size)
-        heads = tuple(Header(*facts) for facts in entry.lists("heads"))
+        heads = tuple(_header(*facts) for facts in entry.lists("heads"))
         look, bad = (entry.maybe(name, entry.text) for name in ("look", "bad"))
         return cls(values, colours, palette, found, look, bad, heads)
 
@@ -150,6 +151,16 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
     except BadPair as bad:
         return replace(counts, bad=str(bad))
     return counts
+
+
+def _header(*facts: Any) -> Header:
+    """Return a header whose facts were JSON."""
+    header = Header(*facts)
+    if header.grid is None:
+        return header
+    sides, transforms, system = header.grid
+    known = tuple((name, tuple(numbers)) for name, numbers in transforms)
+    return replace(header, grid=Grid(tuple(sides), known, system))
 
 
 def _heads(parts: Sequence[str], fields: Sequence[Data]) -> LabelCounts:

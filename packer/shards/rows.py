@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,17 @@ from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
 from packer.decoding.decode import check_same_size
+from packer.decoding.file_types import read_header
+from packer.decoding.grid import check_same_grid
+from packer.decoding.header import Header
 from packer.decoding.raw_file import SEPARATOR, naming
+from packer.decoding.tiff.picture import SIGNATURES as TIFF
 from packer.errors import BadPair, LostFile, LostFileError
 from packer.pixels.encode import EQUAL, encode, psnr
 from packer.pixels.image_hash import image_hash
 from packer.pixels.nearest import stored_lines
+from packer.pixels.number_rules import ValueRules
+from packer.recipe.field_rule import FieldRule
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
@@ -27,8 +35,9 @@ from packer.shards.giant_rows import is_giant
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import check_row, kinds_of
 from packer.shards.scratch import Scratch
-from readers.contract.fields import Field, Sides
+from readers.contract.fields import LABEL, Field, Sides
 from readers.contract.receipt import RowInput
+from readers.contract.receipt_facts import NO_DATA
 from readers.contract.statistics import FieldStatistics
 from readers.contract.tiles import Size
 
@@ -94,8 +103,11 @@ class RowMaker:
             if loaded.at_stored is not None and not self._geometry.depends_on_source:
                 loaded = loaded.at_stored(lambda size: stored_lines(self._geometry.placement(size)))
             given = [loaded.data[number] for number in present]
+            headers = [_headers(first.ref.parts[number], loaded.data[number]) for number in present]
+            self._check_grids(headers)
             fields = self._decode(first, dict(zip(present, given, strict=True)))
             rows = [self._pack(*each, fields, given) for each in zip(targets, inputs, strict=True)]  # all or none
+            loaded = self._noting_no_data(loaded, headers)
             return [_with_facts(row, target.piece, loaded, state) for row, target in zip(rows, targets, strict=True)]
         except BadPair as bad:
             _check_not_lost(first, bad)
@@ -116,13 +128,36 @@ class RowMaker:
                 for number, lines in enumerate(fields):
                     self._check_size(piece, names, number, fields[0].size, lines.size)
                 built = self._build(target, fields, names, scratch)
+                headers = [
+                    {} if each.header is None else {name: each.header} for name, each in zip(names, built, strict=True)
+                ]
+                self._check_grids(headers)
             except BadPair as bad:
                 _check_not_lost(piece, bad)
                 return Row(source, reject=str(bad), state=state)
         look = next((each.look for each in built if each.look), "")
         sums, statistics, psnr = ([getattr(each, fact) for each in built] for fact in ("crc32", "statistics", "psnr"))
         row = Row(source, tuple(sums), look, tuple(statistics), size=piece.size, psnr=tuple(psnr))
+        loaded = self._noting_no_data(loaded, headers)
         return _with_facts(row, piece, loaded, state)
+
+    def _check_grids(self, headers: Sequence[Mapping[str, Header]]) -> None:
+        """Refuse a field at another place than the first, by the headers of their files."""
+        image, first = next(iter(headers[0].items()), ("", None))
+        for rule, found in zip(self._rules, headers, strict=True):
+            for path, header in found.items():
+                noun = LABEL if rule.name == LABEL else "file"
+                check_same_grid(image, None if first is None else first.grid, path, header.grid, noun)
+
+    def _noting_no_data(self, loaded: Loaded, headers: Sequence[Mapping[str, Header]]) -> Loaded:
+        """Count the files that name a value for no data, unless the options of their field say what becomes of it."""
+        counts = {
+            NO_DATA.format(rule.name, value): 1
+            for rule, found in zip(self._rules, headers, strict=True)
+            for value in {header.no_data for header in found.values()}
+            if value and not _is_handled(rule, value)
+        }
+        return loaded._replace(counts={**(loaded.counts or {}), **counts}) if counts else loaded
 
     def _build(
         self, target: RowTarget, fields: Sequence[Lines], names: Sequence[str], scratch: Scratch
@@ -207,6 +242,26 @@ def _file(given: Given) -> bytes:
     if isinstance(given, PackedPixels):
         return given.file
     return given if isinstance(given, bytes) else b""
+
+
+def _headers(part: str, given: Given) -> dict[str, Header]:
+    """Return the headers of the TIFFs of a field by their paths: only these name a place, or a value for no data."""
+    files = given if isinstance(given, tuple) and not isinstance(given, (PackedPixels, Slices)) else (given,)
+    known = zip(part.split(SEPARATOR), files, strict=False)
+    tiffs = {path: file for path, file in known if isinstance(file, bytes) and file.startswith(TIFF)}
+    headers = dict[str, Header]()
+    for path, file in tiffs.items():
+        with naming(path):
+            headers[path] = read_header(BytesIO(file), sys.maxsize)
+    return headers
+
+
+def _is_handled(rule: FieldRule, value: str) -> bool:
+    """Return whether pixels of this value are left out: measured values that are invalid, or ignored class numbers."""
+    if isinstance(rule.read, ValueRules):
+        return rule.read.invalid is not None
+    ignored = () if rule.field.classes is None else rule.field.classes.ignored_values
+    return value in map(str, ignored)
 
 
 def _with_facts(row: Row, piece: Piece, loaded: Loaded, state: NDArray[np.int64]) -> Row:

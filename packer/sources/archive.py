@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.decode import check_same_size, header_of
+from packer.decoding.decode import check_alike, header_of
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS
@@ -203,7 +203,7 @@ class ArchiveSource(ABC):
                 with naming(part):
                     heads.append(self.header(self.position(part)))
             for label in heads[1:]:
-                check_same_size(ref.parts[0], heads[0].size, ref.parts[1], label.size)
+                check_alike(ref.parts[0], heads[0], ref.parts[1], label)
         except BadPair as bad:
             return str(bad)
         return tuple(heads)

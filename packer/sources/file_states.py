@@ -56,8 +56,8 @@ def is_young(state: Sequence[int]) -> bool:
 
 def are_young(states: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return for each row of states, which has those of several files, whether one of them is young."""
-    changed: NDArray[np.bool_] = np.maximum(states[:, 1::3], states[:, 2::3]) >= time.time_ns() - MIN_FILE_AGE
-    return changed.any(1)
+    changed: NDArray[np.int64] = np.maximum(states[:, 1::3], states[:, 2::3]).max(1, initial=0)
+    return changed >= time.time_ns() - MIN_FILE_AGE
 
 
 class OpenedFiles:

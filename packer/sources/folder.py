@@ -18,7 +18,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from packer.decoding.decode import check_same_size
+from packer.decoding.decode import check_alike
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.raw_file import SEPARATOR, naming
@@ -122,7 +122,7 @@ class FolderSource:
                 data.append(given)
             except BadPair as bad:
                 return Loaded.refused(bad, data, identities)
-        return Loaded(tuple(data), tuple(identities))
+        return Loaded(tuple(data), tuple(identities), self._bad_volumes(ref))
 
     def load_lines(self, ref: RowRef) -> Loaded:
         """Identify a row that is too large for memory, and open its files."""
@@ -137,8 +137,15 @@ class FolderSource:
                         identities[number] = self._identity_of(part)
                 except BadPair as bad:
                     return Loaded.refused(bad, data, identities)
+            if (reason := self._bad_volumes(ref)) is not None:
+                return Loaded(tuple(data), tuple(identities), reason)
             opened.pop_all()
         return Loaded(tuple(data), tuple(identities))
+
+    def _bad_volumes(self, ref: RowRef) -> str | None:
+        """Return why volumes are not at one place, which their slices do not show."""
+        heads = self.heads_of(ref) if self.volumes and sum(map(bool, ref.parts)) > 1 else ()
+        return heads if isinstance(heads, str) else None
 
     def _lines(self, part: str) -> Lines:
         """Open the files of a field."""
@@ -181,7 +188,7 @@ class FolderSource:
                     noun = "label" if number < 2 else "file"
                     if isinstance(of := levels.get(ref.parts[0]), tuple):
                         check_level(ref.parts[0], of, self.slide_level, path, header.size, noun)
-                    check_same_size(ref.parts[0], heads[0][0].size, path, header.size, noun)
+                    check_alike(ref.parts[0], heads[0][0], path, header, noun)
         except BadPair as bad:
             return str(bad)
         return tuple(found[0] for found in heads)

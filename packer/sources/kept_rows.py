@@ -38,6 +38,7 @@ class KeptRows:
         with self._lock:
             now = self._version(start)
             if now != self._of or not self._first <= start < self._first + len(self._kept):
-                self._first, self._of = start - start % self._step, now
-                self._kept = self._stack.rows(self._first, min(self._first + self._step, self.shape[0]))
+                first = start - start % self._step
+                kept = self._stack.rows(first, min(first + self._step, self.shape[0]))  # it may be bad
+                self._kept, self._first, self._of = kept, first, now
             return np.array(self._kept[start - self._first][None])

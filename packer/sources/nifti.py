@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.arrays import class_numbers, header_by
-from packer.decoding.decode import check_same_size
+from packer.decoding.decode import check_alike
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, check_size
@@ -144,7 +144,7 @@ class NiftiSlices:
                 path, _ = _place(part)
                 heads.append(self._header(field, path))
                 counts.append(self._volume(path).slices)
-        check_same_size(ref.parts[0], heads[0].size, ref.parts[1], heads[1].size)
+        check_alike(ref.parts[0], heads[0], ref.parts[1], heads[1])
         if counts[0] != counts[1]:
             raise BadPair(f"{ref.parts[0]} is one of {counts[0]} slices, its label {ref.parts[1]} of {counts[1]}")
         return tuple(heads)
@@ -157,7 +157,9 @@ class NiftiSlices:
         )  # the numbers of a label are checked when it is read
         if field and volume.is_scaled:
             raise BadPair(f"has numbers that are scaled by {volume.slope:g}; a label has those of its classes")
-        return replace(header_by(KIND, (volume.height, volume.width), dtype), slices=self._slices(volume))
+        return replace(
+            header_by(KIND, (volume.height, volume.width), dtype), slices=self._slices(volume), grid=volume.grid
+        )
 
     def _slices(self, volume: Volume) -> int | None:
         """Return the slices of a row that is a volume."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from packer.errors import InputError, Problem, UsageError
@@ -19,6 +19,8 @@ LAYOUTS = (
 )
 """The templates that are tried without --image and --label: those of nnU-Net, of the Medical Segmentation Decathlon."""
 _PARTS = re.compile(r"\{(key|split)\}")
+_FIRST = "_0000"
+_SUFFIX, _CHANNEL = re.compile(r"(?i)\.nii(\.gz)?$"), re.compile(r"(?i)_\d{4}\.nii(\.gz)?$")
 Volumes = dict[tuple[str, str], tuple[str, str]]
 """By split and key, the paths of the image and of the label."""
 
@@ -34,6 +36,8 @@ def find_volumes(path: Path, names: Names) -> tuple[tuple[str, str], Volumes]:
     for templates in chosen:
         images, labels = (_matches(template, files) for template in templates)
         if images and labels:
+            if (names.image, names.label) != templates:
+                _check_channels(path, files, images.values(), templates)
             break
     else:
         given = " or ".join(f"--image {image} --label {label}" for image, label in chosen)
@@ -48,13 +52,27 @@ def find_volumes(path: Path, names: Names) -> tuple[tuple[str, str], Volumes]:
     return templates, {key: (images[key], labels[key]) for key in sorted(images)}
 
 
+def _check_channels(path: Path, files: Sequence[str], images: Iterable[str], templates: tuple[str, str]) -> None:
+    """Refuse the form of nnU-Net if cases have more channels than the first, which would be packed alone."""
+    first = {stem for image in images if (stem := _SUFFIX.sub("", image)).endswith(_FIRST)}
+    cases = {stem.removesuffix(_FIRST) for stem in first}
+    others = [file for file in files if _CHANNEL.sub("", file) in cases and _SUFFIX.sub("", file) not in first]
+    if others:
+        image, label = templates
+        raise InputError(
+            f"{path}: its cases have several channels, which are not packed together yet; "
+            f"--image '{image}' --label '{label}' packs one channel alone",
+            [Problem("is a further channel", "", (file,)) for file in others],
+        )
+
+
 def is_volume(name: str) -> bool:
     return name.lower().endswith(SUFFIXES)
 
 
 def _matches(template: str, files: Sequence[str]) -> dict[tuple[str, str], str]:
     """Return the files that fit a template, by split and key. Two of one key are an error."""
-    stem = re.sub(r"\.nii(\.gz)?$", "", template, flags=re.IGNORECASE)
+    stem = _SUFFIX.sub("", template)
     names = _PARTS.findall(stem)
     if "key" not in names or len(set(names)) != len(names):
         raise UsageError(f"template {template!r}: needs {{key}} once, and may have {{split}}")

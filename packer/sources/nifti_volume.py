@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from zlib_ng import zlib_ng
 
+from packer.decoding.grid import Grid, Transform, usable
 from packer.errors import BadPair
 from readers.contract.regular_files import open_raw
 
@@ -55,6 +56,8 @@ class Volume:
     is_compressed: bool
     axis: int
     """The axis along which the slices follow each other."""
+    grid: Grid | None = None
+    """The place of the voxels in the world, if the header says it."""
 
     @classmethod
     def open(cls, path: Path, axis: int = THIRD) -> Volume:
@@ -64,7 +67,8 @@ class Volume:
             file.seek(0)
             is_compressed = start == _GZIP
             head = b"".join(_unpacked(file, _HEAD)) if is_compressed else file.read(_HEAD)
-            volume = cls(path, *_facts(head), is_compressed, axis)
+            facts = _facts(head)
+            volume = cls(path, *facts, is_compressed, axis, _grid(head, facts[1]))
             if volume.slices > MOST_SLICES:
                 raise BadPair(f"claims {volume.slices} slices; {MOST_SLICES} are read at most")
             length, needed = file.seek(0, 2), volume.offset + volume.size
@@ -228,3 +232,38 @@ def _facts(head: bytes) -> tuple[np.dtype[Any], tuple[int, int, int], int, float
     if not math.isfinite(intercept):
         raise BadPair(f"has numbers that are scaled by {slope:g} plus {intercept}")
     return dtype, (columns, rows, slices), int(offset), slope, intercept
+
+
+def _grid(head: bytes, sides: tuple[int, int, int]) -> Grid | None:
+    """Return where the voxels are: by the matrix of a header, called sform, and by its quaternion, called qform."""
+    order = "<" if struct.unpack_from("<i", head)[0] in (348, 540) else ">"
+    if struct.unpack_from(order + "i", head)[0] == 348:
+        quaternion, matrix = struct.unpack_from(order + "hh", head, 252)
+        spacing = struct.unpack_from(order + "4f", head, 76)
+        turned, rows = struct.unpack_from(order + "6f", head, 256), struct.unpack_from(order + "12f", head, 280)
+    else:
+        quaternion, matrix = struct.unpack_from(order + "ii", head, 344)
+        spacing = struct.unpack_from(order + "4d", head, 104)
+        turned, rows = struct.unpack_from(order + "6d", head, 352), struct.unpack_from(order + "12d", head, 400)
+    forms = {"sform": rows if matrix > 0 else (), "qform": _rotation(turned, spacing) if quaternion > 0 else ()}
+    known = tuple((name, rows) for name, rows in forms.items() if usable(rows, 3))
+    return Grid(sides, known) if known else None
+
+
+def _rotation(turned: Sequence[float], spacing: Sequence[float]) -> Transform:
+    """Return the matrix of a quaternion, whose first part follows from the others, an offset, and the sides of a
+    voxel."""
+    b, c, d, *offset = turned
+    a = math.sqrt(max(0.0, 1 - b * b - c * c - d * d))
+    third = -spacing[3] if spacing[0] < 0 else spacing[3]
+    steps = (spacing[1], spacing[2], third)
+    rows = (
+        (a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c)),
+        (2 * (b * c + a * d), a * a + c * c - b * b - d * d, 2 * (c * d - a * b)),
+        (2 * (b * d - a * c), 2 * (c * d + a * b), a * a + d * d - b * b - c * c),
+    )
+    return tuple(
+        number
+        for row, start in zip(rows, offset, strict=True)
+        for number in (*(part * step for part, step in zip(row, steps, strict=True)), start)
+    )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from packer.decoding.decode import check_same_size
+from packer.decoding.decode import check_alike
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, LostFile
@@ -69,7 +69,7 @@ class NiftiVolumes(NiftiSlices):
         for field, path in enumerate(ref.parts):
             with naming(path):
                 heads.append(self._header(field, path))
-        check_same_size(ref.parts[0], heads[0].size, ref.parts[1], heads[1].size)
+        check_alike(ref.parts[0], heads[0], ref.parts[1], heads[1])
         return tuple(heads)
 
     def _slices(self, volume: Volume) -> int | None:

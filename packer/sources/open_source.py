@@ -241,7 +241,7 @@ class SourceOptions:
         plain = replace(plain, has_label=self.pairing.has_label, further=self.pairing.further)
         for rule in fields(PairingRules):
             if getattr(self.pairing, rule.name) != getattr(plain, rule.name):
-                raise UsageError(f"--{rule.name.replace('_', '-')}: pairs the files of a folder; a source gives rows")
+                raise UsageError(_not_of_files(rule.name, listing.layout))
         refs = _good_rows(self._taken(listing.rows), listing)
         refusal, missing = None, tuple(listing.missing or ())
         if missing and self.pairing.missing == ERROR:
@@ -253,6 +253,17 @@ class SourceOptions:
         names = listing.class_names()
         found = FoundRows(source, refs, listing.layout, missing, (), listing.classes, listing.packed, names, volumes)
         return found, refusal
+
+
+def _not_of_files(rule: str, kind: str) -> str:
+    """Return why an option for the files of a folder is refused for other rows, and what to do."""
+    option = f"--{rule.replace('_', '-')}"
+    if rule.startswith("split"):
+        return (
+            f"{option}: divides the files of a folder, and rows of the kind {kind} have the splits that the source "
+            "names; leave it out, or pack them, write them as files with packer extract, and build these with --split"
+        )
+    return f"{option}: pairs the files of a folder, and rows of the kind {kind} are pairs already; leave it out"
 
 
 def _good_rows(rows: Iterable[RowRef], listing: Listing) -> RefTable:
@@ -270,7 +281,8 @@ def _good_rows(rows: Iterable[RowRef], listing: Listing) -> RefTable:
             problems.append(Problem("has more than one row", "", (f"{ref.split}/{ref.key}",), "key"))
     problems = [*listing.problems, *problems, *(() if refs else listing.missing or ())]
     if problems or not refs:
-        raise InputError(f"the source has {'rows that cannot be packed' if problems else 'no rows'}", problems)
+        found = "rows that cannot be packed" if problems else f"no rows{listing.contents()}"
+        raise InputError(f"the source has {found}", problems)
     return refs
 
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 from itertools import groupby
 from typing import ClassVar
 
 from packer.errors import BadPair, Problem, first_of
 from packer.pairs.template import OTHER_PICTURES, PICTURES, SLIDES
 from packer.recipe.row_ref import RowRef
+from packer.recipe.source import Listing, Wanted
 from packer.sources.byte_ranges import ByteRanges
 from packer.sources.field_names import MOST_LISTED
 from packer.sources.position import Position
 from packer.sources.tar import Member, is_tar, members
 
+MOST_SUFFIXES = 1000
+"""The suffixes of which the members are counted, for a message."""
 LOSSY = ("jpeg", "jpg", "jpe", "jfif")
 LABELS = ("seg", "segmentation", "label", "labels", "labelmap", "mask", "masks", "cls", "gt", "annotation", "target")
 """Words in a suffix that say that it is the label's, such as seg.png."""
@@ -30,6 +36,22 @@ class WebDatasetSource(ByteRanges):
     kind: ClassVar[str] = "webdataset"
     suffix: ClassVar[re.Pattern[str]] = re.compile(r"\.(tar|tgz|tar\.\w+)$")
 
+    @cached_property
+    def suffixes(self) -> Counter[str]:
+        """The suffixes of the members that were listed, as far as they tell what the tars hold."""
+        return Counter()
+
+    def list_rows(self, wanted: Wanted) -> Listing:
+        return replace(super().list_rows(wanted), contents=self._contents)
+
+    def _contents(self) -> str:
+        """Return what tars without rows hold, and what was looked for."""
+        known = [f"{suffix} ({count})" for suffix, count in self.suffixes.most_common()]
+        listed = ", ".join(first_of(known, MOST_LISTED))
+        holds = f"it holds members with the suffixes {listed}" if known else "it is empty"
+        wanted = " and ".join(each for each in self.names[:2] if each is not None)
+        return f": {holds}; needed are {wanted or 'pictures, such as KEY.jpg and KEY.png, or KEY.jpg and KEY.seg.png'}"
+
     @staticmethod
     def knows(head: bytes) -> bool:
         return is_tar(head)
@@ -39,6 +61,8 @@ class WebDatasetSource(ByteRanges):
             found = filter(None, map(_named, members(opened, self.files[file][0])))
             for key, group in groupby(found, lambda item: item[0]):
                 sample = list(group)  # a damaged tar ends here, outside of `try`
+                if len(self.suffixes) < MOST_SUFFIXES:
+                    self.suffixes.update(suffix for _, suffix, _ in sample)
                 try:
                     image, label = self._positions(file, key, [(suffix, member) for _, suffix, member in sample])
                 except BadPair as bad:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
@@ -23,7 +24,7 @@ from packer.sources.plain_array import npy_array
 from packer.sources.stack_form import Stack
 from packer.sources.stacked import StackedRows
 from packer.sources.zarr_layout import FILES, ArrayLayout, layout_of
-from readers.contract.regular_files import open_raw
+from readers.contract.regular_files import NOT_REGULAR, open_raw
 
 GROUPS = (".zgroup", ".zarray", "zarr.json")
 MOST_DEPTH, MOST_SEEN = 3, 10_000
@@ -43,12 +44,31 @@ class ZarrArray:
         self.shape: tuple[int, ...] = tuple(self._store.shape)
         self.dtype: np.dtype[Any] = self._store.dtype.numpy_dtype
         layout.check_chunks(self.dtype.itemsize)
+        self._folder, self._layout = folder, layout
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
+        step = self._layout.chunks[0]
+        for first in range(start - start % step, stop, step):
+            for name in self._layout.names(first):
+                _check_chunk(self._folder, name)
         try:
             return np.asarray(self._store[start:stop].read().result())
         except (ValueError, OSError, RuntimeError) as error:  # its words have paths of this machine
             raise BadPair("cannot be read: a chunk is damaged") from error
+
+
+def _check_chunk(folder: Path, name: str) -> None:
+    """Refuse a folder or a device in the place of a chunk: TensorStore gives the fill value for it."""
+    path = folder / name
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise BadPair(f"cannot be read: its chunk {name} {NOT_REGULAR}")
+    except FileNotFoundError:
+        above = [each for each in (path, *path.parents) if each.is_relative_to(folder)]
+        if any(each.is_symlink() and not each.exists() for each in above):
+            raise BadPair(f"cannot be read: its chunk {name} is a link that leads nowhere") from None
+    except OSError as error:
+        raise BadPair(f"cannot be read: its chunk {name} cannot be opened ({error.strerror})") from error
 
 
 def _tensorstore() -> Any:

@@ -28,6 +28,8 @@ MOST_TOTALS = 100
 """The most sums of counts in notes that are kept."""
 PAINTED = "objects painted"
 """Annotations that a label shows. With the other sums of objects they are all that their files have."""
+NO_DATA = "files of {} that name {} as no data"
+"""The words of a count: the field, and the value in the headers of its files."""
 OTHERS = "objects for other reasons"
 NO_DIGESTS: Mapping[str, str] = MappingProxyType({})
 

@@ -16,6 +16,7 @@ from packer.decoding.tiff.directory import (
     PLANAR,
     PREDICTOR,
     SAMPLES,
+    SAVE_AGAIN,
     SEPARATE,
     TOGETHER,
     Directory,
@@ -44,7 +45,7 @@ def check(tiff: Directory) -> None:
     compression, bits, samples = tiff.one(COMPRESSION), tiff.one(BITS), tiff.one(SAMPLES)
     _check_colours(tiff, samples)
     if compression not in UNPACKERS:
-        raise BadPair(f"is a TIFF compressed by {_COMPRESSIONS.get(compression, compression)}; convert it to PNG")
+        raise BadPair(f"is a TIFF compressed by {_COMPRESSIONS.get(compression, compression)}; {SAVE_AGAIN}")
     if compression == JPEG and (bits != 8 or tiff.one(PHOTOMETRIC) == INDEXED or samples not in (1, 3)):
         raise BadPair(
             f"is a TIFF with JPEG and {samples} channels of {bits} bits; only gray and three colours of 8 can be packed"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
 from packer.decoding.orientation import MOST_METADATA, too_much_metadata, xmp_orientation
+from packer.decoding.tiff import geo
 from packer.decoding.tiff.tag_names import DISPUTED, NAMES, named
 from packer.errors import BadPair
 
@@ -46,7 +47,8 @@ _TEXT_TYPES = (1, 2, 6, 7)
 _STRIPS, _TILES = (STRIP_OFFSETS, STRIP_BYTES), (TILE_WIDTH, TILE_HEIGHT, TILE_OFFSETS, TILE_BYTES)
 _MOST_BLOCKS, _MOST_NUMBERS, _MOST_TAGS = 1 << 22, 1 << 16, 1 << 16
 _MOST_OFFSET = 2**63 - 1
-_NEW_SUBFILE_TYPE, _OVERVIEW = 254, 1
+_NEW_SUBFILE_TYPE, _OVERVIEW, _MASK = 254, 1, 4
+SAVE_AGAIN = "save it with the same numbers: gdal_translate -co COMPRESS=DEFLATE FILE OUT.tif"
 _MOST_OVERVIEWS = 40
 """The smaller copies of a page: each is half as large as the one before."""
 _UNSIGNED, _SIGNED, _FLOAT = 1, 2, 3
@@ -65,13 +67,15 @@ class Directory:
     order: str
     numbers: dict[int, tuple[int, ...]]
     texts: dict[int, bytes]
+    geo: dict[int, bytes] = field(default_factory=dict)
+    """The content of the tags of a GeoTIFF."""
 
     def one(self, tag: int) -> int:
         """Return the number of a tag. A number per channel is fine if all are equal."""
         numbers = self.numbers.get(tag) or ((_DEFAULTS[tag],) if tag in _DEFAULTS else ())
         if not numbers or len(set(numbers)) > 1:
             found = f"has the numbers {numbers[:4]}" if numbers else "is missing"
-            raise BadPair(f"is a TIFF whose tag {named(tag)} {found}; convert it to PNG")
+            raise BadPair(f"is a TIFF whose tag {named(tag)} {found}; {SAVE_AGAIN}")
         return numbers[0]
 
     @property
@@ -144,6 +148,8 @@ def read_directory(file: BinaryIO, page: int | None = None) -> Directory:
             _check_entry(layout, tag, kind, length)
         if tag in _TEXTS:
             directory.texts[tag] = _text(file, layout, length, inline)
+        elif tag in geo.LETTERS:
+            directory.geo[tag] = _geo(file, layout, entry)
         elif tag in _NUMBERS:
             directory.numbers[tag] = _numbers(file, layout, f"{layout.order}{length}{_LETTERS[kind]}", inline)
     if TILE_OFFSETS not in directory.numbers and not directory.numbers.keys().isdisjoint(_TILES):
@@ -200,6 +206,11 @@ def _check_other_pages(file: BinaryIO, layout: _Layout, offset: int) -> None:
             raise BadPair("is damaged: its list of pages has no end")
         seen.add(offset)
         kinds, offset = _kinds_of(file, layout, offset)
+        if any((kind or 0) & _MASK for kind in kinds):
+            raise BadPair(
+                "is a TIFF with a transparency mask as a page of its own, which says where its pixels count; to pack "
+                "all of them, leave the mask out: gdal_translate -mask none FILE OUT.tif"
+            )
         if kinds != {_OVERVIEW}:
             raise BadPair("is a TIFF with several pages; save one page alone, or pack all as a volume with --volumes")
 
@@ -222,6 +233,17 @@ def _numbers(file: BinaryIO, layout: _Layout, letters: str, inline: bytes) -> tu
     """Return the numbers of an entry. As many as fit are in the entry itself, more are at its offset."""
     size = struct.calcsize(letters)
     return struct.unpack_from(letters, inline if size <= len(inline) else _behind(file, layout, size, inline))
+
+
+def _geo(file: BinaryIO, layout: _Layout, entry: bytes) -> bytes:
+    """Return the content of a tag that decides no pixel; nothing if it is not as the standard says."""
+    tag, kind, length, inline = layout.facts(entry)
+    wanted, letter = geo.LETTERS[tag]
+    size = length * struct.calcsize(letter)
+    if kind != wanted or length > geo.MOST_NUMBERS:
+        return b""
+    content = inline[:size] if size <= len(inline) else _behind(file, layout, size, inline)
+    return content if len(content) == size else b""
 
 
 def _text(file: BinaryIO, layout: _Layout, size: int, inline: bytes) -> bytes:

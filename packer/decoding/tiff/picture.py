@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.header import Header, Pixels, Stored
-from packer.decoding.tiff import blocks, colours
+from packer.decoding.tiff import blocks, colours, geo
 from packer.decoding.tiff.compressions import JPEG
 from packer.decoding.tiff.directory import (
     BITS,
@@ -47,6 +47,8 @@ def header_of(tiff: Directory) -> Header:
         orientation=tiff.orientation,
         has_palette=tiff.one(PHOTOMETRIC) == colours.INDEXED,
         white_is_zero=tiff.one(PHOTOMETRIC) == colours.WHITE_IS_ZERO,
+        grid=geo.grid_of(tiff.geo, tiff.order, (tiff.one(WIDTH), tiff.one(HEIGHT))),
+        no_data=geo.no_data_of(tiff.geo),
     )
 
 

@@ -1,0 +1,78 @@
+"""`Grid`: where the pixels of a file are in the world, as its header says. An image and its label must agree."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.errors import BadPair
+
+NOISE = 0.1
+"""A corner of two pictures may differ by this part of a pixel: transforms are rounded when a file is written."""
+MOST = 1e15
+"""No number of a transform is larger: such a header is damaged, and says nothing."""
+Transform = tuple[float, ...]
+
+
+class Grid(NamedTuple):
+    """The transforms of a header by their names, the one that counts first, and the code of the coordinate system.
+
+    A transform has the rows of a matrix: those of two or three coordinates, each with a number for each axis of the
+    file and one to add. `sides` are the pixels along these axes.
+    """
+
+    sides: tuple[int, ...]
+    transforms: tuple[tuple[str, Transform], ...] = ()
+    system: str = ""
+
+
+def check_same_grid(image: str, grid: Grid | None, label: str, other: Grid | None, noun: str) -> None:
+    """Refuse two files whose headers say that their pixels are at other places. A file without a place is at any."""
+    if grid is None or other is None:
+        return
+    if grid.system and other.system and grid.system != other.system:
+        raise BadPair(
+            f"{image} is in {grid.system}, its {noun} {label} in {other.system}; bring one to the grid of the other"
+        )
+    mine, theirs = dict(grid.transforms), dict(other.transforms)
+    if not mine or not theirs or len(grid.sides) != len(other.sides):
+        return
+    shared = next((name for name in mine if name in theirs), None)
+    first, second = (known[shared] if shared else next(iter(known.values())) for known in (mine, theirs))
+    corner = _other_corner(_matrix(first), _matrix(second), grid.sides)
+    if corner is not None:
+        index, here, there = corner
+        raise BadPair(
+            f"{image} has its pixel {index} at {here}, its {noun} {label} at {there}, by their headers; bring one to "
+            "the grid of the other, or remove the place that is wrong"
+        )
+
+
+def usable(rows: Transform, axes: int) -> bool:
+    """Return whether a transform has finite numbers, and no axis along which all pixels are at one point."""
+    if not rows or not (np.abs(rows) < MOST).all():
+        return False
+    return bool((np.reshape(rows, (-1, axes + 1))[:, :axes] != 0).any(0).all())
+
+
+def _matrix(rows: Transform) -> NDArray[np.float64]:
+    return np.reshape(np.array(rows, np.float64), (3, 4) if len(rows) == 12 else (2, 3))
+
+
+def _other_corner(
+    first: NDArray[np.float64], second: NDArray[np.float64], sides: tuple[int, ...]
+) -> tuple[str, str, str] | None:
+    """Return the first corner that is at two points, and both; None if all are nearly at the same."""
+    pixel = min(np.sqrt((each[:, :-1] ** 2).sum(0)).min() for each in (first, second))
+    for corner in product(*((0, side - 1) for side in sides)):
+        here, there = (each @ np.array([*corner, 1.0]) for each in (first, second))
+        if np.abs(here - there).max() > NOISE * pixel:
+            return str(corner), _text(here), _text(there)
+    return None
+
+
+def _text(point: NDArray[np.float64]) -> str:
+    return f"({', '.join(f'{number:.10g}' for number in point.tolist())})"

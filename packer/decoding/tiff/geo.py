@@ -1,0 +1,67 @@
+"""The tags of a GeoTIFF: where its pixels are, and the number that means no data. Nothing here decides a pixel."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+from packer.decoding.grid import Grid, Transform, usable
+
+SCALE, TIEPOINTS, MATRIX, KEYS, NO_DATA = 33550, 33922, 34264, 34735, 42113
+LETTERS = {SCALE: (12, "d"), TIEPOINTS: (12, "d"), MATRIX: (12, "d"), KEYS: (3, "H"), NO_DATA: (2, "B")}
+"""The type that each of these tags has, and the letter of its numbers."""
+MOST_NUMBERS = 1 << 12
+_MODEL, _RASTER, _GEOGRAPHIC, _PROJECTED = 1024, 1025, 2048, 3072
+_SYSTEMS = {1: _PROJECTED, 2: _GEOGRAPHIC}
+_POINT, _USER_DEFINED = 2, 32767
+_MOST_TEXT = 40
+
+
+def grid_of(tags: Mapping[int, bytes], order: str, sides: tuple[int, int]) -> Grid | None:
+    """Return the place of a picture with these tags, width and height. None if they do not say it."""
+    keys = _keys(_numbers(tags, order, KEYS))
+    code = keys.get(_SYSTEMS.get(int(keys.get(_MODEL, 0)), 0), 0)
+    system = f"EPSG:{code}" if 0 < code < _USER_DEFINED else ""
+    found = _transform(tags, order, 0.5 if keys.get(_RASTER) == _POINT else 0.0)
+    is_known = usable(found, 2) and (system != "" or not _is_plain(found))
+    if not system and not is_known:
+        return None
+    return Grid(sides, (("transform", found),) if is_known else (), system)
+
+
+def no_data_of(tags: Mapping[int, bytes]) -> str:
+    """Return the number that means no data, as the file writes it; an empty text if it names none."""
+    text = tags.get(NO_DATA, b"").partition(b"\0")[0].decode("ascii", "replace").strip()
+    return text if text.isprintable() and len(text) <= _MOST_TEXT else ""
+
+
+def _transform(tags: Mapping[int, bytes], order: str, shift: float) -> Transform:
+    """Return x and y of a column and a row: the corner of its pixel, although some files name its centre."""
+    scale, points = _numbers(tags, order, SCALE), _numbers(tags, order, TIEPOINTS)
+    matrix = _numbers(tags, order, MATRIX)
+    if len(scale) >= 2 and len(points) >= 6:
+        column, row, _, x, y = points[:5]
+        rows = (scale[0], 0.0, x - column * scale[0], 0.0, -scale[1], y + row * scale[1])
+    elif len(matrix) == 16:
+        rows = (matrix[0], matrix[1], matrix[3], matrix[4], matrix[5], matrix[7])
+    else:
+        return ()
+    a, b, x, c, d, y = rows
+    return a, b, x - shift * (a + b), c, d, y - shift * (c + d)
+
+
+def _is_plain(rows: Transform) -> bool:
+    """Return whether a transform only counts pixels: programs write it for a picture that has no place."""
+    a, b, x, c, d, y = rows
+    return (a, b, c, abs(d), x, y) == (1, 0, 0, 1, 0, 0)
+
+
+def _keys(numbers: tuple[float, ...]) -> dict[int, int]:
+    """Return the numbers of a GeoKeyDirectory that are in the directory itself."""
+    entries = [numbers[start : start + 4] for start in range(4, len(numbers) - 3, 4)]
+    return {int(key): int(value) for key, at, count, value in entries if at == 0 and count == 1}
+
+
+def _numbers(tags: Mapping[int, bytes], order: str, tag: int) -> tuple[float, ...]:
+    letter, data = LETTERS[tag][1], tags.get(tag, b"")
+    return struct.unpack(f"{order}{len(data) // struct.calcsize(letter)}{letter}", data)
