@@ -21,6 +21,10 @@ NAME = "coco"
 RULE = "coco polygons 1"
 OF_STORED = True
 """COCO was drawn, and pycocotools paints, without a look at EXIF."""
+ONE_PICTURE = (
+    "is of one picture, as files of SA-1B are, and is not read; put all files into one COCO file: "
+    "images with an id, annotations with image_id and category_id, and categories"
+)
 Id: TypeAlias = "int | str"
 
 

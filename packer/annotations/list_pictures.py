@@ -13,7 +13,7 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from packer.annotations import panoptic
-from packer.annotations.coco import NAME, Id, id_of, name_of, size_of
+from packer.annotations.coco import NAME, ONE_PICTURE, Id, id_of, name_of, size_of
 from packer.annotations.json_stream import Item, items_of
 from packer.annotations.picture_index import (
     DIGEST,
@@ -61,6 +61,8 @@ class _Listed:
 
     def add(self, item: Item) -> str | None:
         """Note an item. Return the name of a picture."""
+        if item.member == "image" and isinstance(item.value, dict):
+            raise BadPair(ONE_PICTURE)
         if item.member not in ("images", "annotations", "categories"):
             return None
         try:
@@ -97,6 +99,8 @@ class _Listed:
         is_panoptic = "segments_info" in item.value
         if len(self.annotations) and is_panoptic != bool(self.pngs):
             raise BadPair("has segments_info, as only some annotations have" if is_panoptic else "has no segments_info")
+        if "image_id" not in item.value:
+            raise BadPair("has an annotation without an image_id")
         self.annotations.add(number_of(id_of(item.value.get("image_id"))), item)
         if not is_panoptic:
             self.counts[id_of(item.value.get("category_id"))] += 1

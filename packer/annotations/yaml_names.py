@@ -13,6 +13,8 @@ from packer.errors import BadPair
 MOST_BYTES = 256 << 10
 """The most bytes of a list: a thousand names take 40 KiB, and YAML is parsed at 100 KB a second."""
 
+KEYPOINTS = "kpt_shape"
+"""The key of a data set of keypoints."""
 _NAMES = re.compile(rb"""^["']?names["']?[ ]*:""", re.MULTILINE)
 
 
@@ -25,6 +27,11 @@ def names_of(data: bytes) -> tuple[str, ...]:
     except UnicodeDecodeError:
         raise BadPair("is not text in UTF-8") from None
     document = _document(text)
+    if isinstance(document, dict) and KEYPOINTS in document:
+        raise BadPair(
+            f"has {KEYPOINTS}, so the objects are boxes with keypoints; a label needs outlines. If the files have "
+            f"outlines, remove {KEYPOINTS}"
+        )
     if isinstance(document, dict) or has_names(data):
         names = _in_order(document.get("names") if isinstance(document, dict) else None)
     else:

@@ -18,7 +18,7 @@ from packer.plan.plan import Plan
 from packer.plan.request import Request
 from packer.probe.request import ProbeRequest
 from packer.sources.annotated import AnnotatedSource
-from packer.sources.annotation_files import FoundAnnotations, annotations_in
+from packer.sources.annotation_files import CERTAIN, FoundAnnotations, annotations_in, label_pictures
 from packer.sources.find_indexed import FoundFiles, indexed_in
 from packer.sources.folder import FolderSource
 from readers.contract.manifest import ALL
@@ -55,16 +55,20 @@ def propose_annotated(request: ProbeRequest) -> AnnotatedProposal | None:
     if request.pairing != PairingRules():
         return None
     folder = request.objects or FolderSource(request.raw)
+    files: RawFiles = request.objects.files if request.objects else find_files(request.raw)
     try:
-        files: RawFiles = request.objects.files if request.objects else find_files(request.raw)
         found = annotations_in(folder, files)
-    except InputError:  # there are label pictures, too: the trial of these names both ways
-        return None
+    except InputError:
+        if label_pictures(files):  # the trial of these names both ways
+            return None
+        raise
     many = indexed_in(folder, files) if found is None and type(folder) is FolderSource else None
     if found is None and many is None:
         return None
     settings = _templates(found, many)
     questions = _questions(many) if many else []
+    if found is not None and found.doubt:
+        questions.append(f"are these outlines? {found.template} could have {found.doubt}; a label needs outlines")
     if isinstance(request.classes, str):
         settings["classes"] = str(Path(request.classes).absolute())
     if request.ignore:
@@ -84,7 +88,8 @@ def propose_annotated(request: ProbeRequest) -> AnnotatedProposal | None:
 def _templates(found: FoundAnnotations | None, many: FoundFiles | None) -> dict[str, Setting]:
     """Return the settings of annotations of one picture each, or else of many; none if there are none."""
     if found is not None:
-        return {"image": found.images, "annotations": found.template}
+        certain = CERTAIN if found.doubt else ""  # the user answers a question first
+        return {"image": found.images, "annotations": f"{certain}{found.template}"}
     if many is None:
         return {}
     return {"annotations": many.template, **({"image": many.images} if many.images else {})}

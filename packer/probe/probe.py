@@ -12,7 +12,7 @@ from packer.classes.load import load_class_table, read_table
 from packer.classes.values import is_values
 from packer.config.config import DECIDE, Setting, Settings
 from packer.errors import InputError, SettingsError, counted, first_of
-from packer.pairs.files import list_files
+from packer.pairs.files import find_files, list_files
 from packer.pairs.find import Pairing, find_pairs
 from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.suggest import Suggestion, suggest_templates
@@ -28,6 +28,7 @@ from packer.probe.rivals import rival_questions
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
 from packer.probe.trial import Trial, try_settings
 from packer.probe.volumes import NIFTI, nifti_pairs, nifti_volumes, volume_doubts, with_volumes
+from packer.sources.exports import with_exports
 from packer.sources.folder import FolderSource
 from packer.sources.nifti import NiftiSlices
 from packer.sources.objects import ObjectsSource
@@ -83,7 +84,11 @@ def probe_folder(raw: str | PathLike[str], **options: Unpack[ProbeOptions]) -> P
 def _probe(request: ProbeRequest) -> ProbeResult:
     listed = request.objects.files if request.objects else None
     files = list_files(request.raw) if listed is None else listed.paths
-    if (annotated := propose_annotated(request)) is not None:
+    try:
+        annotated = propose_annotated(request)
+    except InputError as error:
+        return ProbeResult(len(files), None, str(error), (), None, None, (), {}, ())
+    if annotated is not None:
         known = (annotated.settings, annotated.doubts)
         return ProbeResult(len(files), None, None, (), None, None, (), *known, annotated=annotated)
     proposals = tuple(suggest_templates(files))
@@ -135,13 +140,17 @@ def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pa
         except InputError as error:
             return None, rules, str(error)
     listed = request.objects.files if request.objects else None
+    given = request.pairing != PairingRules()
     try:
         return find_pairs(request.raw, rules, files=listed), rules, None
     except SettingsError:
         raise
     except InputError as error:
-        why_not = str(error).replace(str(request.raw), request.location)
-    if request.pairing == PairingRules():
+        refusal = error
+    folder = request.objects or FolderSource(request.raw)
+    advised = refusal if given else with_exports(refusal, folder, listed or find_files(request.raw))
+    why_not = str(advised).replace(str(request.raw), request.location)
+    if not given:
         for suggestion in proposals:
             rules = PairingRules(suggestion.image, suggestion.label, missing="skip")
             try:
