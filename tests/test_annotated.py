@@ -306,9 +306,9 @@ def test_objects_are_lost_as_upright_pictures_lose_them(
 ) -> None:
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw/a.png").write_bytes(png(np.zeros((24, 108), np.uint8), 8, 2, chunk(b"eXIf", exif(6))))
-    (tmp_path / "raw/a.json").write_text(labelme_text([box("wire", *wire)], size))
+    (tmp_path / "raw/a.json").write_text(labelme_text([box("wire", *wire), box("wire", 9, 9, 9, 9)], size))
     built = run("build", "--json", "--size", "12x24", tmp_path / "raw", tmp_path / "out")  # without the top row
-    assert json.loads(built.stdout)["note_totals"] == {"objects lost by the stored size": 1}
+    assert json.loads(built.stdout)["note_totals"] == {"objects painted": 1, "objects lost by the stored size": 1}
 
 
 def test_an_incremental_build_is_a_fresh_one_and_builds_one_shard(tmp_path: Path) -> None:
@@ -356,3 +356,23 @@ def test_a_probe_proposes_options_that_pack_the_folder(tmp_path: Path) -> None:
     out = pack(raw, tmp_path / "out", "--config", tmp_path / "packer.toml")
     assert sum(split.rows for split in Manifest.load(out).splits) == 12
     assert run("probe", tmp_path / "raw" / "labels").exit_code == 1
+
+
+def test_annotations_of_which_nothing_is_painted_are_refused(tmp_path: Path) -> None:
+    """Objects outside of their pictures are known when they are painted: a build and a commit publish nothing."""
+    raw = annotated_folder(tmp_path / "raw", {"a": [box("car", 90, 90, 3, 3)], "b": []})
+    words = "no object of the annotations can be painted: 1 object without a pixel"
+    assert words in run("build", raw, tmp_path / "out").stderr
+    assert not (tmp_path / "out/manifest.json").exists()
+    assert run("plan", raw, tmp_path / "plan").exit_code == 0
+    assert run("build", "--plan", tmp_path / "plan", "--part", "1/1", tmp_path / "parts").exit_code == 0
+    assert words in run("commit", "--plan", tmp_path / "plan", tmp_path / "parts").stderr
+    annotated_folder(raw, {"b": [CAR]})
+    pack(raw, tmp_path / "out")
+
+
+def test_annotations_that_the_tool_itself_does_not_paint_are_refused_by_the_plan(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", {"a": [{"label": "car", "points": [[1, 1], [5, 5]]}]})
+    words = "no object of the annotations can be painted: 1 object of the kind polygon with 2 points"
+    assert words in run("plan", raw, tmp_path / "plan").stderr
+    assert words in json.loads(run("probe", "--json", raw).stdout)["to_decide"][0]

@@ -232,3 +232,22 @@ def test_pictures_that_one_name_fits_are_not_labelled_alike(tmp_path: Path) -> N
     coco_folder(raw, file="copy.json")
     twice = run("build", "--annotations", "*.json", "--image", "train2017/{key}.png", raw, tmp_path / "out")
     assert "listed by copy.json, instances_train2017.json. Name the files of one; all: train2017/a.png" in twice.stderr
+
+
+def test_a_file_of_boxes_alone_is_refused(tmp_path: Path) -> None:
+    boxes = [{**each, "segmentation": [], "bbox": [1, 1, 5, 5]} for each in OBJECTS]
+    raw = coco_folder(tmp_path / "raw", annotations=boxes)
+    words = "no object of the annotations can be painted: 4 objects with a box and no outline"
+    refused = run("build", *options(), raw, tmp_path / "out")
+    assert (refused.exit_code, words in refused.stderr) == (1, True)
+    assert words in json.loads(run("probe", "--json", raw).stdout)["to_decide"][0]
+    coco_folder(raw, annotations=[*boxes[1:], OBJECTS[0]])
+    pack(raw, tmp_path / "out", *options())
+    coco_folder(raw, annotations=[])
+    pack(raw, tmp_path / "empty", *options())
+
+
+def test_an_outline_of_no_category_does_not_count(tmp_path: Path) -> None:
+    boxes = [{**each, "segmentation": [], "bbox": [1, 1, 5, 5]} for each in OBJECTS[1:]]
+    raw = coco_folder(tmp_path / "raw", annotations=[*boxes, {**OBJECTS[0], "category_id": 99}])
+    assert "no object of the annotations can be painted" in run("build", *options(), raw, tmp_path / "out").stderr

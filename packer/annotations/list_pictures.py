@@ -13,7 +13,7 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from packer.annotations import panoptic
-from packer.annotations.coco import NAME, ONE_PICTURE, Id, id_of, name_of, size_of
+from packer.annotations.coco import NAME, ONE_PICTURE, Id, id_of, name_of, size_of, why_lost
 from packer.annotations.json_stream import Item, items_of
 from packer.annotations.picture_index import (
     DIGEST,
@@ -56,6 +56,8 @@ class _Listed:
         self.names, self.sizes = array("q"), array("i")
         self.categories: dict[Id, str] = {}
         self.counts: Counter[Id | None] = Counter()
+        self.without_outline: Counter[Id | None] = Counter()
+        self.lost = Counter[str]()
         self.pngs: list[str] = []
         """The PNG of each annotation, if the file is a panoptic one."""
 
@@ -92,6 +94,7 @@ class _Listed:
         self.names.append(hash_of(name))
         self.sizes.extend(found.picture.size or (0, 0))
         self.counts.update(each.category for each in found.picture.annotations)
+        self.lost.update(found.picture.lost)
         self.categories.update((each.category, each.category) for each in found.picture.annotations)
         return name
 
@@ -104,6 +107,9 @@ class _Listed:
         self.annotations.add(number_of(id_of(item.value.get("image_id"))), item)
         if not is_panoptic:
             self.counts[id_of(item.value.get("category_id"))] += 1
+            if not item.value.get("segmentation"):
+                self.lost[why_lost(item.value)] += 1
+                self.without_outline[id_of(item.value.get("category_id"))] += 1
             return
         self.pngs.append(panoptic.png_of(item.value))
         self.counts.update(id_of(each.get("category_id")) for each in panoptic.segments_of(item.value))
@@ -167,6 +173,8 @@ def _sorted(listed: _Listed, of: str) -> PictureIndex:
             for name in categories.values()
         },
         tuple(_notes(listed, int(np.count_nonzero(~is_known)))),
+        sum(listed.counts[number] - listed.without_outline[number] for number in categories),
+        listed.lost,
         of,
         pngs=panoptic.of_pictures(compress(listed.pngs, is_known), owners[len(names) :].tolist(), len(names))
         if listed.pngs
