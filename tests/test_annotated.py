@@ -376,3 +376,14 @@ def test_annotations_that_the_tool_itself_does_not_paint_are_refused_by_the_plan
     words = "no object of the annotations can be painted: 1 object of the kind polygon with 2 points"
     assert words in run("plan", raw, tmp_path / "plan").stderr
     assert words in json.loads(run("probe", "--json", raw).stdout)["to_decide"][0]
+
+
+@pytest.mark.parametrize("twice", ["shapes", "label"])
+def test_a_key_that_occurs_twice_in_a_file_is_refused(tmp_path: Path, twice: str) -> None:
+    raw = annotated_folder(tmp_path / "raw", {"a": [CAR], "b": [DOG]})
+    for key in "ab":
+        text = (raw / f"{key}.json").read_text(encoding="utf-8")
+        other = '"shapes": [], "shapes"' if twice == "shapes" else '"label": "cat", "label"'
+        (raw / f"{key}.json").write_text(text.replace(f'"{twice}"', other, 1), encoding="utf-8")
+    refused = run("build", raw, tmp_path / "out")
+    assert f"2 labels: not valid JSON (the key {twice!r} occurs twice); all: a.json, b.json" in refused.output

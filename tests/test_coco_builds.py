@@ -251,3 +251,13 @@ def test_an_outline_of_no_category_does_not_count(tmp_path: Path) -> None:
     boxes = [{**each, "segmentation": [], "bbox": [1, 1, 5, 5]} for each in OBJECTS[1:]]
     raw = coco_folder(tmp_path / "raw", annotations=[*boxes, {**OBJECTS[0], "category_id": 99}])
     assert "no object of the annotations can be painted" in run("build", *options(), raw, tmp_path / "out").stderr
+
+
+@pytest.mark.parametrize("twice", ["segmentation", "category_id"])
+def test_a_key_that_occurs_twice_in_an_annotation_is_refused(tmp_path: Path, twice: str) -> None:
+    raw = coco_folder(tmp_path / "raw")
+    file = raw / "instances_train2017.json"
+    file.write_text(file.read_text().replace(f'"{twice}"', f'"{twice}": 1, "{twice}"', 1))
+    refused = run("build", *options(), raw, tmp_path / "out")
+    words = f"instances_train2017.json: has an item in which the key {twice!r} occurs twice, at byte"
+    assert (refused.exit_code, words in refused.stderr) == (1, True)

@@ -9,6 +9,7 @@ import yaml
 
 from packer.annotations.annotation import MOST_OBJECTS
 from packer.errors import BadPair
+from readers.contract.json_entry import repeated
 
 MOST_BYTES = 256 << 10
 """The most bytes of a list: a thousand names take 40 KiB, and YAML is parsed at 100 KB a second."""
@@ -46,10 +47,20 @@ def has_names(data: bytes) -> bool:
     return _NAMES.search(data[:MOST_BYTES]) is not None
 
 
+class _Loader(yaml.BaseLoader):
+    """Every value is a text. A key that occurs twice is refused: the last one would win."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value if isinstance(key.value, str)]
+        if len(set(keys)) < len(keys):
+            raise BadPair(f"is not valid YAML ({repeated(keys)})")
+        return super().construct_mapping(node, deep)
+
+
 def _document(text: str) -> Any:
     """Return the table of a YAML text. Every value is a text, also `no` and `0`. A list of names is something else."""
     try:
-        return yaml.load(text, yaml.BaseLoader)
+        return yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError):
         return None
     except RecursionError:
