@@ -16,7 +16,9 @@ from conftest import pack, run
 from handmade import chunk, exif, png
 from numpy.typing import NDArray
 
+from packer.classes.load import load_class_table
 from packer.config.effective import effective
+from packer.errors import UsageError
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.publish.remarks import load_remarks
@@ -25,6 +27,7 @@ from packer.sources.annotation_files import read_annotations
 from packer.sources.folder import FolderSource
 from packer.sources.known_sizes import KnownSizes
 from readers import open_dataset
+from readers.contract.classes import ClassTable, SegClass
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
 from readers.contract.shard_table import ShardTable
@@ -387,3 +390,28 @@ def test_a_key_that_occurs_twice_in_a_file_is_refused(tmp_path: Path, twice: str
         (raw / f"{key}.json").write_text(text.replace(f'"{twice}"', other, 1), encoding="utf-8")
     refused = run("build", raw, tmp_path / "out")
     assert f"2 labels: not valid JSON (the key {twice!r} occurs twice); all: a.json, b.json" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("\ud800x", "d800"), ("a\0b", "0000"), ("\x1b[31m", "001b"), ("a\nb", "000a")]
+)
+def test_a_category_that_cannot_be_the_name_of_a_class_makes_its_picture_bad(
+    tmp_path: Path, name: str, code: str
+) -> None:
+    raw = annotated_folder(tmp_path / "raw", {"a": [box(name, 0, 0, 9, 9)], "b": [DOG]})
+    words = f"a.json: has the category {name!r}, with the character \\u{code}; rename it"
+    assert words in run("build", raw, tmp_path / "out").stderr
+    assert words in run("probe", raw).stdout
+    assert _names(pack(raw, tmp_path / "out", "--on-bad", "skip")) == ("background", "dog")
+
+
+def test_the_names_of_tables_are_those_that_classes_can_have(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", {"a": [DOG]})
+    (tmp_path / "x.json").write_text('["dog", "\\ud800"]')
+    refused = run("build", "--classes", tmp_path / "x.json", raw, tmp_path / "out")
+    assert "x.json: 1: the name of a class has the character \\ud800; rename it" in refused.stderr
+    (raw / "labels.txt").write_text("dog\n\x1b[31mcat\n")
+    refused = run("build", raw, tmp_path / "out")
+    assert "labels.txt: has the category '\\x1b[31mcat', with the character \\u001b" in refused.stderr
+    with pytest.raises(UsageError, match="has the character"):
+        load_class_table(None, ClassTable((SegClass("a\nb"),)))

@@ -261,3 +261,13 @@ def test_a_key_that_occurs_twice_in_an_annotation_is_refused(tmp_path: Path, twi
     refused = run("build", *options(), raw, tmp_path / "out")
     words = f"instances_train2017.json: has an item in which the key {twice!r} occurs twice, at byte"
     assert (refused.exit_code, words in refused.stderr) == (1, True)
+
+
+def test_texts_that_utf_8_cannot_write_are_named(tmp_path: Path) -> None:
+    raw = coco_folder(tmp_path / "raw", categories=[{"id": 3, "name": "\ud800"}, {"id": 18, "name": "dog"}])
+    refused = run("build", *options(), raw, tmp_path / "out").stderr
+    assert "instances_train2017.json: has the category '\\ud800', with the character \\ud800; rename it" in refused
+    coco_folder(raw, images=[*images({7: "a.png", 5: "b.png", 9: "c.png"}), {"id": 1, "file_name": "\ud800.png"}])
+    assert "\\ud800.png" in run("build", *options(), raw, tmp_path / "out").stderr
+    coco_folder(raw, annotations=[{**OBJECTS[0], "id": "\ud800", "segmentation": [[1]]}, *OBJECTS[1:]])
+    assert "annotation \\ud800" in run("build", *options(), raw, tmp_path / "out").stderr

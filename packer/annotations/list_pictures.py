@@ -13,6 +13,7 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from packer.annotations import panoptic
+from packer.annotations.annotation import check_categories
 from packer.annotations.coco import NAME, ONE_PICTURE, Id, id_of, name_of, size_of, why_lost
 from packer.annotations.json_stream import Item, items_of
 from packer.annotations.picture_index import (
@@ -95,6 +96,7 @@ class _Listed:
         self.sizes.extend(found.picture.size or (0, 0))
         self.counts.update(each.category for each in found.picture.annotations)
         self.lost.update(found.picture.lost)
+        check_categories({each.category for each in found.picture.annotations})
         self.categories.update((each.category, each.category) for each in found.picture.annotations)
         return name
 
@@ -118,6 +120,7 @@ class _Listed:
         number, name = id_of(value.get("id")), value.get("name")
         if not isinstance(name, str) or not name:
             raise BadPair("has a category without a name")
+        check_categories([name])
         if number in self.categories:
             raise BadPair(f"has two categories with the id {number}")
         self.categories[number] = name

@@ -16,7 +16,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from packer.annotations.annotation import AnnotatedPicture
+from packer.annotations.annotation import AnnotatedPicture, check_categories
 from packer.annotations.choices import AT_STORED
 from packer.annotations.formats import (
     PictureFormat,
@@ -162,7 +162,9 @@ class AnnotatedSource:
         """Return the annotations at a part of a row, and what identifies them."""
         data = read_annotations(self.files, part)
         with naming(part):
-            return self.reader.read(data, self.names), blake3(data).hexdigest()
+            picture = self.reader.read(data, self.names)
+            check_categories({each.category for each in picture.annotations})
+            return picture, blake3(data).hexdigest()
 
     def size_of(self, part: str) -> Size | None:
         """Return the size that the annotations give their picture."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from packer.annotations.annotation import check_categories
 from packer.annotations.formats import (
     PictureFormat,
     categories_of,
@@ -198,6 +199,7 @@ def _names_in(known: PictureFormat, folder: FolderSource, lists: Sequence[str], 
             with naming(path):
                 if usual or has_names(known, data):
                     found[path] = names_of(known, data)
+                    check_categories(found[path])
         except BadPair as bad:
             raise InputError(f"{folder.raw}: the list of categories cannot be read", [str(bad)]) from None
     if len(set(found.values())) > 1:
