@@ -185,7 +185,9 @@ def test_other_pages_of_a_tiff_are_refused() -> None:
 
 def test_a_picture_of_many_bands_is_refused_as_an_image_or_a_label() -> None:
     for data in (blocks_tiff(noise((4, 5, 12), "|u1")), array_file(noise((4, 5, 12), "|u1"))):
-        with pytest.raises(BadPair, match="has 12 channels; an image has 1 or 3, with or without alpha"):
+        with pytest.raises(
+            BadPair, match="has 12 channels; an image has 1 or 3, with or without alpha; --bands all stores them"
+        ):
             decode_image(data, RULES)
         with pytest.raises(BadPair, match="has 12 channels; a label has 1 or 3, with or without alpha"):
             decode_label(data, as_index=True)

@@ -310,10 +310,10 @@ def test_labels_that_are_rgb_and_palettes_are_read_by_colour(tmp_path: Path) -> 
 
 
 def test_classes_that_would_be_renumbered_stop_the_build(tmp_path: Path) -> None:
-    raw = folder(tmp_path / "raw", np.array([0, 7, 41, 120], np.uint8)[TRUTH])
+    raw = folder(tmp_path / "ade20k", np.array([0, 7, 41, 120], np.uint8)[TRUTH])
     doubts = probed(raw)["to_decide"]
     assert "value 7 becomes class 1; to keep the values as they are, use --classes 121 or a preset" in doubts[0]
-    assert any("know all these values" in doubt and "ade20k" in doubt for doubt in doubts)
+    assert any("knows all these values" in doubt and "ade20k" in doubt for doubt in doubts)
     assert "to decide: classes are renumbered" in refused(raw, tmp_path)
 
 
@@ -348,7 +348,7 @@ def test_a_usual_palette_does_not_name_the_classes(tmp_path: Path) -> None:
     colours = np.array([[0, 0, 0], [128, 0, 0], [0, 128, 0]], np.uint8)
     answer = probed(folder(tmp_path / "raw", palette_png(np.minimum(TRUTH, 2), colours)))
     assert "aeroplane" not in answer["config"]
-    assert any("know all these values" in doubt and "voc" in doubt for doubt in answer["to_decide"])
+    assert any("knows all these values" in doubt and "voc" in doubt for doubt in answer["to_decide"])
 
 
 def test_class_tables_that_do_not_fit_are_named(tmp_path: Path) -> None:
@@ -407,3 +407,31 @@ def test_public_sets_are_understood(
     asked = path == "ade20k_sample/sampleData"
     assert ("decide =" in answer["config"]) == asked
     assert built.exit_code == 2 * asked, built.stderr
+
+
+def test_build_and_probe_give_one_advice_on_masks(tmp_path: Path) -> None:
+    """`--ignore` would take the foreground away from masks of 0 and 255."""
+    raw = folder(tmp_path / "raw", *[np.where(TRUTH > 0, 255, 0).astype(np.uint8)] * 2)
+    assert 'label-codec = "binary"' in probed(raw)["config"]
+    for options in ((), ("--classes", "1")):
+        refused = run("build", *options, raw, tmp_path / "out").stderr
+        assert "--label-codec binary" in refused
+        assert "--ignore" not in refused
+
+
+def test_presets_are_offered_with_evidence_only(tmp_path: Path) -> None:
+    """Values from 0 to 10 are known to all presets of street scenes, and brain scans have them, too."""
+    values = np.arange(TRUTH.size, dtype=np.uint8).reshape(TRUTH.shape) % 12
+    for name, is_offered in (("brain", False), ("CamVid", True)):
+        raw = folder(tmp_path / name, values, values)
+        assert any("camvid-11" in doubt for doubt in probed(raw)["to_decide"]) == is_offered
+        assert ("--preset camvid-11" in run("build", raw, tmp_path / "out").stderr) == is_offered
+        assert not any("bdd100k" in doubt for doubt in probed(raw)["to_decide"])
+
+
+def test_numbers_beside_a_table_of_colours_are_named(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", TRUTH, TRUTH)
+    (raw / "classes.csv").write_text("name,r,g,b\nroad,128,64,128\nsky,70,130,180\n")
+    words = "he labels hold numbers, and the class table has colours only: add the values of the classes"
+    assert words in run("build", raw, tmp_path / "out").stderr
+    assert any(words in doubt for doubt in probed(raw)["to_decide"])

@@ -28,7 +28,7 @@ def decoder_identity() -> str:
 
 def check_image(header: Header, rules: ImageRules) -> None:
     """Refuse an image that is not gray or RGB, and one whose numbers need a range and have none."""
-    _check_channels(header, "an image")
+    _check_channels(header, "an image", "; --bands all stores them as they are in the file")
     if header.dtype != "|u1" and rules.image_range is None:
         sign = "signed " if header.is_signed else ""
         raise BadPair(
@@ -58,9 +58,9 @@ def check_label(header: Header, lossy: bool = False) -> None:
         raise BadPair(f"has {header.depth} bits per colour channel; labels must have 8, or be gray")
 
 
-def _check_channels(header: Header, name: str) -> None:
+def _check_channels(header: Header, name: str, advice: str = "") -> None:
     if header.extra:
-        raise BadPair(f"has {header.channels} channels; {name} has 1 or 3, with or without alpha")
+        raise BadPair(f"has {header.channels} channels; {name} has 1 or 3, with or without alpha{advice}")
 
 
 def check_same_size(

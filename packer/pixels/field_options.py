@@ -15,7 +15,11 @@ from readers.contract import kinds
 from readers.contract.fields import IMAGE, LABEL
 from readers.contract.kinds import CLASSES, IDS, MULTILABEL, PICTURE, VALUES
 
-_FLAGS = {"--image-range LOW,HIGH": "range = [LOW, HIGH]", "--alpha drop": 'alpha = "drop"'}
+_FLAGS = {
+    "--image-range LOW,HIGH": "range = [LOW, HIGH]",
+    "--alpha drop": 'alpha = "drop"',
+    "--bands all": 'bands = "all"',
+}
 CLASS = "{class}"
 """In the template of a field of which each class has a file."""
 Classes: TypeAlias = "str | tuple[str, ...] | None"

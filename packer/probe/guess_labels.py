@@ -10,6 +10,7 @@ import numpy as np
 
 from packer.classes.load import numbered_classes
 from packer.errors import UsageError
+from packer.pixels.label_advice import NUMBERS_BESIDE_COLOURS, is_binary
 from packer.pixels.label_rules import (
     ADE20K,
     AS_THE_TABLE_SAYS,
@@ -64,7 +65,9 @@ def read_by_table(
         unit = "colours" if by_colour else "values"
         why.append(f"{len(known)} of {len(counts)} {unit} are in {source} ({share:.2f} % of the pixels)")
     unknown = counts - known
-    if unknown:
+    if unknown and by_colour and labels.grays and not labels.palettes.indices:
+        doubts.append(f"{NUMBERS_BESIDE_COLOURS} to {source}")
+    elif unknown:
         shown = shown_counts(unknown, by_colour, counts.total())
         doubts.append(f"in no class: {shown}; add these to {source}, or use --ignore or --unknown ignore")
     if rules.codec == INDEX:
@@ -134,7 +137,7 @@ def _guess_by_colours(labels: LabelSurvey) -> LabelReading:
 def _guess_by_values(labels: LabelSurvey) -> LabelReading:
     """Guess the reading of gray or palette labels."""
     values, present = labels.values, sorted(labels.values)
-    if len(present) <= 2 and present[0] == 0 and present[-1] in (0, 1, IGNORE_VALUE):
+    if present[0] == 0 and is_binary(present):
         return LabelReading(LabelRules(BINARY), BINARY_CLASSES, ("read as binary: two classes",))
     soft = (values[present[0]] + values[present[-1]]) / values.total() > SOFT_SHARE
     if soft and not labels.palettes.indices and len(present) > SOFT_VALUES and present[-1] <= IGNORE_VALUE:

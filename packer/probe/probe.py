@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from packer.classes.load import load_class_table, read_table
 from packer.classes.values import is_values
 from packer.config.config import DECIDE, Setting, Settings
+from packer.config.preset_evidence import likely_presets
 from packer.errors import InputError, SettingsError, counted, first_of
 from packer.pairs.files import find_files, list_files
 from packer.pairs.find import Pairing, find_pairs
@@ -22,7 +23,7 @@ from packer.probe.annotated import LEAST_TO_SPLIT, MOST_PLANES, AnnotatedProposa
 from packer.probe.further_fields import FurtherField, further_fields
 from packer.probe.guess_labels import LabelReading, read_by_table, read_without_table
 from packer.probe.label_pixels import known_share
-from packer.probe.match_presets import PresetMatch, matching_presets, presets_with_values
+from packer.probe.match_presets import PresetMatch, matching_presets
 from packer.probe.request import ProbeRequest
 from packer.probe.rivals import rival_questions
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
@@ -103,7 +104,7 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     with open_sampler(source, request.workers, request.task_timeout) as sampler:
         survey = survey_pairs(folder, sampler, request.sample, request.near_duplicates)
         matches = tuple(matching_presets(request.raw, survey.labels, listed))
-        reading, settings = _reading(request, files, survey.labels, matches)
+        reading, settings = _reading(request, files, survey, matches)
         settings, doubts = _propose(rules, pairing, survey, reading, settings)
         named = {"from" if pairing.layout == NIFTI else "raw": request.location}
         trial = try_settings(named, settings, survey.sample, sampler, request.task_timeout)
@@ -161,9 +162,10 @@ def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pa
 
 
 def _reading(
-    request: ProbeRequest, files: Sequence[str], labels: LabelSurvey, matches: Sequence[PresetMatch]
+    request: ProbeRequest, files: Sequence[str], survey: Survey, matches: Sequence[PresetMatch]
 ) -> tuple[LabelReading, Settings]:
     """Choose the first way to read the labels that fits, and return it with its settings."""
+    labels = survey.labels
     raw, given = request.raw, load_class_table(request.raw, request.classes, request.ignore)
     if given is not None:
         source = "--classes" if request.classes is not None else "the class table of the folder"
@@ -181,7 +183,11 @@ def _reading(
             return reading, {**_rule_settings(reading.rules), "classes": request.path_of(path)}
         elif share > 0:
             passed_over.append(f"the class table {path} knows only {100 * share:.2f} % of the label pixels")
-    reading = _by_preset(labels, exact[0]) if exact else _with_candidates(labels, read_without_table(labels))
+    reading = (
+        _by_preset(labels, exact[0])
+        if exact
+        else _with_candidates(request, survey, matches, read_without_table(labels))
+    )
     reading = replace(reading, doubts=(*reading.doubts, *passed_over))
     return reading, {**_rule_settings(reading.rules), **_class_settings(reading)}
 
@@ -190,11 +196,17 @@ def _by_preset(labels: LabelSurvey, match: PresetMatch) -> LabelReading:
     return read_by_table(labels, match.classes, f"preset {match.name}", match.rules)
 
 
-def _with_candidates(labels: LabelSurvey, reading: LabelReading) -> LabelReading:
-    """Name the presets that know all values, where the classes are only guessed from the values."""
-    if reading.rules.codec != INDEX or not (names := presets_with_values(labels)):
+def _with_candidates(
+    request: ProbeRequest, survey: Survey, matches: Sequence[PresetMatch], reading: LabelReading
+) -> LabelReading:
+    """Name the presets that know all values and that something else speaks for, if the classes are only guessed."""
+    values = survey.labels.values
+    paths = [request.location, *(pair.label for pair in survey.sample)]
+    drawn = [match.name for match in matches if match.exact]
+    names = list(dict.fromkeys([*drawn, *likely_presets(values, paths, survey.sizes)]))
+    if reading.rules.codec != INDEX or not names:
         return reading
-    ask = f"presets that know all these values: {', '.join(first_of(names, MOST_CANDIDATES))}; some ignore 0"
+    ask = f"perhaps a preset that knows all these values: {', '.join(first_of(names, MOST_CANDIDATES))}"
     return replace(reading, doubts=(*reading.doubts, ask))
 
 
