@@ -429,7 +429,7 @@ def test_presets_are_offered_with_evidence_only(tmp_path: Path) -> None:
         assert not any("bdd100k" in doubt for doubt in probed(raw)["to_decide"])
 
 
-def test_numbers_beside_a_table_of_colours_are_named(tmp_path: Path) -> None:
+def test_numbers_for_which_the_table_has_colours_are_named(tmp_path: Path) -> None:
     raw = folder(tmp_path / "raw", TRUTH, TRUTH)
     (raw / "classes.csv").write_text("name,r,g,b\nroad,128,64,128\nsky,70,130,180\n")
     words = "he labels hold numbers, and the class table has colours only: add the values of the classes"
