@@ -404,7 +404,7 @@ def test_public_sets_are_understood(
     (tmp_path / "packer.toml").write_text(answer["config"])
     options = ("--quiet", "--config", tmp_path / "packer.toml", "--label-codec", answer["reading"]["codec"])
     built = run("build", *options, shared_data / path, tmp_path / "out")
-    asked = path == "ade20k_sample/sampleData"
+    asked = path in ("ade20k_sample/sampleData", "unet_membrane/data/membrane")
     assert ("decide =" in answer["config"]) == asked
     assert built.exit_code == 2 * asked, built.stderr
 
@@ -435,3 +435,42 @@ def test_numbers_for_which_the_table_has_colours_are_named(tmp_path: Path) -> No
     words = "he labels hold numbers, and the class table has colours only: add the values of the classes"
     assert words in run("build", raw, tmp_path / "out").stderr
     assert any(words in doubt for doubt in probed(raw)["to_decide"])
+
+
+def test_pairs_that_the_proposal_does_not_have_are_a_question(tmp_path: Path) -> None:
+    for name, image, label in (("a", "images", "labels"), ("b", "photos", "masks"), ("c", "rgb", "gt")):
+        folder(
+            tmp_path / "raw",
+            TRUTH,
+            TRUTH,
+            image=f"{name}/{image}/{name}{{}}.png",
+            label=f"{name}/{label}/{name}{{}}.png",
+        )
+    answer = probed(tmp_path / "raw")
+    assert answer["to_decide"][0].startswith(
+        "the proposal has 2 pairs, and other pictures could be pairs, too: image = "
+    )
+    assert "to decide: the proposal has 2 pairs" in refused(tmp_path / "raw", tmp_path)
+
+
+def test_a_picture_left_out_of_a_folder_of_pairs_is_a_question(tmp_path: Path) -> None:
+    for end in ("", "2"):
+        folder(tmp_path / "raw", TRUTH, image=f"image{end}.png", label=f"labels{end}.png")
+    assert "other pictures in the same folders are left out: image.png, labels.png" in refused(
+        tmp_path / "raw", tmp_path
+    )
+
+
+def test_split_lists_that_do_not_fit_together_are_a_question(tmp_path: Path) -> None:
+    """They became a random split of 80/10/10."""
+    raw = folder(tmp_path / "raw", *[TRUTH] * 12, image="JPEGImages/{}.png", label="SegmentationClass/{}.png")
+    lists = raw / "ImageSets/Segmentation"
+    lists.mkdir(parents=True)
+    for name, numbers in (("train", range(6)), ("val", range(6, 9)), ("test", range(9, 12)), ("trainval", range(10))):
+        (lists / f"{name}.txt").write_text("".join(f"{number}\n" for number in numbers))
+    answer = probed(raw)
+    assert "\nsplit =" not in answer["config"]
+    assert "lists = 'ImageSets/Segmentation/{split:test|train|val}.txt'" in answer["to_decide"][0]
+    assert "to decide: use the split lists of the folder" in refused(raw, tmp_path)
+    (lists / "trainval.txt").unlink()
+    assert probed(raw)["pairs"] == {"test": 3, "train": 6, "val": 3}

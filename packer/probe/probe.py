@@ -20,6 +20,7 @@ from packer.pairs.suggest import Suggestion, suggest_templates
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, BINARY, INDEX, INSTANCE, LabelRules
 from packer.plan.sample import open_sampler
 from packer.probe.annotated import LEAST_TO_SPLIT, MOST_PLANES, AnnotatedProposal, propose_annotated
+from packer.probe.coverage import coverage_questions, list_questions
 from packer.probe.further_fields import FurtherField, further_fields
 from packer.probe.guess_labels import LabelReading, read_by_table, read_without_table
 from packer.probe.label_pixels import known_share
@@ -112,7 +113,15 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     further = () if survey.has_volumes else further_fields(files, pairing, folder)
     fields = {path for field in further for path in field.files}
     rest = [path for path in files if path not in fields]
-    questions = [*reading.questions, *rival_questions(rest, request.pairing, pairing)]
+    rivals = list(rival_questions(rest, request.pairing, pairing))
+    if slides or survey.has_volumes:
+        uncovered = []
+    else:
+        uncovered = list(coverage_questions(rest, request.pairing, pairing, fields, bool(rivals)))
+    lists = list(list_questions(files, pairing, settings))
+    if lists:
+        settings = {name: value for name, value in settings.items() if name != "split"}
+    questions = [*reading.questions, *uncovered, *rivals, *lists]
     doubts = [*questions, *_trial_doubts(trial, survey), *doubts]
     if questions:
         settings = {DECIDE: questions, **settings}
