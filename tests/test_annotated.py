@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from annotated_folders import SIZE, Shape, annotated_folder, box, labelme_text
 from conftest import pack, run
+from drills.band_files import blocks_tiff
 from handmade import chunk, exif, png
 from numpy.typing import NDArray
 
@@ -415,3 +416,29 @@ def test_the_names_of_tables_are_those_that_classes_can_have(tmp_path: Path) -> 
     assert "labels.txt: has the category '\\x1b[31mcat', with the character \\u001b" in refused.stderr
     with pytest.raises(UsageError, match="has the character"):
         load_class_table(None, ClassTable((SegClass("a\nb"),)))
+
+
+@pytest.mark.parametrize(
+    ("pixels", "setting"),
+    [
+        (np.zeros((*SIZE, 8), np.uint8), 'bands = "all"'),
+        (np.full((*SIZE, 1), 9, np.uint16), 'image-range = "0,65535"'),
+    ],
+)
+def test_probe_proposes_how_images_with_annotations_are_stored(
+    tmp_path: Path, pixels: NDArray[Any], setting: str
+) -> None:
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw/a.tif").write_bytes(blocks_tiff(pixels))
+    (tmp_path / "raw/a.json").write_text(labelme_text([CAR]))
+    (tmp_path / "packer.toml").write_text(json.loads(run("probe", "--json", tmp_path / "raw").stdout)["config"])
+    assert setting in (tmp_path / "packer.toml").read_text()
+    pack(tmp_path / "raw", tmp_path / "out", "--config", tmp_path / "packer.toml")
+
+
+def test_a_file_of_0_bytes_is_refused_and_an_empty_list_is_background(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", {"a": [CAR], "b": []})
+    assert not _label(pack(raw, tmp_path / "out"), 1).any()
+    (raw / "b.json").write_bytes(b"")
+    words = "b.json: is empty; a file for a picture without objects has an empty list of them"
+    assert words in run("build", raw, tmp_path / "out").stderr

@@ -324,3 +324,20 @@ def test_files_of_one_picture_as_sa_1b_has_them_are_named(tmp_path: Path) -> Non
     _text(raw / "a.json", json.dumps({"images": [{**image, "id": 1}], "annotations": [annotation]}))
     refused = run("build", "--annotations", "a.json", raw, tmp_path / "out")
     assert "a.json: has an annotation without an image_id, at byte" in refused.stderr
+
+
+def test_pictures_of_one_name_in_several_subsets_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    images = []
+    for number, (subset, name) in enumerate((("Train", "a.png"), ("Validation", "a.png"), ("Train", "b.png"))):
+        write_png(tmp_path / "raw/images" / subset / name, np.full((20, 30, 3), number, np.uint8))
+        shape = f'<box label="l{number}" xtl="0" ytl="0" xbr="9" ybr="9" z_order="0"/>'
+        images.append(f'<image id="{number}" name="{name}" subset="{subset}" width="30" height="20">{shape}</image>')
+    text = f"<annotations><version>1.1</version>{''.join(images)}</annotations>"
+    (tmp_path / "raw/annotations.xml").write_text(text)
+    options = ("--annotations", "annotations.xml", "--image", "images/{split}/{key}.png")
+    out = pack(tmp_path / "raw", tmp_path / "out", *options)
+    for split, row, number in (("Train", 0, 0), ("Validation", 0, 1), ("Train", 1, 2)):
+        image, label = open_dataset(out, split, label="index")[row]
+        assert (int(image[0, 0, 0]), int(label[0, 0]) - 1) == (number, number)
+    (tmp_path / "raw/annotations.xml").write_text(text.replace("Validation", "Train"))
+    assert "the same file_name" in run("build", *options, tmp_path / "raw", tmp_path / "out").stderr

@@ -71,3 +71,5 @@ class AnnotatedPicture:
     """The number of annotations that cannot be painted, by the reason, such as "with a box and no outline"."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """The numbers of other things that no label shows, such as 5 "pixels of no segment"."""
+    longer_name: str | None = None
+    """The name with the subset of a picture, which counts if several pictures of a file have the same name."""

@@ -25,6 +25,8 @@ def parse_json(data: bytes, parse: Callable[[bytes], Any] = loads) -> dict[str, 
     """Parse a file that holds a table, and refuse a key that occurs twice."""
     if len(data) > MOST_BYTES:
         raise BadPair(f"is larger than {MOST_BYTES >> 20} MiB, too large for the annotations of one picture")
+    if not data.strip():
+        raise BadPair("is empty; a file for a picture without objects has an empty list of them")
     try:
         document = parse(data)
     except RecursionError:

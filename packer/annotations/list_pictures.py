@@ -55,6 +55,8 @@ class _Listed:
     def __init__(self) -> None:
         self.pictures, self.annotations = _Places(), _Places()
         self.names, self.sizes = array("q"), array("i")
+        self.longer_names = array("q")
+        """The names with the subsets of pictures, if the file has any."""
         self.categories: dict[Id, str] = {}
         self.counts: Counter[Id | None] = Counter()
         self.without_outline: Counter[Id | None] = Counter()
@@ -93,6 +95,7 @@ class _Listed:
         name = found.picture.name or ""
         self.pictures.add(len(self.pictures), Item("", None, found.start, found.raw))
         self.names.append(hash_of(name))
+        self.longer_names.append(hash_of(found.picture.longer_name or name))
         self.sizes.extend(found.picture.size or (0, 0))
         self.counts.update(each.category for each in found.picture.annotations)
         self.lost.update(found.picture.lost)
@@ -143,7 +146,7 @@ def index_of(file: BinaryIO, take: list[str] | None = None) -> PictureIndex:
 def _sorted(listed: _Listed, of: str) -> PictureIndex:
     """Bring the annotations of a format to their pictures."""
     pictures, annotations = listed.pictures, listed.annotations
-    ids, names = np.array(pictures.pictures, np.int64), np.array(listed.names, np.int64)
+    ids, names = np.array(pictures.pictures, np.int64), _names(listed)
     _refuse_twice(ids, "the same id", pictures.starts)
     _refuse_twice(names, "the same file_name", pictures.starts)
     by_name = np.argsort(names, kind="stable")
@@ -183,6 +186,15 @@ def _sorted(listed: _Listed, of: str) -> PictureIndex:
         if listed.pngs
         else (),
     )
+
+
+def _names(listed: _Listed) -> Longs:
+    """Return the hash of the name of each picture; with its subset if several have the same name."""
+    names = np.array(listed.names, np.int64)
+    if not listed.longer_names:
+        return names
+    _, place, counts = np.unique(names, return_inverse=True, return_counts=True)
+    return np.where(counts[place] > 1, np.array(listed.longer_names, np.int64), names)
 
 
 def _notes(listed: _Listed, strangers: int) -> Iterator[str]:

@@ -23,6 +23,7 @@ from packer.probe.annotated import LEAST_TO_SPLIT, MOST_PLANES, AnnotatedProposa
 from packer.probe.coverage import coverage_questions, list_questions
 from packer.probe.further_fields import FurtherField, further_fields
 from packer.probe.guess_labels import LabelReading, read_by_table, read_without_table
+from packer.probe.image_settings import image_doubts
 from packer.probe.label_pixels import known_share
 from packer.probe.match_presets import PresetMatch, matching_presets
 from packer.probe.request import ProbeRequest
@@ -260,7 +261,7 @@ def _propose(
         doubts.append(
             'pictures have several sizes and size = "native" keeps them; for one size, set size = "512x512" and fit'
         )
-    doubts += _image_doubts(survey, settings)
+    doubts += image_doubts(survey.has_bands, survey.deepest, survey.images, settings)
     return settings, doubts
 
 
@@ -306,17 +307,3 @@ def _class_settings(reading: LabelReading) -> Settings:
         return {}
     ignored = [*map(str, table.ignored_values), *(f"#{bytes(colour).hex()}" for colour in table.ignored_colours)]
     return {**({"ignore": ignored} if ignored else {}), "classes": ClassTable(table.classes)}
-
-
-def _image_doubts(survey: Survey, settings: dict[str, Setting]) -> Iterator[str]:
-    """Set image-range for 16-bit and float images, which a build would refuse without it, and report the guess."""
-    if survey.has_bands:
-        settings["bands"] = "all"
-    elif survey.deepest == 0:
-        settings["image-range"] = "0,1"
-        yield "float images: image-range sets the numbers that become 0 and 1; 0,1 is a guess"
-    elif survey.deepest > 8:
-        settings["image-range"] = "0,65535"
-        yield "16-bit images: image-range sets the numbers that become 0 and 1; sensors often use less than 65535"
-    if any("alpha" in kind for kind in survey.images):
-        yield 'images have an alpha channel: if pixels are transparent, alpha = "drop" keeps their stored colours'
