@@ -326,7 +326,7 @@ def test_files_of_one_picture_as_sa_1b_has_them_are_named(tmp_path: Path) -> Non
     assert "a.json: has an annotation without an image_id, at byte" in refused.stderr
 
 
-def test_pictures_of_one_name_in_several_subsets_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+def test_pictures_of_one_name_in_several_subsets_are_found_by_their_folders(tmp_path: Path) -> None:
     images = []
     for number, (subset, name) in enumerate((("Train", "a.png"), ("Validation", "a.png"), ("Train", "b.png"))):
         write_png(tmp_path / "raw/images" / subset / name, np.full((20, 30, 3), number, np.uint8))

@@ -193,8 +193,8 @@ def _names(listed: _Listed) -> Longs:
     names = np.array(listed.names, np.int64)
     if not listed.longer_names:
         return names
-    _, place, counts = np.unique(names, return_inverse=True, return_counts=True)
-    return np.where(counts[place] > 1, np.array(listed.longer_names, np.int64), names)
+    _, numbers, counts = np.unique(names, return_inverse=True, return_counts=True)
+    return np.where(counts[numbers] > 1, np.array(listed.longer_names, np.int64), names)
 
 
 def _notes(listed: _Listed, strangers: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from blake3 import blake3
@@ -98,7 +98,11 @@ class PictureIndex:
         """Write the arrays to a folder."""
         for name in _ARRAYS:
             np.save(folder / f"{name}.npy", getattr(self, name))
-        facts = {"categories": list(self.categories.items()), "counts": dict(self.counts), "notes": self.notes}
+        facts: dict[str, Any] = {
+            "categories": list(self.categories.items()),
+            "counts": dict(self.counts),
+            "notes": self.notes,
+        }
         facts |= {"outlines": self.outlines, "lost": dict(self.lost)}
         facts |= {"format": self.format, "pngs": self.pngs}
         (folder / _FACTS).write_text(json.dumps(facts), encoding="utf-8")

@@ -47,14 +47,15 @@ def has_names(data: bytes) -> bool:
     return _NAMES.search(data[:MOST_BYTES]) is not None
 
 
-class _Loader(yaml.BaseLoader):
+class _Loader(yaml.BaseLoader):  # type: ignore[misc]
     """Every value is a text. A key that occurs twice is refused: the last one would win."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value if isinstance(key.value, str)]
         if len(set(keys)) < len(keys):
             raise BadPair(f"is not valid YAML ({repeated(keys)})")
-        return super().construct_mapping(node, deep)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
 
 
 def _document(text: str) -> Any:

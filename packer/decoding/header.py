@@ -39,6 +39,11 @@ class Header:
     reduction: int = 1
     """The sides are decoded this many times smaller, rounded up. Above 1 only in JPEG, where it is 2, 4 or 8."""
 
+    @property
+    def plain_depth(self) -> int:
+        """The bits per channel; 0 of floats and signed numbers."""
+        return 0 if self.is_float or self.is_signed else self.depth
+
     def __str__(self) -> str:
         """Describe the type of the file, such as `PNG RGB, 8 bits`."""
         channels = "palette" if self.has_palette else _CHANNELS.get(self.channels, f"{self.channels} channels")

@@ -121,7 +121,12 @@ def _image_doubts(folder: FolderSource, files: RawFiles, settings: dict[str, Set
     for index in spread_indices(len(images), MOST_HEADERS):
         with suppress(BadPair):  # a build says why
             headers.append(folder.header(images[index]))
-    return image_doubts(any(each.extra for each in headers), deepest_of(headers), map(str, headers), settings)
+    return image_doubts(
+        any(each.extra for each in headers),
+        deepest_of(each.plain_depth for each in headers),
+        map(str, headers),
+        settings,
+    )
 
 
 def _proposal(

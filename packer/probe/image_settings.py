@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from packer.config.config import Setting
-from packer.decoding.header import Header
 
 
-def deepest_of(headers: Iterable[Header]) -> int:
+def deepest_of(plain_depths: Iterable[int]) -> int:
     """Return the most bits per channel of any image; 0 if any image has floats or signed numbers."""
-    depths = [0 if image.is_float or image.is_signed else image.depth for image in headers]
+    depths = set(plain_depths)
     return 0 if 0 in depths else max(depths, default=8)
 
 

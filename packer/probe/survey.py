@@ -111,7 +111,7 @@ def survey_pairs(folder: FolderSource, sampler: LabelSampler, most: int, near: b
     return Survey(
         sizes,
         Counter(str(image) for image, _ in headers),
-        deepest_of(image for image, _ in headers),
+        deepest_of(image.plain_depth for image, _ in headers),
         any(image.extra for image, _ in headers),
         labels,
         bad,
