@@ -404,7 +404,7 @@ def test_public_sets_are_understood(
     (tmp_path / "packer.toml").write_text(answer["config"])
     options = ("--quiet", "--config", tmp_path / "packer.toml", "--label-codec", answer["reading"]["codec"])
     built = run("build", *options, shared_data / path, tmp_path / "out")
-    asked = path in ("ade20k_sample/sampleData", "unet_membrane/data/membrane")
+    asked = path.partition("/")[0] in ("ade20k_sample", "unet_membrane", "mmseg_pseudo")
     assert ("decide =" in answer["config"]) == asked
     assert built.exit_code == 2 * asked, built.stderr
 
@@ -474,3 +474,13 @@ def test_split_lists_that_do_not_fit_together_are_a_question(tmp_path: Path) -> 
     assert "to decide: use the split lists of the folder" in refused(raw, tmp_path)
     (lists / "trainval.txt").unlink()
     assert probed(raw)["pairs"] == {"test": 3, "train": 6, "val": 3}
+
+
+def test_the_names_of_a_palette_are_those_of_a_labelmap_or_a_question(tmp_path: Path) -> None:
+    colours = np.array([[0, 0, 0], [10, 200, 30], [250, 3, 7], [9, 9, 99]], np.uint8)
+    names = {"image": "JPEGImages/{}.png", "label": "SegmentationClass/{}.png"}
+    raw = folder(tmp_path / "raw", *[palette_png(TRUTH, colours)] * 2, **names)
+    assert "to decide: what are the names of the classes?" in refused(raw, tmp_path)
+    lines = [f"{name}:{','.join(map(str, colour))}::" for name, colour in zip("abcd", colours.tolist(), strict=True)]
+    (raw / "labelmap.txt").write_text("\n".join(lines))
+    assert "what are the names" not in str(probed(raw)["to_decide"])

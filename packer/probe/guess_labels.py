@@ -35,6 +35,10 @@ SOFT_VALUES = 12
 """Soft edges have more gray values than this."""
 IGNORE_VALUE = 255
 MOST_CLASSES_GUESSED = 256
+NAMES_OF_A_PALETTE = (
+    "what are the names of the classes? The palette of the labels gives each a colour, and no file of the folder, "
+    "such as labelmap.txt, names these colours"
+)
 
 
 @dataclass(frozen=True)
@@ -159,8 +163,10 @@ def _guess_classes(labels: LabelSurvey) -> LabelReading:
     doubts = [*_palette_doubts(labels), "name the classes"]
     dense = max(classes) < 2 * len(classes) + 8
     table = ClassTable(numbered_classes(range(max(classes) + 1) if dense else classes), ignored)
-    questions = () if dense else (_renumbered(classes),)
-    return LabelReading(LabelRules(INDEX), table, tuple(why), tuple(doubts), questions)
+    questions = [] if dense else [_renumbered(classes)]
+    if labels.palettes.indices and not labels.palettes.doubts and len(classes) > 2:
+        questions.append(NAMES_OF_A_PALETTE)
+    return LabelReading(LabelRules(INDEX), table, tuple(why), tuple(doubts), tuple(questions))
 
 
 def _renumbered(values: list[int]) -> str:
