@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 import readers.diagnosis
 from packer.errors import UsageError
 from readers.contract.errors import DamagedError
+from readers.contract.json_entry import loads
 from readers.diagnosis.record import Record
 from readers.diagnosis.session import FOLDER
 
@@ -65,7 +65,7 @@ class Watched:
 
 def _records(path: Path) -> list[Record]:
     try:
-        entries = json.loads(path.read_text())
+        entries = loads(path.read_text())
     except ValueError as error:
         raise DamagedError(f"{path}: is not a diagnosis ({error})") from error
     return [Record.from_json(entry, path) for entry in entries]

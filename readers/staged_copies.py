@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 from readers.contract.errors import ReadError
+from readers.contract.json_entry import loads
 from readers.contract.manifest import Manifest, generation_path
 from readers.pack import Pack
 from readers.stores.locks import ReadLock
@@ -58,7 +58,7 @@ def registered() -> list[Path]:
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            listed = json.loads(os.read(file, MOST_REGISTRY_BYTES))
+            listed = loads(os.read(file, MOST_REGISTRY_BYTES))
         finally:
             os.close(file)
     except (OSError, ValueError, RecursionError):

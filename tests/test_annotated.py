@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 from annotated_folders import SIZE, Shape, annotated_folder, box, labelme_text
 from conftest import pack, run
+from drills.band_files import blocks_tiff
 from handmade import chunk, exif, png
 from numpy.typing import NDArray
 
+from packer.classes.load import load_class_table
 from packer.config.effective import effective
+from packer.errors import UsageError
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.publish.remarks import load_remarks
@@ -25,6 +28,7 @@ from packer.sources.annotation_files import read_annotations
 from packer.sources.folder import FolderSource
 from packer.sources.known_sizes import KnownSizes
 from readers import open_dataset
+from readers.contract.classes import ClassTable, SegClass
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
 from readers.contract.shard_table import ShardTable
@@ -306,9 +310,9 @@ def test_objects_are_lost_as_upright_pictures_lose_them(
 ) -> None:
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw/a.png").write_bytes(png(np.zeros((24, 108), np.uint8), 8, 2, chunk(b"eXIf", exif(6))))
-    (tmp_path / "raw/a.json").write_text(labelme_text([box("wire", *wire)], size))
+    (tmp_path / "raw/a.json").write_text(labelme_text([box("wire", *wire), box("wire", 9, 9, 9, 9)], size))
     built = run("build", "--json", "--size", "12x24", tmp_path / "raw", tmp_path / "out")  # without the top row
-    assert json.loads(built.stdout)["note_totals"] == {"objects lost by the stored size": 1}
+    assert json.loads(built.stdout)["note_totals"] == {"objects painted": 1, "objects lost by the stored size": 1}
 
 
 def test_an_incremental_build_is_a_fresh_one_and_builds_one_shard(tmp_path: Path) -> None:
@@ -356,3 +360,85 @@ def test_a_probe_proposes_options_that_pack_the_folder(tmp_path: Path) -> None:
     out = pack(raw, tmp_path / "out", "--config", tmp_path / "packer.toml")
     assert sum(split.rows for split in Manifest.load(out).splits) == 12
     assert run("probe", tmp_path / "raw" / "labels").exit_code == 1
+
+
+def test_annotations_of_which_nothing_is_painted_are_refused(tmp_path: Path) -> None:
+    """Objects outside of their pictures are known when they are painted: a build and a commit publish nothing."""
+    raw = annotated_folder(tmp_path / "raw", {"a": [box("car", 90, 90, 3, 3)], "b": []})
+    words = "no object of the annotations can be painted: 1 object without a pixel"
+    assert words in run("build", raw, tmp_path / "out").stderr
+    assert not (tmp_path / "out/manifest.json").exists()
+    assert run("plan", raw, tmp_path / "plan").exit_code == 0
+    assert run("build", "--plan", tmp_path / "plan", "--part", "1/1", tmp_path / "parts").exit_code == 0
+    assert words in run("commit", "--plan", tmp_path / "plan", tmp_path / "parts").stderr
+    annotated_folder(raw, {"b": [CAR]})
+    pack(raw, tmp_path / "out")
+
+
+def test_annotations_that_the_tool_itself_does_not_paint_are_refused_by_the_plan(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", {"a": [{"label": "car", "points": [[1, 1], [5, 5]]}]})
+    words = "no object of the annotations can be painted: 1 object of the kind polygon with 2 points"
+    assert words in run("plan", raw, tmp_path / "plan").stderr
+    assert words in json.loads(run("probe", "--json", raw).stdout)["to_decide"][0]
+
+
+@pytest.mark.parametrize("twice", ["shapes", "label"])
+def test_a_key_that_occurs_twice_in_a_file_is_refused(tmp_path: Path, twice: str) -> None:
+    raw = annotated_folder(tmp_path / "raw", {"a": [CAR], "b": [DOG]})
+    for key in "ab":
+        text = (raw / f"{key}.json").read_text(encoding="utf-8")
+        other = '"shapes": [], "shapes"' if twice == "shapes" else '"label": "cat", "label"'
+        (raw / f"{key}.json").write_text(text.replace(f'"{twice}"', other, 1), encoding="utf-8")
+    refused = run("build", raw, tmp_path / "out")
+    assert f"2 labels: not valid JSON (the key {twice!r} occurs twice); all: a.json, b.json" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("\ud800x", "d800"), ("a\0b", "0000"), ("\x1b[31m", "001b"), ("a\nb", "000a")]
+)
+def test_a_category_that_cannot_be_the_name_of_a_class_makes_its_picture_bad(
+    tmp_path: Path, name: str, code: str
+) -> None:
+    raw = annotated_folder(tmp_path / "raw", {"a": [box(name, 0, 0, 9, 9)], "b": [DOG]})
+    words = f"a.json: has the category {name!r}, with the character \\u{code}; rename it"
+    assert words in run("build", raw, tmp_path / "out").stderr
+    assert words in run("probe", raw).stdout
+    assert _names(pack(raw, tmp_path / "out", "--on-bad", "skip")) == ("background", "dog")
+
+
+def test_the_names_of_tables_are_those_that_classes_can_have(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", {"a": [DOG]})
+    (tmp_path / "x.json").write_text('["dog", "\\ud800"]')
+    refused = run("build", "--classes", tmp_path / "x.json", raw, tmp_path / "out")
+    assert "x.json: 1: the name of a class has the character \\ud800; rename it" in refused.stderr
+    (raw / "labels.txt").write_text("dog\n\x1b[31mcat\n")
+    refused = run("build", raw, tmp_path / "out")
+    assert "labels.txt: has the category '\\x1b[31mcat', with the character \\u001b" in refused.stderr
+    with pytest.raises(UsageError, match="has the character"):
+        load_class_table(None, ClassTable((SegClass("a\nb"),)))
+
+
+@pytest.mark.parametrize(
+    ("pixels", "setting"),
+    [
+        (np.zeros((*SIZE, 8), np.uint8), 'bands = "all"'),
+        (np.full((*SIZE, 1), 9, np.uint16), 'image-range = "0,65535"'),
+    ],
+)
+def test_probe_proposes_how_images_with_annotations_are_stored(
+    tmp_path: Path, pixels: NDArray[Any], setting: str
+) -> None:
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw/a.tif").write_bytes(blocks_tiff(pixels))
+    (tmp_path / "raw/a.json").write_text(labelme_text([CAR]))
+    (tmp_path / "packer.toml").write_text(json.loads(run("probe", "--json", tmp_path / "raw").stdout)["config"])
+    assert setting in (tmp_path / "packer.toml").read_text()
+    pack(tmp_path / "raw", tmp_path / "out", "--config", tmp_path / "packer.toml")
+
+
+def test_a_file_of_0_bytes_is_refused_and_an_empty_list_is_background(tmp_path: Path) -> None:
+    raw = annotated_folder(tmp_path / "raw", {"a": [CAR], "b": []})
+    assert not _label(pack(raw, tmp_path / "out"), 1).any()
+    (raw / "b.json").write_bytes(b"")
+    words = "b.json: is empty; a file for a picture without objects has an empty list of them"
+    assert words in run("build", raw, tmp_path / "out").stderr

@@ -436,7 +436,7 @@ def test_a_binary_mask_is_two_values(raw: RawFolder, tmp_path: Path) -> None:
     (raw.path / "class_dict.csv").unlink()
     for (split, key), index in raw.labels.items():
         write_png(raw.path / split / "masks" / f"{key}.png", np.where(index > 1, 255, 0).astype(np.uint8))
-    assert "perhaps --classes 0,255" in run("build", raw.path, tmp_path / "out").stderr
+    assert "perhaps --label-codec binary" in run("build", raw.path, tmp_path / "out").stderr
     dataset = open_dataset(pack(raw.path, tmp_path / "out", "--classes", "0,255"), "train", label="index")
     assert np.array_equal(dataset[0][1].numpy(), raw.labels["train", "street_000"] > 1)
 

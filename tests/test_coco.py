@@ -108,7 +108,7 @@ def test_a_file_that_changed_gives_no_wrong_annotations() -> None:
         ({"images": [{"id": 1}]}, "an image without a file_name, at byte 12"),
         ({"images": [image(1, "a") | {"id": None}]}, "an id that is neither a whole number nor a text: None"),
         ({"images": [3]}, "is not a table, at byte 12"),
-        ({"images": [image(1, "a")], "annotations": [{"id": 1}]}, "an id that is neither"),
+        ({"images": [image(1, "a")], "annotations": [{"id": 1}]}, "an annotation without an image_id, at byte"),
         ({"images": [image(1, "a")], "categories": [{"id": 1}]}, "a category without a name"),
         ({"images": [image(1, "a")], "categories": CATEGORIES * 2}, "two categories with the id 7"),
     ],

@@ -231,3 +231,42 @@ def test_pictures_that_one_name_fits_are_not_labelled_alike(tmp_path: Path) -> N
     coco_folder(raw, file="copy.json")
     twice = run("build", "--annotations", "*.json", "--image", "train2017/{key}.png", raw, tmp_path / "out")
     assert "listed by copy.json, instances_train2017.json. Name the files of one; all: train2017/a.png" in twice.stderr
+
+
+def test_a_file_of_boxes_alone_is_refused(tmp_path: Path) -> None:
+    boxes = [{**each, "segmentation": [], "bbox": [1, 1, 5, 5]} for each in OBJECTS]
+    raw = coco_folder(tmp_path / "raw", annotations=boxes)
+    words = "no object of the annotations can be painted: 4 objects with a box and no outline"
+    refused = run("build", *options(), raw, tmp_path / "out")
+    assert (refused.exit_code, words in refused.stderr) == (1, True)
+    assert words in json.loads(run("probe", "--json", raw).stdout)["to_decide"][0]
+    coco_folder(raw, annotations=[*boxes[1:], OBJECTS[0]])
+    pack(raw, tmp_path / "out", *options())
+    coco_folder(raw, annotations=[])
+    pack(raw, tmp_path / "empty", *options())
+
+
+def test_an_outline_of_no_category_does_not_count(tmp_path: Path) -> None:
+    boxes = [{**each, "segmentation": [], "bbox": [1, 1, 5, 5]} for each in OBJECTS[1:]]
+    raw = coco_folder(tmp_path / "raw", annotations=[*boxes, {**OBJECTS[0], "category_id": 99}])
+    assert "no object of the annotations can be painted" in run("build", *options(), raw, tmp_path / "out").stderr
+
+
+@pytest.mark.parametrize("twice", ["segmentation", "category_id"])
+def test_a_key_that_occurs_twice_in_an_annotation_is_refused(tmp_path: Path, twice: str) -> None:
+    raw = coco_folder(tmp_path / "raw")
+    file = raw / "instances_train2017.json"
+    file.write_text(file.read_text().replace(f'"{twice}"', f'"{twice}": 1, "{twice}"', 1))
+    refused = run("build", *options(), raw, tmp_path / "out")
+    words = f"instances_train2017.json: has an item in which the key {twice!r} occurs twice, at byte"
+    assert (refused.exit_code, words in refused.stderr) == (1, True)
+
+
+def test_texts_that_utf_8_cannot_write_are_named(tmp_path: Path) -> None:
+    raw = coco_folder(tmp_path / "raw", categories=[{"id": 3, "name": "\ud800"}, {"id": 18, "name": "dog"}])
+    refused = run("build", *options(), raw, tmp_path / "out").stderr
+    assert "instances_train2017.json: has the category '\\ud800', with the character \\ud800; rename it" in refused
+    coco_folder(raw, images=[*images({7: "a.png", 5: "b.png", 9: "c.png"}), {"id": 1, "file_name": "\ud800.png"}])
+    assert "\\ud800.png" in run("build", *options(), raw, tmp_path / "out").stderr
+    coco_folder(raw, annotations=[{**OBJECTS[0], "id": "\ud800", "segmentation": [[1]]}, *OBJECTS[1:]])
+    assert "annotation \\ud800" in run("build", *options(), raw, tmp_path / "out").stderr

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from packer.annotations.json_stream import BOM, items_of
+from packer.annotations.json_stream import BOM, items_of, parse
 from packer.errors import BadPair
 
 DOCUMENT = {
@@ -82,3 +82,12 @@ def test_only_a_window_of_the_file_is_held() -> None:
     file = Counted(b"[" + b",".join(b'{"a": "%s"}' % (b"x" * 100) for _ in range(2000)) + b"]")
     assert sum(1 for _ in items_of(file, window=1000)) == 2000
     assert file.largest <= 1000
+
+
+@pytest.mark.parametrize("window", [64, 1 << 20])
+def test_a_key_that_occurs_twice_in_an_item_is_refused(window: int) -> None:
+    text = b'{"images": [{"id": 1}, {"id": 2, "more": [{"name": "\xc3\xa9", "id": 1, "id": 2}]}]}'
+    with pytest.raises(BadPair, match=r"has an item in which the key 'id' occurs twice, at byte 23"):
+        list(items_of(io.BytesIO(text), window=window))
+    with pytest.raises(BadPair, match="the key 'id' occurs twice"):
+        parse(b'{"id": 1, "id": 2}')

@@ -310,10 +310,10 @@ def test_labels_that_are_rgb_and_palettes_are_read_by_colour(tmp_path: Path) -> 
 
 
 def test_classes_that_would_be_renumbered_stop_the_build(tmp_path: Path) -> None:
-    raw = folder(tmp_path / "raw", np.array([0, 7, 41, 120], np.uint8)[TRUTH])
+    raw = folder(tmp_path / "ade20k", np.array([0, 7, 41, 120], np.uint8)[TRUTH])
     doubts = probed(raw)["to_decide"]
     assert "value 7 becomes class 1; to keep the values as they are, use --classes 121 or a preset" in doubts[0]
-    assert any("know all these values" in doubt and "ade20k" in doubt for doubt in doubts)
+    assert any("knows all these values" in doubt and "ade20k" in doubt for doubt in doubts)
     assert "to decide: classes are renumbered" in refused(raw, tmp_path)
 
 
@@ -348,7 +348,7 @@ def test_a_usual_palette_does_not_name_the_classes(tmp_path: Path) -> None:
     colours = np.array([[0, 0, 0], [128, 0, 0], [0, 128, 0]], np.uint8)
     answer = probed(folder(tmp_path / "raw", palette_png(np.minimum(TRUTH, 2), colours)))
     assert "aeroplane" not in answer["config"]
-    assert any("know all these values" in doubt and "voc" in doubt for doubt in answer["to_decide"])
+    assert any("knows all these values" in doubt and "voc" in doubt for doubt in answer["to_decide"])
 
 
 def test_class_tables_that_do_not_fit_are_named(tmp_path: Path) -> None:
@@ -404,6 +404,83 @@ def test_public_sets_are_understood(
     (tmp_path / "packer.toml").write_text(answer["config"])
     options = ("--quiet", "--config", tmp_path / "packer.toml", "--label-codec", answer["reading"]["codec"])
     built = run("build", *options, shared_data / path, tmp_path / "out")
-    asked = path == "ade20k_sample/sampleData"
+    asked = path.partition("/")[0] in ("ade20k_sample", "unet_membrane", "mmseg_pseudo")
     assert ("decide =" in answer["config"]) == asked
     assert built.exit_code == 2 * asked, built.stderr
+
+
+def test_build_and_probe_give_one_advice_on_masks(tmp_path: Path) -> None:
+    """`--ignore` would take the foreground away from masks of 0 and 255."""
+    raw = folder(tmp_path / "raw", *[np.where(TRUTH > 0, 255, 0).astype(np.uint8)] * 2)
+    assert 'label-codec = "binary"' in probed(raw)["config"]
+    for options in ((), ("--classes", "1")):
+        refused = run("build", *options, raw, tmp_path / "out").stderr
+        assert "--label-codec binary" in refused
+        assert "--ignore" not in refused
+
+
+def test_presets_are_offered_with_evidence_only(tmp_path: Path) -> None:
+    """Values from 0 to 10 are known to all presets of street scenes, and brain scans have them, too."""
+    values = np.arange(TRUTH.size, dtype=np.uint8).reshape(TRUTH.shape) % 12
+    for name, is_offered in (("brain", False), ("CamVid", True)):
+        raw = folder(tmp_path / name, values, values)
+        assert any("camvid-11" in doubt for doubt in probed(raw)["to_decide"]) == is_offered
+        assert ("--preset camvid-11" in run("build", raw, tmp_path / "out").stderr) == is_offered
+        assert not any("bdd100k" in doubt for doubt in probed(raw)["to_decide"])
+
+
+def test_numbers_for_which_the_table_has_colours_are_named(tmp_path: Path) -> None:
+    raw = folder(tmp_path / "raw", TRUTH, TRUTH)
+    (raw / "classes.csv").write_text("name,r,g,b\nroad,128,64,128\nsky,70,130,180\n")
+    words = "he labels hold numbers, and the class table has colours only: add the values of the classes"
+    assert words in run("build", raw, tmp_path / "out").stderr
+    assert any(words in doubt for doubt in probed(raw)["to_decide"])
+
+
+def test_pairs_that_the_proposal_does_not_have_are_a_question(tmp_path: Path) -> None:
+    for name, image, label in (("a", "images", "labels"), ("b", "photos", "masks"), ("c", "rgb", "gt")):
+        folder(
+            tmp_path / "raw",
+            TRUTH,
+            TRUTH,
+            image=f"{name}/{image}/{name}{{}}.png",
+            label=f"{name}/{label}/{name}{{}}.png",
+        )
+    answer = probed(tmp_path / "raw")
+    assert answer["to_decide"][0].startswith(
+        "the proposal has 2 pairs, and other pictures could be pairs, too: image = "
+    )
+    assert "to decide: the proposal has 2 pairs" in refused(tmp_path / "raw", tmp_path)
+
+
+def test_a_picture_left_out_of_a_folder_of_pairs_is_a_question(tmp_path: Path) -> None:
+    for end in ("", "2"):
+        folder(tmp_path / "raw", TRUTH, image=f"image{end}.png", label=f"labels{end}.png")
+    assert "other pictures in the same folders are left out: image.png, labels.png" in refused(
+        tmp_path / "raw", tmp_path
+    )
+
+
+def test_split_lists_that_do_not_fit_together_are_a_question(tmp_path: Path) -> None:
+    """They became a random split of 80/10/10."""
+    raw = folder(tmp_path / "raw", *[TRUTH] * 12, image="JPEGImages/{}.png", label="SegmentationClass/{}.png")
+    lists = raw / "ImageSets/Segmentation"
+    lists.mkdir(parents=True)
+    for name, numbers in (("train", range(6)), ("val", range(6, 9)), ("test", range(9, 12)), ("trainval", range(10))):
+        (lists / f"{name}.txt").write_text("".join(f"{number}\n" for number in numbers))
+    answer = probed(raw)
+    assert "\nsplit =" not in answer["config"]
+    assert "lists = 'ImageSets/Segmentation/{split:test|train|val}.txt'" in answer["to_decide"][0]
+    assert "to decide: use the split lists of the folder" in refused(raw, tmp_path)
+    (lists / "trainval.txt").unlink()
+    assert probed(raw)["pairs"] == {"test": 3, "train": 6, "val": 3}
+
+
+def test_the_names_of_a_palette_are_those_of_a_labelmap_or_a_question(tmp_path: Path) -> None:
+    colours = np.array([[0, 0, 0], [10, 200, 30], [250, 3, 7], [9, 9, 99]], np.uint8)
+    names = {"image": "JPEGImages/{}.png", "label": "SegmentationClass/{}.png"}
+    raw = folder(tmp_path / "raw", *[palette_png(TRUTH, colours)] * 2, **names)
+    assert "to decide: what are the names of the classes?" in refused(raw, tmp_path)
+    lines = [f"{name}:{','.join(map(str, colour))}::" for name, colour in zip("abcd", colours.tolist(), strict=True)]
+    (raw / "labelmap.txt").write_text("\n".join(lines))
+    assert "what are the names" not in str(probed(raw)["to_decide"])

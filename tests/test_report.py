@@ -124,7 +124,8 @@ HOSTILE = [
 ]
 
 
-def test_hostile_names_are_harmless(tmp_path: Path) -> None:
+def test_hostile_names_are_harmless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("packer.classes.load.odd_character", lambda name: None)  # as in packs of older versions
     keys = sorted(HOSTILE)
     rows = Rows(keys, lambda key: {"image": np.full((8, 8, 3), 9, np.uint8), "label": np.zeros((8, 8), np.uint8)})
     classes = ["</style><b>", "b\u2066c", "\x1b]0;x\x07", "n\nl"]

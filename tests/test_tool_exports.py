@@ -232,3 +232,112 @@ def test_coco_files_of_roboflow_lie_in_the_folders_of_splits(tmp_path: Path) -> 
     out = pack(tmp_path / "raw", tmp_path / "out", *options)
     assert _names(out) == ("background", "animals", "cat")
     assert _label(out, "valid")[0].tolist() == [2] * 10 + [0] * 20
+
+
+QUADRILATERALS = "0 0.1 0.1 0.5 0.15 0.45 0.6 0.05 0.55\n1 0.2 0.3 0.5 0.35 0.45 0.6 0.15 0.55\n"
+KEYPOINTS = "0 0.5 0.5 0.4 0.4 0.4 0.4 0.6 0.6 0 0\n0 0.4 0.4 0.4 0.4 0.3 0.3 0.5 0.5 0.4 0.4\n"
+VISIBLE = "0 0.5 0.5 0.4 0.4 0.4 0.4 2 0.6 0.6 1 0 0 0\n"
+OUTLINES = "0 0.1 0.1 0.9 0.1 0.5 0.9\n"
+NAMED = ((), ("--annotations", "{key}.json"), ("--annotations", "a.json"))
+
+
+def _yolo(raw: Path, text: str, more: str = OUTLINES) -> Path:
+    """Write two pictures with the same lines, the first one with more."""
+    for key, lines in (("a", text + more), ("b", text)):
+        _jpeg(raw / "images" / f"{key}.jpg")
+        _text(raw / "labels" / f"{key}.txt", lines)
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (QUADRILATERALS, "oriented boxes: every object has exactly four points"),
+        (KEYPOINTS, "boxes with 3 keypoints: every object has 11 numbers"),
+    ],
+)
+def test_objects_of_yolo_that_look_like_no_outlines_are_a_question(tmp_path: Path, text: str, words: str) -> None:
+    raw = _yolo(tmp_path / "raw", text, "")
+    refused = run("build", raw, tmp_path / "out")
+    assert refused.exit_code == 1
+    assert words in refused.stderr
+    assert "--annotations 'outlines:labels/{key}.txt'" in refused.stderr
+    assert run("build", "--annotations", "labels/{key}.txt", raw, tmp_path / "out").exit_code == 1
+    proposed = json.loads(run("probe", "--json", raw).stdout)
+    assert words in proposed["to_decide"][0]
+    assert 'decide = ["are these outlines?' in proposed["config"]
+    assert 'annotations = "outlines:labels/{key}.txt"' in proposed["config"]
+    pack(raw, tmp_path / "out", "--annotations", "outlines:labels/{key}.txt")
+
+
+@pytest.mark.parametrize("text", [QUADRILATERALS, KEYPOINTS])
+def test_objects_of_yolo_with_different_numbers_of_points_are_outlines(tmp_path: Path, text: str) -> None:
+    raw = _yolo(tmp_path / "raw", text)
+    assert json.loads(run("probe", "--json", raw).stdout)["to_decide"] == []
+    pack(raw, tmp_path / "out")
+
+
+def test_kpt_shape_proves_that_objects_of_yolo_are_keypoints(tmp_path: Path) -> None:
+    raw = _yolo(tmp_path / "raw", OUTLINES)
+    _text(raw / "data.yaml", "kpt_shape: [5, 2]\nnames: {0: tool}\n")
+    for command in (("build", raw, tmp_path / "out"), ("probe", raw)):
+        refused = run(*command)
+        assert refused.exit_code == 1
+        assert "data.yaml: has kpt_shape, so the objects are boxes with keypoints" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "words"),
+    [
+        ("labels/a.txt", VISIBLE, "labels/a.txt has boxes with keypoints of YOLO"),
+        ("labelTxt/a.txt", "imagesource:x\ngsd:0.1\n1 1 5 1 5 9 1 9 plane 0\n", "labelTxt/a.txt has oriented boxes"),
+        ("via.json", '{"_via_settings": {}, "_via_img_metadata": {}}', "via.json is of VIA"),
+        ("via.json", '{"a.jpg12": {"filename": "a.jpg", "size": 12, "regions": []}}', "via.json is of VIA"),
+        ("via.json", '{"project": {"vid_list": []}, "file": {}, "metadata": {}, "view": {}}', "via.json is of VIA"),
+        (
+            "via.csv",
+            "#filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes\n",
+            "via.csv is of VIA",
+        ),
+        ("1-asset.json", '{"asset": {"name": "a.jpg"}, "regions": []}', "1-asset.json is of VoTT"),
+        ("x.vott", '{"name": "x", "tags": [], "assets": {}}', "x.vott is of VoTT"),
+        ("x.csv", '"image","xmin","ymin","xmax","ymax","label"\n', "x.csv is of VoTT"),
+    ],
+)
+def test_files_of_tools_that_are_not_read_are_named(tmp_path: Path, path: str, text: str, words: str) -> None:
+    _jpeg(tmp_path / "raw" / "images" / "a.jpg")
+    _text(tmp_path / "raw" / path, text)
+    for command in (("build", tmp_path / "raw", tmp_path / "out"), ("probe", tmp_path / "raw")):
+        refused = run(*command)
+        assert refused.exit_code == 1
+        assert words in refused.stderr
+
+
+def test_files_of_one_picture_as_sa_1b_has_them_are_named(tmp_path: Path) -> None:
+    raw, annotation = tmp_path / "raw", {"segmentation": {"size": [20, 30], "counts": "abc"}, "id": 5}
+    image = {"image_id": 1, "width": 30, "height": 20, "file_name": "a.jpg"}
+    _jpeg(raw / "a.jpg")
+    _text(raw / "a.json", json.dumps({"image": image, "annotations": [annotation]}))
+    for command in (("probe", raw), *(("build", *more, raw, tmp_path / "out") for more in NAMED)):
+        assert "a.json" in (shown := run(*command).output)
+        assert "of one picture, as files of SA-1B are" in shown
+    _text(raw / "a.json", json.dumps({"images": [{**image, "id": 1}], "annotations": [annotation]}))
+    refused = run("build", "--annotations", "a.json", raw, tmp_path / "out")
+    assert "a.json: has an annotation without an image_id, at byte" in refused.stderr
+
+
+def test_pictures_of_one_name_in_several_subsets_are_found_by_their_folders(tmp_path: Path) -> None:
+    images = []
+    for number, (subset, name) in enumerate((("Train", "a.png"), ("Validation", "a.png"), ("Train", "b.png"))):
+        write_png(tmp_path / "raw/images" / subset / name, np.full((20, 30, 3), number, np.uint8))
+        shape = f'<box label="l{number}" xtl="0" ytl="0" xbr="9" ybr="9" z_order="0"/>'
+        images.append(f'<image id="{number}" name="{name}" subset="{subset}" width="30" height="20">{shape}</image>')
+    text = f"<annotations><version>1.1</version>{''.join(images)}</annotations>"
+    (tmp_path / "raw/annotations.xml").write_text(text)
+    options = ("--annotations", "annotations.xml", "--image", "images/{split}/{key}.png")
+    out = pack(tmp_path / "raw", tmp_path / "out", *options)
+    for split, row, number in (("Train", 0, 0), ("Validation", 0, 1), ("Train", 1, 2)):
+        image, label = open_dataset(out, split, label="index")[row]
+        assert (int(image[0, 0, 0]), int(label[0, 0]) - 1) == (number, number)
+    (tmp_path / "raw/annotations.xml").write_text(text.replace("Validation", "Train"))
+    assert "the same file_name" in run("build", *options, tmp_path / "raw", tmp_path / "out").stderr

@@ -316,7 +316,8 @@ def test_the_page_loads_only_from_here_and_has_no_inline_scripts(client: TestCli
             assert word not in text, name
 
 
-def test_hostile_names_leave_as_harmless_text(tmp_path: Path) -> None:
+def test_hostile_names_leave_as_harmless_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("packer.classes.load.odd_character", lambda name: None)  # as in packs of older versions
     label = np.zeros((4, 4), np.uint8)
     rows = Rows(sorted(KEYS), lambda key: {"image": np.zeros((4, 4, 3), np.uint8), "label": label + len(key) % 2})
     build_pack(rows, tmp_path / "out", classes=NAMES, labels="index", workers=1)

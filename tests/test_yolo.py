@@ -163,3 +163,9 @@ def test_mutated_files_are_painted_or_refused_by_name() -> None:
         painted_or_refused(lambda data: yolo.read(data, NAMES), mutated_bytes(text, random)) for _ in range(300)
     )
     assert 60 < refused < 290
+
+
+def test_a_list_in_which_a_key_occurs_twice_is_refused() -> None:
+    for text in (b"names: [a, b]\nnames: [b, a]\n", b"names: {0: a, 0: b}"):
+        with pytest.raises(BadPair, match=r"is not valid YAML \(the key '(names|0)' occurs twice\)"):
+            yolo.names_of(text)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.errors import BadPair
+from readers.contract.plain_text import odd_character
 from readers.contract.tiles import Size
 
 MOST_OBJECTS = 65_535
 """The most objects of a picture: an id has 16 bits."""
+
+MOST_SHOWN = 60
+"""A message has this many characters of a category."""
 
 
 class Mask(NamedTuple):
@@ -32,6 +37,13 @@ class Shape(Protocol):
 
     def paint(self, size: Size) -> Mask:
         """Return the pixels of the shape in a picture of this size. The window may be empty, and never reaches out."""
+
+
+def check_categories(names: Iterable[str]) -> None:
+    """Raise BadPair if one of the categories of a file cannot be the name of a class."""
+    for name in names:
+        if code := odd_character(name):
+            raise BadPair(f"has the category {name[:MOST_SHOWN]!r}, with the character {code}; rename it")
 
 
 @dataclass(frozen=True)
@@ -59,3 +71,5 @@ class AnnotatedPicture:
     """The number of annotations that cannot be painted, by the reason, such as "with a box and no outline"."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """The numbers of other things that no label shows, such as 5 "pixels of no segment"."""
+    longer_name: str | None = None
+    """The name with the subset of a picture, which counts if several pictures of a file have the same name."""

@@ -21,6 +21,10 @@ NAME = "coco"
 RULE = "coco polygons 1"
 OF_STORED = True
 """COCO was drawn, and pycocotools paints, without a look at EXIF."""
+ONE_PICTURE = (
+    "is of one picture, as files of SA-1B are, and is not read; put all files into one COCO file: "
+    "images with an id, annotations with image_id and category_id, and categories"
+)
 Id: TypeAlias = "int | str"
 
 
@@ -42,8 +46,13 @@ def read(picture: bytes, annotations: Sequence[bytes], categories: Mapping[Id, s
         if shapes:
             found.append(Annotation(category, shapes, is_crowd=bool(each.get("iscrowd"))))
         else:
-            lost["with a box and no outline" if each.get("bbox") else "without an outline"] += 1
+            lost[why_lost(each)] += 1
     return AnnotatedPicture(tuple(found), size_of(facts), name_of(facts), lost)
+
+
+def why_lost(annotation: Mapping[str, Any]) -> str:
+    """Return why an annotation without a segmentation cannot be painted."""
+    return "with a box and no outline" if annotation.get("bbox") else "without an outline"
 
 
 def id_of(value: Any) -> Id:

@@ -88,7 +88,9 @@ def read(data: bytes) -> AnnotatedPicture:
     size = _whole(image, "height"), _whole(image, "width")
     if min(size) < 1:
         raise BadPair("has a size that is not positive")
-    return AnnotatedPicture(tuple(each for _, each in found), size, image.get("name"), lost)
+    name, subset = image.get("name"), image.get("subset")
+    longer = f"{subset}/{name}" if subset else None
+    return AnnotatedPicture(tuple(each for _, each in found), size, name, lost, longer_name=longer)
 
 
 def _annotation(element: Element) -> Annotation:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from packer.errors import BadPair
+from readers.contract.json_entry import RepeatedKeyError, unique
 
 WINDOW = 1 << 22
 MOST_ITEM = 16 << 20
@@ -132,6 +133,8 @@ class _Window:
                 self.refuse("is nested too deeply")
             except _ConstantError as error:
                 self.refuse(str(error))
+            except RepeatedKeyError as error:
+                self.refuse(f"has an item in which {error}")
             except json.JSONDecodeError as error:
                 if self._is_whole:
                     self.refuse(f"is not valid JSON ({error.msg})", error.pos)
@@ -176,4 +179,4 @@ def _refuse_constant(name: str) -> NoReturn:
     raise _ConstantError(f"has the number {name}, which JSON does not have")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=unique)

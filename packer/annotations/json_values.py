@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
+from readers.contract.json_entry import loads
 
 MOST_BYTES = 64 << 20
 """The most bytes of a file for one picture."""
@@ -19,12 +21,14 @@ MOST_DISTANCE = 1e9
 """The most pixels that a point may lie from the picture: a library that paints computes with 32 bits."""
 
 
-def parse_json(data: bytes) -> dict[str, Any]:
-    """Parse a file that holds a table."""
+def parse_json(data: bytes, parse: Callable[[bytes], Any] = loads) -> dict[str, Any]:
+    """Parse a file that holds a table, and refuse a key that occurs twice."""
     if len(data) > MOST_BYTES:
         raise BadPair(f"is larger than {MOST_BYTES >> 20} MiB, too large for the annotations of one picture")
+    if not data.strip():
+        raise BadPair("is empty; a file for a picture without objects has an empty list of them")
     try:
-        document = json.loads(data)
+        document = parse(data)
     except RecursionError:
         raise BadPair("is nested too deeply") from None
     except ValueError as error:
@@ -35,9 +39,9 @@ def parse_json(data: bytes) -> dict[str, Any]:
 
 
 def table_or_none(data: bytes) -> dict[str, Any] | None:
-    """Parse a file that may be anything. None: it does not hold a table."""
+    """Parse a file that may be anything. None: it does not hold a table. A key may occur twice: reading refuses it."""
     try:
-        return parse_json(data)
+        return parse_json(data, json.loads)
     except BadPair:
         return None
 

@@ -13,7 +13,8 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from packer.annotations import panoptic
-from packer.annotations.coco import NAME, Id, id_of, name_of, size_of
+from packer.annotations.annotation import check_categories
+from packer.annotations.coco import NAME, ONE_PICTURE, Id, id_of, name_of, size_of, why_lost
 from packer.annotations.json_stream import Item, items_of
 from packer.annotations.picture_index import (
     DIGEST,
@@ -54,13 +55,19 @@ class _Listed:
     def __init__(self) -> None:
         self.pictures, self.annotations = _Places(), _Places()
         self.names, self.sizes = array("q"), array("i")
+        self.longer_names = array("q")
+        """The names with the subsets of pictures, if the file has any."""
         self.categories: dict[Id, str] = {}
         self.counts: Counter[Id | None] = Counter()
+        self.without_outline: Counter[Id | None] = Counter()
+        self.lost = Counter[str]()
         self.pngs: list[str] = []
         """The PNG of each annotation, if the file is a panoptic one."""
 
     def add(self, item: Item) -> str | None:
         """Note an item. Return the name of a picture."""
+        if item.member == "image" and isinstance(item.value, dict):
+            raise BadPair(ONE_PICTURE)
         if item.member not in ("images", "annotations", "categories"):
             return None
         try:
@@ -88,8 +95,11 @@ class _Listed:
         name = found.picture.name or ""
         self.pictures.add(len(self.pictures), Item("", None, found.start, found.raw))
         self.names.append(hash_of(name))
+        self.longer_names.append(hash_of(found.picture.longer_name or name))
         self.sizes.extend(found.picture.size or (0, 0))
         self.counts.update(each.category for each in found.picture.annotations)
+        self.lost.update(found.picture.lost)
+        check_categories({each.category for each in found.picture.annotations})
         self.categories.update((each.category, each.category) for each in found.picture.annotations)
         return name
 
@@ -97,9 +107,14 @@ class _Listed:
         is_panoptic = "segments_info" in item.value
         if len(self.annotations) and is_panoptic != bool(self.pngs):
             raise BadPair("has segments_info, as only some annotations have" if is_panoptic else "has no segments_info")
+        if "image_id" not in item.value:
+            raise BadPair("has an annotation without an image_id")
         self.annotations.add(number_of(id_of(item.value.get("image_id"))), item)
         if not is_panoptic:
             self.counts[id_of(item.value.get("category_id"))] += 1
+            if not item.value.get("segmentation"):
+                self.lost[why_lost(item.value)] += 1
+                self.without_outline[id_of(item.value.get("category_id"))] += 1
             return
         self.pngs.append(panoptic.png_of(item.value))
         self.counts.update(id_of(each.get("category_id")) for each in panoptic.segments_of(item.value))
@@ -108,6 +123,7 @@ class _Listed:
         number, name = id_of(value.get("id")), value.get("name")
         if not isinstance(name, str) or not name:
             raise BadPair("has a category without a name")
+        check_categories([name])
         if number in self.categories:
             raise BadPair(f"has two categories with the id {number}")
         self.categories[number] = name
@@ -130,7 +146,7 @@ def index_of(file: BinaryIO, take: list[str] | None = None) -> PictureIndex:
 def _sorted(listed: _Listed, of: str) -> PictureIndex:
     """Bring the annotations of a format to their pictures."""
     pictures, annotations = listed.pictures, listed.annotations
-    ids, names = np.array(pictures.pictures, np.int64), np.array(listed.names, np.int64)
+    ids, names = np.array(pictures.pictures, np.int64), _names(listed)
     _refuse_twice(ids, "the same id", pictures.starts)
     _refuse_twice(names, "the same file_name", pictures.starts)
     by_name = np.argsort(names, kind="stable")
@@ -163,11 +179,22 @@ def _sorted(listed: _Listed, of: str) -> PictureIndex:
             for name in categories.values()
         },
         tuple(_notes(listed, int(np.count_nonzero(~is_known)))),
+        sum(listed.counts[number] - listed.without_outline[number] for number in categories),
+        listed.lost,
         of,
         pngs=panoptic.of_pictures(compress(listed.pngs, is_known), owners[len(names) :].tolist(), len(names))
         if listed.pngs
         else (),
     )
+
+
+def _names(listed: _Listed) -> Longs:
+    """Return the hash of the name of each picture; with its subset if several have the same name."""
+    names = np.array(listed.names, np.int64)
+    if not listed.longer_names:
+        return names
+    _, numbers, counts = np.unique(names, return_inverse=True, return_counts=True)
+    return np.where(counts[numbers] > 1, np.array(listed.longer_names, np.int64), names)
 
 
 def _notes(listed: _Listed, strangers: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from blake3 import blake3
@@ -51,6 +51,10 @@ class PictureIndex:
     """The annotations of each category, in the order of the ids."""
     notes: tuple[str, ...] = ()
     """Annotations that belong to no picture, in words with their number."""
+    outlines: int = 0
+    """The number of annotations of these categories that can be painted."""
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """The number of annotations that cannot be painted, by the reason."""
     format: str = NAME
     pngs: Sequence[str] = ()
     """The name of the PNG of each picture in a panoptic file; empty for a picture without an annotation."""
@@ -94,7 +98,12 @@ class PictureIndex:
         """Write the arrays to a folder."""
         for name in _ARRAYS:
             np.save(folder / f"{name}.npy", getattr(self, name))
-        facts = {"categories": list(self.categories.items()), "counts": dict(self.counts), "notes": self.notes}
+        facts: dict[str, Any] = {
+            "categories": list(self.categories.items()),
+            "counts": dict(self.counts),
+            "notes": self.notes,
+        }
+        facts |= {"outlines": self.outlines, "lost": dict(self.lost)}
         facts |= {"format": self.format, "pngs": self.pngs}
         (folder / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
         (folder / _CHECKSUM).write_text(_checksum(folder), encoding="utf-8")

@@ -9,10 +9,13 @@ import yaml
 
 from packer.annotations.annotation import MOST_OBJECTS
 from packer.errors import BadPair
+from readers.contract.json_entry import repeated
 
 MOST_BYTES = 256 << 10
 """The most bytes of a list: a thousand names take 40 KiB, and YAML is parsed at 100 KB a second."""
 
+KEYPOINTS = "kpt_shape"
+"""The key of a data set of keypoints."""
 _NAMES = re.compile(rb"""^["']?names["']?[ ]*:""", re.MULTILINE)
 
 
@@ -25,6 +28,11 @@ def names_of(data: bytes) -> tuple[str, ...]:
     except UnicodeDecodeError:
         raise BadPair("is not text in UTF-8") from None
     document = _document(text)
+    if isinstance(document, dict) and KEYPOINTS in document:
+        raise BadPair(
+            f"has {KEYPOINTS}, so the objects are boxes with keypoints; a label needs outlines. If the files have "
+            f"outlines, remove {KEYPOINTS}"
+        )
     if isinstance(document, dict) or has_names(data):
         names = _in_order(document.get("names") if isinstance(document, dict) else None)
     else:
@@ -39,10 +47,21 @@ def has_names(data: bytes) -> bool:
     return _NAMES.search(data[:MOST_BYTES]) is not None
 
 
+class _Loader(yaml.BaseLoader):  # type: ignore[misc]
+    """Every value is a text. A key that occurs twice is refused: the last one would win."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value if isinstance(key.value, str)]
+        if len(set(keys)) < len(keys):
+            raise BadPair(f"is not valid YAML ({repeated(keys)})")
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
 def _document(text: str) -> Any:
     """Return the table of a YAML text. Every value is a text, also `no` and `0`. A list of names is something else."""
     try:
-        return yaml.load(text, yaml.BaseLoader)
+        return yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError):
         return None
     except RecursionError:

@@ -50,7 +50,7 @@ class YoloPolygon:
 def knows(data: bytes) -> bool:
     """Check that each line has a class and at least two points or a box. An empty file could be anything."""
     try:
-        lines = [_numbers(line) for line in _lines(data)]
+        lines = [numbers_of(line) for line in lines_of(data)]
     except BadPair:
         return False
     return bool(lines) and all(_is_plausible(numbers) for numbers in lines)
@@ -59,9 +59,9 @@ def knows(data: bytes) -> bool:
 def read(data: bytes, names: Sequence[str]) -> AnnotatedPicture:
     """Return the objects of a picture. Without names the classes are called `class_0`, `class_1` and so on."""
     annotations, lost = [], Counter[str]()
-    for number, line in enumerate(_lines(data), 1):
+    for number, line in enumerate(lines_of(data), 1):
         try:
-            found = _annotation(_numbers(line), names)
+            found = _annotation(numbers_of(line), names)
         except BadPair as error:
             raise BadPair(f"object {number}: {error}") from None
         if found is None:
@@ -74,7 +74,8 @@ def read(data: bytes, names: Sequence[str]) -> AnnotatedPicture:
     return AnnotatedPicture(tuple(annotations), lost=lost)
 
 
-def _lines(data: bytes) -> list[str]:
+def lines_of(data: bytes) -> list[str]:
+    """Return the lines of a file that are not empty."""
     if len(data) > MOST_BYTES:
         raise BadPair(f"is larger than {MOST_BYTES >> 20} MiB, too large for the annotations of one picture")
     try:
@@ -84,7 +85,7 @@ def _lines(data: bytes) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def _numbers(line: str) -> NDArray[np.float64]:
+def numbers_of(line: str) -> NDArray[np.float64]:
     """Return the numbers of a line."""
     fields = line.split(maxsplit=2 * MOST_POINTS + 1) if len(line) <= MOST_LINE else ()
     if len(fields) > 2 * MOST_POINTS + 1 or len(line) > MOST_LINE:

@@ -7,7 +7,7 @@ from packer.data_checks.findings import NEAR_LEAKAGE, VOID_CLASS, Findings
 from packer.data_checks.image_hashes import ImageHashes
 from packer.errors import PackError
 from packer.plan.expected import Expected
-from packer.plan.problems import problem_of, reject_error
+from packer.plan.problems import nothing_painted, problem_of, reject_error
 from packer.runtime import no_collecting
 from readers.contract.receipt_facts import AllReceipts
 from readers.contract.statistics import class_counts, total
@@ -29,6 +29,10 @@ def judge(expected: Expected, receipts: AllReceipts) -> tuple[int, tuple[tuple[s
         refs = {row: ref for ref in expected.refs(shards) if (row := (ref.split, ref.key)) in bad}
         problems = [problem_of(refs[split, key], reason) for split, key, reason in rejects]
         raise reject_error(problems, limits, expected.pairs, "nothing was published")
+    painted, annotated = receipts.notes.objects
+    if annotated and not painted:
+        lost = {what: count for what, count in receipts.notes.totals.items() if what.startswith("objects ")}
+        raise nothing_painted(lost, "nothing was published")
     return rows, rejects
 
 

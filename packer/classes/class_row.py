@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from packer.classes.documents import describe
 from packer.classes.values import MOST_VALUE, drawn, parse_colour, parse_train_id, parse_values
 from readers.contract.classes import Colour, DrawnColour
+from readers.contract.plain_text import odd_character
 
 IGNORED_TRAIN_IDS = (-1, 255)
 A_NAME = "a name"
@@ -60,6 +61,8 @@ def class_row(
 def check_name(where: str, item: object, problems: list[str]) -> str:
     """Return a name, or an empty text and one more problem."""
     if isinstance(item, str) and item.strip():
+        if code := odd_character(item):
+            problems.append(f"{where}: the name of a class has the character {code}; rename it")
         return item
     problems.append(expected(where, A_NAME, item))
     return ""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from packer.errors import SettingsError, did_you_mean
+from readers.contract.json_entry import loads
 from readers.contract.regular_files import NotRegularError, open_raw
 
 if sys.version_info >= (3, 11):
@@ -49,17 +48,9 @@ def parse_toml(path: Path, text: str) -> dict[str, Any]:
 def parse_json(path: Path, text: str) -> Any:
     """Parse JSON without repeated keys; an error names the file and the line."""
     try:
-        return json.loads(text, object_pairs_hook=_without_repeated_keys)
+        return loads(text)
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path}: is not valid JSON ({error})") from error
-
-
-def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"the key {repeated!r} occurs twice")
-    return document
 
 
 def unknown_key(key: str, known: list[str]) -> str:

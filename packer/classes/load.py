@@ -13,6 +13,7 @@ from packer.classes.ignore import with_ignored
 from packer.classes.values import distinct_colours, is_values, parse_values
 from packer.errors import SettingsError, UsageError
 from readers.contract.classes import MOST_CLASSES, ClassTable, SegClass
+from readers.contract.plain_text import odd_character
 
 TABLE_NAMES = ("class_dict.csv", "classes.csv", "class_table.csv", "labelmap.txt")
 """Without --classes, files of these names in the raw folder are class tables."""
@@ -37,6 +38,8 @@ def load_class_table(
         table = read_table(paths[0])
     elif isinstance(classes, ClassTable):
         table = classes
+        for name in table.names:
+            _check_name(name)
     elif is_values(classes):
         table = _table_of_values(classes.strip())
     else:
@@ -81,11 +84,17 @@ def named_classes(names: Sequence[str]) -> ClassTable:
     for name in names:
         if not isinstance(name, str) or not name.strip() or name in seen:
             raise UsageError(f"--classes: {name!r} is not a name, or occurs twice; expected a list of names")
+        _check_name(name)
         seen.add(name)
     if not 1 <= len(names) <= MOST_CLASSES:
         raise UsageError(f"--classes: {len(names)} names; a pack can have 1 to {MOST_CLASSES} classes")
     numbered = enumerate(zip(names, distinct_colours(len(names)), strict=True))
     return ClassTable(tuple(SegClass(name, colour, (value,)) for value, (name, colour) in numbered))
+
+
+def _check_name(name: str) -> None:
+    if code := odd_character(name):
+        raise UsageError(f"--classes: the name {name!r} has the character {code}; rename the class")
 
 
 def numbered_classes(values: Sequence[int]) -> tuple[SegClass, ...]:

@@ -17,6 +17,7 @@ from packer.pixels.field_options import BY_KIND, FieldOptions
 from packer.pixels.label_rules import CODECS, DIVISORS, UNKNOWNS
 from packer.pixels.number_rules import ID_CODECS, VALUE_INTERPOLATIONS
 from readers.contract.field_entry import NAME
+from readers.contract.json_entry import loads
 from readers.contract.kinds import CLASSES, DTYPES, IDS
 
 FROM, KIND = "from", "kind"
@@ -59,7 +60,7 @@ def _short(text: str) -> dict[str, Any]:
     """Return the table that a text stands for."""
     if text.startswith("{"):
         try:
-            table: dict[str, Any] = json.loads(text)
+            table: dict[str, Any] = loads(text)
         except ValueError as error:
             raise ValueError(f"{text!r}: is not JSON: {error}") from error
         return table

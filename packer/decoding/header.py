@@ -45,6 +45,11 @@ class Header:
     no_data: str = field(default="", compare=False)
     """The number that the file names for pixels without data."""
 
+    @property
+    def plain_depth(self) -> int:
+        """The bits per channel; 0 of floats and signed numbers."""
+        return 0 if self.is_float or self.is_signed else self.depth
+
     def __str__(self) -> str:
         """Describe the type of the file, such as `PNG RGB, 8 bits`."""
         channels = "palette" if self.has_palette else _CHANNELS.get(self.channels, f"{self.channels} channels")

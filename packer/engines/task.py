@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from packer.errors import EngineError, InputError, PackError, UsageError
-from readers.contract.json_entry import Entry, Problem
+from readers.contract.json_entry import Entry, Problem, loads
 from readers.contract.manifest import DIGEST
 from readers.contract.receipt import FINGERPRINT
 
@@ -145,7 +145,7 @@ def _read_built(entry: Entry) -> Built:
 def _entry(text: str, what: str) -> Entry:
     problems: list[Problem] = []
     try:
-        document: Any = json.loads(text)
+        document: Any = loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise EngineError(f"{what} is not valid: {error}") from error
     return Entry(document, "", problems)

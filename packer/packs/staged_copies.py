@@ -24,6 +24,7 @@ from packer.publish.lock import locked
 from readers import staged_copies as staged
 from readers.contract.atomic import partial_path, sync_folder
 from readers.contract.errors import VersionError
+from readers.contract.json_entry import loads
 from readers.contract.leftovers import sweep
 from readers.contract.manifest import GENERATIONS, Manifest
 from readers.stores.open_store import url_of
@@ -103,7 +104,7 @@ def list_copies() -> list[StagedCopy]:
 
 def _staged_copy(path: Path) -> StagedCopy | None:
     try:
-        text = json.loads((path / SOURCE).read_text(encoding="utf-8"))["source"]
+        text = loads((path / SOURCE).read_text(encoding="utf-8"))["source"]
         source = url_of(text) or Path(text)
     except (OSError, ValueError, TypeError, KeyError):
         return None

@@ -13,6 +13,7 @@ from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair
 from packer.pixels.class_lookup import IGNORE, UNKNOWN, Index, Lookup, Numbers, describe_strays, stray_name
 from packer.pixels.class_picture import ClassPicture, classify
+from packer.pixels.label_advice import advice_on_strays
 from packer.pixels.label_rules import (
     ADE20K,
     AS_THE_TABLE_SAYS,
@@ -142,7 +143,7 @@ class LabelCodec:
             return index
         if self._rules.unknown == "error":
             strays = describe_strays(pixels, unknown)
-            raise BadPair(f"has {strays}; add to the class table, or use --ignore or --unknown ignore")
+            raise BadPair(f"has {strays}; {advice_on_strays(pixels, self._rules.codec)}")
         if self._rules.unknown == "nearest":
             self._lookup.nearest(pixels, index)
         else:

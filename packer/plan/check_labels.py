@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from packer.classes.load import TABLE_NAMES
+from packer.config.preset_evidence import likely_presets
 from packer.errors import InputError, first_of
+from packer.pixels.label_advice import advice_on
 from packer.pixels.label_rules import BINARY, INDEX
 from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler
@@ -63,12 +65,10 @@ def no_classes(sampler: LabelSampler, raw: Path | None, refs: Sequence[RowRef]) 
         )
     if not found:
         return InputError(f"{summary}; packer probe shows what the labels hold")
-    classes = [value for value in found if value != 255]
-    proposal = f"perhaps --classes {max(classes, default=0) + 1}" + (" --ignore 255" if 255 in found else "")
-    if len(classes) < 2 <= len(found):
-        proposal = f"perhaps --classes {','.join(map(str, sorted(found)))}"
+    sizes = [label.size for label in sample.values() if label.size is not None]
+    presets = likely_presets(found, [str(raw), *(refs[index].parts[sampler.label] for index in sample)], sizes)
     values = ", ".join(first_of(sorted(found), MOST_VALUES_SHOWN))
     return InputError(
-        f"{summary}; the labels hold numbers, so a number of classes is enough, {proposal} (packer probe shows more)",
+        f"{summary}; {advice_on(found, presets)} (packer probe shows more)",
         [f"values in a sample of {len(sample)} of {len(refs)} labels: {values}"],
     )

@@ -10,6 +10,7 @@ from packer.classes.load import load_class_table, named_classes
 from packer.errors import InputError, Problem, UsageError, did_you_mean
 from packer.pixels.field_options import ClassesField, FieldOptions, IdsField, MultilabelField
 from packer.pixels.label_rules import AUTO, INDEX
+from packer.plan.problems import nothing_painted
 from packer.plan.request import Request
 from packer.plan.wanted_fields import BACKGROUNDS, parts_table
 from packer.sources.annotated import AnnotatedSource, Brush, PaintedField
@@ -17,6 +18,7 @@ from packer.sources.open_source import FoundRows
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.fields import LABEL
 
+OUTLINES = "a label needs outlines"
 NEVER = "__ignore__"
 """The category of LabelMe whose pixels are ignored."""
 Objects = Mapping[str, tuple[int, str]]
@@ -30,7 +32,7 @@ def choose_classes(request: Request, found: FoundRows) -> tuple[FoundRows, Input
         raise UsageError(f"--label-codec {request.label_codec}: reads label pictures; annotations are painted")
     painted = [(number, each) for number, each in enumerate(request.fields) if number and not each.files]
     source = replace(found.source, painted=tuple(PaintedField(number, each.kind) for number, each in painted))
-    objects, sizes = source.count(found.refs)
+    objects, sizes, outlines, lost = source.count(found.refs)
     every = _numbered(load_class_table(request.raw, request.classes) or _table(source.names, objects))
     dropped = {name for name in request.ignore if name in objects and name not in every.names}
     classes = with_ignored(every, [text for text in request.ignore if text not in dropped])
@@ -43,6 +45,8 @@ def choose_classes(request: Request, found: FoundRows) -> tuple[FoundRows, Input
         numbers |= dict.fromkeys(unknown, every.ignore_index)
     elif unknown:
         refusal = _refusal(unknown, every)
+    if lost and not outlines:
+        refusal = nothing_painted({f"objects {reason}": count for reason, count in lost.items()}, OUTLINES)
     rules = request.paint, request.crowd, elsewhere, request.rasterise
     brush = Brush(numbers, _uncovered(every), every.ignore_index, *rules)
     has_label = any(each.name == LABEL for _, each in painted)

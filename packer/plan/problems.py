@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from packer.errors import InputError, PackError, Problem, RejectedError, TooManyRejectsError
 from packer.plan.request import Limits
 from packer.recipe.row_ref import RowRef
 from readers.contract.fields import IMAGE, LABEL
+from readers.contract.receipt_facts import count_text
 
 T = TypeVar("T")
 BEFORE = "by their headers and a decoded sample; the rest is checked later"
@@ -73,6 +74,12 @@ def reject_error(problems: Sequence[Problem], limits: Limits, pairs: int, remark
     share = limits.most is not None and 0 < limits.most < 1
     most = "" if limits.most is None else f", over --max-bad {limits.most:{'.6g' if not share else '.4%'}}"
     return TooManyRejectsError(f"{count}{most} ({remark})", problems)
+
+
+def nothing_painted(lost: Mapping[str, int], advice: str) -> InputError:
+    """Return the error of annotations that become no pixel at all. `lost` has their numbers by the words of notes."""
+    words = ", ".join(count_text(count, what) for what, count in lost.items())
+    return InputError(f"no object of the annotations can be painted: {words}; {advice}")
 
 
 def problem_of(ref: RowRef, reason: str) -> Problem:

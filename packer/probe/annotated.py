@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from packer.config.config import DECIDE, Setting, Settings
 from packer.config.effective import effective
-from packer.errors import InputError, PackError, Problem, counted, first_of
+from packer.errors import BadPair, InputError, PackError, Problem, counted, first_of
 from packer.pairs.files import RawFiles, find_files
 from packer.pairs.pairing_rules import PairingRules
+from packer.pairs.paths import is_picture
+from packer.pairs.template import Template
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
 from packer.plan.request import Request
+from packer.plan.sample import spread_indices
+from packer.probe.image_settings import deepest_of, image_doubts
 from packer.probe.request import ProbeRequest
 from packer.sources.annotated import AnnotatedSource
-from packer.sources.annotation_files import FoundAnnotations, annotations_in
+from packer.sources.annotation_files import CERTAIN, FoundAnnotations, annotations_in, label_pictures
 from packer.sources.find_indexed import FoundFiles, indexed_in
 from packer.sources.folder import FolderSource
 from readers.contract.manifest import ALL
@@ -28,6 +33,10 @@ MOST_PLANES = 3
 """With more classes than this, one plane per class would be most of the pack; labels=index is smaller."""
 MOST_NAMED = 3
 """A question names so many files."""
+MOST_HEADERS = 64
+"""The images whose headers are read before the plan."""
+EVERY = "{key}"
+"""The template of all pictures."""
 LEAST_TO_SPLIT = 10
 """With fewer pairs no split is proposed."""
 
@@ -55,20 +64,25 @@ def propose_annotated(request: ProbeRequest) -> AnnotatedProposal | None:
     if request.pairing != PairingRules():
         return None
     folder = request.objects or FolderSource(request.raw)
+    files: RawFiles = request.objects.files if request.objects else find_files(request.raw)
     try:
-        files: RawFiles = request.objects.files if request.objects else find_files(request.raw)
         found = annotations_in(folder, files)
-    except InputError:  # there are label pictures, too: the trial of these names both ways
-        return None
+    except InputError:
+        if label_pictures(files):  # the trial of these names both ways
+            return None
+        raise
     many = indexed_in(folder, files) if found is None and type(folder) is FolderSource else None
     if found is None and many is None:
         return None
     settings = _templates(found, many)
     questions = _questions(many) if many else []
+    if found is not None and found.doubt:
+        questions.append(f"are these outlines? {found.template} could have {found.doubt}; a label needs outlines")
     if isinstance(request.classes, str):
         settings["classes"] = str(Path(request.classes).absolute())
     if request.ignore:
         settings["ignore"] = list(request.ignore)
+    doubts_of_images = list(_image_doubts(folder, files, settings))
     lenient = {"missing": "skip", "on-bad": "skip", "size": "native", "unknown": "ignore"}
     with TemporaryDirectory() as target:
         given = {"raw": request.location, "out": str(Path(target) / "out"), "workers": "1"}
@@ -78,13 +92,14 @@ def propose_annotated(request: ProbeRequest) -> AnnotatedProposal | None:
             reason = ": ".join(line.strip() for line in str(error).splitlines()[:2])
             doubts = (*questions, f"a build refuses this proposal: {reason}")
             return AnnotatedProposal("unknown", settings, doubts, {}, {}, (), {}, (), ())
-    return _proposal(settings, questions, plan)
+    return _proposal(settings, questions, doubts_of_images, plan)
 
 
 def _templates(found: FoundAnnotations | None, many: FoundFiles | None) -> dict[str, Setting]:
     """Return the settings of annotations of one picture each, or else of many; none if there are none."""
     if found is not None:
-        return {"image": found.images, "annotations": found.template}
+        certain = CERTAIN if found.doubt else ""  # the user answers a question first
+        return {"image": found.images, "annotations": f"{certain}{found.template}"}
     if many is None:
         return {}
     return {"annotations": many.template, **({"image": many.images} if many.images else {})}
@@ -98,8 +113,26 @@ def _questions(many: FoundFiles) -> list[str]:
     return [*questions, *([f"other files of annotations {unread}: {others}"] if others else [])]
 
 
-def _proposal(settings: dict[str, Setting], questions: list[str], plan: Plan) -> AnnotatedProposal:
-    doubts = list(questions)
+def _image_doubts(folder: FolderSource, files: RawFiles, settings: dict[str, Setting]) -> Iterator[str]:
+    """Set how the images are stored, by the headers of a sample, and report the guesses."""
+    template = str(settings.get("image", EVERY))
+    images = [path for path in files.paths if is_picture(path) and Template(template).match(path)]
+    headers = []
+    for index in spread_indices(len(images), MOST_HEADERS):
+        with suppress(BadPair):  # a build says why
+            headers.append(folder.header(images[index]))
+    return image_doubts(
+        any(each.extra for each in headers),
+        deepest_of(each.plain_depth for each in headers),
+        map(str, headers),
+        settings,
+    )
+
+
+def _proposal(
+    settings: dict[str, Setting], questions: list[str], doubts_of_images: Sequence[str], plan: Plan
+) -> AnnotatedProposal:
+    doubts = [*questions, *doubts_of_images]
     if plan.found.refs.splits.keys() == {ALL} and len(plan.found.refs) >= LEAST_TO_SPLIT:
         settings["split"] = "80/10/10"
     if plan.found.missing:

@@ -10,6 +10,7 @@ import numpy as np
 
 from packer.classes.load import numbered_classes
 from packer.errors import UsageError
+from packer.pixels.label_advice import NUMBERS_BESIDE_COLOURS, is_binary
 from packer.pixels.label_rules import (
     ADE20K,
     AS_THE_TABLE_SAYS,
@@ -34,6 +35,10 @@ SOFT_VALUES = 12
 """Soft edges have more gray values than this."""
 IGNORE_VALUE = 255
 MOST_CLASSES_GUESSED = 256
+NAMES_OF_A_PALETTE = (
+    "what are the names of the classes? The palette of the labels gives each a colour, and no file of the folder, "
+    "such as labelmap.txt, names these colours"
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,9 @@ def read_by_table(
         unit = "colours" if by_colour else "values"
         why.append(f"{len(known)} of {len(counts)} {unit} are in {source} ({share:.2f} % of the pixels)")
     unknown = counts - known
-    if unknown:
+    if unknown and by_colour and labels.grays and not labels.palettes.indices:
+        doubts.append(f"{NUMBERS_BESIDE_COLOURS} to {source}")
+    elif unknown:
         shown = shown_counts(unknown, by_colour, counts.total())
         doubts.append(f"in no class: {shown}; add these to {source}, or use --ignore or --unknown ignore")
     if rules.codec == INDEX:
@@ -134,7 +141,7 @@ def _guess_by_colours(labels: LabelSurvey) -> LabelReading:
 def _guess_by_values(labels: LabelSurvey) -> LabelReading:
     """Guess the reading of gray or palette labels."""
     values, present = labels.values, sorted(labels.values)
-    if len(present) <= 2 and present[0] == 0 and present[-1] in (0, 1, IGNORE_VALUE):
+    if present[0] == 0 and is_binary(present):
         return LabelReading(LabelRules(BINARY), BINARY_CLASSES, ("read as binary: two classes",))
     soft = (values[present[0]] + values[present[-1]]) / values.total() > SOFT_SHARE
     if soft and not labels.palettes.indices and len(present) > SOFT_VALUES and present[-1] <= IGNORE_VALUE:
@@ -156,8 +163,10 @@ def _guess_classes(labels: LabelSurvey) -> LabelReading:
     doubts = [*_palette_doubts(labels), "name the classes"]
     dense = max(classes) < 2 * len(classes) + 8
     table = ClassTable(numbered_classes(range(max(classes) + 1) if dense else classes), ignored)
-    questions = () if dense else (_renumbered(classes),)
-    return LabelReading(LabelRules(INDEX), table, tuple(why), tuple(doubts), questions)
+    questions = [] if dense else [_renumbered(classes)]
+    if labels.palettes.indices and not labels.palettes.doubts and len(classes) > 2:
+        questions.append(NAMES_OF_A_PALETTE)
+    return LabelReading(LabelRules(INDEX), table, tuple(why), tuple(doubts), tuple(questions))
 
 
 def _renumbered(values: list[int]) -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 
 from packer.config.config import Settings
-from packer.config.preset import preset_classes, presets
+from packer.config.preset_evidence import presets_with_classes
 from packer.errors import PackError
 from packer.pairs.files import RawFiles
 from packer.pairs.find import find_pairs
 from packer.pairs.pairing_rules import PairingRules
-from packer.pixels.label_rules import AUTO, INDEX, LabelRules
+from packer.pixels.label_rules import AUTO, LabelRules
 from packer.plan.palettes import colour_name
 from packer.probe.label_pixels import known_share
 from packer.probe.survey import LabelSurvey
@@ -43,7 +42,7 @@ class PresetMatch:
 
 def matching_presets(raw: Path, labels: LabelSurvey, listed: RawFiles | None = None) -> Iterator[PresetMatch]:
     """Yield the presets with pairs or colours of this folder, and with values of its labels."""
-    for name, settings, classes in _presets_with_classes():
+    for name, settings, classes in presets_with_classes():
         rules = _label_rules(settings)
         match = PresetMatch(
             name,
@@ -55,30 +54,6 @@ def matching_presets(raw: Path, labels: LabelSurvey, listed: RawFiles | None = N
         )
         if match.share > 0 and (match.pairs or match.same_colours):
             yield match
-
-
-def presets_with_values(labels: LabelSurvey) -> list[str]:
-    """Return the presets for gray labels or palettes that know every value of the sample, the smallest first."""
-    found = []
-    for name, settings, classes in _presets_with_classes():
-        rules = _label_rules(settings)
-        if rules.codec not in (AUTO, INDEX) or not any(known.values for known in classes.classes):
-            continue
-        if known_share(labels, classes, replace(rules, codec=INDEX)) == 1:
-            found.append((len(classes), name))
-    return [name for _, name in sorted(found)]
-
-
-@cache
-def _presets_with_classes() -> tuple[tuple[str, Settings, ClassTable], ...]:
-    """Return the presets that name their classes. Their files are parsed once in a process."""
-    known = []
-    for preset in presets():
-        settings = preset.settings()
-        classes = preset_classes(settings)
-        if classes is not None:
-            known.append((preset.name, settings, classes))
-    return tuple(known)
 
 
 def _pairs_by(raw: Path, settings: Settings, listed: RawFiles | None) -> int:

@@ -11,23 +11,27 @@ from typing import TYPE_CHECKING
 from packer.classes.load import load_class_table, read_table
 from packer.classes.values import is_values
 from packer.config.config import DECIDE, Setting, Settings
+from packer.config.preset_evidence import likely_presets
 from packer.errors import InputError, SettingsError, counted, first_of
-from packer.pairs.files import list_files
+from packer.pairs.files import find_files, list_files
 from packer.pairs.find import Pairing, find_pairs
 from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.suggest import Suggestion, suggest_templates
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, BINARY, INDEX, INSTANCE, LabelRules
 from packer.plan.sample import open_sampler
 from packer.probe.annotated import LEAST_TO_SPLIT, MOST_PLANES, AnnotatedProposal, propose_annotated
+from packer.probe.coverage import coverage_questions, list_questions
 from packer.probe.further_fields import FurtherField, further_fields
 from packer.probe.guess_labels import LabelReading, read_by_table, read_without_table
+from packer.probe.image_settings import image_doubts
 from packer.probe.label_pixels import known_share
-from packer.probe.match_presets import PresetMatch, matching_presets, presets_with_values
+from packer.probe.match_presets import PresetMatch, matching_presets
 from packer.probe.request import ProbeRequest
 from packer.probe.rivals import rival_questions
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
 from packer.probe.trial import Trial, try_settings
 from packer.probe.volumes import NIFTI, nifti_pairs, nifti_volumes, volume_doubts, with_volumes
+from packer.sources.exports import with_exports
 from packer.sources.folder import FolderSource
 from packer.sources.nifti import NiftiSlices
 from packer.sources.objects import ObjectsSource
@@ -83,7 +87,11 @@ def probe_folder(raw: str | PathLike[str], **options: Unpack[ProbeOptions]) -> P
 def _probe(request: ProbeRequest) -> ProbeResult:
     listed = request.objects.files if request.objects else None
     files = list_files(request.raw) if listed is None else listed.paths
-    if (annotated := propose_annotated(request)) is not None:
+    try:
+        annotated = propose_annotated(request)
+    except InputError as error:
+        return ProbeResult(len(files), None, str(error), (), None, None, (), {}, ())
+    if annotated is not None:
         known = (annotated.settings, annotated.doubts)
         return ProbeResult(len(files), None, None, (), None, None, (), *known, annotated=annotated)
     proposals = tuple(suggest_templates(files))
@@ -98,7 +106,7 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     with open_sampler(source, request.workers, request.task_timeout) as sampler:
         survey = survey_pairs(folder, sampler, request.sample, request.near_duplicates)
         matches = tuple(matching_presets(request.raw, survey.labels, listed))
-        reading, settings = _reading(request, files, survey.labels, matches)
+        reading, settings = _reading(request, files, survey, matches)
         settings, doubts = _propose(rules, pairing, survey, reading, settings)
         named = {"from" if pairing.layout == NIFTI else "raw": request.location}
         trial = try_settings(named, settings, survey.sample, sampler, request.task_timeout)
@@ -106,7 +114,15 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     further = () if survey.has_volumes else further_fields(files, pairing, folder)
     fields = {path for field in further for path in field.files}
     rest = [path for path in files if path not in fields]
-    questions = [*reading.questions, *rival_questions(rest, request.pairing, pairing)]
+    rivals = list(rival_questions(rest, request.pairing, pairing))
+    if slides or survey.has_volumes:
+        uncovered = []
+    else:
+        uncovered = list(coverage_questions(rest, request.pairing, pairing, fields, bool(rivals)))
+    lists = list(list_questions(files, pairing, settings))
+    if lists:
+        settings = {name: value for name, value in settings.items() if name != "split"}
+    questions = [*reading.questions, *uncovered, *rivals, *lists]
     doubts = [*questions, *_trial_doubts(trial, survey), *doubts]
     if questions:
         settings = {DECIDE: questions, **settings}
@@ -135,13 +151,17 @@ def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pa
         except InputError as error:
             return None, rules, str(error)
     listed = request.objects.files if request.objects else None
+    given = request.pairing != PairingRules()
     try:
         return find_pairs(request.raw, rules, files=listed), rules, None
     except SettingsError:
         raise
     except InputError as error:
-        why_not = str(error).replace(str(request.raw), request.location)
-    if request.pairing == PairingRules():
+        refusal = error
+    folder = request.objects or FolderSource(request.raw)
+    advised = refusal if given else with_exports(refusal, folder, listed or find_files(request.raw))
+    why_not = str(advised).replace(str(request.raw), request.location)
+    if not given:
         for suggestion in proposals:
             rules = PairingRules(suggestion.image, suggestion.label, missing="skip")
             try:
@@ -152,9 +172,10 @@ def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pa
 
 
 def _reading(
-    request: ProbeRequest, files: Sequence[str], labels: LabelSurvey, matches: Sequence[PresetMatch]
+    request: ProbeRequest, files: Sequence[str], survey: Survey, matches: Sequence[PresetMatch]
 ) -> tuple[LabelReading, Settings]:
     """Choose the first way to read the labels that fits, and return it with its settings."""
+    labels = survey.labels
     raw, given = request.raw, load_class_table(request.raw, request.classes, request.ignore)
     if given is not None:
         source = "--classes" if request.classes is not None else "the class table of the folder"
@@ -172,7 +193,11 @@ def _reading(
             return reading, {**_rule_settings(reading.rules), "classes": request.path_of(path)}
         elif share > 0:
             passed_over.append(f"the class table {path} knows only {100 * share:.2f} % of the label pixels")
-    reading = _by_preset(labels, exact[0]) if exact else _with_candidates(labels, read_without_table(labels))
+    reading = (
+        _by_preset(labels, exact[0])
+        if exact
+        else _with_candidates(request, survey, matches, read_without_table(labels))
+    )
     reading = replace(reading, doubts=(*reading.doubts, *passed_over))
     return reading, {**_rule_settings(reading.rules), **_class_settings(reading)}
 
@@ -181,11 +206,17 @@ def _by_preset(labels: LabelSurvey, match: PresetMatch) -> LabelReading:
     return read_by_table(labels, match.classes, f"preset {match.name}", match.rules)
 
 
-def _with_candidates(labels: LabelSurvey, reading: LabelReading) -> LabelReading:
-    """Name the presets that know all values, where the classes are only guessed from the values."""
-    if reading.rules.codec != INDEX or not (names := presets_with_values(labels)):
+def _with_candidates(
+    request: ProbeRequest, survey: Survey, matches: Sequence[PresetMatch], reading: LabelReading
+) -> LabelReading:
+    """Name the presets that know all values and that something else speaks for, if the classes are only guessed."""
+    values = survey.labels.values
+    paths = [request.location, *(pair.label for pair in survey.sample)]
+    drawn = [match.name for match in matches if match.exact]
+    names = list(dict.fromkeys([*drawn, *likely_presets(values, paths, survey.sizes)]))
+    if reading.rules.codec != INDEX or not names:
         return reading
-    ask = f"presets that know all these values: {', '.join(first_of(names, MOST_CANDIDATES))}; some ignore 0"
+    ask = f"perhaps a preset that knows all these values: {', '.join(first_of(names, MOST_CANDIDATES))}"
     return replace(reading, doubts=(*reading.doubts, ask))
 
 
@@ -230,7 +261,7 @@ def _propose(
         doubts.append(
             'pictures have several sizes and size = "native" keeps them; for one size, set size = "512x512" and fit'
         )
-    doubts += _image_doubts(survey, settings)
+    doubts += image_doubts(survey.has_bands, survey.deepest, survey.images, settings)
     return settings, doubts
 
 
@@ -276,17 +307,3 @@ def _class_settings(reading: LabelReading) -> Settings:
         return {}
     ignored = [*map(str, table.ignored_values), *(f"#{bytes(colour).hex()}" for colour in table.ignored_colours)]
     return {**({"ignore": ignored} if ignored else {}), "classes": ClassTable(table.classes)}
-
-
-def _image_doubts(survey: Survey, settings: dict[str, Setting]) -> Iterator[str]:
-    """Set image-range for 16-bit and float images, which a build would refuse without it, and report the guess."""
-    if survey.has_bands:
-        settings["bands"] = "all"
-    elif survey.deepest == 0:
-        settings["image-range"] = "0,1"
-        yield "float images: image-range sets the numbers that become 0 and 1; 0,1 is a guess"
-    elif survey.deepest > 8:
-        settings["image-range"] = "0,65535"
-        yield "16-bit images: image-range sets the numbers that become 0 and 1; sensors often use less than 65535"
-    if any("alpha" in kind for kind in survey.images):
-        yield 'images have an alpha channel: if pixels are transparent, alpha = "drop" keeps their stored colours'

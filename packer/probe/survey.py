@@ -13,6 +13,7 @@ from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler, spread_indices
+from packer.probe.image_settings import deepest_of
 from packer.shards.inspect import MOST_COUNTS, LabelCounts
 from packer.sources.folder import FolderSource, refs_of
 from readers.contract.tiles import Size
@@ -88,7 +89,6 @@ def survey_pairs(folder: FolderSource, sampler: LabelSampler, most: int, near: b
     results = list(sampler.source.heads(list(folder.rows())))
     headers = [result for result in results if not isinstance(result, str)]
     sizes: Counter[Size] = Counter(image.size for image, _ in headers)
-    depths = [0 if image.is_float or image.is_signed else image.depth for image, _ in headers]
     kinds = [None if isinstance(result, str) else tuple(map(str, result)) for result in results]
     chosen = _sample(kinds, most)
     sampled = [pairs[index] for index in chosen]
@@ -111,7 +111,7 @@ def survey_pairs(folder: FolderSource, sampler: LabelSampler, most: int, near: b
     return Survey(
         sizes,
         Counter(str(image) for image, _ in headers),
-        0 if 0 in depths else max(depths, default=8),
+        deepest_of(image.plain_depth for image, _ in headers),
         any(image.extra for image, _ in headers),
         labels,
         bad,

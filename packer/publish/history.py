@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from readers.contract.errors import DamagedError
+from readers.contract.json_entry import loads
 from readers.contract.manifest import GENERATIONS
 from readers.stores.folder_store import store_of
 from readers.stores.store import Store
@@ -65,7 +66,7 @@ def kept_numbers(out: Path | Store) -> set[int]:
 
 
 def _parse(data: bytes) -> History:
-    document = json.loads(data)
+    document = loads(data)
     current = document["current"]
     ended = {int(number): float(when) for number, when in document["ended"].items()}
     if not (current is None or isinstance(current, int)) or not all(map(math.isfinite, ended.values())):

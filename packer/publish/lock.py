@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from packer.errors import BusyError, TargetError
+from readers.contract.json_entry import loads
 from readers.contract.leftovers import lives
 
 NAME = ".lock"
@@ -94,7 +95,7 @@ def _taken(file: int, path: Path) -> bool:
 def _owner(file: int) -> str | None:
     """Describe the process that is named in the lock; None without a name, or if that process has ended."""
     try:
-        owner = json.loads(os.pread(file, 4096, 0))
+        owner = loads(os.pread(file, 4096, 0))
         if owner["host"] != socket.gethostname() or lives(int(owner["process"])):
             return f"process {owner['process']} on {owner['host']}, since {owner['since']}"
     except (OSError, ValueError, KeyError, TypeError):

@@ -21,6 +21,7 @@ from packer.errors import BusyError, TargetError
 from packer.publish.claim import answered
 from packer.publish.store_probe import fault_of_conditions
 from readers.contract.errors import StoreError
+from readers.contract.json_entry import loads
 from readers.stores.store import Data, Entry, Store, Version
 
 LOCKS = ".locks"
@@ -127,7 +128,7 @@ def _lives(lock: Entry, mine: Entry) -> bool:
 
 def _owner(store: Store, name: str) -> str:
     try:
-        owner = json.loads(store.read(name)[0])
+        owner = loads(store.read(name)[0])
         return f"process {owner['process']} on {owner['host']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

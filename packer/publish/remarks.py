@@ -16,7 +16,7 @@ from packer.publish.atomic import write_atomic
 from packer.publish.target import REMARKS
 from readers.contract.errors import DamagedError
 from readers.contract.files import plain_file
-from readers.contract.json_entry import Entry, Problem
+from readers.contract.json_entry import Entry, Problem, loads
 from readers.contract.manifest import Manifest
 
 MOST_LISTED = 1000
@@ -65,7 +65,7 @@ def load_remarks(out: Path, manifest: Manifest) -> Remarks | None:
     path = remarks_path(out, manifest.generation)
     try:
         with plain_file(out, path).open("rb") as file:
-            document = json.loads(file.read(_MOST_BYTES))
+            document = loads(file.read(_MOST_BYTES))
     except (OSError, DamagedError, ValueError, RecursionError):
         return None
     problems: list[Problem] = []

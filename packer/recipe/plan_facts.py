@@ -10,7 +10,7 @@ from typing import Any
 
 from packer.recipe.recipe import Recipe
 from readers.contract.errors import DamagedError
-from readers.contract.json_entry import Entry, Problem
+from readers.contract.json_entry import Entry, Problem, loads
 from readers.contract.manifest import DIGEST, NAME
 from readers.contract.tiles import Size
 
@@ -80,7 +80,7 @@ class PlanFacts:
         """Read plan.json, or raise a DamagedError that names every problem."""
         problems: list[Problem] = []
         try:
-            facts = cls._read(Entry(json.loads(text), "", problems))
+            facts = cls._read(Entry(loads(text), "", problems))
         except (ValueError, RecursionError) as error:
             raise DamagedError(f"{path}: is not a valid plan ({error})") from error
         if problems:

@@ -10,7 +10,7 @@ from packer.errors import EngineError
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from readers.contract.fields import Field
-from readers.contract.json_entry import Entry, Problem
+from readers.contract.json_entry import Entry, Problem, loads
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ShardSpec:
     @classmethod
     def from_text(cls, text: str) -> ShardSpec:
         problems: list[Problem] = []
-        entry = Entry(json.loads(text), "", problems)
+        entry = Entry(loads(text), "", problems)
         split = entry.text("split")
         pieces = tuple(Piece.from_json(split, values) for values in entry.lists("pieces"))
         spec = cls(split, pieces, Recipe.from_json(entry.entry("recipe")))

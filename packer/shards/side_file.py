@@ -12,6 +12,7 @@ from typing import Any
 
 from packer.publish.target import STAMPS
 from readers.contract.atomic import partial
+from readers.contract.json_entry import loads
 
 
 def write_side_file(out: Path, name: str, head: dict[str, Any], data: bytes) -> None:
@@ -31,7 +32,7 @@ def read_side_file(path: Path) -> tuple[dict[str, Any], bytes]:
     """Return head and data of a file. Raise OSError, or ValueError if it is damaged. The caller checks the head."""
     line, _, data = path.read_bytes().partition(b"\n")
     try:
-        head = json.loads(line)
+        head = loads(line)
     except RecursionError as error:
         raise ValueError("lists in lists") from error
     if not isinstance(head, dict) or head.get("crc32") != zlib.crc32(data):

@@ -16,7 +16,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from packer.annotations.annotation import AnnotatedPicture
+from packer.annotations.annotation import AnnotatedPicture, check_categories
 from packer.annotations.choices import AT_STORED
 from packer.annotations.formats import (
     PictureFormat,
@@ -74,10 +74,14 @@ class PaintedField(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """For each category its number of objects, and a file that has some; the sizes in all files that were read."""
+    """The objects in all files that were read: for each category their number, and a file that has some."""
 
     objects: Mapping[str, tuple[int, str]]
     sizes: KnownSizes
+    outlines: int
+    """The objects that can be painted."""
+    lost: Mapping[str, int]
+    """The objects that cannot be painted, by the reason."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,9 @@ class AnnotatedSource:
         """Return the annotations at a part of a row, and what identifies them."""
         data = read_annotations(self.files, part)
         with naming(part):
-            return self.reader.read(data, self.names), blake3(data).hexdigest()
+            picture = self.reader.read(data, self.names)
+            check_categories({each.category for each in picture.annotations})
+            return picture, blake3(data).hexdigest()
 
     def size_of(self, part: str) -> Size | None:
         """Return the size that the annotations give their picture."""
@@ -168,20 +174,22 @@ class AnnotatedSource:
     def count(self, refs: Iterable[RowRef]) -> Counted:
         """Return how many objects each category has, and the sizes. Files that cannot be read have none of both."""
         objects: dict[str, tuple[int, str]] = {}
+        lost = Counter[str]()
         parts = (part for ref in refs for part in {ref.parts[each.number] for each in self.painted} if part)
 
         def sizes(pool: ThreadPoolExecutor) -> Iterator[tuple[str, Size | None]]:
             while some := list(islice(parts, TOGETHER)):
-                for part, picture in pool.map(self._read_or_none, some):
-                    if picture is not None:
-                        yield part, picture[0]
-                        for category, count in picture[1].items():
+                for part, facts in pool.map(self._read_or_none, some):
+                    if facts is not None:
+                        yield part, facts[0]
+                        lost.update(facts[2])
+                        for category, count in facts[1].items():
                             before, first = objects.get(category, (0, part))
                             objects[category] = before + count, first
 
         with ThreadPoolExecutor(THREADS) as pool:
             known = KnownSizes(sizes(pool))
-        return Counted(objects, known)
+        return Counted(objects, known, sum(count for count, _ in objects.values()), lost)
 
     def to_text(self) -> str:
         facts = json.loads(self.files.to_text())
@@ -285,13 +293,13 @@ class AnnotatedSource:
         fits = [size in (None, each) for each in (header.size, stored)]
         return is_of_stored(self.reader) if all(fits) else fits[1]
 
-    def _read_or_none(self, part: str) -> tuple[str, tuple[Size | None, Counter[str]] | None]:
-        """Return the size and the objects of each category; None if the file cannot be read."""
+    def _read_or_none(self, part: str) -> tuple[str, tuple[Size | None, Counter[str], Mapping[str, int]] | None]:
+        """Return the size, the objects of each category, and the lost ones; None if the file cannot be read."""
         try:
             picture, _ = self.read(part)
         except BadPair:
             return part, None
-        return part, (picture.size, Counter(each.category for each in picture.annotations))
+        return part, (picture.size, Counter(each.category for each in picture.annotations), picture.lost)
 
 
 def _noted(painted: Sequence[_Painted], lost_later: Sequence[int] = ()) -> tuple[tuple[str, ...], Counter[str]]:

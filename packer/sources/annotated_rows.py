@@ -12,7 +12,7 @@ from packer.pairs.find import Pairing, search_pairs
 from packer.pairs.pairing_rules import PairingRules
 from packer.recipe.row_ref import RowRef
 from packer.sources.annotated import AnnotatedSource
-from packer.sources.annotation_files import annotations_by, annotations_in
+from packer.sources.annotation_files import CERTAIN, annotations_by, annotations_in
 from packer.sources.folder import FolderSource, images_of
 
 
@@ -37,6 +37,11 @@ def annotated_rows(
     found = annotations_in(folder, files) if template is None else annotations_by(template, image, folder, files)
     if found is None:
         return None
+    if found.doubt:
+        raise InputError(
+            f"{folder.raw}: the objects in {found.template} could be {found.doubt}; a label needs outlines. "
+            f"If they are outlines: --annotations '{CERTAIN}{found.template}'"
+        )
     if rules.split_exact:
         raise UsageError("--split-exact: counts the pixels of label pictures; annotations have none before a build")
     painted = PairingRules.of_painted(vars(rules))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from packer.annotations.annotation import check_categories
 from packer.annotations.formats import (
     PictureFormat,
     categories_of,
@@ -19,8 +20,11 @@ from packer.annotations.formats import (
     other_lists,
 )
 from packer.annotations.json_values import MOST_BYTES
+from packer.annotations.unread import why_unread
+from packer.annotations.yolo import NAME as YOLO
+from packer.annotations.yolo_points import doubt_about
 from packer.decoding.raw_file import naming
-from packer.errors import BadPair, InputError, UsageError, first_of
+from packer.errors import BadPair, InputError, Problem, UsageError, first_of
 from packer.pairs.annotation_layouts import annotation_layouts, with_template, without_pictures
 from packer.pairs.files import RawFiles
 from packer.pairs.layouts import find_layouts
@@ -33,6 +37,10 @@ from packer.sources.folder import FolderSource
 _LABEL_WORD = re.compile(r"(?<![a-z])(labels?|masks?|gt|seg|segmentations?|truth)(?![a-z])", re.IGNORECASE)
 SAMPLE = 5
 """The files of which one must be of a known format."""
+DOUBTED = 64
+"""The files whose objects are looked at, if they could be something else than outlines."""
+CERTAIN = "outlines:"
+"""Before the template of --annotations: its objects are outlines, whatever they look like."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,8 @@ class FoundAnnotations:
     template: str
     names: tuple[str, ...] = ()
     """The categories that a list next to the files names."""
+    doubt: str = ""
+    """A description of the objects if they could be something else than outlines."""
 
     @property
     def layout(self) -> str:
@@ -52,12 +62,19 @@ class FoundAnnotations:
 
 def annotations_by(template: str, images: str | None, folder: FolderSource, files: RawFiles) -> FoundAnnotations:
     """Return the annotations that --annotations names. Without --image the pictures are those with the same keys."""
+    is_certain, template = template.startswith(CERTAIN), template.removeprefix(CERTAIN)
     wanted = Template(template)
     paths = [path for path in files.paths if wanted.match(path)]
     found_format = _format_of(paths, folder)
     if found_format is None:
         found = ", ".join(first_of(paths, SAMPLE)) or "no file"
-        raise InputError(f"--annotations {template}: fits no annotations of a known format; it fits {found}")
+        unread = {
+            path: reason for path in paths[:SAMPLE] if (reason := why_unread(path, _read_or_nothing(folder, path)))
+        }
+        raise InputError(
+            f"--annotations {template}: fits no annotations of a known format; it fits {found}",
+            [Problem(reason, "", (path,)) for path, reason in unread.items()],
+        )
     if images is None:
         layouts = with_template(files.folders, template)
         if not layouts and _embed(found_format, paths, folder):
@@ -70,7 +87,8 @@ def annotations_by(template: str, images: str | None, folder: FolderSource, file
                 f"--annotations {template}: {fitting}; name the pictures, such as --image 'photos/{{key}}.jpg'"
             )
         images = layouts[0].images
-    return FoundAnnotations(found_format.NAME, images, template, _names(found_format, paths[0], folder, files))
+    doubt = "" if is_certain else _doubt(found_format, paths, folder)
+    return FoundAnnotations(found_format.NAME, images, template, _names(found_format, paths[0], folder, files), doubt)
 
 
 def annotations_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | None:
@@ -80,7 +98,13 @@ def annotations_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | 
     """
     known = [(layout, _format_of(layout.files, folder)) for layout in annotation_layouts(files.folders)]
     found = [
-        FoundAnnotations(each.NAME, layout.images, layout.annotations, _names(each, layout.files[0], folder, files))
+        FoundAnnotations(
+            each.NAME,
+            layout.images,
+            layout.annotations,
+            _names(each, layout.files[0], folder, files),
+            _doubt(each, layout.files, folder),
+        )
         for layout, each in known
         if each is not None
     ]
@@ -135,6 +159,21 @@ def _format_of(paths: Sequence[str], folder: FolderSource) -> PictureFormat | No
     return None
 
 
+def _doubt(known: PictureFormat, paths: Sequence[str], folder: FolderSource) -> str:
+    """Describe the objects of some of the files if they could be something else than outlines; else return nothing."""
+    if known.NAME != YOLO:
+        return ""
+    some = paths[:: max(1, len(paths) // DOUBTED)]
+    return doubt_about(data for path in some if (data := _read_or_nothing(folder, path)))
+
+
+def _read_or_nothing(folder: FolderSource, path: str) -> bytes:
+    try:
+        return read_annotations(folder, path)
+    except BadPair:  # a build says why
+        return b""
+
+
 def _names(known: PictureFormat, path: str, folder: FolderSource, files: RawFiles) -> tuple[str, ...]:
     """Return the categories of the nearest list, in the folder of a file or above it, or those of the format."""
     parts = path.split("/")[:-1]
@@ -160,6 +199,7 @@ def _names_in(known: PictureFormat, folder: FolderSource, lists: Sequence[str], 
             with naming(path):
                 if usual or has_names(known, data):
                     found[path] = names_of(known, data)
+                    check_categories(found[path])
         except BadPair as bad:
             raise InputError(f"{folder.raw}: the list of categories cannot be read", [str(bad)]) from None
     if len(set(found.values())) > 1:

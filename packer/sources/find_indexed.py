@@ -49,7 +49,7 @@ def indexed_in(folder: FolderSource, files: RawFiles) -> FoundFiles | None:
         except InputError:
             refused.append(path)
         else:
-            formats |= {path: found.format} if found.counts else {}
+            formats |= {path: found.format} if found.counts or found.lost else {}
     known = [path for path, name in formats.items() if name != panoptic.NAME] or list(formats)
     named = [path for path in known if path.rpartition("/")[2].startswith(OBJECTS)] or known
     pngs = IndexedFiles.at(folder.raw, formats).pngs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import Any, ClassVar
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, InputError, Problem
 from packer.sources.tables import TableSource, columns_of, damaged
+from readers.contract.json_entry import loads
 from readers.contract.regular_files import open_raw
 
 STATE, SPLITS = "state.json", "dataset_dict.json"
@@ -94,7 +94,7 @@ def _named(folder: Path, path: str, key: str, problems: list[Problem]) -> list[s
     """Return the names that a JSON file has under a key: of folders or files below its own folder."""
     try:
         with naming(path), damaged(), open_raw(folder / path) as file:
-            names = json.loads(file.read(MOST_BYTES))[key]
+            names = loads(file.read(MOST_BYTES))[key]
             found = [item if isinstance(item, str) else str(item["filename"]) for item in names]
             wrong = [name for name in found if not name.strip(".") or "/" in name or "\0" in name]
             if wrong:

@@ -72,7 +72,7 @@ class IndexedSource(AnnotatedSource):
             return stored_size(header, size)
 
     def count(self, refs: Iterable[RowRef]) -> Counted:
-        return Counted(self.indexed.counts, KnownSizes())
+        return Counted(self.indexed.counts, KnownSizes(), self.indexed.outlines, self.indexed.lost)
 
     def prepare(self) -> None:
         """Read the files of annotations once, for all workers on this machine."""

@@ -7,6 +7,7 @@ file itself, if it is still the file that was planned.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -78,6 +79,19 @@ class IndexedFiles:
                 before, first = found.get(name, (0, path))
                 found[name] = before + count, first if before else path
         return {name: each for name, each in found.items() if each[0]}
+
+    @property
+    def outlines(self) -> int:
+        """The number of annotations that can be painted."""
+        return sum(self.index(path).outlines for path in self.states)
+
+    @property
+    def lost(self) -> Counter[str]:
+        """The number of annotations that cannot be painted, by the reason."""
+        lost = Counter[str]()
+        for path in self.states:
+            lost.update(self.index(path).lost)
+        return lost
 
     @property
     def notes(self) -> tuple[str, ...]:

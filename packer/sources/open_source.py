@@ -152,7 +152,10 @@ class SourceOptions:
         refusal = None
         if many is None:
             known = files if isinstance(files, RawFiles) else None
-            pairing, refusal = search_pairs(raw, self.pairing, out, count, self.only, known)
+            try:
+                pairing, refusal = search_pairs(raw, self.pairing, out, count, self.only, known)
+            except InputError as error:
+                raise self._advised(error, folder, find_files(raw, out) if known is None else known) from None
             refs = RefTable.of(
                 self._taken(refs_of(pairing.pairs) if self.pairing.has_label else images_of(pairing.pairs))
             )
@@ -207,6 +210,15 @@ class SourceOptions:
         refs, pairing = RefTable.of(self._taken(found.refs)), found.pairing
         rows = FoundRows(found.source, refs, pairing.layout, pairing.missing, pairing.notes)
         return rows, found.refusal
+
+    def _advised(self, error: InputError, folder: FolderSource, files: RawFiles) -> InputError:
+        """Return an error of pairs that were not found, with advice if no option says where labels are."""
+        rules = self.pairing
+        if isinstance(error, UsageError) or not rules.has_label or rules.label or rules.pairs or rules.lists:
+            return error
+        from packer.sources.exports import with_exports
+
+        return with_exports(error, folder, files)
 
     def _sorted(self, rows: Iterable[Row]) -> RefTable:
         return RefTable.of(self._taken(starmap(RowRef, rows)))

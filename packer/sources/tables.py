@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from packer.sources.container import Names
 from packer.sources.field_names import MOST_LISTED, image_and_label
 from packer.sources.functions import words_of
 from packer.sources.position import Position
+from readers.contract.json_entry import loads
 from readers.contract.regular_files import NotRegularError
 
 BYTES = ("binary", "large_binary")
@@ -84,7 +84,7 @@ class TableSource(ArchiveSource):
         file = next(iter(self.files))
         try:
             with damaged():
-                metadata = json.loads((self.schema(file).metadata or {}).get(b"huggingface", b"{}"))
+                metadata = loads((self.schema(file).metadata or {}).get(b"huggingface", b"{}"))
                 names = next(_names(metadata["info"]["features"][self._label(file)]), ())
         except BadPair:
             return ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -11,6 +10,7 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
+from readers.contract.json_entry import RepeatedKeyError, loads
 from readers.contract.regular_files import open_raw
 
 MOST_BYTES = 1 << 20
@@ -64,7 +64,9 @@ def layout_of(folder: Path) -> ArrayLayout:
             if len(text) > MOST_BYTES:
                 raise ValueError(f"has a description of more than {MOST_BYTES >> 20} MiB in {metadata}")
             try:
-                layout = read(json.loads(text))
+                layout = read(loads(text))
+            except RepeatedKeyError as error:
+                raise ValueError(f"has {metadata}, in which {error}") from None
             except (AttributeError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
                 raise ValueError(f"has no array described in {metadata}") from error
             layout.check()

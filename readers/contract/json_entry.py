@@ -1,11 +1,15 @@
-"""`Entry`: an object of untrusted JSON. Values are taken by key and checked; every problem is collected."""
+"""`Entry`: an object of untrusted JSON. Values are taken by key and checked; every problem is collected.
+
+`loads` parses JSON in which no key occurs twice within one object: Python's parser takes the last value.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -15,6 +19,9 @@ MOST_PROBLEMS = 1000
 """More are not collected: a file of many wrong entries must not need many times its size in memory."""
 MOST_ENTRIES = 65_536
 """The most objects that a list may have; no list of classes, splits or files is longer."""
+
+MOST_OF_KEY = 60
+"""A message has this many characters of a key."""
 
 
 @dataclass(frozen=True)
@@ -183,3 +190,26 @@ def fingerprint(document: object) -> str:
     """Return the SHA-256 of a document's canonical JSON: the same values give the same 64 hex digits everywhere."""
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+class RepeatedKeyError(ValueError):
+    """A key occurs twice within one object."""
+
+
+def loads(text: str | bytes) -> Any:
+    """Parse a text. Raise RepeatedKeyError with the key, or the ValueError of a text that is not JSON."""
+    return json.loads(text, object_pairs_hook=unique)
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these pairs: the hook of a JSON decoder."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise repeated(key for key, _ in pairs)
+    return found
+
+
+def repeated(keys: Iterable[str]) -> RepeatedKeyError:
+    """Return the error of keys of which one occurs twice."""
+    most = Counter(keys).most_common(1)[0][0]
+    return RepeatedKeyError(f"the key {most[:MOST_OF_KEY]!r} occurs twice")

@@ -14,7 +14,7 @@ from readers.contract.errors import ManifestError, NoPackError, RequestError, Ve
 from readers.contract.field_entry import check_fields, read_field
 from readers.contract.fields import LABEL, Field
 from readers.contract.files import plain_file
-from readers.contract.json_entry import Entry, Problem, fingerprint
+from readers.contract.json_entry import Entry, Problem, fingerprint, loads
 from readers.contract.no_pack import why_no_pack
 from readers.contract.parts import Part, part_problems
 from readers.contract.statistics import Statistics, misfit, read_statistics, statistics_json, total
@@ -169,7 +169,7 @@ class Manifest:
         if len(text) > MOST_BYTES or len(text.encode(errors="replace")) > MOST_BYTES:
             raise _error(path, [Problem("", f"is over the limit of {MOST_BYTES} bytes")])
         try:
-            document = json.loads(text)
+            document = loads(text)
         except (ValueError, RecursionError) as error:
             raise _error(path, [Problem("", f"is not JSON ({error})")]) from error
         problems: list[Problem] = []

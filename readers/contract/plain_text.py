@@ -8,6 +8,16 @@ UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 """Control characters except the line feed, marks that change the direction of text, and bytes that are not UTF-8."""
 
 
+NOT_IN_A_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Characters that the name of a class must not have: controls, line feeds, and those that UTF-8 cannot write."""
+
+
+def odd_character(name: str) -> str | None:
+    """Return the code of a character that the name of a class must not have; None if it is a good name."""
+    found = NOT_IN_A_NAME.search(name)
+    return None if found is None else code_of(found[0])
+
+
 def harmless(text: str) -> str:
     r"""Return a text with `\u001b` instead of what a terminal obeys. In JSON this is the same character."""
     return UNSAFE.sub(lambda found: code_of(found[0]), text)

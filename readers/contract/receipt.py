@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from readers.contract.errors import DamagedError
-from readers.contract.json_entry import Entry, Problem
+from readers.contract.json_entry import Entry, Problem, loads
 from readers.contract.json_lines import json_lines
 from readers.contract.manifest import DIGEST, NAME, STORAGES
 from readers.contract.statistics import Statistics, read_statistics, statistics_json
@@ -152,7 +151,7 @@ class Receipt:
     def from_text(cls, text: str, path: object) -> Receipt:
         """Read a receipt, or raise a DamagedError that names every problem."""
         try:
-            document = json.loads(text)
+            document = loads(text)
         except (ValueError, RecursionError) as error:
             raise DamagedError(f"{path}: is not JSON ({error})") from error
         problems: list[Problem] = []

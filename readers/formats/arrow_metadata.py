@@ -6,12 +6,12 @@ The names of the numbers below are those of Arrow's `File.fbs`, `Message.fbs` an
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from readers.contract.json_entry import loads
 from readers.formats.contents import Contents
 from readers.formats.flatbuffer import Table
 
@@ -151,7 +151,7 @@ def _check_tensor(field: Table, column: ArrowColumn) -> None:
     if extension != (None if column.shape is None else _TENSOR):
         raise ValueError(f"the column {column.name!r} has the extension type {str(extension)[:40]!r}")
     if column.shape is not None:
-        facts = json.loads(notes.get("ARROW:extension:metadata", ""))
+        facts = loads(notes.get("ARROW:extension:metadata", ""))
         if not isinstance(facts, dict) or facts.get("shape") != list(column.shape) or facts.get("permutation"):
             raise ValueError(f"the column {column.name!r} is not a plain tensor of rows {column.shape}")
 

@@ -8,7 +8,6 @@ leaf. FORMAT.md draws the pages. test_foreign.py compares the walk with liblmdb 
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, LENGTH, SIZE, Field
-from readers.contract.json_entry import Entry, Problem
+from readers.contract.json_entry import Entry, Problem, loads
 from readers.formats.column import Column, ShardFacts, damage_at, load, plain_dtype
 from readers.formats.contents import Contents, contents
 from readers.formats.flat_columns import checked_lengths, flat_column
@@ -118,7 +117,7 @@ def _layout(path: Path, text: bytes) -> dict[str, Part]:
     """Read the layout record: the parts of each value, and their offsets."""
     problems: list[Problem] = []
     parts = {}
-    document = json.loads(text)
+    document = loads(text)
     for name in document:
         entry = Entry(document, "layout", problems).entry(name)
         offset, dtype = entry.maybe("offset", entry.whole), entry.text("dtype")
