@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -278,38 +278,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         name = item.nodeid.partition("[")[0]
         item.stash[CASE] = cases[name]
         cases[name] += 1
-    kept: dict[str, dict[str, list[str]]] = json.loads(SHORT_CASES.read_text(encoding="ascii"))
-    if not any("[" in argument for argument in config.args):
-        _check_names(items, kept)
     if config.getoption("--long"):
         is_left_out = _is_short
     elif config.getoption("--all-cases"):
         is_left_out = _is_long
     else:
-        is_left_out = lambda item: _is_long(item) or not _is_kept(item, kept)  # noqa: E731
+        others = _left_out(items)
+        is_left_out = lambda item: _is_long(item) or item.nodeid in others  # noqa: E731
     config.hook.pytest_deselected(items=[item for item in items if is_left_out(item)])
     items[:] = [item for item in items if not is_left_out(item)]
 
 
-def _is_kept(item: pytest.Item, kept: Mapping[str, Mapping[str, list[str]]]) -> bool:
-    """Return whether `make test` runs a case. It runs all cases of the functions that the file does not name."""
-    function, _, case = item.name.partition("[")
-    cases = kept.get(item.path.name, {}).get(function)
-    return cases is None or case.removesuffix("]") in cases
-
-
-def _check_names(items: list[pytest.Item], kept: Mapping[str, Mapping[str, list[str]]]) -> None:
-    """Refuse cases that are not there: a function would run with fewer cases than were chosen, or with none."""
-    names = {(item.path.name, item.name) for item in items}
-    functions = {(file, name.partition("[")[0]) for file, name in names}
-    gone = [
-        f"{file}::{function}[{case}]"
-        for file, function in sorted(functions)
-        for case in kept.get(file, {}).get(function, ())
-        if (file, f"{function}[{case}]" if case else function) not in names
-    ]
-    if gone:
-        raise pytest.UsageError(f"{SHORT_CASES}: no such cases: {', '.join(gone[:5])}; correct the file by hand")
+def _left_out(items: Iterable[pytest.Item]) -> set[str]:
+    """Return the names of the cases that `make test` leaves out. A function runs whole if the file does not name it, or
+    names a case that is not there: the test has changed, or a case is asked for by its name."""
+    kept: dict[str, dict[str, list[str]]] = json.loads(SHORT_CASES.read_text(encoding="ascii"))
+    functions: dict[tuple[str, str], dict[str, str]] = {}
+    for item in items:
+        function, _, case = item.name.partition("[")
+        functions.setdefault((item.path.name, function), {})[case.removesuffix("]")] = item.nodeid
+    left_out: set[str] = set()
+    for (file, function), cases in functions.items():
+        chosen = kept.get(file, {}).get(function)
+        if chosen is not None and set(chosen) <= set(cases):
+            left_out.update(name for case, name in cases.items() if case not in chosen)
+    return left_out
 
 
 def _is_short(item: pytest.Item) -> bool:
