@@ -168,9 +168,16 @@ class TooManyRejectsError(InputError):
 class BadPair(Exception):  # noqa: N818 - a verdict on one pair, not an error of the program
     """This pair cannot be packed; the message is the reason."""
 
+    def because(self, reason: str) -> BadPair:
+        """Return the same verdict with another reason."""
+        return BadPair(reason)
+
 
 class LostFile(BadPair):
     """A file is missing, was changed, or cannot be read. If the plan has read it, the pair is not to blame."""
+
+    def because(self, reason: str) -> BadPair:
+        return LostFile(reason)
 
 
 class BadFile(BadPair):

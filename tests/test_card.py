@@ -66,7 +66,8 @@ def test_the_numbers_of_the_card(out: Path, tmp_path: Path) -> None:
     assert (tmp_path / "card" / "sheet.jpg").read_bytes().startswith(b"\xff\xd8")
 
 
-def test_hostile_names_are_texts(tmp_path: Path) -> None:
+def test_hostile_names_are_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("packer.classes.load.odd_character", lambda name: None)  # as in packs of older versions
     names = [
         "<img src=x onerror=alert(1)>",
         "a|b",

@@ -21,9 +21,8 @@ def naming(path: str) -> Iterator[None]:
         files = path.split(SEPARATOR)
         if isinstance(bad, BadFile) and len(files) > 1:
             raise BadPair(f"{files[bad.number]}: {bad}") from None
-        kind = LostFile if isinstance(bad, LostFile) else BadPair
-        raise kind(f"{', '.join(first_of(list(filter(None, files)), MOST_FILES))}: {bad}") from None
+        raise bad.because(f"{', '.join(first_of(list(filter(None, files)), MOST_FILES))}: {bad}") from None
     except NotRegularError as error:
-        raise BadPair(f"{path}: {error.strerror}") from None
+        raise LostFile(f"{path}: {error.strerror}") from None
     except OSError as error:
         raise LostFile(f"{path}: cannot be read ({error.strerror})") from error

@@ -33,7 +33,8 @@ def coverage_questions(
     covered = f"the proposal has {counted(len(pairing.pairs), 'pair')}, and other pictures"
     others = [each for each in suggest_templates(rest) if not speaks_against_labels(each.label)]
     if others:
-        shown = ", ".join(f"image = '{each.image}', label = '{each.label}'" for each in others[:MOST_NAMED])
+        texts = [f"image = '{each.image}', label = '{each.label}'" for each in others]
+        shown = ", ".join(first_of(texts, MOST_NAMED))
         yield f"{covered} could be pairs, too: {shown}; does one layout fit all, or is each a pack of its own?"
         return
     folders = {path.rpartition("/")[0] for pair in pairing.pairs for path in (pair.image, pair.label)}

@@ -115,7 +115,7 @@ class IndexedFiles:
                 self._indexes[path] = self._opened(path, keeps, is_certain)
             found = self._indexes[path]
         if isinstance(found, BadPair):
-            raise BadPair(str(found))
+            raise found.because(str(found))
         return found
 
     def read(self, part: str, ids: NDArray[np.uint32] | None = None) -> tuple[AnnotatedPicture, str]:
