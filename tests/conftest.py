@@ -330,8 +330,12 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
-    """Print how many tests used the shared data."""
+    """Print how many tests used the shared data, and how many did not run, with the reasons."""
     terminalreporter.write_line(f"tests that used the shared data: {_shared_passed(terminalreporter)}")
+    reasons = Counter(str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []))
+    if reasons:
+        words = (f"{count}: {reason.removeprefix('Skipped: ')}" for reason, count in reasons.most_common())
+        terminalreporter.write_line(f"{reasons.total()} tests did not run here. {'. '.join(words)}.")
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
