@@ -8,8 +8,9 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -247,6 +248,39 @@ def default_signals() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+def calls_of(function: Callable[[], object]) -> int:
+    """Return the number of calls of functions that a function makes: the same on every machine, other than its time."""
+    count = 0
+
+    def counted(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(counted)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@contextmanager
+def ends_in_time() -> Iterator[None]:
+    """Fail with TimeoutError if this takes as long as what hangs. It may take seconds on a slow machine."""
+
+    def late(*arguments: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, HANG)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

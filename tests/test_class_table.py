@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import suppress
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import make_raw, pack, run, write_png
+from conftest import ends_in_time, make_raw, pack, run, write_png
 from test_labels import rgba
 
 from packer.classes.load import load_class_table, read_table
@@ -389,11 +388,10 @@ def test_a_huge_class_table_is_refused_before_it_is_read(tmp_path: Path, name: s
 
 @pytest.mark.parametrize("text", ["a{}b", "7 a{}b", "a{}1 2 3 x", "a{}1 2 3"])
 def test_a_line_of_white_space_is_parsed_fast(tmp_path: Path, text: str) -> None:
-    (tmp_path / "classes.txt").write_text(text.format(" " * 40_000))
-    started = time.process_time()
-    with suppress(InputError):
-        read_table(tmp_path / "classes.txt")
-    assert time.process_time() - started < 2
+    """A search that tried each space as a beginning would take hours."""
+    (tmp_path / "classes.txt").write_text(text.format(" " * 4_000_000))
+    with ends_in_time(), suppress(InputError):
+        assert read_table(tmp_path / "classes.txt")
 
 
 @pytest.mark.parametrize("text", [",", ",,\n , \n", '""'])

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import HANG, NATIVE, SMALL_SHARDS, RawFolder, make_raw, pack, run
+from conftest import HANG, NATIVE, SMALL_SHARDS, RawFolder, ends_in_time, make_raw, pack, run
 from drills.processes import orphans, start
 from test_chart import Tags
 
@@ -103,7 +103,7 @@ def test_every_format_is_measured(packed: Path, storage: str) -> None:
         "sample_bytes": 24 * 36 * 7,
     }
     assert 0 < facts["pack"]["bytes"] < sum(path.stat().st_size for path in packed.rglob("*") if path.is_file())
-    assert facts["first_pass"]["rows"] == 23
+    assert 0 < facts["first_pass"]["rows"] <= 23, "the pass ends with the time that there is"
     assert facts["trials"]
     for each in facts["trials"]:
         assert set(each) == set(TRIAL.split())
@@ -273,9 +273,8 @@ def test_the_kernels_in_use_are_named(city: Path, tmp_path: Path, chosen: str, m
 
 
 def test_it_ends_in_time(city: Path) -> None:
-    started = time.monotonic()
-    bench("--seconds", 2, city)
-    assert time.monotonic() - started < HANG  # 2 s on an idle machine
+    with ends_in_time():  # 2 s on an idle machine
+        assert bench("--seconds", 2, city)["trials"]
 
 
 def test_time_before_the_measurement_counts(tmp_path: Path) -> None:

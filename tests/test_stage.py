@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import HANG, RawFolder, ended, make_raw, run
+from conftest import HANG, RawFolder, calls_of, ended, make_raw, run
 from drills.histories import change
 from drills.processes import start
 from drills.published import published
@@ -564,12 +564,9 @@ def test_a_copy_is_found_under_any_path_of_the_pack(out: Path, disk: Path, tmp_p
 
 
 def test_the_search_costs_next_to_nothing_without_copies(out: Path) -> None:
-    manifest, spent = Manifest.load(out), []
-    for _ in range(50):
-        started = time.perf_counter()
-        assert staged.find(manifest) is None
-        spent.append(time.perf_counter() - started)
-    assert min(spent) < 0.0005
+    manifest = Manifest.load(out)
+    assert staged.find(manifest) is None
+    assert calls_of(lambda: staged.find(manifest)) < 200
 
 
 # --- data sets that travel ---
