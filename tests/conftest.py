@@ -25,7 +25,7 @@ from click.testing import CliRunner, Result
 from hypothesis import settings
 from numpy.typing import NDArray
 
-os.environ["SEGPACK_FILE_AGE"] = "0"  # files of tests are believed at once; the workers are told so, too
+os.environ["SEGPACK_FILE_AGE"] = "0"  # files of tests are believed at once, also by workers
 import packer.workers.run
 from packer.cli import main
 from packer.workers.in_process import InProcess
