@@ -10,8 +10,6 @@ candidate proves its work: the sum of all bytes that it delivers must be that of
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
 import platform
 import statistics
@@ -22,7 +20,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,15 +32,15 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 from program import parser
 from scenes.noise import make_blocks
+from scenes.repeated import repeat_shard
 from tables import aligned
 from torch.utils.data import DataLoader
 
 from bench.copy_loops import CopyLoop, copy_loops, fastest
 from bench.window_loops import mapped_pictures, read_all, repeated, window_loops
 from readers import Order, SegDataset, SlotDataLoader, open_dataset
-from readers.contract.manifest import MANIFEST, STORAGES, Manifest, generation_path
+from readers.contract.manifest import STORAGES
 from readers.contract.onehot import expand
-from readers.contract.shard_table import table_path
 
 PAIRS, SIDE, CLASSES, BATCH = 1200, 512, 12, 16
 WIDE = (1024, 2048)
@@ -264,18 +262,3 @@ def build(source: Path, out: Path, storage: str, *options: str) -> None:
     done = subprocess.run([*command, "--classes", str(CLASSES), *options, str(source), str(out)], check=False)
     if done.returncode not in (0, 1):
         raise SystemExit(f"packer build {out} exited with {done.returncode}")
-
-
-def repeat_shard(out: Path, times: int) -> None:
-    """Rewrite the manifest of a pack of one shard, as if it had this shard `times` times."""
-    manifest = Manifest.load(out)
-    records = np.repeat(np.load(table_path(out, manifest.table)), times)
-    records["end"] = manifest.rows * np.arange(1, times + 1, dtype=np.uint64)
-    buffer = io.BytesIO()
-    np.save(buffer, records)
-    digest = hashlib.sha256(buffer.getvalue()).hexdigest()
-    table_path(out, digest).write_bytes(buffer.getvalue())
-    split = replace(manifest.splits[0], rows=manifest.rows * times, shards=times)
-    text = replace(manifest, splits=(split,), table=digest).to_text()
-    generation_path(out, 1).write_text(text)
-    (out / MANIFEST).write_text(text)
