@@ -29,7 +29,9 @@ from test_lock import holder
 import packer.workers.run
 from packer import Rows, VersionsError, build_pack, build_part, commit_pack, plan_pack
 from packer.build.share import Part
-from packer.errors import TooManyRejectsError, UsageError
+from packer.build.whole import build_from
+from packer.config.effective import effective, from_python
+from packer.errors import LostFileError, TooManyRejectsError, UsageError
 from packer.publish.target import TICKETS, make_target, prepare_target
 from packer.workers.in_process import InProcess
 from readers.contract.errors import DamagedError
@@ -138,6 +140,16 @@ def test_a_machine_without_the_files_of_a_plan_fails(fit: tuple[str, ...], tmp_p
     good("commit", "--quiet", "--plan", tmp_path / "plan", out)
     manifest = json.loads((out / MANIFEST).read_text())
     assert [(split["rows"], split["rejects"]) for split in manifest["splits"]] == [(5, 1)]
+
+
+def test_a_build_whose_files_go_while_it_runs_fails(tmp_path: Path) -> None:
+    raw, out = tmp_path / "raw", tmp_path / "out"
+    make_tiny(raw, {"train": 3})
+    settings = effective(from_python({"raw": str(raw), "out": str(out), "on_bad": "skip"}))
+    gone = raw / "train" / "images" / "street_001.png"
+    with in_process(), pytest.raises(LostFileError, match=r"street_001\.png: cannot be read .* the plan has read it"):
+        build_from(settings, planned=lambda plan: gone.unlink())
+    assert not (out / MANIFEST).exists()
 
 
 def test_a_pack_and_functions_as_rows(whole: Path, tmp_path: Path) -> None:
