@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from packer.decoding.decode import header_of
 from packer.decoding.grid import Grid, check_same_grid
 from packer.errors import BadPair
+from packer.shards.rows import RowMaker
 from packer.sources.nifti_volume import Volume
 from readers import open_dataset
 from readers.contract import giant
@@ -255,3 +256,23 @@ def test_a_value_for_no_data_is_a_finding(tmp_path: Path, is_giant: bool, monkey
     assert "no-data:image=-9999" in refused.stderr
     assert "label=255" not in refused.stderr
     assert run("build", *pairs, *tiles, *handled, "--accept", "no-data", raw, tmp_path / "out").exit_code == 0
+
+
+def test_a_pack_of_a_version_that_counted_no_values_for_no_data_is_repaired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw, out = tmp_path / "raw", tmp_path / "out"
+    for split in ("train", "val"):
+        for folder in ("images", "labels"):
+            (raw / split / folder).mkdir(parents=True)
+            (raw / split / folder / "a.tif").write_bytes(geo_tiff(1, t42113=b"-9999\0"))
+    with monkeypatch.context() as older:
+        older.setattr(RowMaker, "_noting_no_data", lambda maker, loaded, headers: loaded)
+        assert run("build", "--quiet", "--classes", 2, raw, out).exit_code == 0
+    next(out.glob("shards/val-*.image.npy")).unlink()
+    done = run("repair", "--quiet", out)
+    assert done.exit_code == 0, done.stderr
+    assert "generation 2," in done.stdout
+    assert run("verify", out).exit_code == 0
+    next(out.glob("shards/val-*.image.npy")).unlink()
+    assert "generation 2," in run("repair", "--quiet", out).stdout

@@ -47,7 +47,7 @@ SIGNATURES = {
     "progress_bar": ["task", "total", "unit"],
     "pull_pack": ["url", "out", "workers", "progress"],
     "push_pack": ["out", "url", "workers", "no_conditions", "progress"],
-    "repair_pack": ["out", "raw", "config", "workers", "progress", "found"],
+    "repair_pack": ["out", "raw", "config", "workers", "progress", "found", "on_bad", "max_bad"],
     "stage_pack": ["out", "target", "ram", "workers", "progress"],
     "verify_pack": ["out", "deep", "workers", "scratch", "progress"],
 }

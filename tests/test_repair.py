@@ -17,6 +17,7 @@ from scenes.tiny import SHARDS as SMALL
 from scenes.tiny import age
 from test_reuse import built
 
+from packer.publish.pin import pin
 from packer.signals import StoppedError
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import STORAGES
@@ -289,3 +290,61 @@ def test_a_further_field_is_named_by_diff_and_verify_and_repaired(night: RawFold
     assert published(out) == before
     cv2.imwrite(str(depths / "street_004.png"), np.zeros((24, 36), np.uint16))
     assert diffed(night.path, out, 1)["changed_fields"] == {"all/street_004": ["depth"]}
+
+
+def damage(out: Path, split: str) -> None:
+    """Delete a file of the first shard of a split."""
+    min(out.glob(f"shards/{split}-*.image.npy")).unlink()
+
+
+@pytest.mark.parametrize("limits", [(), ("--on-bad", "skip", "--max-bad", "1")], ids=["fail", "limit"])
+def test_bad_files_of_other_shards_do_not_stop_a_repair(
+    night: RawFolder, tmp_path: Path, limits: tuple[str, ...]
+) -> None:
+    out = tmp_path / "out"
+    built(night.path, out, *limits)
+    whole = published(out)
+    for number in (3, 4):
+        (night.path / f"train/masks/street_{number:03}.png").write_bytes(b"no picture")
+    (night.path / "train/images/street_005.png").unlink()
+    damage(out, "val")
+    done = run("repair", "--quiet", out)
+    assert done.exit_code == 0, done.stderr
+    assert "its damaged shards were built again, and the generation stays" in done.stdout
+    assert "the next generation cannot be built: " in done.stderr
+    assert "street_005" in done.stderr
+    assert run("verify", out).exit_code == 0
+    assert published(out) == whole
+
+
+def test_repair_takes_the_limits_of_bad_pairs(night: RawFolder, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    built(night.path, out)
+    settings = (out / "packer.toml").read_text()
+    (night.path / "val/masks/street_000.png").write_bytes(b"no picture")
+    for path in out.glob("shards/val-*.image.npy"):
+        path.unlink()
+    refused = run("repair", "--quiet", out)
+    assert refused.exit_code == 1
+    assert "1 of 18 pairs are bad" in refused.stderr
+    assert "use --on-bad skip" in refused.stderr
+    assert run("repair", "--quiet", "--on-bad", "skip", "--max-bad", "0", out).exit_code == 3
+    done = run("repair", "--quiet", "--on-bad", "skip", "--max-bad", "1", out)
+    assert done.exit_code == 0, done.stderr
+    assert "generation 2," in done.stdout
+    assert "left out val/street_000" in done.stderr
+    assert run("verify", out).exit_code == 0
+    assert (out / "packer.toml").read_text() == settings, "the options of the next build stay"
+
+
+def test_a_pinned_pack_is_repaired(night: RawFolder, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    built(night.path, out)
+    whole = published(out)
+    pin(out)
+    write_png(night.path / "train/images/street_003.png", scene(97, 24, 36)[0])
+    damage(out, "val")
+    done = run("repair", "--quiet", out)
+    assert done.exit_code == 0, done.stderr
+    assert run("verify", out).exit_code == 0
+    assert published(out) == whole

@@ -111,6 +111,13 @@ def build_option(name: str) -> Callable[[Any], Any]:
     return click.option(f"--{name}", **_attributes(OPTIONS[name]))
 
 
+def overriding_option(name: str) -> Callable[[Any], Any]:
+    """A decorator: another command takes this option of a build; None means the setting of the last build."""
+    option = OPTIONS[name]
+    text = f"{option.help.removesuffix(' Default: no limit.')} Default: as in the last build."
+    return click.option(f"--{name}", **{**_attributes(option), "default": None, "show_default": False, "help": text})
+
+
 def _attributes(option: Option) -> dict[str, Any]:
     """The option as click describes it."""
     if option.is_flag:

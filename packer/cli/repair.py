@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from packer.cli.build import log_summary
+from packer.cli.configured import overriding_option
 from packer.cli.loading import loading
 from packer.cli.log import publishing
 from packer.cli.output import show
@@ -27,9 +28,19 @@ if TYPE_CHECKING:
 )
 @click.argument("raw", type=click.Path(path_type=Path), required=False)
 @click.option("--config", type=click.Path(path_type=Path), help="Options of the build. Default: those of the last one.")
+@overriding_option("on-bad")
+@overriding_option("max-bad")
 @click.option("--workers", type=click.IntRange(1), help="Number of cores to use. Default: all.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def repair_command(out: Path, raw: Path | None, config: Path | None, workers: int | None, quiet: bool) -> None:
+def repair_command(
+    out: Path,
+    raw: Path | None,
+    config: Path | None,
+    on_bad: str | None,
+    max_bad: float | None,
+    workers: int | None,
+    quiet: bool,
+) -> None:
     """Check every byte of OUT, and build its damaged shards again from RAW. Whole shards are not touched.
 
     Without RAW, the folder or the pack that OUT was built from is used.
@@ -37,7 +48,8 @@ def repair_command(out: Path, raw: Path | None, config: Path | None, workers: in
     A damaged manifest.json is restored from its copy in OUT/generations, if the copy is whole.
 
     If RAW is unchanged, the same files are written and the generation stays. Otherwise the next generation is built
-    from RAW as it is now.
+    from RAW as it is now. If that is refused, for example because too many pairs are bad, the damaged shards alone are
+    built again, and the generation stays.
 
     \b
     Example:
@@ -50,7 +62,20 @@ def repair_command(out: Path, raw: Path | None, config: Path | None, workers: in
     if raw is not None:
         raw, out = raw_and_out(raw, out)
     with publishing(out):
-        repair = repair_pack(out, raw, config=config, workers=workers, progress=shown(quiet), found=_print_damage)
+        repair = repair_pack(
+            out,
+            raw,
+            config=config,
+            workers=workers,
+            progress=shown(quiet),
+            found=_print_damage,
+            on_bad=on_bad,
+            max_bad=max_bad,
+        )
+    if repair.refused is not None:
+        show(f"note      the next generation cannot be built: {repair.refused}", err=True)
+        show(f"{out}: whole; its damaged shards were built again, and the generation stays")
+        return
     if repair.summary is None:
         restored = f"restored {MANIFEST} from its copy" if repair.damage else "nothing to repair"
         show(f"{out}: whole; {restored}")

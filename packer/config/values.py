@@ -135,7 +135,7 @@ def parse_limit(value: object) -> float:
 def format_limit(value: Any) -> str:
     if isinstance(value, float) and 0 < value < 1:
         return f"{100 * value:.12f}".rstrip("0").rstrip(".") + "%"
-    return str(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def parse_shares(value: object) -> Shares:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
 from packer.build import Summary, build, lock_if_there
-from packer.config.config import read_config
+from packer.config.config import Settings, read_config
+from packer.config.effective import from_python
 from packer.config.last_build import last_settings
 from packer.config.options import CONFIGURATION
+from packer.errors import InputError, PackError, PinnedError
 from packer.packs.verify import Damage, verify
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Input, Request, raw_or_source
 from packer.progress import Progress, no_progress
 from packer.publish.generation import restore_manifest
 from packer.publish.target import is_ours, tidy
-from packer.workers.run import open_pool
+from packer.shards.stamps import may_be_one_of
+from packer.workers.run import build_shards, open_pool
 from readers.contract.atomic import sync_folder
 from readers.contract.errors import DamagedError, NoPackError
 from readers.contract.manifest import MANIFEST, SHARDS, Manifest
@@ -27,10 +31,15 @@ from readers.machine import usable_cores
 
 @dataclass(frozen=True)
 class Repair:
-    """The damage that was found, and the build that repaired it; None if nothing had to be built."""
+    """The damage that was found, and the build that repaired it; None if nothing had to be built, or if it is refused.
+
+    If `refused` is set, the damaged shards were built again, and the current generation stays.
+    """
 
     damage: tuple[Damage, ...]
     summary: Summary | None
+    refused: PackError | None = None
+    """Why no generation can be built from the raw files as they are now."""
 
 
 def repair_pack(
@@ -41,11 +50,14 @@ def repair_pack(
     workers: int | None = None,
     progress: Progress = no_progress,
     found: Callable[[Sequence[Damage]], object] = lambda damage: None,
+    on_bad: str | None = None,
+    max_bad: int | float | str | None = None,
 ) -> Repair:
     """Check every byte of a pack and build its damaged shards again from `raw`. Whole shards are not touched.
 
     Without `raw`, the folder of the last build is used; a source must be given.
-    The options are those of the last build, or those in `config`.
+    The options are those of the last build, or those in `config`; `on_bad` and `max_bad` win over both.
+    If a build is refused, for example because pairs of other shards are bad, the damaged shards alone are built again.
     `found` hears of the damage before anything is built.
     Raises DamagedError if some damage cannot be repaired.
     """
@@ -62,18 +74,52 @@ def repair_pack(
         if len(damage) == len(restored):
             return Repair(tuple(damage), None)
         folder, source = (None, None) if raw is None else raw_or_source(raw)
-        settings = last_settings(out, folder, None if config is None else Path(config), source is None)
+        settings = {
+            **last_settings(out, folder, None if config is None else Path(config), source is None),
+            **from_python({"on_bad": on_bad, "max_bad": max_bad}),
+        }
         stems = frozenset(item.shard for item in damage if item.shard is not None)
         request = Request.from_settings(settings, source)
-        with open_pool(request.workers, request.task_timeout) as pool:
-            plan = make_plan(request, stems, pool)
-            _forget(out, stems)
-            with progress("packing", plan.pieces, "rows") as advance:
-                summary = build(plan, advance, pool)
+        summary: Summary | None = None
+        refused: PackError | None = None
+        try:
+            summary = _build_all(request, stems, progress)
+        except (InputError, PinnedError) as error:
+            refused = error
+            _build_alone(Request.from_settings(_lenient(settings), source), stems, error)
         left = _verify(out, workers, progress)
     if left:
-        raise DamagedError("\n".join([f"{out}: {len(left)} problems are left", *map(str, left)]))
-    return Repair(tuple(damage), summary)
+        raise refused or DamagedError("\n".join([f"{out}: {len(left)} problems are left", *map(str, left)]))
+    return Repair(tuple(damage), summary, refused)
+
+
+def _build_all(request: Request, stems: frozenset[str], progress: Progress) -> Summary:
+    """Build a generation in which the shards with these stems are new."""
+    with open_pool(request.workers, request.task_timeout) as pool:
+        plan = make_plan(request, stems, pool)
+        _forget(request.out, stems)
+        with progress("packing", plan.pieces, "rows") as advance:
+            return build(plan, advance, pool)
+
+
+def _lenient(settings: Settings) -> Settings:
+    """Return the settings with which bad pairs and files without a partner stop no plan."""
+    missing = "skip" if settings["missing"] == "error" else settings["missing"]
+    return {**{name: settings[name] for name in settings if name != "max-bad"}, "on-bad": "skip", "missing": missing}
+
+
+def _build_alone(request: Request, stems: frozenset[str], refusal: PackError) -> None:
+    """Build the shards with these stems again, whatever the rows of other shards are. No generation is published."""
+    with open_pool(request.workers, request.task_timeout) as pool:
+        try:
+            plan = make_plan(request, stems, pool)
+        except PackError as error:
+            raise refusal from error
+        specs = [spec for spec in plan.new_specs.values() if may_be_one_of(spec, stems, request.out)]
+        _forget(request.out, stems)
+        with closing(build_shards(specs, plan.found.source, request.out, pool)) as shards:
+            for _ in shards:
+                pass  # each is written when it is there
 
 
 def _restore_manifest(out: Path) -> list[Damage]:

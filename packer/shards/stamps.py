@@ -7,6 +7,7 @@ damaged or has another form is ignored. Stamps are not part of the pack: without
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from packer.publish.target import STAMPS
 from packer.recipe.long_text import LongText
+from packer.recipe.piece import text_of
+from packer.recipe.shard_spec import ShardSpec
 from packer.shards.side_file import read_side_file, write_side_file
 from readers.contract.receipt import FINGERPRINT
 
@@ -107,6 +110,12 @@ def load_stamps_of(out: Path, stem: str) -> ShardStamps | None:
     """Return the stamps of one shard; None if there are none, or they are damaged."""
     found = _load(out / STAMPS / (stem + SUFFIX), LongText())
     return None if found is None else found.load()
+
+
+def may_be_one_of(spec: ShardSpec, stems: Iterable[str], out: Path) -> bool:
+    """Return whether a shard of a plan has the rows of one of these shards, as far as their stamps are known."""
+    stamps = [load_stamps_of(out, stem) for stem in stems if stem.rpartition("-")[0] == spec.split]
+    return any(each is None or each.text == text_of(spec.pieces) for each in stamps)
 
 
 def _load(path: Path, stored: LongText) -> StoredStamps | None:
