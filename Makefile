@@ -64,7 +64,7 @@ $(VENV)/test.installed: setup.cfg constraints.txt tools/make_venv
 
 # Installed after the test environment: pip keeps the versions that are installed.
 $(VENV)/recipes.installed: $(VENV)/test.installed docs/recipes/constraints.txt
-	tools/make_venv $(PYTHON) $(VENV) ".[dev,recipes]" docs/recipes/constraints.txt
+	tools/make_venv $(PYTHON) $(VENV) ".[dev,recipes,recipes-torchvision]" docs/recipes/constraints.txt
 	touch $@
 
 $(VENV)/docs.installed: $(VENV)/demo.installed docs/constraints.txt
