@@ -17,9 +17,9 @@ from zlib_ng.zlib_ng import crc32
 from packer.pixels.encode import encode
 from packer.publish.generation import publish
 from packer.publish.next_manifest import parts_of
-from packer.shards.build_shard import content_fingerprint
 from packer.shards.formats import writer
 from packer.shards.kinds.by_field import check_row
+from packer.shards.receipt_on_disk import content_fingerprint
 from readers.contract.bits import pack_bits
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.fields import END, KEY, RAW, TILED, VOLUME, ZSTD, Field, Sides, classes_field, picture_field

@@ -17,7 +17,7 @@ from conftest import REPO, RawFolder, pack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packer.shards.build_shard import content_fingerprint
+from packer.shards.receipt_on_disk import content_fingerprint
 from readers import DamagedError, ManifestError, NoPackError, VersionError, open_dataset
 from readers.contract.json_entry import Entry, Problem, fingerprint
 from readers.contract.manifest import MANIFEST, Manifest

@@ -21,7 +21,7 @@ from packer.publish.pin import pin, unpin
 from packer.publish.recipe_changes import recipe_changes
 from packer.publish.shadow import open_shadow, show_shards
 from packer.publish.target import is_ours, tidy
-from packer.shards.build_shard import whole_shard
+from packer.shards.receipt_on_disk import whole_shard
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.manifest import GENERATIONS, SHARDS, Manifest, generation_path
 from readers.contract.receipt import SUFFIX, shard_stem

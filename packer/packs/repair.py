@@ -39,7 +39,7 @@ class Repair:
     damage: tuple[Damage, ...]
     summary: Summary | None
     refused: PackError | None = None
-    """Why no generation can be built from the raw files as they are now."""
+    """The reason if no generation can be built from the raw files of today."""
 
 
 def repair_pack(

@@ -14,7 +14,7 @@ from packer.errors import first_of
 from packer.packs.verify_rows import WrongRow, damaged_rows, wrong_rows
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.next_manifest import parts_of
-from packer.shards.build_shard import content_fingerprint
+from packer.shards.receipt_on_disk import content_fingerprint
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.files import plain_file, sha256
 from readers.contract.json_entry import fingerprint

@@ -21,7 +21,7 @@ from packer.recipe.plan_folder import PLAN, PlanFolder
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
-from packer.shards.build_shard import whole_shard
+from packer.shards.receipt_on_disk import whole_shard
 from readers.contract import VERSION
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError

@@ -25,7 +25,7 @@ from packer.recipe.ref_table import CHUNK, RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import UNKNOWN, Source
-from packer.shards.build_shard import whole_shard
+from packer.shards.receipt_on_disk import whole_shard
 from packer.shards.stamps import ShardStamps, StoredStamps, write_stamps
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt

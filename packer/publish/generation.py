@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from packer.errors import BusyError
 from packer.publish.atomic import store_errors
@@ -16,13 +17,15 @@ from packer.publish.claim import created, replaced
 from packer.publish.history import kept_numbers, read_history, record_change
 from packer.publish.next_manifest import next_manifest
 from packer.publish.pin import check_pin
-from packer.recipe.recipe import Recipe
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.manifest import MANIFEST, Manifest, generation_path
 from readers.contract.receipt_facts import AllReceipts
 from readers.contract.shard_table import ShardTable, table_path
 from readers.stores.folder_store import store_of
 from readers.stores.store import Store, Version
+
+if TYPE_CHECKING:
+    from packer.recipe.recipe import Recipe
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.recipe.recipe import Recipe
 from readers.contract.fields import Field
 from readers.contract.manifest import Manifest, Split
 from readers.contract.parts import Part
@@ -19,6 +18,9 @@ from readers.contract.receipt import Receipt
 from readers.contract.receipt_facts import AllReceipts, ReceiptFacts
 from readers.contract.shard_table import RECORD, field_bits, table_header
 from readers.contract.statistics import total
+
+if TYPE_CHECKING:
+    from packer.recipe.recipe import Recipe
 
 
 def next_manifest(number: int, recipe: Recipe, receipts: AllReceipts) -> tuple[Manifest, bytes]:

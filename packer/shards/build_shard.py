@@ -20,6 +20,7 @@ from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import ReadsAhead, Source
 from packer.shards.columns import Columns, Memory, fresh
 from packer.shards.formats import Arrays, writer
+from packer.shards.receipt_on_disk import content_fingerprint, whole_shard
 from packer.shards.row_counts import Counted, write_counts
 from packer.shards.row_table import RowTable
 from packer.shards.rows import Row, RowMaker, RowTarget
@@ -27,9 +28,7 @@ from packer.shards.scratch import Scratch
 from packer.shards.stamps import ShardStamps, write_stamps
 from packer.shards.threads import Threads, in_threads, one_thread
 from readers.contract.atomic import move_into_place, partial, sync_folder
-from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
-from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt, RowInput, ShardFile
 
@@ -140,20 +139,6 @@ def _receipt(spec: ShardSpec, table: RowTable) -> Receipt:
     return replace(receipt, fingerprint=content_fingerprint(receipt))
 
 
-def content_fingerprint(receipt: Receipt) -> str:
-    """Return the fingerprint of a shard: of its recipe, sources, rejects, notes and counts."""
-    facts = [
-        receipt.recipe,
-        receipt.split,
-        receipt.fields,
-        receipt.sources,
-        receipt.rejects,
-        receipt.notes,
-        *([receipt.counts] if receipt.counts else []),
-    ]
-    return fingerprint(facts)[:32]
-
-
 def _store(
     receipt: Receipt,
     columns: Columns,
@@ -189,13 +174,3 @@ def _write(receipt: Receipt, arrays: Arrays, fields: Sequence[Field], stem: Path
     return [
         ShardFile(path.name.removeprefix(stem.name), path.stat().st_size, digest) for path, digest in digests.items()
     ]
-
-
-def whole_shard(path: Path) -> Receipt | None:
-    """Return the receipt at this path if all files of its shard have the expected sizes."""
-    try:
-        receipt = Receipt.load(path)
-        whole = all(path.with_name(receipt.stem + file.suffix).stat().st_size == file.bytes for file in receipt.files)
-    except (DamagedError, OSError):
-        return None
-    return receipt if whole and path.name == receipt.stem + SUFFIX else None
