@@ -10,6 +10,7 @@ from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Semaphore, Thread
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -18,7 +19,7 @@ from drills.made_stores import MemoryStore
 from store_servers import credentials
 
 from readers.contract.errors import StoreBusyError, StoreError
-from readers.stores import fetch
+from readers.stores import fetch, least_rate
 from readers.stores.evict import Budget
 from readers.stores.fetch import Fetcher
 from readers.stores.object_store import ObjectStore
@@ -132,6 +133,47 @@ def test_an_object_without_a_tag_is_not_replaced() -> None:
 def test_compressed_bytes_stay_as_they_are() -> None:
     with answering(200, DATA, ETAG, ("content-encoding", "gzip")) as store:
         assert store.read("a")[0] == DATA
+
+
+def test_a_store_that_sends_too_slowly_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte a second held a pull for an hour: no time between two bytes is a silence."""
+    part = ("content-range", "bytes 0-99/100")
+    for status, headers in ((200, (ETAG,)), (206, (ETAG, part))):
+        with answering(status, DATA, *headers) as store:
+            calls = (
+                [lambda: store.read("a", 0, 100)]
+                if status == 206
+                else [lambda: store.read("a"), lambda: fetched(store)]
+            )
+            assert [call() for call in calls]
+            with monkeypatch.context() as slow:
+                slow.setattr(least_rate, "WINDOW_SECONDS", 0.0)
+                slow.setattr(least_rate, "LEAST_RATE", 1 << 60)
+                for call in calls:
+                    with pytest.raises(StoreBusyError, match=r"s3://bucket/pack/a: .* bytes a second"):
+                        call()
+
+
+def fetched(store: ObjectStore) -> bytes:
+    pieces = list[bytes]()
+    store.fetch("a", lambda piece: pieces.append(bytes(piece)))
+    return b"".join(pieces)
+
+
+def test_the_rate_is_that_of_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(least_rate, "time", SimpleNamespace(monotonic=lambda: now))
+    rate = least_rate.LeastRate("a")
+    for second in range(1, 60):
+        now = float(second)
+        rate.came(1)
+    now = 60.0
+    rate.came(1 << 20)
+    now = 119.0
+    rate.came(0)
+    now = 120.0
+    with pytest.raises(StoreBusyError, match="a: 1 bytes came in 60 s"):
+        rate.came(1)
 
 
 def test_who_waited_for_a_silent_store_does_not_wait_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

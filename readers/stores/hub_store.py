@@ -13,6 +13,7 @@ from typing import Any
 
 from readers.contract import VERSION
 from readers.contract.errors import RequestError, StoreBusyError, StoreError
+from readers.stores.least_rate import LeastRate
 from readers.stores.store import Data, Entry, Version, check_name
 
 SCHEME = "hf"
@@ -24,7 +25,6 @@ LIBRARY = "segpack"
 OF_THE_HUB = (".gitattributes", "README.md")
 """Files that the Hub and its pages keep at the root of a repository. A pack has none of these names."""
 NO_SUCH_RANGE = 416
-PIECE = 1 << 20
 TIMEOUT = 60.0
 TRIES, PAUSE = 5, 0.5
 """The number of times that an answer which was cut is continued, and the seconds before the first of them."""
@@ -112,7 +112,9 @@ class HubStore:
                 if response.status_code == NO_SUCH_RANGE:
                     return  # no byte of an empty file can be asked for
                 try:  # within the answer, because the client would ask again for errors of the network
-                    for piece in response.iter_bytes(PIECE):
+                    rate = LeastRate(f"{self.url}/{name}")
+                    for piece in response.iter_bytes():
+                        rate.came(len(piece))
                         kept = piece[passed:]
                         passed -= len(piece) - len(kept)
                         if kept:

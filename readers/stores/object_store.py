@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from readers.contract.errors import StoreBusyError, StoreError
+from readers.stores.least_rate import LeastRate, gather
 from readers.stores.store import RETRY_SECONDS, Data, Entry, Version, check_name
 
 if TYPE_CHECKING:
@@ -36,7 +38,9 @@ STEP = 64.0
 SIGNALS_SEEN = 0.2
 """Seconds after which a thread that waits for the client looks for signals that reached another thread."""
 PIECE = 1 << 20
-"""The least bytes that `fetch` passes on together."""
+"""The least bytes for which `fetch` waits together."""
+LEAST = 1
+"""The least bytes that the client passes on together: the rate is known as soon as some come."""
 NO_BUCKET = ("<Code>NoSuchBucket<", "<Code>ContainerNotFound<", "The specified bucket does not exist")
 """The words of S3, Azure and Google for a bucket that is not there."""
 ONE_PUT = 1 << 30
@@ -163,7 +167,8 @@ class ObjectStore:
     def _read(self, name: str, options: Any, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
         def read() -> tuple[bytes, Version]:
             result = self._obstore.get(self._store, name, options=options)
-            data, size = result.bytes().to_bytes(), result.meta["size"]
+            rate, size = LeastRate(f"{self.url}/{name}"), result.meta["size"]
+            data = b"".join(gather(iter(result.stream(LEAST)), rate, sys.maxsize))
             if len(data) != min(size, size if stop is None else stop) - start:
                 raise StoreBusyError(f"{self.url}/{name}: {len(data)} bytes came, which is not what was asked for")
             return data, _version(result.meta)
@@ -174,14 +179,15 @@ class ObjectStore:
         check_name(name)
         with self._errors(name):
             result = interruptible(lambda: self._obstore.get(self._store, name))
-            size, pieces = result.meta["size"], iter(result.stream(PIECE))
+            size, chunks, rate = result.meta["size"], iter(result.stream(LEAST)), LeastRate(f"{self.url}/{name}")
         while True:
             with self._errors(name):
-                piece = interruptible(lambda: next(pieces, None))
-            if piece is None:
+                pieces = interruptible(lambda: gather(chunks, rate, PIECE))
+            if not pieces:
                 break
-            size -= len(piece)
-            write(memoryview(piece))
+            for piece in pieces:
+                size -= len(piece)
+                write(piece)
         if size:
             raise StoreBusyError(f"{self.url}/{name}: {size} bytes of it did not arrive")
 

@@ -1,0 +1,42 @@
+"""The least rate at which a store must send. A server that sends a byte a second is never silent, and never ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from readers.contract.errors import StoreBusyError
+
+LEAST_RATE = 1 << 10
+"""Bytes a second."""
+WINDOW_SECONDS = 60.0
+"""The rate is that of at least so many seconds, so a short pause ends nothing."""
+
+
+class LeastRate:
+    """Watches the bytes of one answer of a store."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._begun, self._bytes = what, time.monotonic(), 0
+
+    def came(self, size: int) -> None:
+        """Count bytes that came. Raise StoreBusyError if they were too few since the window began."""
+        self._bytes += size
+        seconds = time.monotonic() - self._begun
+        if seconds < WINDOW_SECONDS:
+            return
+        if self._bytes < LEAST_RATE * seconds:
+            least = f"less than {LEAST_RATE} bytes a second are a store that does not answer"
+            raise StoreBusyError(f"{self._what}: {self._bytes} bytes came in {seconds:.0f} s; {least}")
+        self._begun, self._bytes = time.monotonic(), 0
+
+
+def gather(chunks: Iterator[Any], rate: LeastRate, least: int) -> list[memoryview]:
+    """Return the next chunks of an answer, `least` bytes together; fewer at its end, and none after it."""
+    found, size = list[memoryview](), 0
+    while size < least and (chunk := next(chunks, None)) is not None:
+        found.append(memoryview(chunk))
+        size += len(found[-1])
+        rate.came(len(found[-1]))
+    return found
