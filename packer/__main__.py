@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import signal
 import sys
@@ -20,6 +21,7 @@ def main() -> None:
         _command()
     finally:
         handle_signals(signal.SIG_IGN)
+        gc.freeze()  # the end of Python would search all objects for cycles, which takes 40 ms of CPU
 
 
 def _command() -> None:

@@ -79,7 +79,7 @@ def build_rows(
 
     if connect is None and url is not None and url.startswith("threads:"):
         connect = connect_threads
-    with mock.patch("packer.build.whole.connect", connect) if connect else nullcontext():
+    with mock.patch("packer.engines.connect.connect", connect) if connect else nullcontext():
         return build_from(settings, planned=planned, request=request)
 
 

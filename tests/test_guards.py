@@ -15,6 +15,8 @@ from conftest import REPO, RawFolder, pack
 
 from packer.cli import main
 from packer.cli.version import KERNELS
+from packer.sources.containers import source_class
+from packer.sources.reopen import KINDS
 from readers.contract.manifest import STORAGES
 
 GUIDE = "\n".join(path.read_text() for path in [REPO / "README.md", *sorted((REPO / "docs" / "guide").glob("*.md"))])
@@ -81,6 +83,29 @@ def test_a_build_of_label_pictures_imports_no_format_of_annotations(raw_folder: 
     loaded |= loaded_by("import packer.workers.worker")
     assert {name for name in loaded if name.startswith("packer.annotations.")} == {"packer.annotations.choices"}
     assert not {"packer.sources.annotated", "xml.etree.ElementTree", "PIL"} & loaded
+
+
+OTHER_SOURCES = {f"packer.sources.{name.split('.')[0]}" for name in KINDS.values()}
+NEEDED_BY_ALL = {"packer.sources.objects", "packer.sources.pack", "packer.sources.rows"}
+"""The plan of any build imports these. A worker does not."""
+
+
+def test_a_build_of_a_folder_imports_no_other_source_and_no_engine(raw_folder: RawFolder, tmp_path: Path) -> None:
+    worker = loaded_by("import packer.workers.worker")
+    parent = loaded_by_packer("build", "--workers", "1", str(raw_folder.path), str(tmp_path / "out"))
+    assert not OTHER_SOURCES & worker
+    assert OTHER_SOURCES & parent <= NEEDED_BY_ALL
+    for modules in (worker, parent):
+        assert "packer.sources.folder" in modules
+        assert not {"readers.formats.lmdb", "pickletools", "torch", "jinja2"} & modules
+        assert not [name for name in modules if name.startswith("packer.engines")]
+        ours = [name for name in modules if name.startswith(("packer", "readers"))]
+        assert len(ours) <= (330 if modules is parent else 200), len(ours)
+
+
+@pytest.mark.parametrize(("kind", "name"), KINDS.items())
+def test_each_kind_of_source_names_its_class(kind: str, name: str) -> None:
+    assert source_class(name).kind == kind
 
 
 def test_everything_that_a_command_imports_when_it_runs_is_imported_without_threads_and_tracebacks() -> None:
@@ -178,6 +203,8 @@ import os, sys
 sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))  # importing one of them is an ImportError
 from packer.cli import main
 from packer.cli.version import KERNELS
+from packer.sources.containers import source_class
+from packer.sources.reopen import KINDS
 from readers import open_dataset
 for out in sys.argv[2:]:
     dataset = open_dataset(out, "all", verify="digest", staged=False)

@@ -28,12 +28,13 @@ from scenes.tiny import age
 
 from packer.pairs.find import find_pairs
 from packer.plan.reuse import RowStates
+from packer.publish.target import STAMP_SUFFIX as SUFFIX
 from packer.publish.target import STAMPS
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Heads
 from packer.shards.row_counts import SUFFIX as COUNTS
-from packer.shards.stamps import SUFFIX, StoredStamps, load_stamps
+from packer.shards.stamps import StoredStamps, load_stamps
 from packer.sources.file_states import ANY, FileState, are_young, is_young, state_of
 from packer.sources.folder import FolderSource, refs_of
 from readers.contract.receipt import Receipt

@@ -13,8 +13,9 @@ import pytest
 from conftest import RawFolder, pack, run
 from test_spec import RECIPE
 
-from packer.plan.plan import SHARD_SLACK, Plan
+from packer.plan.plan import Plan
 from packer.plan.size_sample import SizeSample, StoredSize
+from packer.publish.free_space import SHARD_SLACK
 from packer.recipe.piece import Piece
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from packer.errors import TargetError, UsageError, VersionsError
 from packer.plan.expected import PlannedFiles, stems_of
-from packer.plan.plan import SHARD_SLACK
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import store_errors
-from packer.publish.free_space import free_space
+from packer.publish.free_space import SHARD_SLACK, free_space
 from packer.publish.outbox import Outbox
 from packer.publish.shadow import show_shards
 from packer.publish.target import make_target, prepare_target

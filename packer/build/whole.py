@@ -13,21 +13,19 @@ from typing import TYPE_CHECKING, TypeAlias
 from packer.build.judge import find, judge
 from packer.build.remarks import keep_remarks_of
 from packer.build.summary import Summary
-from packer.build.there import Cluster, Rejected, built_there
 from packer.config.config import Settings
 from packer.config.effective import effective, from_python
 from packer.config.last_build import NAME as LAST_BUILD
 from packer.config.last_build import keep_settings
 from packer.config.options import LOCK
-from packer.engines.connect import connect
-from packer.engines.submit import Waits
 from packer.errors import TargetError
 from packer.plan.expected import Expected
 from packer.plan.make_plan import make_plan
-from packer.plan.plan import SHARD_SLACK, Plan
+from packer.plan.plan import Plan
 from packer.plan.request import Input, Request, is_from, raw_or_source
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.bucket import Bucket, open_bucket
+from packer.publish.free_space import SHARD_SLACK
 from packer.publish.generation import commit
 from packer.publish.lock import locked
 from packer.publish.pin import check_pin
@@ -43,7 +41,9 @@ from readers.stores.open_store import url_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from packer.build.there import Rejected
     from packer.config.build_options import BuildOptions
+    from packer.engines.submit import Waits
 
 Shards: TypeAlias = Generator[tuple[int, Receipt], None, None]
 """The number and the receipt of each shard, as it is finished. Closing it stops the rest."""
@@ -91,6 +91,9 @@ def build_from(
         pool = stack.enter_context(open_pool(request.workers, request.task_timeout))
         builder = partial(_built_here, pool=pool)
         if request.engine is not None:
+            from packer.build.there import Cluster, built_there  # a build on this machine imports no engines
+            from packer.engines.connect import connect
+
             connection = stack.enter_context(connect(request.engine))
             there = Cluster(connection, rejected, waits)
             builder = partial(built_there, settings=settings, cluster=there, bucket=bucket)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from packer.runtime import no_blas_threads
+from packer.runtime import no_blas_threads, no_collecting
 from packer.signals import ending_at_once
 
 
@@ -15,7 +15,7 @@ def loading(workers: bool = False) -> Iterator[None]:
 
     For a command that needs `workers`, the server that they are forked from starts now: it imports at the same time.
     """
-    with ending_at_once(), no_blas_threads():
+    with ending_at_once(), no_blas_threads(), no_collecting():
         if workers:
             from packer.workers.fork_server import start_fork_server
 

@@ -12,11 +12,10 @@ import numpy as np
 
 from packer.errors import TargetError
 from packer.packs.hub_commits import HubCommits
-from packer.plan.plan import SHARD_SLACK
 from packer.progress import Advance
 from packer.publish.atomic import target_errors
 from packer.publish.claim import answered
-from packer.publish.free_space import free_space
+from packer.publish.free_space import SHARD_SLACK, free_space
 from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import SHARDS, Manifest

@@ -19,8 +19,8 @@ from packer.publish.generation import read_current
 from packer.publish.history import DEFAULT_KEEP, read_history
 from packer.publish.lock import locked
 from packer.publish.target import REMARKS, STAMPS, TICKETS, tidy
+from packer.publish.target import STAMP_SUFFIX as STAMP
 from packer.publish.ticket import is_ticket
-from packer.shards.stamps import SUFFIX as STAMP
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import GENERATIONS, SHARDS, Manifest
 from readers.contract.receipt import SUFFIX

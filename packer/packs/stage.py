@@ -17,12 +17,11 @@ from packer.packs.garbage import delete_garbage
 from packer.packs.staged_copies import check_target, copy_folder, generations_in_use, note_source, prepare_folder
 from packer.packs.stored import seen
 from packer.packs.verify import contradictions
-from packer.plan.plan import SHARD_SLACK
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import target_errors
 from packer.publish.claim import answered
 from packer.publish.direct_file import DirectFile
-from packer.publish.free_space import free_space, in_memory
+from packer.publish.free_space import SHARD_SLACK, free_space, in_memory
 from packer.publish.generation import publish
 from packer.publish.lock import locked
 from packer.publish.target import make_target, prepare_target, tidy

@@ -15,6 +15,7 @@ from packer.pixels.choices import NATIVE, TILE
 from packer.plan.problems import BEFORE, problem_of, too_many
 from packer.plan.request import Request
 from packer.plan.size_sample import Encodings, SizeSample, StoredSize, encodings_of, take_sample, ways_to_store
+from packer.publish.free_space import SHARD_SLACK
 from packer.publish.recipe_changes import recipe_changes
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
@@ -27,9 +28,6 @@ from readers.contract.kinds import INDEX, ONEHOT
 from readers.contract.manifest import Manifest
 from readers.contract.receipt_facts import AllReceipts
 from readers.contract.tiles import Size
-
-SHARD_SLACK = 64 << 10
-"""Bytes added per shard when free disk is checked: headers, page ends, keys and the receipt."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from readers.machine import Machine
 
+SHARD_SLACK = 64 << 10
+"""Bytes added per shard when free disk is checked: headers, page ends, keys and the receipt."""
+
 MOUNTS = Path("/proc/self/mountinfo")
 MEMORY_SHARE = 0.9
 """The share of the available memory that files may fill: the training that reads them needs memory, too."""

@@ -17,6 +17,7 @@ from readers.contract.regular_files import open_raw
 from readers.stores.open_store import is_url, url_of
 
 STAMPS = "stamps"
+STAMP_SUFFIX = ".stamps"
 """The folder with the states of the rows when they were read; see packer/shards/stamps.py."""
 REMARKS = "remarks"
 """The folder with what the build of each generation noticed; see remarks.py."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.publish.target import STAMP_SUFFIX as SUFFIX
 from packer.publish.target import STAMPS
 from packer.recipe.long_text import LongText
 from packer.recipe.piece import text_of
@@ -22,7 +23,6 @@ from packer.recipe.shard_spec import ShardSpec
 from packer.shards.side_file import read_side_file, write_side_file
 from readers.contract.receipt import FINGERPRINT
 
-SUFFIX = ".stamps"
 MOST_NUMBERS = 1 << 10
 """The most numbers that a state may have."""
 _ENCODING = ("utf-8", "surrogateescape")

@@ -25,12 +25,9 @@ from packer.recipe.source import Listing, Source, Wanted
 from packer.sources.container import Names
 from packer.sources.containers import container_of
 from packer.sources.folder import FolderSource, images_of, refs_of
-from packer.sources.nifti import NiftiSlices
-from packer.sources.nifti_whole import NiftiVolumes
-from packer.sources.npy_arrays import NpyArrays
 from packer.sources.objects import ObjectsSource
 from packer.sources.pack import PackSource
-from packer.sources.reopen import ANNOTATED
+from packer.sources.reopen import ANNOTATED, WHOLE_NIFTI
 from packer.sources.rows import Rows
 from packer.sources.slides import check_readable, has_slides
 from readers.contract.classes import ClassTable
@@ -97,20 +94,14 @@ class SourceOptions:
         """Take the options of a source out of the values of all options, and open the container at `path`, if any."""
         key = values.pop("key", None)
         container = None if path is None else container_of(path)
-        if container is NpyArrays and "{key}" in str(values.get("image")):
+        if container is not None and container.kind == "npy" and "{key}" in str(values.get("image")):
             container = None  # a folder of files, one for each row
         if container is not None and path is not None:
             given = container.at(path, Names(values.pop("image", None), values.pop("label", None), key))
             key = None
-        if (axis := values.pop("axis", None)) is not None:
-            if not isinstance(given, NiftiSlices):
-                raise UsageError(f"--axis {axis}: is for NIfTI volumes; the slices of a TIFF are its pages")
-            given = given.along(int(axis))
-        volumes = bool(values.pop("volumes", False))
-        if volumes and isinstance(given, NiftiSlices):
-            given = NiftiVolumes(given.root, given.templates, given.volumes, given.axis)
-        elif volumes and given is not None and not isinstance(given, PackSource):
-            raise UsageError(f"--volumes: rows of the kind {given.kind} are pictures; NIfTI and TIFF have volumes")
+        axis, volumes = values.pop("axis", None), bool(values.pop("volumes", False))
+        if axis is not None or volumes:
+            given = _of_volumes(given, axis, volumes)
         values["further"] = tuple(FurtherFiles(*each) for each in values.get("further", ()))
         rules = {rule.name: values.pop(rule.name) for rule in fields(PairingRules) if rule.name in values}
         annotations = values.pop("annotations", None)
@@ -259,12 +250,28 @@ class SourceOptions:
         if missing and self.pairing.missing == ERROR:
             lacking = f"{listing.folder}: {len(missing)} samples lack a field; --missing skip skips them"
             refusal = InputError(lacking, missing)
-        volumes = isinstance(source, NiftiVolumes) or any(field.is_volume for field in listing.packed)
+        volumes = source.kind == WHOLE_NIFTI or any(field.is_volume for field in listing.packed)
         if self.volumes and not volumes:
             raise UsageError("--volumes: the rows of this pack are pictures; build from the files")
         names = listing.class_names()
         found = FoundRows(source, refs, listing.layout, missing, (), listing.classes, listing.packed, names, volumes)
         return found, refusal
+
+
+def _of_volumes(given: Source | None, axis: Any, volumes: bool) -> Source | None:
+    """Return a source of NIfTI along this axis, and as volumes if wanted. A build of pictures imports no NIfTI."""
+    from packer.sources.nifti import NiftiSlices
+    from packer.sources.nifti_whole import NiftiVolumes
+
+    if axis is not None:
+        if not isinstance(given, NiftiSlices):
+            raise UsageError(f"--axis {axis}: is for NIfTI volumes; the slices of a TIFF are its pages")
+        given = given.along(int(axis))
+    if volumes and isinstance(given, NiftiSlices):
+        return NiftiVolumes(given.root, given.templates, given.volumes, given.axis)
+    if volumes and given is not None and not isinstance(given, PackSource):
+        raise UsageError(f"--volumes: rows of the kind {given.kind} are pictures; NIfTI and TIFF have volumes")
+    return given
 
 
 def _not_of_files(rule: str, kind: str) -> str:

@@ -37,8 +37,8 @@ from packer.errors import BadPair, PackError
 from packer.pixels.encode import encode
 from packer.pixels.jpeg_rules import JpegRules
 from packer.plan.request import Request
+from packer.publish.target import STAMP_SUFFIX as STAMPS_SUFFIX
 from packer.publish.target import STAMPS
-from packer.shards.stamps import SUFFIX as STAMPS_SUFFIX
 from packer.shards.stamps import load_stamps
 from packer.sources.archive import ArchiveSource
 from packer.sources.container import Names
