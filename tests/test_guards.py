@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -303,3 +304,25 @@ def test_the_makefile_starts_programs_with_their_launcher() -> None:
     for name in names:
         path = (REPO / "tools" / name.replace(".", "/")).with_suffix(".py")
         assert "def main() -> None:" in path.read_text(), name
+
+
+def test_commands_that_open_no_picture_need_no_opencv(raw_folder: RawFolder, tmp_path: Path) -> None:
+    """A server without libGL can look after packs: `import cv2` fails there."""
+    out = pack(raw_folder.path, tmp_path / "out")
+    commands = [[name, str(out)] for name in ("info", "log", "gc", "verify", "stats", "unpin")]
+    commands += [["rollback", str(out), "1"], ["--version"]]
+    commands += [["stage", str(out), str(tmp_path / "disk")], ["push", str(out), str(tmp_path / "pushed")]]
+    program = (
+        "import json, sys; sys.modules['cv2'] = None\n"
+        "from click.testing import CliRunner; from packer.cli import main\n"
+        "for command in json.loads(sys.argv[1]):\n"
+        "    done = CliRunner().invoke(main, command)\n"
+        "    print(json.dumps([command[0], done.exit_code, done.stderr, repr(done.exception)]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, json.dumps(commands)], check=True, capture_output=True, text=True
+    )
+    for line in done.stdout.splitlines():
+        _, code, stderr, exception = json.loads(line)
+        assert "cv2" not in stderr + exception, line
+        assert code == 0, line
