@@ -7,7 +7,8 @@ begin at 128 bytes of a page, and take three times as long in one whose rows beg
 source at every `--step` bytes of a page, and the target at `--target`. Kernel and memcpy take turns. Rates are bytes
 written in a second of CPU, medians of the rounds. Rows and windows come from a mapped file that is larger than the
 caches. The table shows the median rate of each kernel, its slowest offset, and its ratio to memcpy of as many bytes at
-the same offset. The exit status is 1 if a ratio is below 0.85: the noise of one offset is a tenth.
+the same offset. The exit status is 1 if a ratio is below 0.75: a mirrored window
+takes a little longer than memcpy, which mirrors nothing, and the noise of one offset is a tenth.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PAGE = 4096
 BATCH, BATCHES, ROW = 16, 6, 3 * 512 * 512
 SIDE, ODD, TALL, WIDE, CLASSES = 512, 500, 1024, 2048, 12
 FILE = 384 << 20
-LEAST = 0.85
+LEAST = 0.75
 Bytes = NDArray[np.uint8]
 
 
