@@ -15,10 +15,13 @@ VENV ?= .venv
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests of pixels: each takes NumPy and OpenCV where a kernel is missing. No other test sees which of them made a pixel.
-PIXELS = all_kinds area_kernel bands build coco_shapes collate columns crop decoding device encodings fast_decode field_kinds foreign \
-	geometry golden hard_files ids kernels kinds kinds_read label_kernels labels laws loader mix multilabel \
-	native orientation other_fields pack_fields png_length public_sets selected_fields slot_loader statistics \
-	stored_pixels tiles unfilter_kernel values
+PIXELS = annotations_coco_shapes build build_golden contract_other_fields contract_statistics decoding decoding_bands \
+	decoding_fast_decode decoding_hard_files decoding_kinds decoding_orientation decoding_png_length \
+	decoding_unfilter_kernel docs_public_sets fields_all_kinds fields_kinds fields_kinds_read fields_selected \
+	formats_columns formats_foreign kernels pixels_area_kernel pixels_geometry pixels_ids pixels_label_kernels \
+	pixels_labels pixels_multilabel pixels_stored pixels_values readers_collate readers_crop readers_device \
+	readers_encodings readers_laws readers_loader readers_mix readers_native readers_slot_loader readers_tiles \
+	sources_pack_fields
 
 .PHONY: demo test test-all recipes docs samples picture pictures clean
 
@@ -39,8 +42,8 @@ test-all: $(VENV)/recipes.installed
 
 recipes: $(VENV)/recipes.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
-	SEGPACK_REQUIRE_RECIPES=1 $(VENV)/bin/python -m pytest --long --numprocesses 2 tests/test_recipes.py \
-		tests/test_mistakes.py
+	SEGPACK_REQUIRE_RECIPES=1 $(VENV)/bin/python -m pytest --long --numprocesses 2 tests/test_docs_recipes.py \
+		tests/test_report_mistakes.py
 
 docs: $(VENV)/docs.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .

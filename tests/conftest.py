@@ -164,7 +164,7 @@ def without_workers() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def in_process() -> Iterator[None]:
-    """For modules that build often and are not about worker processes. `test_in_process.py` shows equal packs."""
+    """For modules that build often and are not about processes. `test_workers_in_process.py` shows equal packs."""
     with without_workers():
         yield
 

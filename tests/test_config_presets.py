@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from conftest import pack, run
 from numpy.typing import NDArray
-from test_shared import expected, histogram
+from test_house_shared import expected, histogram
 
 from packer.classes.documents import parse_toml
 from packer.config.preset import Preset, find_preset, preset_classes, presets

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import run
-from test_find_pairs import keys, touch
+from test_pairs_find import keys, touch
 
 from packer.errors import InputError, UsageError
 from packer.pairs.find import find_pairs

@@ -27,7 +27,7 @@ from drills.cache import bytes_in, drill
 from faulty_proxy import BUSY, CUT, ERROR, times
 from scenes.tiny import SHARDS as SMALL_SHARDS
 from store_servers import credentials, new_url, proxy, rclone
-from test_verify import flip
+from test_packs_verify import flip
 from torch.utils.data import DataLoader
 
 import readers.location

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from page_reader import read_rows
-from test_encodings import is_equal, smooth_folder
+from test_readers_encodings import is_equal, smooth_folder
 from torch.nn.functional import pad as padded
 from torch.utils.data import DataLoader
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from conftest import HANG, NATIVE, SMALL_SHARDS, RawFolder, ends_in_time, make_raw, pack, run
 from drills.processes import orphans, start
-from test_chart import Tags
+from test_pictures_chart import Tags
 
 from packer.bench.cached_share import cached_share
 from packer.bench.copy_loop import CopyLoop

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import pytest
 from conftest import RawFolder, pack, run
-from test_spec import RECIPE
+from test_recipe_spec import RECIPE
 
 from packer.plan.plan import Plan
 from packer.plan.size_sample import SizeSample, StoredSize

@@ -6,7 +6,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from test_find_pairs import keys, touch
+from test_pairs_find import keys, touch
 
 from packer.errors import InputError, UsageError
 from packer.pairs.find import find_pairs

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_coco_builds import OBJECTS, box, coco_folder, images
+from test_sources_coco_builds import OBJECTS, box, coco_folder, images
 
 from packer.errors import BadPair, InputError
 from packer.sources.file_states import state_of

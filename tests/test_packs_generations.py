@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenes.pictures import LONG_AGO
 from scenes.tiny import age
-from test_reuse import built
+from test_shards_reuse import built
 
 from packer import build_pack
 from packer.cli.log import LOG, publishing

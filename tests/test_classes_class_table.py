@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from conftest import ends_in_time, make_raw, pack, run, write_png
-from test_labels import rgba
+from test_pixels_labels import rgba
 
 from packer.classes.load import load_class_table, read_table
 from packer.classes.values import parse_colour

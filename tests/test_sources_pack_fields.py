@@ -13,7 +13,7 @@ from any_pack import NAMES, write_any_pack
 from conftest import pack, run, scene, write_png
 from drills.band_files import blocks_tiff
 from drills.published import same
-from test_pack_source import converted
+from test_sources_pack import converted
 
 from packer import build_pack
 from packer.packs.generations import receipt_paths

@@ -15,7 +15,7 @@ from conftest import COLOURS, RawFolder, make_raw, run, scene, write_png
 from drills.published import published
 from scenes.tiny import SHARDS as SMALL
 from scenes.tiny import age
-from test_reuse import built
+from test_shards_reuse import built
 
 from packer.publish.pin import pin
 from packer.signals import StoppedError

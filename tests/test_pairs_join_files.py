@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_find_pairs import touch
-from test_match_folders import TREES
+from test_pairs_find import touch
+from test_pairs_match_folders import TREES
 
 from packer.errors import PackError
 from packer.pairs import files, join_files

@@ -42,7 +42,7 @@ Arrays = dict[str, NDArray[Any]]
 
 @pytest.fixture(autouse=True)
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Open HDF5 files here: a process for each takes a third of a second. test_damaged_arrays.py has those."""
+    """Open HDF5 files here: a process for each takes a third of a second. test_sources_damaged_arrays.py has those."""
     monkeypatch.setattr(Hdf5Arrays, "may_crash", False)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import RawFolder, make_raw, make_varied_raw, pack, run
-from test_pack_source import rows_of
+from test_sources_pack import rows_of
 
 from packer import build_pack
 from readers import open_dataset

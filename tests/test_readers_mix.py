@@ -15,8 +15,8 @@ import torch
 from conftest import SMALL_SHARDS, make_raw, pack
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_order import chi_square
-from test_unlabelled import KEEP, unlabelled
+from test_readers_order import chi_square
+from test_readers_unlabelled import KEEP, unlabelled
 from torch.utils.data import DataLoader
 
 from readers import CenterCrop, MixedOrder, Order, RequestError, SegDataset, SlotDataLoader, Window, open_dataset

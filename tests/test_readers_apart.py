@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_order import chi_square, in_turns, ranks
+from test_readers_order import chi_square, in_turns, ranks
 
 from readers import MixedOrder, Order, RequestError, Window
 

@@ -15,7 +15,7 @@ from conftest import SMALL_SHARDS, RawFolder, pack, run
 from drills.made_stores import IGNORED, FaultyStore, MemoryStore
 from drills.published import same
 from store_servers import credentials, new_url, server
-from test_parts import good, kill_in
+from test_build_parts import good, kill_in
 
 import packer.build.commit
 import packer.publish.bucket

@@ -285,7 +285,7 @@ def test_the_programs_for_batches_on_the_page_for_users_run(
     assert [label.shape for label in variables["labels"]] == VARIED["val"][:4]
 
 
-# --- what others find in our files; test_format_page.py reads them by the programs of the page ---
+# --- what others find in our files; test_contract_format_page.py reads them by the programs of the page ---
 
 
 def test_each_format_names_its_columns_as_on_the_page(storage: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from conftest import run
 from drills.outline_days import make_outlined
 from scenes.outlines import COCO, FILE, IMAGES, LABELME, OPTIONS
-from test_parts import good, in_process, parts
+from test_build_parts import good, in_process, parts
 
 from packer.annotations.list_pictures import index_of
 from packer.annotations.picture_index import PictureIndex

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from test_find_pairs import touch
+from test_pairs_find import touch
 
 from packer.errors import UsageError
 from packer.pairs.files import find_files

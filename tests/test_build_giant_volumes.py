@@ -16,8 +16,8 @@ import pytest
 from drills.published import same
 from drills.volumes import nifti
 from starlette.testclient import TestClient
-from test_giant import counted, lower
-from test_volumes import FIELDS, SIDES, build, call, image, label, make_nifti, make_tiff, write, write_pages
+from test_build_giant import counted, lower
+from test_readers_volumes import FIELDS, SIDES, build, call, image, label, make_nifti, make_tiff, write, write_pages
 
 from packer import verify_pack
 from packer.errors import BadPair

@@ -24,8 +24,8 @@ from drills.histories import change
 from drills.processes import start
 from drills.published import published
 from scenes.tiny import age
-from test_reuse import built
-from test_verify import flip
+from test_packs_verify import flip
+from test_shards_reuse import built
 from torch.utils.data import DataLoader
 
 import packer.packs.stage

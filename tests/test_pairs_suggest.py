@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ends_in_time
-from test_find_pairs import keys, touch
+from test_pairs_find import keys, touch
 
 from packer.errors import InputError
 from packer.pairs.files import list_files

@@ -24,7 +24,7 @@ from drills.processes import start
 from drills.published import same
 from scenes.tiny import make_tiny
 from stored_scenes import COCO, KINDS, PANOPTIC, scenes_of
-from test_lock import holder
+from test_build_lock import holder
 
 import packer.workers.run
 from packer import Rows, VersionsError, build_pack, build_part, commit_pack, plan_pack

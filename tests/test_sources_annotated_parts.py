@@ -11,8 +11,8 @@ from conftest import run
 from drills.outline_days import make_outlined
 from drills.published import same
 from scenes.outlines import COCO, FILE, LABELME, OPTIONS, read_outlines, write_outlines
+from test_build_parts import good, in_process, parts
 from test_engines import dask_cluster
-from test_parts import good, in_process, parts
 
 from packer.sources.file_states import state_of
 from packer.sources.indexed_files import IndexedFiles
