@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Semaphore, Thread
@@ -140,11 +141,8 @@ def test_a_store_that_sends_too_slowly_does_not_answer(monkeypatch: pytest.Monke
     part = ("content-range", "bytes 0-99/100")
     for status, headers in ((200, (ETAG,)), (206, (ETAG, part))):
         with answering(status, DATA, *headers) as store:
-            calls = (
-                [lambda: store.read("a", 0, 100)]
-                if status == 206
-                else [lambda: store.read("a"), lambda: fetched(store)]
-            )
+            calls: list[Callable[[], object]] = [partial(store.read, "a", 0, 100 if status == 206 else None)]
+            calls += [partial(fetched, store)] if status == 200 else []
             assert [call() for call in calls]
             with monkeypatch.context() as slow:
                 slow.setattr(least_rate, "WINDOW_SECONDS", 0.0)
