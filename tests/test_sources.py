@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,8 +97,11 @@ REMEMBERED: dict[str, Source] = {}
 
 @pytest.fixture(autouse=True)
 def known_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    module: Any = ModuleType("made")
+    module.Known = SimpleNamespace(from_json=lambda facts: REMEMBERED[facts["kind"]])
+    monkeypatch.setitem(sys.modules, "packer.sources.made", module)
     for kind in ("remembered", "other"):
-        monkeypatch.setitem(KINDS, kind, lambda facts: REMEMBERED[facts["kind"]])
+        monkeypatch.setitem(KINDS, kind, "made.Known")
 
 
 @pytest.fixture
