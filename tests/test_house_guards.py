@@ -204,8 +204,6 @@ import os, sys
 sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))  # importing one of them is an ImportError
 from packer.cli import main
 from packer.cli.version import KERNELS
-from packer.sources.containers import source_class
-from packer.sources.reopen import KINDS
 from readers import open_dataset
 for out in sys.argv[2:]:
     dataset = open_dataset(out, "all", verify="digest", staged=False)
