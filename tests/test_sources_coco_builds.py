@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -240,6 +241,7 @@ def test_a_file_of_boxes_alone_is_refused(tmp_path: Path) -> None:
     refused = run("build", *options(), raw, tmp_path / "out")
     assert (refused.exit_code, words in refused.stderr) == (1, True)
     assert words in json.loads(run("probe", "--json", raw).stdout)["to_decide"][0]
+    assert re.findall(r"^(pictures|sizes|objects) ", run("probe", raw).stdout, re.MULTILINE) == []
     coco_folder(raw, annotations=[*boxes[1:], OBJECTS[0]])
     pack(raw, tmp_path / "out", *options())
     coco_folder(raw, annotations=[])

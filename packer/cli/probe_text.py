@@ -63,13 +63,16 @@ def _proposal_lines(found: ProbeResult, classes: Sequence[str]) -> Iterator[str]
 
 def _annotated_lines(annotated: AnnotatedProposal) -> Iterator[str]:
     yield f"layout    {annotated.layout}"
-    yield "pictures  " + ", ".join(f"{split} {count}" for split, count in annotated.splits.items())
+    if annotated.splits:  # none if the trial was refused before it listed them
+        yield "pictures  " + ", ".join(f"{split} {count}" for split, count in annotated.splits.items())
     yield from (f"missing   {problem}" for problem in by_cause(annotated.missing))
     yield from (f"odd       {reason}" for reason in first_of(annotated.rejects, MOST_NAMED))
     sizes = [f"{height}x{width} ({count})" for (height, width), count in annotated.sizes.items()]
-    yield f"sizes     {', '.join(first_of(sizes, MOST_NAMED, 'sizes'))} (height x width)"
+    if sizes:
+        yield f"sizes     {', '.join(first_of(sizes, MOST_NAMED, 'sizes'))} (height x width)"
     objects = [f"{name} {count}" for name, count in annotated.objects.items()]
-    yield f"objects   {', '.join(first_of(objects, MOST_NAMED, 'categories'))}"
+    if objects:
+        yield f"objects   {', '.join(first_of(objects, MOST_NAMED, 'categories'))}"
 
 
 def _pairs_lines(found: ProbeResult) -> Iterator[str]:
