@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from conftest import ends_in_time
+from conftest import ends_in_time, run, write_png
 from test_pairs_find import keys, touch
 
 from packer.errors import InputError
@@ -165,3 +166,15 @@ def test_public_layouts_pair_by_themselves_or_by_the_first_suggestion(
     best = suggest_templates(list_files(raw))[0]
     assert (best.image, best.label) == templates
     assert len(find_pairs(raw, PairingRules(*templates, missing="skip")).pairs) == pairs
+
+
+def test_pictures_of_nnunet_with_several_channels_are_named(tmp_path: Path) -> None:
+    """A template for one of the channels was proposed, which trains on a fourth of each case."""
+    for case in ("BRATS_001", "BRATS_002"):
+        for channel in range(4):
+            write_png(tmp_path / "imagesTr" / f"{case}_{channel:04}.png", np.zeros((4, 4), np.uint8))
+        write_png(tmp_path / "labelsTr" / f"{case}.png", np.zeros((4, 4), np.uint8))
+    for command in (("build", tmp_path, tmp_path / "out"), ("probe", tmp_path)):
+        refused = run(*command)
+        assert refused.exit_code == 1
+        assert "has the form of nnU-Net with several channels, such as 4 of BRATS_001; they are not" in refused.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -13,13 +14,16 @@ from packer.pairs.suggest import suggest_templates
 from packer.pairs.template import OTHER_PICTURES, PICTURES, conversion
 
 MOST_FOLDERS = 20
+CHANNEL = re.compile(r"(?P<folder>(?:.*/)?imagesTr)/(?P<case>[^/]+)_\d{4}\.\w+")
+"""A channel of a case in the form of nnU-Net."""
 VOLUMES = (".nii", ".nii.gz")
 
 
 def unknown_layout_hints(files: list[str]) -> list[str]:
     """Return options that may fit a folder without a known layout, then its contents."""
-    perhaps = [*_templates(files, 2), *_lone_pair(files), *_lists(files), *_volumes(files), *_unpackable(files)]
-    return [*perhaps, "Found:", *_contents(files)]
+    channels = list(_channels(files))
+    perhaps = channels or [*_templates(files, 2), *_lone_pair(files), *_lists(files), *_volumes(files)]
+    return [*perhaps, *_unpackable(files), "Found:", *_contents(files)]
 
 
 def no_common_key_hint(files: list[str]) -> str:
@@ -30,6 +34,19 @@ def no_common_key_hint(files: list[str]) -> str:
 
 def _templates(files: list[str], most: int) -> list[str]:
     return [f"perhaps {suggestion}" for suggestion in suggest_templates(files)[:most]]
+
+
+def _channels(files: list[str]) -> Iterator[str]:
+    """Name cases of nnU-Net whose channels have a file each: a template would pack one of them alone."""
+    channels = [match for path in files if (match := CHANNEL.fullmatch(path))]
+    cases = Counter(match["case"] for match in channels)
+    if cases and max(cases.values()) > 1:
+        images, (case, count) = channels[0]["folder"], cases.most_common(1)[0]
+        labels = images.removesuffix("imagesTr") + "labelsTr"
+        yield (
+            f"{images} has the form of nnU-Net with several channels, such as {count} of {case}; they are not packed "
+            f"together yet. --image '{images}/{{key}}_0000' --label '{labels}/{{key}}' packs one alone"
+        )
 
 
 def _lone_pair(files: list[str]) -> Iterator[str]:
