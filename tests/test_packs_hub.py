@@ -161,7 +161,6 @@ def test_answers_that_are_cut_are_continued(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(hub_store, "PIECE", 64)
     monkeypatch.setattr(hub, "ranges", ranges)
     push_pack(two_nights[0], URL)
     met: set[str] = set()
