@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -39,6 +38,8 @@ def slide_tools() -> tuple[str, ...]:
         version = library().__library_version__
     except UsageError:
         return ("openslide is not installed",)
+    from importlib import metadata  # takes 10 ms, which builds without slides need not spend
+
     try:
         return (f"openslide {version} of openslide-bin {metadata.version('openslide-bin')}",)
     except metadata.PackageNotFoundError:

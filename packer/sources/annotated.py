@@ -6,10 +6,9 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import compress, islice, repeat
+from itertools import compress, repeat
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -38,7 +37,8 @@ from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Heads, LinesOf, Listing, Loaded, ReadsAhead, Wanted
 from packer.sources.annotation_files import read_annotations
-from packer.sources.folder import THREADS, FolderSource
+from packer.sources.ask_all import ask_all
+from packer.sources.folder import FolderSource
 from packer.sources.known_sizes import KnownSizes
 from packer.sources.objects import ObjectsSource
 from readers.contract.kinds import CLASSES, IDS
@@ -51,10 +51,6 @@ NOTES = "notes 3"
 """The rule of what notes count. It changes when they do, because the name of a shard depends on its notes."""
 MANY_NUMBERS = 256
 """Numbers of categories from here on need 16 bits."""
-
-
-TOGETHER = 4096
-"""Files whose reading is planned at the same time."""
 
 
 class _Painted(NamedTuple):
@@ -127,8 +123,7 @@ class AnnotatedSource:
             self.files.expect(refs)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
-        with ThreadPoolExecutor(THREADS) as pool:
-            yield from pool.map(self._heads, refs)
+        yield from ask_all(self._heads, refs)
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         return self.files.states(refs)
@@ -177,18 +172,16 @@ class AnnotatedSource:
         lost = Counter[str]()
         parts = (part for ref in refs for part in {ref.parts[each.number] for each in self.painted} if part)
 
-        def sizes(pool: ThreadPoolExecutor) -> Iterator[tuple[str, Size | None]]:
-            while some := list(islice(parts, TOGETHER)):
-                for part, facts in pool.map(self._read_or_none, some):
-                    if facts is not None:
-                        yield part, facts[0]
-                        lost.update(facts[2])
-                        for category, count in facts[1].items():
-                            before, first = objects.get(category, (0, part))
-                            objects[category] = before + count, first
+        def sizes() -> Iterator[tuple[str, Size | None]]:
+            for part, facts in ask_all(self._read_or_none, parts):
+                if facts is not None:
+                    yield part, facts[0]
+                    lost.update(facts[2])
+                    for category, count in facts[1].items():
+                        before, first = objects.get(category, (0, part))
+                        objects[category] = before + count, first
 
-        with ThreadPoolExecutor(THREADS) as pool:
-            known = KnownSizes(sizes(pool))
+        known = KnownSizes(sizes())
         return Counted(objects, known, sum(count for count, _ in objects.values()), lost)
 
     def to_text(self) -> str:

@@ -22,9 +22,9 @@ from packer.errors import BadPair, LostFile, Problem, UsageError
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Data, Heads, Listing, Loaded, Wanted
 from packer.sources.archive_files import files_at, holds_only, split_in
+from packer.sources.ask_all import THREADS, ask_all
 from packer.sources.container import Names
 from packer.sources.file_states import FileState, are_young, state_here, state_of
-from packer.sources.folder import THREADS
 from packer.sources.given_fields import identity
 from packer.sources.position import Position, position_in
 from readers.contract.regular_files import open_raw
@@ -123,8 +123,7 @@ class ArchiveSource(ABC):
         return split_in(file)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
-        with ThreadPoolExecutor(self.threads) as pool:
-            yield from pool.map(self._heads, refs)
+        yield from ask_all(self._heads, refs, self.threads)
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         """Return the states of the files of image and label. The places in them are part of the references.

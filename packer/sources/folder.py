@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -32,22 +31,18 @@ from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Given, Heads, Lines, Listing, Loaded, Wanted
+from packer.sources.ask_all import THREADS, ask_all
 from packer.sources.file_lines import FileLines, Opened
 from packer.sources.file_states import UNREADABLE, FileState, are_young, state_of
 from packer.sources.slides import Levels, check_level, files_of_slide, has_folder, is_slide, slide_levels
 from packer.sources.tiff_volume import PageLines, volume_of
 from readers.contract.regular_files import digest_raw, open_raw, read_raw
 
-THREADS = 16
-"""Headers and digests wait for the disk, not for the processor."""
 NO_LEVELS: Mapping[str, Levels | BadPair] = MappingProxyType({})
 NO_FILE = (0, 0, 0)
 """The state of a file that a row lacks."""
-CHUNK, TOGETHER = 256, 64
-"""Rows whose states one thread asks for, and the chunks that all threads ask for before one tries alone again."""
-SLOW = 50e-6
-"""Seconds a file. If an answer takes longer, the disk or the network is waited for, and many threads wait together.
-Otherwise threads are slower than one: each answer takes two microseconds, and they take turns to run Python."""
+CHUNK = 256
+"""Rows whose states are one answer: a state takes two microseconds."""
 
 
 @dataclass(frozen=True)
@@ -81,22 +76,12 @@ class FolderSource:
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         slides = [path for ref in refs for path in ref.parts if is_slide(path)] if self.slides else []
         levels = dict(slide_levels(self.raw, slides))
-        with ThreadPoolExecutor(THREADS) as pool:
-            yield from pool.map(lambda ref: self.heads_of(ref, levels), refs)
+        yield from ask_all(lambda ref: self.heads_of(ref, levels), refs)
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
-        """Return the states of the image and the label of each row. One thread asks a fast disk, many a slow one."""
-        if len(refs) <= CHUNK:
-            return self._states(refs)
+        """Return the states of the image and the label of each row."""
         chunks = [refs[first : first + CHUNK] for first in range(0, len(refs), CHUNK)]
-        states: list[NDArray[np.int64]] = []
-        with ThreadPoolExecutor(THREADS) as pool:
-            while len(states) < len(chunks):
-                started, chunk = time.monotonic(), chunks[len(states)]
-                states.append(self._states(chunk))
-                if time.monotonic() - started > 2 * len(chunk) * SLOW:
-                    states += pool.map(self._states, chunks[len(states) : len(states) + TOGETHER])
-        return np.concatenate(states)
+        return np.concatenate(list(ask_all(self._states, chunks)) or [self._states(refs)])
 
     def identities(self, refs: Sequence[RowRef]) -> Iterator[tuple[str, ...] | None]:
         with ThreadPoolExecutor(THREADS) as pool:

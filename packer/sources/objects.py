@@ -28,8 +28,9 @@ from packer.errors import BadPair, BusyError, EngineError, InputError, LostFile
 from packer.pairs.files import RawFiles
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN
+from packer.sources.ask_all import THREADS
 from packer.sources.file_states import UNREADABLE, FileState
-from packer.sources.folder import NO_FILE, THREADS, FolderSource
+from packer.sources.folder import NO_FILE, FolderSource
 from packer.sources.ranged_file import RangedFile
 from packer.sources.read_ahead import Object, ReadAhead
 from readers.contract.atomic import partial_path

@@ -13,7 +13,7 @@ from packer.errors import EngineError
 from packer.runtime import no_blas_threads
 from packer.signals import blocked_signals
 
-PRELOAD = "packer.workers.worker"
+PRELOAD = "packer.workers.preload"
 """The module that the server imports: everything that a worker needs."""
 MOST_FOLDER = 103 - len("/pymp-12345678/listener-12345678")
 """The longest name of a folder, in bytes, in which `multiprocessing` can make its socket."""
