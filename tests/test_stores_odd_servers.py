@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,7 +21,7 @@ from drills.made_stores import MemoryStore
 from store_servers import credentials
 
 from readers.contract.errors import StoreBusyError, StoreError
-from readers.stores import fetch, least_rate
+from readers.stores import fetch, least_rate, object_store
 from readers.stores.evict import Budget
 from readers.stores.fetch import Fetcher
 from readers.stores.object_store import ObjectStore
@@ -32,8 +33,12 @@ TIME = ("last-modified", "Sun, 22 Nov 2026 00:00:00 GMT")
 
 
 @contextmanager
-def answering(status: int, body: bytes, *headers: tuple[str, str]) -> Iterator[ObjectStore]:
-    """Yield a store whose server gives this answer to every request, with a length unless the headers have one."""
+def answering(status: int, body: bytes, *headers: tuple[str, str], pause: float = 0) -> Iterator[ObjectStore]:
+    """Yield a store whose server gives this answer to every request, with a length unless the headers have one.
+
+    With a `pause` it sends spaces after the body, one after each pause, until the client has gone.
+    """
+    endless = [("content-length", str(1 << 30))] if pause else []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -45,12 +50,16 @@ def answering(status: int, body: bytes, *headers: tuple[str, str]) -> Iterator[O
             self.rfile.read(int(self.headers.get("content-length", 0)))
             self.send_response_only(status)
             for name, value in dict(
-                [TIME, ("connection", "close"), ("content-length", str(len(body))), *headers]
+                [TIME, ("connection", "close"), ("content-length", str(len(body))), *headers, *endless]
             ).items():
                 self.send_header(name, value)
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(body)
+            with suppress(OSError):
+                while pause:
+                    self.wfile.write(b" ")
+                    time.sleep(pause)
 
     for method in ("GET", "HEAD", "PUT", "POST", "DELETE"):
         setattr(Handler, f"do_{method}", Handler.answer)
@@ -151,6 +160,15 @@ def test_a_store_that_sends_too_slowly_does_not_answer(monkeypatch: pytest.Monke
                 for call in calls:
                     with pytest.raises(StoreBusyError, match=r"s3://bucket/pack/a: .* bytes a second"):
                         call()
+
+
+def test_an_answer_that_never_ends_is_waited_for_no_longer_than_it_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A listing that comes a byte at a time is never silent."""
+    monkeypatch.setattr(object_store, "SHORT_SECONDS", 1)
+    with answering(200, b"<ListBucketResult>", pause=0.2) as store:
+        for call in (lambda: list(store.list("")), lambda: store.delete(["a"])):
+            with pytest.raises(StoreBusyError, match=r"s3://bucket/pack"):
+                call()
 
 
 def fetched(store: ObjectStore) -> bytes:

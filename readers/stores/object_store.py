@@ -31,6 +31,10 @@ LIST_TRIES = 3
 MOST_TRIES = 10
 CONNECT_SECONDS, SILENT_SECONDS = 10.0, 60.0
 """The most seconds until there is a connection, and those that a server may be silent before a request has failed."""
+SHORT_SECONDS = 600
+"""The most seconds of an answer that is not an object: a part of a listing, the size of an object, a deletion."""
+LONG_SECONDS = 3600
+"""The most seconds of an answer that is an object, or of an upload. Its rate is what ends one that comes too slowly."""
 SLOWEST = 1 << 19
 """Bytes a second. The client counts the seconds of an upload as silence, so it gets this much longer for its size."""
 STEP = 64.0
@@ -63,8 +67,6 @@ _HINTS = {
     "AuthorizationHeaderMalformed": "correct AWS_REGION",
 }
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-_NETWORK = {"timeout": "1h", "allow_http": True}
-"""`timeout` would end a large object that arrives. An endpoint without TLS is used only if the environment names it."""
 
 
 def _signing(url: str, variables: Mapping[str, str]) -> dict[str, Any]:
@@ -99,30 +101,31 @@ class ObjectStore:
             exceptions.UnknownConfigurationKeyError,
             ValueError,
         )
-        self._retries, self._clients = retries, dict[float, Any]()
+        self._retries, self._clients = retries, dict[tuple[float, int], Any]()
         try:
-            self._store = self._client(0)
+            self._store, self._short = self._client(0), self._client(0, SHORT_SECONDS)
         except self._failed as error:
             raise StoreError(f"{self.url}: {_reason(error)}") from error
 
-    def _client(self, longer: float) -> Any:
-        """Return a client that waits so many seconds longer for an answer."""
+    def _client(self, longer: float, most: int = LONG_SECONDS) -> Any:
+        """Return a client that waits so many seconds longer for an answer, whose answers take so many at most."""
         from obstore.store import from_url
 
-        if longer not in self._clients:
+        if (longer, most) not in self._clients:
             retries: RetryConfig = self._retries or {
                 "max_retries": MOST_TRIES,
                 "retry_timeout": timedelta(seconds=RETRY_SECONDS + longer),
             }
             options: Any = {
-                **_NETWORK,
+                "timeout": timedelta(seconds=most),
+                "allow_http": True,  # an endpoint without TLS is used only if the environment names it
                 "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
                 "read_timeout": timedelta(seconds=SILENT_SECONDS + longer),
             }
-            self._clients[longer] = from_url(
+            self._clients[longer, most] = from_url(
                 self.url, client_options=options, retry_config=retries, **_signing(self.url, os.environ)
             )
-        return self._clients[longer]
+        return self._clients[longer, most]
 
     def _sender(self, data: Data) -> Any:
         """Return the client for an upload."""
@@ -134,7 +137,7 @@ class ObjectStore:
         while True:
             with self._errors(folder):
                 try:
-                    pages = iter(self._obstore.list(self._store, prefix, offset=last, chunk_size=LISTED))
+                    pages = iter(self._obstore.list(self._short, prefix, offset=last, chunk_size=LISTED))
                     while entries := interruptible(partial(next, pages, None)):
                         for entry in entries:
                             modified = entry["last_modified"].timestamp()
@@ -153,13 +156,13 @@ class ObjectStore:
             if start == 0 and stop is None:
                 return self._read(name, {})
             if stop is not None and stop <= start:
-                return b"", _version(interruptible(lambda: self._obstore.head(self._store, name)))
+                return b"", _version(interruptible(lambda: self._obstore.head(self._short, name)))
             try:
                 return self._read(
                     name, {"range": (start, stop) if stop is not None else {"offset": start}}, start, stop
                 )
             except self._failed:
-                found = interruptible(lambda: self._obstore.head(self._store, name))
+                found = interruptible(lambda: self._obstore.head(self._short, name))
                 if found["size"] > start:
                     raise
                 return b"", _version(found)  # no byte of an empty object can be asked for
@@ -202,14 +205,14 @@ class ObjectStore:
         with self._errors(every[0] if every else ""):
             try:
                 if every:
-                    interruptible(lambda: self._obstore.delete(self._store, every))
+                    interruptible(lambda: self._obstore.delete(self._short, every))
             except FileNotFoundError:  # in some stores this ends the rest of the request
                 for name in every:
                     self._delete(name)
 
     def _delete(self, name: str) -> None:
         with suppress(FileNotFoundError):
-            interruptible(lambda: self._obstore.delete(self._store, name))
+            interruptible(lambda: self._obstore.delete(self._short, name))
 
     def create(self, name: str, data: Data) -> bool:
         return self._put_if(name, data, "create")
