@@ -28,11 +28,27 @@ Classes: TypeAlias = "str | tuple[str, ...] | None"
 
 
 @dataclass(frozen=True)
-class PictureField:
+class FieldOptions:
+    """A field that a user asks for."""
+
+    name: str
+    files: str = ""
+    kind: ClassVar[str]
+
+
+@dataclass(frozen=True)
+class FieldOfClasses(FieldOptions):
+    """A field with a class table."""
+
+    classes: Classes = None
+    form: str = kinds.ONEHOT
+
+
+@dataclass(frozen=True)
+class PictureField(FieldOptions):
     """A picture. `bands` are all, gray, rgb, or their numbers; without it, red, green and blue of 8 bits are stored."""
 
     name: str = IMAGE
-    files: str = ""
     bands: str | tuple[int, ...] | None = None
     range: tuple[float, float] | None = None
     alpha: str = "refuse"
@@ -42,13 +58,10 @@ class PictureField:
 
 
 @dataclass(frozen=True)
-class ClassesField:
+class ClassesField(FieldOfClasses):
     """A label: one class for each pixel."""
 
     name: str = LABEL
-    files: str = ""
-    classes: Classes = None
-    form: str = kinds.ONEHOT
     codec: str = AUTO
     unknown: str = "error"
     threshold: int | None = None
@@ -57,22 +70,18 @@ class ClassesField:
 
 
 @dataclass(frozen=True)
-class IdsField:
+class IdsField(FieldOptions):
     """The object that each pixel belongs to."""
 
-    name: str
-    files: str = ""
     codec: str = INDEX
     dtype: str | None = None
     kind: ClassVar[str] = IDS
 
 
 @dataclass(frozen=True)
-class ValuesField:
+class ValuesField(FieldOptions):
     """A measured value for each pixel, such as its depth."""
 
-    name: str
-    files: str = ""
     invalid: float | None = None
     scale: float = 1
     interpolation: str = NEAREST
@@ -81,12 +90,9 @@ class ValuesField:
 
 
 @dataclass(frozen=True)
-class MultilabelField:
+class MultilabelField(FieldOfClasses):
     """Classes that may overlap: a file for each, with `{class}` in its name, or one file of bits or bands."""
 
-    name: str
-    files: str = ""
-    classes: Classes = None
     form: str = kinds.PLANES
     kind: ClassVar[str] = MULTILABEL
 
@@ -103,7 +109,6 @@ def naming_option(name: str) -> Iterator[None]:
         raise BadPair(reason) from None
 
 
-FieldOptions: TypeAlias = "PictureField | ClassesField | IdsField | ValuesField | MultilabelField"
 BY_KIND: dict[str, type[FieldOptions]] = {
     each.kind: each for each in (PictureField, ClassesField, IdsField, ValuesField, MultilabelField)
 }

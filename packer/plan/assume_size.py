@@ -9,10 +9,10 @@ from dataclasses import replace
 from packer.errors import InputError, UsageError, first_of
 from packer.pixels.choices import NATIVE, TILE
 from packer.plan.check_labels import SAMPLE_SIZE
+from packer.plan.fields.by_kind import planned
 from packer.plan.problems import problem_of
 from packer.plan.request import Request
 from packer.plan.sample import LabelSampler, spread_indices
-from packer.recipe.planned_field import planned
 from packer.recipe.row_ref import RowRef
 from packer.shards.inspect import LabelCounts
 from packer.sources.open_source import FoundRows

@@ -17,6 +17,8 @@ from packer.pixels.label_rules import BINARY, BINARY_CLASSES, INSTANCE, LabelRul
 from packer.pixels.resize import Geometry
 from packer.plan.assume_size import assume_size
 from packer.plan.check_labels import SAMPLE_SIZE, check_palettes, no_classes
+from packer.plan.fields.by_kind import check_headers, read_rules
+from packer.plan.fields.planned_field import PlannedField
 from packer.plan.plan_fields import plan_fields
 from packer.plan.problems import BEFORE, Refusals, problem_of, too_many
 from packer.plan.request import Request
@@ -24,7 +26,6 @@ from packer.plan.reuse import PreviousBuild
 from packer.plan.sample import LabelSampler, spread_indices
 from packer.publish.manifest_size import check_manifest_size
 from packer.recipe.field_rule import judged
-from packer.recipe.planned_field import PlannedField, check_headers, read_rules
 from packer.recipe.recipe import Recipe, tools_of
 from packer.recipe.ref_table import CHUNK
 from packer.recipe.row_ref import RowRef
@@ -195,8 +196,7 @@ def _check_heads(
 
 def _judged(fields: Sequence[PlannedField]) -> str:
     """Return the fingerprint of what decides whether headers are good; none if the label has no classes."""
-    known = all(field.classes is not None for field in fields if isinstance(field.read, LabelRules))
-    return judged(field.rule(None, "") for field in fields) if known else ""
+    return judged(field.rule(None, "") for field in fields) if all(field.can_judge for field in fields) else ""
 
 
 def _untrusted(request: Request, unchanged: NDArray[np.bool_]) -> NDArray[np.bool_]:

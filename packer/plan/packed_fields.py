@@ -10,8 +10,10 @@ import numpy as np
 from packer.errors import UsageError
 from packer.pixels.choices import NUMBERS
 from packer.pixels.field_options import BY_KIND, PictureField
+from packer.plan.fields.by_kind import planned
+from packer.plan.fields.packed import PackedField
+from packer.plan.fields.planned_field import PlannedField
 from packer.plan.request import Request
-from packer.recipe.planned_field import PlannedField, planned
 from readers.contract.fields import IMAGE, LABEL, RGB, Field, classes_field, picture_field
 from readers.contract.kinds import PICTURE
 
@@ -28,7 +30,8 @@ def _planned(field: Field, max_pixels: int) -> PlannedField:
     options = BY_KIND[field.kind](field.name)
     if isinstance(options, PictureField) and (field.bands != RGB or field.range not in _SCALED):
         options = replace(options, bands="all")
-    return replace(planned(options, max_pixels, field.classes), classes=field.classes, packed=field)
+    read = planned(options, max_pixels, field.classes).read
+    return PackedField(options, read, field.classes, packed=field)
 
 
 def _wanted(field: Field, request: Request) -> Field:

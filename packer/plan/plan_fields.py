@@ -8,14 +8,13 @@ from contextlib import suppress
 from itertools import islice
 
 from packer.errors import BadPair, UsageError
-from packer.pixels.field_options import ClassesField, FieldOptions, MultilabelField
-from packer.pixels.number_rules import IdRules
+from packer.pixels.field_options import FieldOfClasses, FieldOptions, MultilabelField
 from packer.plan.check_labels import SAMPLE_SIZE
-from packer.plan.packed_fields import packed_fields
+from packer.plan.fields.by_kind import planned
+from packer.plan.fields.planned_field import PlannedField
 from packer.plan.request import Request
 from packer.plan.sample import spread_indices
 from packer.plan.wanted_fields import parts_table, table_of
-from packer.recipe.planned_field import PlannedField, planned
 from packer.sources.open_source import FoundRows
 from readers.contract.classes import ClassTable
 from readers.contract.fields import LABEL, RAW, VOLUME
@@ -23,7 +22,12 @@ from readers.contract.fields import LABEL, RAW, VOLUME
 
 def plan_fields(request: Request, found: FoundRows, table: ClassTable | None) -> tuple[PlannedField, ...]:
     """Return the fields of a build. `table` is that of the label. A sample decides what is stored."""
-    fields = packed_fields(request, found.packed) if found.packed else _fields_of_files(request, found, table)
+    if found.packed:
+        from packer.plan.packed_fields import packed_fields  # other builds do not need it
+
+        fields: Sequence[PlannedField] = packed_fields(request, found.packed)
+    else:
+        fields = _fields_of_files(request, found, table)
     encodings = dict(request.encode)
     if twice := [name for name, count in Counter(name for name, _ in request.encode).items() if count > 1]:
         raise UsageError(f"--encode {twice[0]}: is named twice; give each field one encoding")
@@ -50,13 +54,13 @@ def _fields_of_files(request: Request, found: FoundRows, table: ClassTable | Non
 def _table(options: FieldOptions, table: ClassTable | None, is_painted: bool) -> ClassTable | None:
     if is_painted and isinstance(options, MultilabelField) and not options.files:
         return parts_table(options, table)
-    if options.name == LABEL or not isinstance(options, (ClassesField, MultilabelField)):
+    if options.name == LABEL or not isinstance(options, FieldOfClasses):
         return table
     return table_of(options)
 
 
 def _as_in_most(found: FoundRows, number: int, field: PlannedField) -> PlannedField:
-    """Return a field in the form that most files of a sample have; of ids, in the largest type.
+    """Return a field in the form of the files of a sample: that of most, or the largest.
 
     The sample is one of all rows, so that the rows of an earlier build do not decide, and no single odd file does.
     """
@@ -68,6 +72,4 @@ def _as_in_most(found: FoundRows, number: int, field: PlannedField) -> PlannedFi
         if not isinstance(heads, str):
             with suppress(BadPair):
                 forms[field.as_in(heads[sum(map(bool, ref.parts[:number]))])] += 1
-    if isinstance(field.read, IdRules):
-        return max(forms, key=lambda form: form.dtype or "", default=field)
-    return max(forms, key=forms.__getitem__, default=field)
+    return field.most(forms)

@@ -9,7 +9,7 @@ from typing import Any
 
 from packer.classes.load import load_class_table, named_classes
 from packer.errors import UsageError
-from packer.pixels.field_options import BY_KIND, CLASS, ClassesField, FieldOptions, MultilabelField
+from packer.pixels.field_options import BY_KIND, CLASS, FieldOfClasses, FieldOptions, MultilabelField
 from readers.contract.classes import ClassTable
 from readers.contract.field_entry import MOST_FIELDS
 from readers.contract.fields import IMAGE, LABEL
@@ -73,7 +73,7 @@ def further_files(named: Sequence[FieldOptions]) -> tuple[tuple[str, str, tuple[
     )
 
 
-def table_of(field: ClassesField | MultilabelField) -> ClassTable:
+def table_of(field: FieldOfClasses) -> ClassTable:
     """Return the class table of a field other than the label."""
     if field.classes is None:
         raise UsageError(f"--field {field.name}: needs classes: their names, their number, or a class table")
