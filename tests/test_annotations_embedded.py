@@ -12,7 +12,7 @@ import pytest
 from annotated_folders import SIZE, annotated_folder, box
 from conftest import pack, run, write_png
 
-from packer.annotations.formats import embedded_picture, picture_format
+from packer.annotations.formats import picture_format
 from packer.annotations.labelme import embedded
 from packer.errors import BadPair
 from readers import open_dataset
@@ -108,4 +108,4 @@ def test_annotations_without_any_picture_are_named(tmp_path: Path) -> None:
 
 def test_formats_without_pictures_are_refused() -> None:
     with pytest.raises(BadPair, match="files of cityscapes have none within them"):
-        embedded_picture(picture_format("cityscapes"), b"{}")
+        picture_format("cityscapes").picture_in(b"{}")

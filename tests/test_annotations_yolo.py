@@ -59,11 +59,11 @@ def test_a_hole_behind_a_bridge_is_a_hole() -> None:
     ],
 )
 def test_names_are_read_in_all_forms(text: str) -> None:
-    assert yolo.names_of(text.encode()) == NAMES
+    assert yolo.FORMAT.names_of(text.encode()) == NAMES
 
 
 def test_names_that_are_words_of_yaml_stay_as_they_are() -> None:
-    assert yolo.names_of(b"names: [no, 0, null, 1.50]") == ("no", "0", "null", "1.50")
+    assert yolo.FORMAT.names_of(b"names: [no, 0, null, 1.50]") == ("no", "0", "null", "1.50")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_names_that_are_words_of_yaml_stay_as_they_are() -> None:
 )
 def test_lists_that_are_not_valid_are_refused(data: bytes) -> None:
     with pytest.raises(BadPair):
-        yolo.names_of(data)
+        yolo.FORMAT.names_of(data)
 
 
 def test_boxes_are_counted_or_refused_if_nothing_else_is_there() -> None:
@@ -168,4 +168,4 @@ def test_mutated_files_are_painted_or_refused_by_name() -> None:
 def test_a_list_in_which_a_key_occurs_twice_is_refused() -> None:
     for text in (b"names: [a, b]\nnames: [b, a]\n", b"names: {0: a, 0: b}"):
         with pytest.raises(BadPair, match=r"is not valid YAML \(the key '(names|0)' occurs twice\)"):
-            yolo.names_of(text)
+            yolo.FORMAT.names_of(text)

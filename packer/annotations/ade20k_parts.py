@@ -13,6 +13,7 @@ from typing import Any
 from packer.annotations.annotation import AnnotatedPicture, Annotation
 from packer.annotations.even_odd import EvenOddPolygon
 from packer.annotations.json_values import parse_json, points_of, table_or_none, tables, text_of
+from packer.annotations.picture_format import PictureFormat
 from packer.errors import BadPair
 
 NAME = "ade20k_parts"
@@ -62,3 +63,6 @@ def _size(size: Any) -> tuple[int, int]:
     if not isinstance(size, list) or len(size) < 2 or not all(type(side) is int and side > 0 for side in size[:2]):
         raise BadPair("has no imsize of positive whole numbers")
     return size[0], size[1]
+
+
+FORMAT = PictureFormat(name=NAME, rule=RULE, knows=knows, read=read)

@@ -9,6 +9,7 @@ from PIL import __version__
 
 from packer.annotations.annotation import AnnotatedPicture, Annotation
 from packer.annotations.json_values import parse_json, points_of, size_of, table_or_none, tables, text_of
+from packer.annotations.picture_format import PictureFormat
 from packer.annotations.pillow_polygon import PillowPolygon
 
 NAME = "cityscapes"
@@ -56,3 +57,6 @@ def _annotation(label: str, shape: PillowPolygon) -> Annotation:
     is_group = label not in CATEGORIES and label.removesuffix(_GROUP) in CATEGORIES
     category = label.removesuffix(_GROUP) if is_group else label
     return Annotation(category, (shape,), "" if is_group or category in _STUFF else None, is_group)
+
+
+FORMAT = PictureFormat(name=NAME, rule=RULE, knows=knows, read=read, categories=CATEGORIES)

@@ -13,14 +13,13 @@ from typing import Any, TypeAlias
 from packer.annotations.annotation import AnnotatedPicture, Annotation, Shape
 from packer.annotations.coco_polygon import MOST_POINTS, coco_polygon
 from packer.annotations.json_stream import parse
+from packer.annotations.picture_format import AnnotationFormat
 from packer.annotations.run_lengths import run_lengths
 from packer.errors import BadPair
 from readers.contract.tiles import Size
 
 NAME = "coco"
 RULE = "coco polygons 1"
-OF_STORED = True
-"""COCO was drawn, and pycocotools paints, without a look at EXIF."""
 ONE_PICTURE = (
     "is of one picture, as files of SA-1B are, and is not read; put all files into one COCO file: "
     "images with an id, annotations with image_id and category_id, and categories"
@@ -95,3 +94,6 @@ def _shapes(segmentation: Any) -> tuple[Shape, ...]:
     if segmentation:
         raise BadPair("has a segmentation that is neither a list nor a table")
     return ()
+
+
+FORMAT = AnnotationFormat(name=NAME, rule=RULE, is_of_stored=True)

@@ -21,6 +21,7 @@ import numpy as np
 from packer.annotations.annotation import NOTHING, AnnotatedPicture, Annotation, Mask, Shape
 from packer.annotations.coco_polygon import MOST_POINTS, coco_polygon, polygon_of
 from packer.annotations.opencv_polygon import FARTHEST, PAINTER
+from packer.annotations.picture_format import AnnotationFormat
 from packer.annotations.xml_elements import parse_xml
 from packer.errors import BadPair
 from readers.contract.tiles import Size
@@ -176,3 +177,6 @@ def _mask(element: Element) -> Shape:
 
 
 _SHAPES: dict[str, Callable[[Element], Shape]] = {"polygon": _polygon, "box": _box, "ellipse": _ellipse, "mask": _mask}
+
+
+FORMAT = AnnotationFormat(name=NAME, rule=RULE)

@@ -19,6 +19,7 @@ from packer.annotations.annotation import AnnotatedPicture, Annotation, Mask
 from packer.annotations.even_odd import EvenOddPolygon, Points
 from packer.annotations.geotiff import Ground, ground_of
 from packer.annotations.json_values import MOST_POINTS, checked_points, parse_json, table_or_none, tables
+from packer.annotations.picture_format import PictureFormat
 from packer.errors import BadPair
 from readers.contract.tiles import Size
 
@@ -161,3 +162,6 @@ def _ring(values: Any) -> Points:
     if not np.isfinite(points).all():
         raise BadPair("has a point that is not finite")
     return points
+
+
+FORMAT = PictureFormat(name=NAME, rule=RULE, knows=knows, read=read, place=place)

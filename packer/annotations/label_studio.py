@@ -23,6 +23,7 @@ from packer.annotations.annotation import NOTHING, AnnotatedPicture, Annotation,
 from packer.annotations.brush_code import BrushCode
 from packer.annotations.coco_polygon import polygon_of
 from packer.annotations.json_values import parse_json, points_of, size_of
+from packer.annotations.picture_format import AnnotationFormat
 from packer.annotations.png_pixels import png_pixels
 from packer.errors import BadPair
 from readers.contract.tiles import Size
@@ -243,3 +244,6 @@ def _path_of(task: Mapping[str, Any]) -> str:
         if path.lower().endswith(_PICTURES):
             return _UPLOADED.sub("", path.lstrip("/"))
     raise BadPair(f"names no picture in its data {json.dumps(data)[:60]}")
+
+
+FORMAT = AnnotationFormat(name=NAME, rule=RULE)

@@ -24,6 +24,7 @@ from PIL import Image, __version__
 
 from packer.annotations.annotation import AnnotatedPicture, Annotation, Mask, Shape
 from packer.annotations.json_values import MOST_POINTS, parse_json, points_of, size_of, table_or_none, tables, text_of
+from packer.annotations.picture_format import PictureFormat
 from packer.annotations.pillow_polygon import PillowPolygon
 from packer.annotations.pillow_shapes import POINT_RADIUS, Circle, Line, Rectangle
 from packer.errors import BadPair
@@ -151,3 +152,6 @@ def _decode(text: str, size: Size) -> NDArray[np.bool_]:
     if pixels.ndim != 2:
         raise BadPair("has a mask in colour")
     return pixels.astype(np.bool_)
+
+
+FORMAT = PictureFormat(name=NAME, rule=RULE, knows=knows, read=read, lists=LISTS, names_of=names_of, embedded=embedded)

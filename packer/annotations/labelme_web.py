@@ -14,6 +14,7 @@ import numpy as np
 from packer.annotations.annotation import AnnotatedPicture, Annotation
 from packer.annotations.even_odd import EvenOddPolygon, Points
 from packer.annotations.json_values import MOST_POINTS, checked_points
+from packer.annotations.picture_format import PictureFormat
 from packer.annotations.xml_elements import numbers_in, parse_xml, root_or_none, size_in, text_in
 from packer.errors import BadPair
 
@@ -69,3 +70,6 @@ def _points(polygon: Element) -> Points:
     if len(numbers) > 2 * MOST_POINTS:
         raise BadPair(f"has an object of {len(numbers) // 2} points; {MOST_POINTS} is the most")
     return checked_points(np.array(numbers_in(numbers), np.float64).reshape(-1, 2))
+
+
+FORMAT = PictureFormat(name=NAME, rule=RULE, knows=knows, read=read)

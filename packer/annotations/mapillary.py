@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from packer.annotations.annotation import AnnotatedPicture, Annotation
 from packer.annotations.even_odd import EvenOddPolygon
 from packer.annotations.json_values import parse_json, points_of, size_of, table_or_none, tables, text_of
+from packer.annotations.picture_format import PictureFormat
 
 NAME = "mapillary"
 RULE = "mapillary 1"
@@ -32,3 +33,6 @@ def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
         for each in tables(document, "objects")
     ]
     return AnnotatedPicture(tuple(annotations), size_of(document, "height", "width"))
+
+
+FORMAT = PictureFormat(name=NAME, rule=RULE, knows=knows, read=read)

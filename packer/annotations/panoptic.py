@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from packer.annotations.annotation import MOST_OBJECTS, AnnotatedPicture, Annotation, Mask
 from packer.annotations.coco import Id, id_of, name_of, size_of
 from packer.annotations.json_stream import parse
+from packer.annotations.picture_format import AnnotationFormat
 from packer.errors import BadPair
 from readers.contract.tiles import Size
 
 NAME = "panoptic"
 RULE = "panoptic ids 1"
-OF_STORED = True
-"""The ids are those of the stored picture: nobody looked at EXIF."""
 IDS = 1 << 24
 """The ids that a colour of 8 bits can be."""
 VOID = 0
@@ -133,3 +132,6 @@ def _windows(numbers: NDArray[np.uint16], count: int) -> dict[int, tuple[slice, 
         np.maximum.at(rights, found, columns + np.diff(starts, append=strip.size))
     boxes = np.stack([tops, bottoms, lefts, rights], 1).tolist()
     return {number: (slice(*box[:2]), slice(*box[2:])) for number, box in enumerate(boxes) if number and box[1]}
+
+
+FORMAT = AnnotationFormat(name=NAME, rule=RULE, is_of_stored=True)

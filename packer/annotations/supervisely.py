@@ -20,6 +20,7 @@ from packer.annotations.annotation import NOTHING, AnnotatedPicture, Annotation,
 from packer.annotations.cut_rings import cut_rings
 from packer.annotations.json_values import parse_json, points_of, size_of, table_or_none, tables, text_of
 from packer.annotations.opencv_polygon import PAINTER, Ring, fill, line
+from packer.annotations.picture_format import PictureFormat
 from packer.annotations.png_pixels import PNG, png_pixels
 from packer.errors import BadPair
 from readers.contract.tiles import Size
@@ -211,3 +212,6 @@ def _inside(data: bytes, size: Size) -> NDArray[np.bool_]:
     """Return the pixels of a PNG that are not transparent, or not black if it is grey."""
     pixels = png_pixels(data, size)
     return np.asarray((pixels if pixels.ndim == 2 else pixels[..., 3]) != 0)
+
+
+FORMAT = PictureFormat(name=NAME, rule=RULE, knows=knows, read=read, lists=LISTS, names_of=names_of)

@@ -8,7 +8,7 @@ from typing import Any
 
 from packer.annotations.coco import ONE_PICTURE
 from packer.annotations.json_values import table_or_none
-from packer.annotations.yolo import lines_of, numbers_of
+from packer.annotations.yolo_lines import lines_of, numbers_of
 from packer.annotations.yolo_points import are_keypoints
 from packer.errors import BadPair
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from packer.annotations.annotation import NOTHING, AnnotatedPicture, Annotation, Mask
 from packer.annotations.json_values import MOST_POINTS, checked_points
 from packer.annotations.opencv_polygon import PAINTER, fill
+from packer.annotations.picture_format import PictureFormat
 from packer.annotations.xml_elements import numbers_in, parse_xml, root_or_none, size_in, text_in
 from packer.errors import BadPair
 from readers.contract.tiles import Size
@@ -71,3 +72,6 @@ def _points(polygon: Element) -> NDArray[np.int64]:
         raise BadPair(f"has a polygon of {len(numbers)} numbers; expected x and y of at most {MOST_POINTS} points")
     points = checked_points(np.array(numbers, np.float64).reshape(-1, 2))
     return np.round(points - 1).astype(np.int64)
+
+
+FORMAT = PictureFormat(name=NAME, rule=RULE, knows=knows, read=read)

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.annotations.annotation import AnnotatedPicture, Annotation, Mask
-from packer.annotations.json_values import MOST_BYTES, MOST_POINTS
 from packer.annotations.opencv_polygon import PAINTER, fill
+from packer.annotations.picture_format import PictureFormat
 from packer.annotations.yaml_names import has_names, names_of
+from packer.annotations.yolo_lines import BOX, TOLERANCE, lines_of, numbers_of
+from packer.annotations.yolo_points import doubt_about
 from packer.errors import BadPair
 from readers.contract.tiles import Size
 
@@ -27,14 +29,6 @@ LISTS = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml", "classes.txt")
 """Files that name the classes."""
 OTHER_LISTS = (".yaml", ".yml")
 """Suffixes of other files that name them, such as coco8-seg.yaml."""
-BOX = 5
-"""The numbers of a line that has a box: class, centre, width and height."""
-TOLERANCE = 0.01
-"""The share of the size by which the box of an outline may lie outside. Ultralytics allows as much."""
-MOST_LINE = 16 << 20
-"""The most bytes of a line."""
-
-__all__ = ["LISTS", "NAME", "OTHER_LISTS", "RULE", "SUFFIX", "has_names", "knows", "names_of", "read"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,31 +68,6 @@ def read(data: bytes, names: Sequence[str]) -> AnnotatedPicture:
     return AnnotatedPicture(tuple(annotations), lost=lost)
 
 
-def lines_of(data: bytes) -> list[str]:
-    """Return the lines of a file that are not empty."""
-    if len(data) > MOST_BYTES:
-        raise BadPair(f"is larger than {MOST_BYTES >> 20} MiB, too large for the annotations of one picture")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise BadPair("is not text in UTF-8") from None
-    return [line for line in text.splitlines() if line.strip()]
-
-
-def numbers_of(line: str) -> NDArray[np.float64]:
-    """Return the numbers of a line."""
-    fields = line.split(maxsplit=2 * MOST_POINTS + 1) if len(line) <= MOST_LINE else ()
-    if len(fields) > 2 * MOST_POINTS + 1 or len(line) > MOST_LINE:
-        raise BadPair(f"has more than {MOST_POINTS} points")
-    try:
-        numbers = np.array(list(map(float, fields)), np.float64)
-    except ValueError:
-        raise BadPair(f"expected a class and coordinates, found {line[:40]!r}") from None
-    if not np.isfinite(numbers).all():
-        raise BadPair("has a number that is not finite")
-    return numbers
-
-
 def _is_plausible(numbers: NDArray[np.float64]) -> bool:
     count = len(numbers)
     return (
@@ -134,3 +103,16 @@ def _category(number: float, names: Sequence[str]) -> str:
     if names and number >= len(names):
         raise BadPair(f"has the class {number:.0f}, and the list has {len(names)} names, 0 to {len(names) - 1}")
     return names[int(number)] if names else f"class_{int(number)}"
+
+
+FORMAT = PictureFormat(
+    name=NAME,
+    rule=RULE,
+    knows=knows,
+    read=read,
+    lists=LISTS,
+    other_lists=OTHER_LISTS,
+    has_names=has_names,
+    names_of=names_of,
+    doubt_about=doubt_about,
+)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.annotations.yolo import BOX, TOLERANCE, lines_of, numbers_of
+from packer.annotations.yolo_lines import BOX, TOLERANCE, lines_of, numbers_of
 from packer.errors import BadPair
 
 Numbers = NDArray[np.float64]

@@ -17,15 +17,9 @@ from numpy.typing import NDArray
 
 from packer.annotations.annotation import AnnotatedPicture, check_categories
 from packer.annotations.choices import AT_STORED
-from packer.annotations.formats import (
-    PictureFormat,
-    embedded_picture,
-    is_embedded,
-    is_of_stored,
-    picture_format,
-    placed,
-)
+from packer.annotations.formats import annotation_format, is_embedded, picture_format
 from packer.annotations.paint import LOST_LATER, Brush, Canvas
+from packer.annotations.picture_format import AnnotationFormat
 from packer.annotations.thin_objects import RULE, Cells
 from packer.decoding.arrays import ARRAY, header_by
 from packer.decoding.decode import header_of
@@ -95,8 +89,8 @@ class AnnotatedSource:
     kind: ClassVar[str] = "annotated"
 
     @cached_property
-    def reader(self) -> PictureFormat:
-        return picture_format(self.format)
+    def reader(self) -> AnnotationFormat:
+        return annotation_format(self.format)
 
     @property
     def templates(self) -> tuple[str, ...]:
@@ -105,7 +99,7 @@ class AnnotatedSource:
     @property
     def tools(self) -> tuple[str, ...]:
         """The rule of the format, the rules of painting, and the list that gives numbers in the files their names."""
-        rules = f"{self.reader.RULE}, paint {self.brush.order}, crowds {self.brush.crowds}, {NOTES}"
+        rules = f"{self.reader.rule}, paint {self.brush.order}, crowds {self.brush.crowds}, {NOTES}"
         if self.brush.rasterise == AT_STORED:
             rules += f", {RULE}"
         listed = blake3("\n".join(self.names).encode()).hexdigest()[:16]
@@ -140,7 +134,7 @@ class AnnotatedSource:
         try:
             with naming(ref.parts[0]):
                 if is_embedded(ref.parts[0]):
-                    data[0] = embedded_picture(self.reader, data[0])
+                    data[0] = self.reader.picture_in(data[0])
                 header = header_of(data[0]) if ref.parts[0] else None
             for each in self.painted:
                 if part := ref.parts[each.number]:
@@ -157,7 +151,7 @@ class AnnotatedSource:
         """Return the annotations at a part of a row, and what identifies them."""
         data = read_annotations(self.files, part)
         with naming(part):
-            picture = self.reader.read(data, self.names)
+            picture = picture_format(self.format).read(data, self.names)
             check_categories({each.category for each in picture.annotations})
             return picture, blake3(data).hexdigest()
 
@@ -226,7 +220,7 @@ class AnnotatedSource:
         try:
             data = read_annotations(self.files, image)
             with naming(image):
-                header = read_header(io.BytesIO(embedded_picture(self.reader, data)), self.files.max_pixels)
+                header = read_header(io.BytesIO(self.reader.picture_in(data)), self.files.max_pixels)
         except BadPair as bad:
             return str(bad)
         return heads if isinstance(heads, str) else (header, *heads)
@@ -264,7 +258,7 @@ class AnnotatedSource:
         picture, identity = self.read(part)
         with naming(part):
             size = self._size(picture.size, header)
-            canvas = Canvas(placed(self.reader, picture, image), size, self.brush)
+            canvas = Canvas(self.reader.place(picture, image), size, self.brush)
         return _Painted(canvas, identity, header if header and self._is_stored(picture.size, header) else None)
 
     def _size(self, size: Size | None, header: Header | None) -> Size:
@@ -284,7 +278,7 @@ class AnnotatedSource:
         """Return whether coordinates are of the picture before EXIF turns it. If both are possible, the format says."""
         stored = header.stored_height, header.stored_width
         fits = [size in (None, each) for each in (header.size, stored)]
-        return is_of_stored(self.reader) if all(fits) else fits[1]
+        return self.reader.is_of_stored if all(fits) else fits[1]
 
     def _read_or_none(self, part: str) -> tuple[str, tuple[Size | None, Counter[str], Mapping[str, int]] | None]:
         """Return the size, the objects of each category, and the lost ones; None if the file cannot be read."""

@@ -8,21 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from packer.annotations.annotation import check_categories
-from packer.annotations.formats import (
-    PictureFormat,
-    categories_of,
-    embedded_picture,
-    format_of,
-    has_names,
-    is_embedded,
-    lists_of,
-    names_of,
-    other_lists,
-)
+from packer.annotations.formats import format_of, is_embedded
 from packer.annotations.json_values import MOST_BYTES
+from packer.annotations.picture_format import PictureFormat
 from packer.annotations.unread import why_unread
-from packer.annotations.yolo import NAME as YOLO
-from packer.annotations.yolo_points import doubt_about
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, InputError, Problem, UsageError, first_of
 from packer.pairs.annotation_layouts import annotation_layouts, with_template, without_pictures
@@ -79,7 +68,7 @@ def annotations_by(template: str, images: str | None, folder: FolderSource, file
         layouts = with_template(files.folders, template)
         if not layouts and _embed(found_format, paths, folder):
             return FoundAnnotations(
-                found_format.NAME, template, template, _names(found_format, paths[0], folder, files)
+                found_format.name, template, template, _names(found_format, paths[0], folder, files)
             )
         if len(layouts) != 1:
             fitting = "several layouts of pictures fit" if layouts else "no picture has the key of such a file"
@@ -88,7 +77,7 @@ def annotations_by(template: str, images: str | None, folder: FolderSource, file
             )
         images = layouts[0].images
     doubt = "" if is_certain else _doubt(found_format, paths, folder)
-    return FoundAnnotations(found_format.NAME, images, template, _names(found_format, paths[0], folder, files), doubt)
+    return FoundAnnotations(found_format.name, images, template, _names(found_format, paths[0], folder, files), doubt)
 
 
 def annotations_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | None:
@@ -99,7 +88,7 @@ def annotations_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | 
     known = [(layout, _format_of(layout.files, folder)) for layout in annotation_layouts(files.folders)]
     found = [
         FoundAnnotations(
-            each.NAME,
+            each.name,
             layout.images,
             layout.annotations,
             _names(each, layout.files[0], folder, files),
@@ -125,16 +114,16 @@ def _embedded_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | No
     if layout is None or known is None:
         return None
     if not _embed(known, layout.files, folder):
-        raise InputError(f"{folder.raw}: has files of {known.NAME} and no pictures; put the pictures next to them")
+        raise InputError(f"{folder.raw}: has files of {known.name} and no pictures; put the pictures next to them")
     names = _names(known, layout.files[0], folder, files)
-    return FoundAnnotations(known.NAME, layout.images, layout.annotations, names)
+    return FoundAnnotations(known.name, layout.images, layout.annotations, names)
 
 
 def _embed(known: PictureFormat, paths: Sequence[str], folder: FolderSource) -> bool:
     """Return whether one of the first files has a picture within it."""
     for path in paths[:SAMPLE]:
         with suppress(BadPair):
-            if is_embedded(path) and embedded_picture(known, read_annotations(folder, path)):
+            if is_embedded(path) and known.picture_in(read_annotations(folder, path)):
                 return True
     return False
 
@@ -161,10 +150,8 @@ def _format_of(paths: Sequence[str], folder: FolderSource) -> PictureFormat | No
 
 def _doubt(known: PictureFormat, paths: Sequence[str], folder: FolderSource) -> str:
     """Describe the objects of some of the files if they could be something else than outlines; else return nothing."""
-    if known.NAME != YOLO:
-        return ""
     some = paths[:: max(1, len(paths) // DOUBTED)]
-    return doubt_about(data for path in some if (data := _read_or_nothing(folder, path)))
+    return known.doubt_about([data for path in some if (data := _read_or_nothing(folder, path))])
 
 
 def _read_or_nothing(folder: FolderSource, path: str) -> bytes:
@@ -180,11 +167,11 @@ def _names(known: PictureFormat, path: str, folder: FolderSource, files: RawFile
     for depth in range(len(parts), -1, -1):
         above = "".join(f"{part}/" for part in parts[:depth])
         here = files.folders.get(above, ())
-        usual = [name for name in lists_of(known) if name in here][:1]
-        lists = usual or [name for name in here if name.endswith(other_lists(known)) and name not in lists_of(known)]
+        usual = [name for name in known.lists if name in here][:1]
+        lists = usual or [name for name in here if name.endswith(known.other_lists) and name not in known.lists]
         if names := _names_in(known, folder, [above + name for name in lists], bool(usual)):
             return names
-    return categories_of(known)
+    return known.categories
 
 
 def _names_in(known: PictureFormat, folder: FolderSource, lists: Sequence[str], usual: bool) -> tuple[str, ...]:
@@ -197,14 +184,14 @@ def _names_in(known: PictureFormat, folder: FolderSource, lists: Sequence[str], 
         try:
             data = read_annotations(folder, path)
             with naming(path):
-                if usual or has_names(known, data):
-                    found[path] = names_of(known, data)
+                if usual or known.has_names(data):
+                    found[path] = known.names_of(data)
                     check_categories(found[path])
         except BadPair as bad:
             raise InputError(f"{folder.raw}: the list of categories cannot be read", [str(bad)]) from None
     if len(set(found.values())) > 1:
         several = [f"{path} has {', '.join(first_of(names, SAMPLE))}" for path, names in found.items()]
-        keep = f"keep one of them, or call it {lists_of(known)[0]}"
+        keep = f"keep one of them, or call it {known.lists[0]}"
         raise InputError(f"{folder.raw}: files list different categories; {keep}", several)
     return next(iter(found.values()), ())
 

@@ -12,7 +12,7 @@ from PIL import Image, TiffImagePlugin, TiffTags
 
 from packer.annotations import coco, geojson
 from packer.annotations.annotation import AnnotatedPicture
-from packer.annotations.formats import picture_format, placed
+from packer.annotations.formats import picture_format
 from packer.annotations.whole_pictures import WHOLE, read_whole
 from readers.contract.tiles import Size
 
@@ -30,7 +30,7 @@ def readers_of(rings: list[Points], size: Size) -> dict[str, Callable[[], Annota
     texts = {name: text(rings if name in LONG else short, size).encode() for name, text in _TEXTS.items()}
     readers = {name: _reader(name, data) for name, data in texts.items()}
     tiff, read = _tiff(size), readers[geojson.NAME]
-    readers[geojson.NAME] = lambda: placed(picture_format(geojson.NAME), read(), tiff)
+    readers[geojson.NAME] = lambda: geojson.place(read(), tiff)
     facts = json.dumps({"file_name": "a.jpg", "height": size[0], "width": size[1]}).encode()
     flat = (list(chain.from_iterable(ring)) for ring in short)
     items = [json.dumps({"category_id": 1, "segmentation": [numbers]}).encode() for numbers in flat]
