@@ -253,6 +253,7 @@ def _yolo(raw: Path, text: str, more: str = OUTLINES) -> Path:
     ("text", "words"),
     [
         (QUADRILATERALS, "oriented boxes: every object has exactly four points"),
+        (f"{QUADRILATERALS}0 0.5 0.5 0.2 0.2\n", "oriented boxes: every object has exactly four points"),
         (KEYPOINTS, "boxes with 3 keypoints: every object has 11 numbers"),
     ],
 )

@@ -10,12 +10,13 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pytest
 import row_loaders
 from click.testing import Result
@@ -23,7 +24,7 @@ from conftest import HANG, SMALL_SHARDS, RawFolder, pack, pack_from, run, scene,
 from drills.processes import start
 from drills.published import same
 from scenes.tiny import make_tiny
-from stored_scenes import COCO, KINDS, PANOPTIC, scenes_of
+from stored_scenes import COCO, KINDS, PANOPTIC, png, scenes_of, write_array
 from test_build_lock import holder
 
 import packer.workers.run
@@ -140,6 +141,59 @@ def test_a_machine_without_the_files_of_a_plan_fails(fit: tuple[str, ...], tmp_p
     good("commit", "--quiet", "--plan", tmp_path / "plan", out)
     manifest = json.loads((out / MANIFEST).read_text())
     assert [(split["rows"], split["rejects"]) for split in manifest["splits"]] == [(5, 1)]
+
+
+CHANGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda data: b"",
+    "cut": lambda data: data[:20],
+    "zeros": lambda data: bytes(len(data)),
+    "another picture": lambda data: png(np.zeros((9, 9, 3), np.uint8)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("folder", ["images", "masks"])
+def test_a_file_whose_header_was_good_is_no_bad_pair_now(change: str, folder: str, tmp_path: Path) -> None:
+    """A copy that was cut off on one machine cost the rows of that machine."""
+    raw = tmp_path / "raw"
+    make_tiny(raw, {"train": 3})
+    good("plan", "--on-bad", "skip", *CALM, raw, tmp_path / "plan")
+    file = next((raw / "train" / folder).glob("street_001.*"))
+    file.write_bytes(CHANGES[change](file.read_bytes()))
+    with in_process():
+        failed = run("build", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1", tmp_path / "out")
+    assert failed.exit_code == 1
+    assert file.name in failed.stderr
+    assert "the plan has read it, so its pair is not bad" in failed.stderr
+
+
+GROUPS = {
+    "zarr": (".zgroup", '{"zarr_format": 2}'),
+    "zarr3": ("zarr.json", '{"zarr_format": 3, "node_type": "group"}'),
+    "n5": ("attributes.json", '{"n5": "2.0.0"}'),
+}
+
+
+@pytest.mark.parametrize("driver", GROUPS)
+def test_a_machine_that_lacks_a_chunk_fails(driver: str, tmp_path: Path) -> None:
+    """A chunk that is absent is fill, so its labels became class 0."""
+    pytest.importorskip("tensorstore")
+    rows, copy = tmp_path / "rows", tmp_path / "copy"
+    write_array(rows / "images", driver, np.ones((4, 8, 8, 3), np.uint8), (1, 8, 8, 3))
+    write_array(rows / "labels", driver, np.ones((4, 8, 8), np.uint8), (1, 8, 8))
+    name, text = GROUPS[driver]
+    (rows / name).write_text(text)
+    shutil.copytree(rows, copy)
+    options = ("--image", "images", "--label", "labels", "--classes", 2)
+    good("plan", "--quiet", "--from", rows, *options, tmp_path / "plan")
+    described = {".zarray", "zarr.json", "attributes.json"}
+    next(file for file in (copy / "labels").rglob("*") if file.is_file() and file.name not in described).unlink()
+    part = ("build", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1")
+    with in_process():
+        failed = run(*part, "--raw", copy, tmp_path / "out")
+    assert failed.exit_code == 1
+    assert "files here, and had" in failed.stderr
+    good(*part, tmp_path / "out")
 
 
 def test_a_build_whose_files_go_while_it_runs_fails(tmp_path: Path) -> None:
@@ -324,16 +378,18 @@ def raw(raw_folder: RawFolder, tmp_path: Path) -> Path:
     return Path(shutil.copytree(raw_folder.path, tmp_path / "raw"))
 
 
-def spoil(picture: Path) -> None:
-    """Leave the header of a picture."""
-    picture.write_bytes(picture.read_bytes()[:60])
+def damage(picture: Path) -> None:
+    """Change a byte behind the header: a bad pair that only decoding finds."""
+    data = bytearray(picture.read_bytes())
+    data[len(data) // 2] ^= 255
+    picture.write_bytes(data)
 
 
 def test_rejects_are_judged_at_the_end(raw: Path, tmp_path: Path) -> None:
     good("plan", *CALM, raw, tmp_path / "strict")
     good("plan", *CALM, "--on-bad", "skip", "--max-bad", 0, raw, tmp_path / "lenient")
     good("plan", *CALM, "--on-bad", "skip", raw, tmp_path / "skip")
-    spoil(raw / "train/images/street_004.png")
+    damage(raw / "train/images/street_004.png")
     for name in ("strict", "lenient", "skip"):
         with in_process():
             result = run("build", "--quiet", "--plan", tmp_path / name, "--part", "1/1", tmp_path / name / "out")
@@ -367,7 +423,7 @@ def test_bad_pairs_are_built_again(raw: Path, whole: Path, tmp_path: Path) -> No
     picture = raw / "train/images/street_004.png"
     data = picture.read_bytes()
     good("plan", *CALM, raw, tmp_path / "plan")
-    spoil(picture)
+    damage(picture)
     with in_process():
         assert len(build_part(tmp_path / "plan", "1/1", tmp_path / "out").rejects) == 1
         picture.write_bytes(data)

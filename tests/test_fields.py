@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from conftest import REPO, pack, run, scene, write_png
 from drills.band_files import blocks_tiff
+from handmade import png
 from numpy.typing import NDArray
 
 from packer import (
@@ -79,6 +80,20 @@ def test_a_band_of_another_name_is_bad_before_the_build_and_in_it(tmp_path: Path
     built = run("build", *options, tmp_path / "in", tmp_path / "out")
     assert "images/0.png: has the bands gray, and other files have red\n" in built.stderr
     assert len(open_dataset(tmp_path / "out")) == 2
+
+
+@pytest.mark.parametrize("options", [("--bands", "all"), ("--bands", "gray", "--image-range", "0,15")])
+def test_pictures_of_other_few_bits_are_bad_by_name(options: tuple[str, ...], tmp_path: Path) -> None:
+    """15 is white in 4 bits and nearly black in 8."""
+    numbers = np.arange(64, dtype=np.uint8).reshape(8, 8)
+    for key, bits in {"a": 8, "b": 8, "c": 4}.items():
+        picture = tmp_path / "raw" / "images" / f"{key}.png"
+        write_png(picture, numbers)
+        if bits == 4:
+            picture.write_bytes(png(numbers[:, :4], 4, 0))
+        write_png(tmp_path / "raw" / "labels" / f"{key}.png", numbers % 2)
+    refused = run("build", "--classes", "2", *options, tmp_path / "raw", tmp_path / "out")
+    assert "images/c.png: has 1 band of 4 bits, while most files have 1 band" in refused.stderr
 
 
 @pytest.mark.parametrize("storage", STORAGES)

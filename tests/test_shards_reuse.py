@@ -317,14 +317,14 @@ def test_only_the_headers_of_new_pairs_are_read(
     assert published(tmp_path / "out") == published(tmp_path / "fresh")
 
 
-@pytest.mark.parametrize("slow", [-1.0, 1e9])
+@pytest.mark.parametrize("patience", [-1.0, 1e9])
 def test_one_thread_or_many_ask_for_each_file_once(
-    night: RawFolder, monkeypatch: pytest.MonkeyPatch, slow: float
+    night: RawFolder, monkeypatch: pytest.MonkeyPatch, patience: float
 ) -> None:
     """Many threads ask a slow disk, one a fast one. Both get the same answers."""
-    monkeypatch.setattr("packer.sources.folder.SLOW", slow)
+    monkeypatch.setattr("packer.sources.ask_all.PATIENCE", patience)
+    monkeypatch.setattr("packer.sources.ask_all.WAITING", 0)
     monkeypatch.setattr("packer.sources.folder.CHUNK", 3)
-    monkeypatch.setattr("packer.sources.folder.TOGETHER", 2)
     asked: Counter[str] = Counter()
     threads: set[int] = set()
 
@@ -342,7 +342,7 @@ def test_one_thread_or_many_ask_for_each_file_once(
     assert everything.tolist() == [[*state_of(image), *state_of(label)] for image, label in files]
     assert (everything[::2] == some).all()
     assert asked == Counter(path for pair in files for path in pair)
-    assert (threads == {threading.get_ident()}) == (slow > 0)
+    assert (threads == {threading.get_ident()}) == (patience > 0)
 
 
 def test_a_file_that_was_copied_a_moment_ago_with_its_old_time_is_young(

@@ -67,6 +67,6 @@ def test_a_preload_that_fails_is_reported_once(tmp_path: Path, change: str) -> N
     )
     assert done.returncode == 0, done.stderr
     assert (
-        done.stderr.count("could not import packer.workers.worker" if change == "import error" else "could not import")
+        done.stderr.count("could not import packer.workers.preload" if change == "import error" else "could not import")
         == warns
     ), done.stderr

@@ -110,7 +110,7 @@ class RowMaker:
             loaded = self._noting_no_data(loaded, headers)
             return [_with_facts(row, target.piece, loaded, state) for row, target in zip(rows, targets, strict=True)]
         except BadPair as bad:
-            _check_not_lost(first, bad)
+            self._check_not_lost(first, bad)
             return [Row(source, reject=str(bad), state=state) for source in inputs]
 
     def _fill_giant(self, target: RowTarget, state: NDArray[np.int64], scratch: Scratch) -> Row:
@@ -133,13 +133,27 @@ class RowMaker:
                 ]
                 self._check_grids(headers)
             except BadPair as bad:
-                _check_not_lost(piece, bad)
+                self._check_not_lost(piece, bad)
                 return Row(source, reject=str(bad), state=state)
         look = next((each.look for each in built if each.look), "")
         sums, statistics, psnr = ([getattr(each, fact) for each in built] for fact in ("crc32", "statistics", "psnr"))
         row = Row(source, tuple(sums), look, tuple(statistics), size=piece.size, psnr=tuple(psnr))
         loaded = self._noting_no_data(loaded, headers)
         return _with_facts(row, piece, loaded, state)
+
+    def _check_not_lost(self, piece: Piece, bad: BadPair) -> None:
+        """Raise LostFileError if this machine cannot read what the plan has read: such a row is not to be a reject.
+
+        A header that was good in the plan and is bad now is one of another file, or of a part of the file.
+        """
+        if piece.is_bad:
+            return
+        if not isinstance(bad, LostFile):
+            heads = next(iter(self._source.heads([piece.ref])))
+            if not isinstance(heads, str):
+                return
+        hint = "the plan has read it, so its pair is not bad. Is its folder mounted on this machine? Build again"
+        raise LostFileError(f"{str(bad).removesuffix('; build again')}; {hint}") from bad
 
     def _check_grids(self, headers: Sequence[Mapping[str, Header]]) -> None:
         """Refuse a field at another place than the first, by the headers of their files."""
@@ -228,13 +242,6 @@ class RowMaker:
         if encoded.numbers is not None:
             counts = check_row(rule.field, encoded.numbers)
         return crc32(encoded.stored), counts, psnr(encoded.squares, out.size), encoded.why
-
-
-def _check_not_lost(piece: Piece, bad: BadPair) -> None:
-    """Raise LostFileError if this machine cannot read what the plan has read: such a row is not to be a reject."""
-    if isinstance(bad, LostFile) and not piece.is_bad:
-        hint = "the plan has read it, so its pair is not bad. Is its folder mounted on this machine? Build again"
-        raise LostFileError(f"{str(bad).removesuffix('; build again')}; {hint}") from bad
 
 
 def _file(given: Given) -> bytes:

@@ -48,11 +48,16 @@ class StackedRows(ABC):
     def __init__(self, path: Path, names: Names, states: Sequence[Sequence[int]] | None = None) -> None:
         self.path, self.names = path.absolute(), names
         self._files = OpenedFiles(self.files(), states)
+        self._planned_chunks: Sequence[int] | None = None
         self._open: dict[int, Stack] = {}
 
     @abstractmethod
     def files(self) -> Sequence[Path]:
         """Return the files that must not change while rows are read."""
+
+    def chunks(self) -> Sequence[int]:
+        """Return the number of files of each array whose missing ones are fill. Another machine must have as many."""
+        return ()
 
     @abstractmethod
     def stack(self, name: str) -> Stack:
@@ -72,6 +77,7 @@ class StackedRows(ABC):
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Source:
         source = cls(Path(facts["path"]), Names(*facts["names"]), facts["states"])
+        source._planned_chunks = facts.get("chunks")
         if facts["arrays"] is not None:
             source.__dict__["_arrays"] = list(map(_array_of, facts["arrays"]))
         return source
@@ -79,7 +85,8 @@ class StackedRows(ABC):
     def to_text(self) -> str:
         """Return what a worker needs. Of plain numbers it needs their positions, and no library."""
         arrays = self.__dict__.get("_arrays")
-        facts = {"path": str(self.path), "names": self.names, "states": self._files.states}
+        facts: dict[str, Any] = {"path": str(self.path), "names": self.names, "states": self._files.states}
+        facts |= {"chunks": self._chunks_now} if self._chunks_now else {}
         return json.dumps({"kind": self.kind, **facts, "arrays": arrays and [array.to_json() for array in arrays]})
 
     def rows(self) -> Iterator[RowRef]:
@@ -178,7 +185,14 @@ class StackedRows(ABC):
         stack = self._opens(field)
         if (stack.dtype, stack.shape) != array:
             raise LostFile(f"was {shape_text(array)} when the build was planned; build again")
+        if self._planned_chunks is not None and self._planned_chunks[field] != self._chunks_now[field]:
+            here, planned = self._chunks_now[field], self._planned_chunks[field]
+            raise LostFile(f"has {here} files here, and had {planned} when the build was planned; build again")
         return stack
+
+    @cached_property
+    def _chunks_now(self) -> list[int]:
+        return list(self.chunks())
 
     def _opens(self, field: int) -> Stack:
         """Open an array once. Raise BadPair or OSError if it cannot be used."""

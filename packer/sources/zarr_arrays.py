@@ -96,6 +96,9 @@ class ZarrArrays(StackedRows):
         found = [folder / name for folder in folders for name in FILES if (folder / name).is_file()]
         return found + [file for file in folders if file.suffix == SUFFIX]
 
+    def chunks(self) -> Sequence[int]:
+        return [0 if name is None else _count_files(self.path / name) for name in self.names]
+
     def stack(self, name: str) -> Stack:
         if name.endswith(SUFFIX):  # TensorStore reads no texts, so keys may be next to the arrays
             return npy_array(self.path / name)
@@ -143,6 +146,11 @@ class ZarrArrays(StackedRows):
                     except (ValueError, OSError):
                         groups += [path] if path.is_dir() else []
             level = groups
+
+
+def _count_files(path: Path) -> int:
+    """Return the number of files below a folder, or of a file."""
+    return sum(len(files) for _, _, files in os.walk(path)) if path.is_dir() else 1
 
 
 def _entries(folder: Path, most: int) -> list[Path]:

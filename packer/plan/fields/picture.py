@@ -43,7 +43,8 @@ class PlannedPicture(PlannedField):
         bands = Bands(self.read.bands)
         bands.check(header, self.read)
         dtype = header.dtype if self.read.image_range is None else None
-        return replace(self, dtype=dtype, bands=bands.names(header))
+        few_bits = header.depth if header.depth < 8 and not header.has_palette else None
+        return replace(self, dtype=dtype, bands=bands.names(header), few_bits=few_bits)
 
     def check(self, header: Header) -> None:
         if self.read.bands is None:

@@ -11,7 +11,7 @@ import numpy as np
 from typing_extensions import Self
 
 from packer.decoding.header import Header
-from packer.errors import BadPair, UsageError
+from packer.errors import BadPair, UsageError, counted
 from packer.pixels.field_options import FieldOptions
 from packer.pixels.jpeg_rules import JpegRules, can_be_jpeg
 from packer.recipe.field_rule import FieldRule, Read
@@ -34,6 +34,8 @@ class PlannedField:
     """The type of the numbers in the files, if the field is stored as its files are."""
     bands: tuple[str, ...] | None = None
     """The names of the bands of a picture that is stored as it is in the files."""
+    few_bits: int | None = None
+    """The bits of a number in the files if there are fewer than 8: the highest number is another one then."""
     encoding: str = RAW
     tile: tuple[int, ...] | None = None
     jpeg: JpegRules | None = None
@@ -129,5 +131,6 @@ def _forms(*fields: PlannedField) -> Iterator[str]:
     are_named = len(bands) > 1 and len(set(map(len, bands))) == 1
     for field in fields:
         names = f" ({', '.join(field.bands)})" if field.bands and are_named else ""
-        count = f"{len(field.bands)} bands{names}" if field.bands else ""
-        yield " of ".join(filter(None, (count, field.dtype and str(np.dtype(field.dtype)))))
+        count = f"{counted(len(field.bands), 'band')}{names}" if field.bands else ""
+        dtype = f"{field.few_bits} bits" if field.few_bits else field.dtype and str(np.dtype(field.dtype))
+        yield " of ".join(filter(None, (count, dtype)))
