@@ -153,7 +153,7 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("folder", ["images", "masks"])
-def test_a_file_whose_header_was_good_is_no_bad_pair_now(change: str, folder: str, tmp_path: Path) -> None:
+def test_a_file_whose_header_was_good_ends_the_build(change: str, folder: str, tmp_path: Path) -> None:
     """A copy that was cut off on one machine cost the rows of that machine."""
     raw = tmp_path / "raw"
     make_tiny(raw, {"train": 3})

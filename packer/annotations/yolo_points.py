@@ -25,7 +25,7 @@ VISIBLE = (0, 1, 2)
 
 def doubt_about(files: Iterable[bytes]) -> str:
     """Return what the objects of some files could be instead of outlines; an empty text if they are outlines."""
-    objects = [numbers for data in files for numbers in _objects(data) if len(numbers) != BOX]  # boxes are no outlines
+    objects = [numbers for data in files for numbers in _objects(data) if len(numbers) != BOX]
     if len(objects) < FEWEST or len(set(map(len, objects))) > 1:
         return ""
     if are_keypoints(objects):
