@@ -16,7 +16,7 @@ from PIL import Image
 from scenes.giant_tiff import make_giant, write_tiff
 
 from packer import verify_pack
-from packer.errors import TargetError, UsageError
+from packer.errors import LostFileError, TargetError, UsageError
 from packer.packs.extract import extract_rows
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
@@ -154,14 +154,15 @@ def test_a_damaged_file_is_a_reject_and_not_filled(raw: Path, monkeypatch: pytes
     assert sum(receipt.rows for receipt in receipts) == 1
 
 
-def test_fields_of_different_sizes_are_a_reject(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fields_that_got_different_sizes_end_the_build(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     specs = specs_of(raw)
     Image.fromarray(np.zeros((150, 209), np.uint8)).save(raw / "labels/giant.tif")
     lower(monkeypatch)
     (raw.parent / "out/shards").mkdir(parents=True)
-    receipts = [build_shard(spec, FolderSource(raw), raw.parent / "out") for spec in specs]
-    (reject,) = [reject for receipt in receipts for reject in receipt.rejects]
-    assert "images/giant.tif is 150x210, its label labels/giant.tif is 150x209" in reject.reason
+    different = r"images/giant\.tif is 150x210, its label labels/giant\.tif is 150x209 .* the plan has read it"
+    with pytest.raises(LostFileError, match=different):
+        for spec in specs:
+            build_shard(spec, FolderSource(raw), raw.parent / "out")
 
 
 def test_a_palette_whose_reading_needs_the_whole_picture_is_refused(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,4 +164,4 @@ def _ring(values: Any) -> Points:
     return points
 
 
-FORMAT = PictureFormat(name=NAME, rule=RULE, knows=knows, read=read, place=place)
+FORMAT = PictureFormat(name=NAME, rule=RULE, knows=knows, read=read, to_pixels=place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from packer.annotations.annotation import AnnotatedPicture
@@ -21,10 +21,6 @@ def _placed(picture: AnnotatedPicture, image: bytes) -> AnnotatedPicture:
     return picture
 
 
-def _no_doubt(files: Sequence[bytes]) -> str:
-    return ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class AnnotationFormat:
     """A format of annotations. Only `name` and `rule` have no default."""
@@ -34,7 +30,7 @@ class AnnotationFormat:
     """The words of the recipe. They change when the pixels do."""
     is_of_stored: bool = False
     """True if coordinates are of the stored picture where its size does not show it."""
-    place: Callable[[AnnotatedPicture, bytes], AnnotatedPicture] = _placed
+    to_pixels: Callable[[AnnotatedPicture, bytes], AnnotatedPicture] = _placed
     """Returns the objects in pixels. Coordinates on the ground need the bytes of the picture."""
     embedded: Callable[[bytes], bytes] | None = None
     """Returns the bytes of the picture within a file of annotations."""
@@ -64,5 +60,5 @@ class PictureFormat(AnnotationFormat):
     """Returns whether a file with such a suffix lists categories."""
     names_of: Callable[[bytes], tuple[str, ...]] = _no_names
     """Returns the categories of a list, in their order."""
-    doubt_about: Callable[[Sequence[bytes]], str] = _no_doubt
+    doubt_about: Callable[[Iterable[bytes]], str] | None = None
     """Describes the objects of some files if they could be something else than outlines."""

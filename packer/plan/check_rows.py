@@ -196,7 +196,9 @@ def _check_heads(
 
 def _judged(fields: Sequence[PlannedField]) -> str:
     """Return the fingerprint of what decides whether headers are good; none if the label has no classes."""
-    return judged(field.rule(None, "") for field in fields) if all(field.can_judge for field in fields) else ""
+    if not all(field.can_judge for field in fields):
+        return ""
+    return judged(field.rule(None, "") for field in fields)
 
 
 def _untrusted(request: Request, unchanged: NDArray[np.bool_]) -> NDArray[np.bool_]:

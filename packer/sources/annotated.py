@@ -258,7 +258,7 @@ class AnnotatedSource:
         picture, identity = self.read(part)
         with naming(part):
             size = self._size(picture.size, header)
-            canvas = Canvas(self.reader.place(picture, image), size, self.brush)
+            canvas = Canvas(self.reader.to_pixels(picture, image), size, self.brush)
         return _Painted(canvas, identity, header if header and self._is_stored(picture.size, header) else None)
 
     def _size(self, size: Size | None, header: Header | None) -> Size:

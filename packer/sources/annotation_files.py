@@ -150,8 +150,10 @@ def _format_of(paths: Sequence[str], folder: FolderSource) -> PictureFormat | No
 
 def _doubt(known: PictureFormat, paths: Sequence[str], folder: FolderSource) -> str:
     """Describe the objects of some of the files if they could be something else than outlines; else return nothing."""
+    if known.doubt_about is None:
+        return ""
     some = paths[:: max(1, len(paths) // DOUBTED)]
-    return known.doubt_about([data for path in some if (data := _read_or_nothing(folder, path))])
+    return known.doubt_about(data for path in some if (data := _read_or_nothing(folder, path)))
 
 
 def _read_or_nothing(folder: FolderSource, path: str) -> bytes:

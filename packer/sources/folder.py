@@ -80,8 +80,10 @@ class FolderSource:
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         """Return the states of the image and the label of each row."""
+        if len(refs) <= CHUNK:
+            return self._states(refs)
         chunks = [refs[first : first + CHUNK] for first in range(0, len(refs), CHUNK)]
-        return np.concatenate(list(ask_all(self._states, chunks)) or [self._states(refs)])
+        return np.concatenate(list(ask_all(self._states, chunks)))
 
     def identities(self, refs: Sequence[RowRef]) -> Iterator[tuple[str, ...] | None]:
         with ThreadPoolExecutor(THREADS) as pool:

@@ -48,7 +48,7 @@ class StackedRows(ABC):
     def __init__(self, path: Path, names: Names, states: Sequence[Sequence[int]] | None = None) -> None:
         self.path, self.names = path.absolute(), names
         self._files = OpenedFiles(self.files(), states)
-        self._planned_chunks: Sequence[int] | None = None
+        self._planned_chunks: list[int] | None = None
         self._open: dict[int, Stack] = {}
 
     @abstractmethod
@@ -56,7 +56,7 @@ class StackedRows(ABC):
         """Return the files that must not change while rows are read."""
 
     def chunks(self) -> Sequence[int]:
-        """Return the number of files of each array whose missing ones are fill. Another machine must have as many."""
+        """Return the number of files of each array, if a missing file is fill. Another machine must have as many."""
         return ()
 
     @abstractmethod
@@ -185,9 +185,8 @@ class StackedRows(ABC):
         stack = self._opens(field)
         if (stack.dtype, stack.shape) != array:
             raise LostFile(f"was {shape_text(array)} when the build was planned; build again")
-        if self._planned_chunks is not None and self._planned_chunks[field] != self._chunks_now[field]:
-            here, planned = self._chunks_now[field], self._planned_chunks[field]
-            raise LostFile(f"has {here} files here, and had {planned} when the build was planned; build again")
+        if self._planned_chunks not in (None, self._chunks_now):
+            raise LostFile("has fewer or more files with chunks than when the build was planned; build again")
         return stack
 
     @cached_property

@@ -34,7 +34,7 @@ CONNECT_SECONDS, SILENT_SECONDS = 10.0, 60.0
 SHORT_SECONDS = 600
 """The most seconds of an answer that is not an object: a part of a listing, the size of an object, a deletion."""
 LONG_SECONDS = 3600
-"""The most seconds of an answer that is an object, or of an upload. Its rate is what ends one that comes too slowly."""
+"""The most seconds of an answer that is an object, or of an upload. `LEAST_RATE` ends a slow object sooner."""
 SLOWEST = 1 << 19
 """Bytes a second. The client counts the seconds of an upload as silence, so it gets this much longer for its size."""
 STEP = 64.0
@@ -108,7 +108,7 @@ class ObjectStore:
             raise StoreError(f"{self.url}: {_reason(error)}") from error
 
     def _client(self, longer: float, most: int = LONG_SECONDS) -> Any:
-        """Return a client that waits so many seconds longer for an answer, whose answers take so many at most."""
+        """Return a client that may be silent for `longer` more seconds. An answer ends after `most` seconds."""
         from obstore.store import from_url
 
         if (longer, most) not in self._clients:

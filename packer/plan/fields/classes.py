@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING
 
 from packer.decoding.decode import check_label
 from packer.decoding.header import Header
@@ -13,6 +12,9 @@ from packer.pixels.label_rules import LabelRules, resolve
 from packer.plan.fields.planned_field import PlannedField
 from readers.contract.classes import ClassTable
 from readers.contract.fields import Field, classes_field
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING
 
 from packer.decoding.header import Header
 from packer.pixels.choices import NUMBERS
@@ -16,6 +15,9 @@ from packer.plan.fields.planned_field import PlannedField
 from readers.contract.classes import ClassTable
 from readers.contract.fields import Field
 from readers.contract.kinds import IDS, INDEX
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING
 
 from packer.decoding.header import Header
 from packer.pixels.field_options import CLASS, MultilabelField
@@ -14,6 +13,9 @@ from packer.plan.fields.planned_field import PlannedField
 from readers.contract.classes import ClassTable
 from readers.contract.fields import Field
 from readers.contract.kinds import MULTILABEL, planes_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from typing_extensions import Self
 
 from packer.decoding.bands import Bands
 from packer.decoding.decode import check_image
@@ -17,6 +17,9 @@ from packer.pixels.field_options import PictureField
 from packer.plan.fields.planned_field import PlannedField
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, Field, picture_field
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from typing_extensions import Self
 
 from packer.decoding.header import Header
 from packer.errors import BadPair, UsageError, counted
@@ -19,12 +19,15 @@ from readers.contract.classes import ClassTable
 from readers.contract.fields import JPEG, RAW, TILED, Field
 from readers.contract.kinds import PICTURE
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 LEAST_TILE, MOST_TILE = 16, 4096
 """The sides of tiles: smaller ones are more table than picture, larger ones are read whole for a window."""
 
 
 @dataclass(frozen=True)
-class PlannedField:
+class PlannedField(ABC):
     """A field that a build is asked for, the rules that read it, and the form that all of its files must have."""
 
     options: FieldOptions

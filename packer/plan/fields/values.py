@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING
 
 from packer.decoding.header import Header
 from packer.pixels.choices import NUMBERS
@@ -15,6 +14,9 @@ from packer.plan.fields.planned_field import PlannedField
 from readers.contract.classes import ClassTable
 from readers.contract.fields import Field
 from readers.contract.kinds import INDEX, VALUES
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True)
