@@ -161,8 +161,7 @@ def test_fields_that_got_different_sizes_end_the_build(raw: Path, monkeypatch: p
     (raw.parent / "out/shards").mkdir(parents=True)
     different = r"images/giant\.tif is 150x210, its label labels/giant\.tif is 150x209 .* the plan has read it"
     with pytest.raises(LostFileError, match=different):
-        for spec in specs:
-            build_shard(spec, FolderSource(raw), raw.parent / "out")
+        [build_shard(spec, FolderSource(raw), raw.parent / "out") for spec in specs]
 
 
 def test_a_palette_whose_reading_needs_the_whole_picture_is_refused(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
