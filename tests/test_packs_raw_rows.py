@@ -20,9 +20,9 @@ from packer import Rows, build_pack
 from packer.config.last_build import NAME
 from packer.packs import raw_rows
 from packer.packs.raw_rows import RawRows, difference
-from packer.plan import plan_row
 from packer.publish.target import STAMPS
 from packer.shards.stamps import load_stamps, write_stamps
+from packer.sources import files_below
 from readers.contract.fields import Field, picture_field
 from readers.pack import Pack
 
@@ -82,6 +82,17 @@ def test_rows_of_a_pack_are_read_again(raw: RawFolder, tmp_path: Path) -> None:
     assert found.problem == ""
     assert {each.pixels for each in found.differences.values()} == {0}
     assert np.array_equal(np.moveaxis(found.as_it_is["image"][1], 0, -1), raw.images["train", "street_001"])
+
+
+def test_a_row_that_its_pack_has_no_more_is_named(raw: RawFolder, tmp_path: Path) -> None:
+    first = pack(raw.path, tmp_path / "first", "--fit", "native", "--labels", "index")
+    out = pack_from(first, tmp_path / "out", "--size", "12x18", "--labels", "onehot")
+    (stamps,) = (each.load() for each in load_stamps(out))
+    write_stamps(out, replace(stamps, text=stamps.text.replace("/1", "/3")))
+    assert f"/3: is not a row of {first}" in opened(out).row(1).problem
+    write_png(raw.path / IMAGE, raw.images["train", "street_001"] ^ 8)
+    pack(raw.path, first, "--fit", "native", "--labels", "index")
+    assert f"/0: is not a row of {first} any more; that pack was built again" in opened(out).row(0).problem
 
 
 def test_changed_pixels_are_counted(raw: RawFolder, tmp_path: Path) -> None:
@@ -178,7 +189,7 @@ def test_large_files_and_pictures_are_not_read(
     found = opened(out).row(1)
     assert (found.as_it_is, found.notes) == ({}, ("its own size is too large to be shown",))
     assert found.differences["image"].pixels == 0
-    monkeypatch.setattr(plan_row, "MOST_BYTES", 100)
+    monkeypatch.setattr(files_below, "MOST_BYTES", 100)
     assert "more than are read here" in opened(out).row(1).problem
 
 
@@ -237,7 +248,7 @@ def test_a_decoder_that_crashes_or_hangs_ends_alone(tmp_path: Path) -> None:
     (tmp_path / "site" / "sitecustomize.py").write_text(HOSTILE)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(out)],
-        env={**os.environ, "PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{Path(plan_row.__file__).parents[2]}"},
+        env={**os.environ, "PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{Path(raw_rows.__file__).parents[2]}"},
         capture_output=True,
         text=True,
         timeout=HANG,

@@ -27,15 +27,18 @@ from scenes.giant_tiff import write_tiff
 from starlette.testclient import TestClient
 from torch.utils.data import DataLoader
 
+from packer import build_pack
 from packer.bench.copy_loop import middle
 from packer.cli.values import CropType
 from packer.decoding.decode import decode_image
 from packer.decoding.rules import ImageRules
 from packer.decoding.tiff.pages import page_alone, read_pages
-from packer.errors import BadPair
+from packer.errors import BadPair, UsageError
 from packer.recipe.row_ref import RowRef
 from packer.shards.one_row import of_one_row
+from packer.sources.container import Names
 from packer.sources.folder import FolderSource
+from packer.sources.nifti import NiftiSlices
 from packer.view.app import make_app
 from packer.view.serve import own_names
 from packer.view.viewed import Settings, Viewed
@@ -102,6 +105,15 @@ def make_tiff(raw: Path) -> Path:
         write_pages(raw / f"images/c{number}.tif", image(number), compression="tiff_lzw" if number else None)
         write_pages(raw / f"labels/c{number}.tif", label(number), compression="tiff_adobe_deflate")
     return raw
+
+
+def test_volumes_that_python_gives_keep_their_sizes(tmp_path: Path) -> None:
+    source = NiftiSlices.at(make_nifti(tmp_path / "raw"), Names()).as_volumes()
+    assert source.as_volumes() is source
+    for options in ({"size": (8, 8)}, {"fit": "tile"}):
+        with pytest.raises(UsageError, match="volumes keep their own sizes"):
+            build_pack(source, tmp_path / "out", classes="4", **options)
+    assert build_pack(source, tmp_path / "out", classes="4", image_range=(0, 255)).rows == len(SIDES)
 
 
 def build(raw: Path, out: Path, *options: str) -> Path:

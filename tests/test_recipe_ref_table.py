@@ -26,7 +26,7 @@ from packer.recipe import long_text, ref_table
 from packer.recipe.piece import Piece, PieceTable, keys_of, text_of
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Wanted
+from packer.recipe.source import UNKNOWN, Heads, Loaded, Source
 from packer.shards.inspect import LabelCounts
 from packer.sources.open_source import SourceOptions
 from packer.workers.in_process import InProcess
@@ -128,7 +128,7 @@ def test_a_table_of_pieces_is_their_list(geometry: Geometry, refs: list[RowRef],
 
 
 @dataclass(frozen=True)
-class Numbered:
+class Numbered(Source):
     """So many rows with keys of 40 characters, in an order that is not theirs."""
 
     count: int
@@ -141,18 +141,12 @@ class Numbered:
             row = number * 7919 % self.count
             yield RowRef("train", f"{row:040}", (str(row), str(row)))
 
-    def list_rows(self, wanted: Wanted) -> Listing:
-        return Listing(self.rows(), self.kind)
-
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         header = Header("array", 8, 8, 8, 1)
         return ((header, header) for _ in refs)
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         return np.full((len(refs), 2), UNKNOWN)
-
-    def identities(self, refs: Sequence[RowRef]) -> Iterator[None]:
-        return (None for _ in refs)
 
     def load(self, ref: RowRef) -> Loaded:
         return Loaded((), ("", ""), "is not there")

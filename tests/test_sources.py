@@ -18,7 +18,7 @@ from conftest import RawFolder, make_raw
 from drills.published import same
 from numpy.typing import NDArray
 
-from packer import build_pack, diff_pack, repair_pack
+from packer import ValuesField, build_pack, diff_pack, repair_pack
 from packer.build import Summary, build
 from packer.config.effective import from_python
 from packer.decoding.file_types import read_header
@@ -27,7 +27,7 @@ from packer.pairs.find import find_pairs
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Limits, Request
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Source, Wanted
+from packer.recipe.source import UNKNOWN, Heads, Loaded, Source
 from packer.sources.folder import FolderSource
 from packer.sources.open_source import SourceOptions
 from packer.sources.reopen import KINDS, reopen
@@ -39,7 +39,7 @@ ROWS = 23 + 9
 
 
 @dataclass(frozen=True)
-class Remembered:
+class Remembered(Source):
     """The files of a folder in memory, from the last row to the first. It counts what it is asked for."""
 
     rows_: tuple[RowRef, ...]
@@ -60,9 +60,6 @@ class Remembered:
 
     def rows(self) -> Iterator[RowRef]:
         return reversed(self.rows_)
-
-    def list_rows(self, wanted: Wanted) -> Listing:
-        return Listing(self.rows(), self.kind)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         for ref in refs:
@@ -127,6 +124,35 @@ def test_rows_of_any_order_and_place_give_the_same_pack(folder: FolderSource, tm
     packed_from(folder.raw, tmp_path / "folder")
     packed_from(folder.raw, tmp_path / "remembered", Hashed.of(folder))
     assert same(tmp_path / "folder", tmp_path / "remembered")
+
+
+def test_a_source_refuses_what_it_does_not_say_it_can(folder: FolderSource, tmp_path: Path) -> None:
+    """A new kind of source writes none of these refusals."""
+    source = Remembered.of(folder)
+    for option, words in (
+        ({"axis": 0}, "--axis 0: is for NIfTI volumes"),
+        ({"volumes": True}, "--volumes: rows of the kind remembered are pictures; NIfTI and TIFF have volumes"),
+        ({"annotations": "{key}.json"}, "rows that are not files"),
+        ({"fields": [ValuesField("depth")]}, "--field: rows of the kind remembered have an image and a label only"),
+    ):
+        with pytest.raises((UsageError, TypeError), match=words):
+            build_pack(source, tmp_path / "out", classes=3, workers=1, **option)
+    with pytest.raises(TypeError, match="rows of the kind remembered are only read at once"):
+        source.load_lines(source.rows_[0])
+    with pytest.raises(TypeError, match="rows of the kind remembered have sizes of their own"):
+        source.of_size((8, 8), scales=True)
+    with pytest.raises(TypeError, match="rows of the kind remembered have types of their own"):
+        source.like([], [])
+    with pytest.raises(InputError, match="rows of the kind remembered are not read again here; only a build reads"):
+        source.check_parts(source.rows_[0].parts)
+    assert (source.gives_lines, source.gives_volumes, source.is_painted, source.gives_arrays) == (False,) * 4
+    assert source.sizes_are_known
+    assert source.types_are_known
+
+
+def test_what_only_looks_like_a_source_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"expected a folder or a source, such as Rows.*; found SimpleNamespace"):
+        build_pack(SimpleNamespace(rows=list), tmp_path / "out", classes=3)
 
 
 def test_what_decides_a_row_is_part_of_the_recipe(folder: FolderSource, tmp_path: Path) -> None:

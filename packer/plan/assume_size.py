@@ -16,7 +16,6 @@ from packer.plan.sample import LabelSampler, spread_indices
 from packer.recipe.row_ref import RowRef
 from packer.shards.inspect import LabelCounts
 from packer.sources.open_source import FoundRows
-from packer.sources.rows import Rows
 from readers.contract.tiles import Size
 
 
@@ -27,22 +26,28 @@ def assume_size(request: Request, found: FoundRows, sampler: LabelSampler) -> Fo
     that are stored as they are.
     """
     rows = found.source
-    if not isinstance(rows, Rows):
-        return found
-    for fit in (NATIVE, TILE):
-        if rows.is_without_size and fit in (request.fit, request.size):
-            raise UsageError(
-                f"--fit {fit}: needs the size of each image before it is loaded: Rows(keys, load, sizes=...)"
-            )
-    if rows.is_without_size and isinstance(request.size, tuple):
-        rows = rows.of_size(request.size, scales=True)
-    if rows.is_without_size or any(planned(field, request.max_pixels, None).needs_header for field in request.fields):
-        refs = [found.refs[index] for index in spread_indices(len(found.refs), SAMPLE_SIZE)]
-        sample = sampler.heads(refs)
+    if not rows.sizes_are_known:
+        for fit in (NATIVE, TILE):
+            if fit in (request.fit, request.size):
+                raise UsageError(
+                    f"--fit {fit}: needs the size of each image before it is loaded: Rows(keys, load, sizes=...)"
+                )
+        if isinstance(request.size, tuple):
+            rows = rows.of_size(request.size, scales=True)
+    if rows.sizes_are_known and (rows.types_are_known or not _needs_types(request)):
+        return replace(found, source=rows)
+    refs = [found.refs[index] for index in spread_indices(len(found.refs), SAMPLE_SIZE)]
+    sample = sampler.heads(refs)
+    if not rows.types_are_known:
         rows = rows.like(refs, [counts.heads for counts in sample])
-        if rows.is_without_size:
-            rows = rows.of_size(_common_size(refs, sample), scales=False)
+    if not rows.sizes_are_known:
+        rows = rows.of_size(_common_size(refs, sample), scales=False)
     return replace(found, source=rows)
+
+
+def _needs_types(request: Request) -> bool:
+    """Return whether a field is stored as it is."""
+    return any(planned(field, request.max_pixels, None).needs_header for field in request.fields)
 
 
 def _common_size(refs: Sequence[RowRef], sample: Sequence[LabelCounts]) -> Size:

@@ -79,7 +79,7 @@ def check_rows(request: Request, stamps: Sequence[StoredStamps], pool: Pool, tim
     sampler = LabelSampler(found.source, pool, request.max_pixels, label)
     classes = refusals.attempt(lambda: found.classes or _classes(request, sampler, found)) if label else None
     fields = refusals.attempt(lambda: plan_fields(request, found, classes)) or ()
-    previous = PreviousBuild(request.out, found.source, refs, stamps, request.trust, 3 if found.volumes else 2)
+    previous = PreviousBuild(request.out, found.source, refs, stamps, request.trust)
     with timer.step("check"):
         sizes, bad = _check_heads(found, previous, fields)
     geometry = refusals.attempt(lambda: _geometry(request, found, sizes, [problem_of(refs[i], bad[i]) for i in bad]))
@@ -112,7 +112,7 @@ def _fits(recipe: Recipe | None, sizes: NDArray[np.uint32]) -> NDArray[np.bool_]
 
 def _with_painted_classes(request: Request, found: FoundRows) -> tuple[FoundRows, InputError | None]:
     """Return the rows with the classes that are painted, and the error of categories that are in no class."""
-    if not found.is_painted:
+    if not found.source.is_painted:
         if request.keeps_thin:
             raise UsageError("--rasterise stored: needs annotations, and the labels here are pictures; leave it out")
         return found, None
@@ -146,7 +146,7 @@ def _classes(request: Request, sampler: LabelSampler, found: FoundRows) -> Class
 
 def _recipe(request: Request, found: FoundRows, fields: Sequence[PlannedField], geometry: Geometry) -> Recipe:
     templates = found.source.templates
-    sides = VOLUME if found.volumes else geometry.size
+    sides = VOLUME if found.source.gives_volumes else geometry.size
     rules = tuple(field.rule(sides, template) for field, template in zip(fields, templates, strict=True))
     tools = tools_of(found.source, geometry, rules, writer(request.storage).tool())
     recipe = Recipe(request.storage, geometry, rules, request.shard_bytes, tools)
@@ -155,7 +155,7 @@ def _recipe(request: Request, found: FoundRows, fields: Sequence[PlannedField], 
 
 
 def _geometry(request: Request, found: FoundRows, sizes: NDArray[np.uint32], problems: Sequence[Problem]) -> Geometry:
-    if found.volumes or NATIVE in (request.size, request.fit):
+    if found.source.gives_volumes or NATIVE in (request.size, request.fit):
         return Geometry(None, NATIVE, request.interpolation)
     size = request.size if isinstance(request.size, tuple) else _common_size(sizes, problems)
     _check_tiles(request, found, sizes, size)

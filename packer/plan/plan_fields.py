@@ -35,12 +35,12 @@ def plan_fields(request: Request, found: FoundRows, table: ClassTable | None) ->
         name = min(unknown)
         there = [field.name for field in fields]
         raise UsageError(f"--encode {name}: there is no field {name!r}; the fields are {', '.join(there)}")
-    sides = VOLUME if found.volumes else None
+    sides = VOLUME if found.source.gives_volumes else None
     return tuple(field.encoded(encodings.get(field.name, RAW), sides) for field in fields)
 
 
 def _fields_of_files(request: Request, found: FoundRows, table: ClassTable | None) -> Sequence[PlannedField]:
-    tables = [_table(options, table, found.is_painted) for options in request.fields]
+    tables = [_table(options, table, found.source.is_painted) for options in request.fields]
     fields = [
         planned(options, request.max_pixels, each, request.slide_level)
         for options, each in zip(request.fields, tables, strict=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,8 +31,6 @@ from readers.stores.open_store import url_of
 NPY = "npy"
 """The format of the row that is built again: only its numbers are compared."""
 LEVEL = "slide-level"
-MOST_BYTES = 1 << 30
-"""A larger file is not read: a page is not a build, which may take all memory."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +97,7 @@ class RowPlanner:
             raise InputError("the row was packed by another recipe than that of this generation")
         if row.source != source.kind:
             raise InputError(f"the row came from a source of the kind {row.source!r}, and the last build names another")
-        if isinstance(source, FolderSource):
-            _check_files(source.raw, row.parts)
+        source.check_parts(row.parts)
         tile = Tile.of(row.key) if recipe.geometry.fit == TILE else None
         key, size, origin = (row.key, row.size, None) if tile is None else (tile.picture, tile.size, tile.origin)
         piece = Piece(RowRef(row.split, key, row.parts), size if recipe.geometry.depends_on_source else None, origin)
@@ -136,27 +132,3 @@ def _recipe(facts: Mapping[str, Any]) -> Recipe:
     if problems:
         raise InputError("the recipe is one of another release of the packer")
     return recipe
-
-
-def _check_files(raw: Path, parts: Iterable[str]) -> None:
-    """Refuse files that are not below the folder, that are gone, or that are too large."""
-    root = raw.resolve()
-    for path in _paths(parts):
-        if path.startswith("/") or ".." in path.split("/") or "\0" in path:
-            raise InputError(f"{path}: is not a path below the raw folder, so it is not read")
-        try:
-            found = (root / path).resolve(strict=True)
-            size = found.stat().st_size
-        except FileNotFoundError as error:
-            raise InputError(f"{path}: is not there any more: it was deleted or moved") from error
-        except (OSError, RuntimeError) as error:
-            why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "a circle of links"
-            raise InputError(f"{path}: cannot be read ({why})") from error
-        if not found.is_relative_to(root):
-            raise InputError(f"{path}: is a link that leads out of the raw folder, so it is not read")
-        if size > MOST_BYTES:
-            raise InputError(f"{path}: has {size:,} bytes, more than are read here")
-
-
-def _paths(parts: Iterable[str]) -> Sequence[str]:
-    return [path for part in parts for path in part.split(SEPARATOR) if path]

@@ -141,16 +141,14 @@ class Request:
 
 def request_of_rows(settings: Settings, rows: Iterable[int]) -> Request:
     """Return the request of a build whose settings name a pack, for these rows of it alone."""
-    request = Request.from_settings(settings)
-    assert isinstance(request.source.given, PackSource), "the settings name a pack"
-    return replace(request, source=replace(request.source, given=request.source.given.only(rows)))
+    return Request.from_settings(settings, PackSource.at(Path(str(settings["from"]))).only(rows))
 
 
 def raw_or_source(given: Input) -> tuple[Path | None, Source | None]:
     """Return the raw folder or the source, whichever is given."""
     if isinstance(given, (str, PathLike)):
         return Path(given), None
-    if not hasattr(given, "rows"):
+    if not isinstance(given, Source):
         raise TypeError(f"expected a folder or a source, such as Rows(keys, load); found {type(given).__name__}")
     return None, given
 

@@ -80,17 +80,11 @@ class PreviousBuild:
     """The stamps and receipts of a pack, compared with the sorted rows as they are now."""
 
     def __init__(
-        self,
-        out: Path,
-        source: Source,
-        refs: RefTable,
-        stamps: Sequence[StoredStamps],
-        trust: str = MTIME,
-        sides: int = 2,
+        self, out: Path, source: Source, refs: RefTable, stamps: Sequence[StoredStamps], trust: str = MTIME
     ) -> None:
-        self._out, self._source, self._refs, self._trust, self._sides = out, source, refs, trust, sides
-        self._states = RowStates(source, refs)
-        form = (source.kind, self._states.width, sides)
+        self._out, self._source, self._refs, self._trust = out, source, refs, trust
+        self._states, self._sides = RowStates(source, refs), 3 if source.gives_volumes else 2
+        form = (source.kind, self._states.width, self._sides)
         self._stamps = [shard for shard in stamps if (shard.source, shard.width, shard.sides) == form]
         self._numbers: dict[str, NDArray[np.intp] | int] = {}
         self._by_start = {(shard.recipe, shard.split, shard.rows, shard.first_key): shard for shard in self._stamps}

@@ -32,9 +32,6 @@ from readers.contract.manifest import STORAGES
 ROWS_OF_A_SHARD = 1 << 16
 """The most rows that a shard has on average: a worker needs 1.4 KB for each row besides its pixels."""
 
-OF_ARRAYS = ("hdf5", "nifti", "nifti volumes", "npy", "pack", "torch", "zarr")
-"""The kinds of sources that hold arrays: no number in them has less than 8 bits."""
-
 
 @dataclass(frozen=True)
 class Recipe:
@@ -146,7 +143,7 @@ def tools_of(source: Source, geometry: Geometry, rules: Sequence[FieldRule], wri
     is_linear = any(isinstance(rule.read, ValueRules) and rule.read.interpolation == LINEAR for rule in rules)
     pixels = [*source.tools, *geometry.tools]
     pixels += [VALID_MEAN] if is_linear else []
-    pixels += [FEW_BITS] if source.kind not in OF_ARRAYS and any(map(_may_be_of_few_bits, rules)) else []
+    pixels += [FEW_BITS] if not source.gives_arrays and any(map(_may_be_of_few_bits, rules)) else []
     return (decoder_identity(), *pixels, *tools_of_encodings([rule.field for rule in rules]), writer)
 
 

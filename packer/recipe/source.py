@@ -1,17 +1,18 @@
-"""`Source`: the interface of everything that rows come from."""
+"""`Source`: the base class of everything that rows come from."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.header import Header, Picture
-from packer.errors import BadPair, LostFile, Problem
+from packer.errors import BadPair, InputError, LostFile, Problem, UsageError
 from packer.pixels.nearest import StoredLines
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
@@ -25,6 +26,7 @@ Data: TypeAlias = "bytes | NDArray[Any]"
 """The bytes of a file, or the pixels of an array that nobody else will change."""
 UNKNOWN = -1
 """The first number of a state that proves nothing: the row may have changed."""
+NO_AXIS = "--axis {}: is for NIfTI volumes; the slices of a TIFF are its pages"
 
 
 class PackedPixels(NamedTuple):
@@ -138,14 +140,6 @@ class Listing:
     """Returns the names of the numbers in the labels, if the source has them."""
 
 
-@runtime_checkable
-class ReadsAhead(Protocol):
-    """A source far away, which can read rows before they are loaded."""
-
-    def expect(self, refs: Sequence[RowRef]) -> None:
-        """Begin to read these rows, which are loaded next, in this order."""
-
-
 class Lines(Protocol):
     """A field of a row that is too large for memory: its lines, decoded in order. The lines of a volume are slices."""
 
@@ -163,68 +157,120 @@ class Lines(Protocol):
         """Close the file."""
 
 
-@runtime_checkable
-class GivesLines(Protocol):
-    """A source that gives rows which are too large for memory."""
-
-    gives_lines: bool
-    """False if these files are far away, and are read at once."""
-
-    def load_lines(self, ref: RowRef) -> Loaded:
-        """Identify a row. Its data are `Lines`, which the caller closes; nothing for an empty part."""
-
-
-def gives_lines(source: Source) -> bool:
-    """Return whether a source gives rows that are too large for memory."""
-    return isinstance(source, GivesLines) and source.gives_lines
-
-
-@runtime_checkable
-class Prepares(Protocol):
-    """A source that is opened by every worker, with something that one process can make for all of them."""
-
-    def prepare(self) -> None:
-        """Make it, if it is not there yet, in a process that has workers on this machine."""
-
-    def close(self) -> None:
-        """Delete it."""
-
-
-class Source(Protocol):
+class Source(ABC):
     """Gives rows. It lists references to all of them, with their sizes and types, without decoding any.
 
     A worker that may crash loads one row after the other. Threads share a source.
     """
 
     @property
+    @abstractmethod
     def kind(self) -> str:
         """The name of the kind of source. States of different kinds are not compared."""
 
     @property
     def templates(self) -> tuple[str, ...]:
         """The names of each field's files as a pattern, or an empty text. They are part of the recipe."""
+        return ("", "")
 
     @property
     def tools(self) -> tuple[str, ...]:
         """The versions and rules, besides those of the decoders, that decide what a row is. Part of the recipe."""
+        return ()
 
+    @property
+    def gives_volumes(self) -> bool:
+        """True if the rows are volumes."""
+        return False
+
+    @property
+    def is_painted(self) -> bool:
+        """True if fields are painted from annotations."""
+        return False
+
+    @property
+    def gives_arrays(self) -> bool:
+        """True if the rows are arrays: no number in them has less than 8 bits, as in some files of pictures."""
+        return False
+
+    @property
+    def types_are_known(self) -> bool:
+        """False if only loading a row shows the types of its fields. A plan then shows the source a sample: `like`."""
+        return True
+
+    @property
+    def sizes_are_known(self) -> bool:
+        """False if only loading a row shows its size. A plan then gives all rows one: `of_size`."""
+        return True
+
+    @property
+    def gives_lines(self) -> bool:
+        """True if `load_lines` reads rows that are too large for memory. Files far away are read at once."""
+        return False
+
+    @abstractmethod
     def rows(self) -> Iterable[RowRef]:
         """Yield a reference to each row, in any order."""
 
     def list_rows(self, wanted: Wanted) -> Listing:
         """Return the rows for a build. Raise UsageError if it cannot be built from this source."""
+        return Listing(self.rows(), type(self).__name__)
 
+    @abstractmethod
     def heads(self, refs: Sequence[RowRef]) -> Iterable[Heads]:
         """Yield the heads of each of these rows. Nothing is decoded for them."""
 
+    @abstractmethod
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         """Return a line of numbers for each of these rows, also for none. Equal numbers mean: it did not change."""
 
     def identities(self, refs: Sequence[RowRef]) -> Iterable[tuple[str, ...] | None]:
         """Yield what `load` would identify each of these rows by now, or None if only loading can show it."""
+        return (None for _ in refs)
 
+    def expect(self, refs: Iterable[RowRef]) -> None:  # noqa: B027 - most sources have nothing to do
+        """Begin to read these rows, which are loaded next, in this order, if they are far away."""
+
+    @abstractmethod
     def load(self, ref: RowRef) -> Loaded:
         """Read a row."""
 
+    def load_lines(self, ref: RowRef) -> Loaded:
+        """Identify a row. Its data are `Lines`, which the caller closes; nothing for an empty part."""
+        raise TypeError(f"rows of the kind {self.kind} are only read at once")
+
+    @abstractmethod
     def to_text(self) -> str:
         """Return the text from which sources/reopen.py opens this source again in a worker."""
+
+    def prepare(self) -> None:  # noqa: B027 - most sources have nothing to do
+        """Make what one process can make for all workers on this machine, if it is not there yet."""
+
+    def close(self) -> None:  # noqa: B027 - most sources have nothing to do
+        """Delete what was made for the workers."""
+
+    def along(self, axis: int) -> Source:
+        """Return the slices of the same volumes along an axis."""
+        raise UsageError(NO_AXIS.format(axis))
+
+    def as_volumes(self) -> Source:
+        """Return the volumes that have these slices; the source itself if its rows are volumes."""
+        if self.gives_volumes:
+            return self
+        raise UsageError(f"--volumes: rows of the kind {self.kind} are pictures; NIfTI and TIFF have volumes")
+
+    def with_fields(self, names: Sequence[str]) -> Source:
+        """Return this source with these fields instead of an image and a label."""
+        raise UsageError(f"--field: rows of the kind {self.kind} have an image and a label only")
+
+    def of_size(self, size: Size, scales: bool) -> Source:
+        """Return these rows with the size of all images. With `scales`, images of other sizes are scaled to it."""
+        raise TypeError(f"rows of the kind {self.kind} have sizes of their own")
+
+    def like(self, refs: Sequence[RowRef], heads: Sequence[Sequence[Header]]) -> Source:
+        """Return these rows with fields of the types that most rows of a sample have."""
+        raise TypeError(f"rows of the kind {self.kind} have types of their own")
+
+    def check_parts(self, parts: Sequence[str]) -> None:
+        """Raise InputError if a row with these parts, which are from the files of a pack, must not be read."""
+        raise InputError(f"rows of the kind {self.kind} are not read again here; only a build reads them")

@@ -17,7 +17,7 @@ from packer.publish.atomic import write_atomic
 from packer.recipe.field_rule import judged
 from packer.recipe.piece import text_of
 from packer.recipe.shard_spec import ShardSpec
-from packer.recipe.source import ReadsAhead, Source
+from packer.recipe.source import Source
 from packer.shards.columns import Columns, Memory, fresh
 from packer.shards.formats import Arrays, writer
 from packer.shards.receipt_on_disk import content_fingerprint, whole_shard
@@ -96,8 +96,7 @@ def decode_pieces(
     table = RowTable(spec.pieces, spec.fields, counted, source.states([]).shape[1])
     maker = RowMaker(spec.recipe, spec.fields, source, scratch)
     starts = _pictures(spec, indices)
-    if isinstance(source, ReadsAhead):
-        source.expect([spec.pieces[indices[start]].ref for start in starts[:-1]])
+    source.expect(spec.pieces[indices[start]].ref for start in starts[:-1])
 
     def fill(picture: int) -> None:
         group = indices[starts[picture] : starts[picture + 1]]

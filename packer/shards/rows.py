@@ -28,7 +28,7 @@ from packer.recipe.field_rule import FieldRule
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Given, GivesLines, Lines, Loaded, PackedPixels, Slices, Source, gives_lines
+from packer.recipe.source import Given, Lines, Loaded, PackedPixels, Slices, Source
 from packer.shards import giant_rows
 from packer.shards.columns import RowMemory
 from packer.shards.giant_rows import is_giant
@@ -82,7 +82,7 @@ class RowMaker:
 
     def __init__(self, recipe: Recipe, fields: Sequence[Field], source: Source, scratch: Scratch | None = None) -> None:
         """Rows that are too large for memory need a scratch folder; without one all rows are built at once."""
-        self._scratch = scratch if gives_lines(source) else None
+        self._scratch = scratch if source.gives_lines else None
         self._fields, self._kinds = fields, kinds_of(recipe, fields)
         self._rules = [next(rule for rule in recipe.rules if rule.name == field.name) for field in fields]
         self._source = source
@@ -116,7 +116,6 @@ class RowMaker:
     def _fill_giant(self, target: RowTarget, state: NDArray[np.int64], scratch: Scratch) -> Row:
         """Pack a row that is too large for memory."""
         piece = target.piece
-        assert isinstance(self._source, GivesLines)
         loaded = self._source.load_lines(piece.ref)
         present = [number for number, part in enumerate(piece.ref.parts) if part]
         source = RowInput(piece.key, *[loaded.identities[number] for number in present])

@@ -10,5 +10,5 @@ opens what may crash. An `archive` has many pictures in each of its files, such 
 Arrow are `tables`; `nifti` has slices of volumes. Fields of an `annotated` folder are painted; `annotation_files` finds
 their files, `find_indexed` those of many pictures; `annotated_rows` and `indexed_rows` are imported by builds that
 paint, and by no others; because of `known_sizes` a plan reads no file twice. A worker gets a source as a text and opens
-it with `reopen`. The interface of all is `packer/recipe/source.py`.
+it with `reopen`. The base class of all is in `packer/recipe/source.py`.
 """

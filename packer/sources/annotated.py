@@ -29,7 +29,7 @@ from packer.decoding.raw_file import naming
 from packer.decoding.raw_pixels import before_turning, upright
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Heads, LinesOf, Listing, Loaded, ReadsAhead, Wanted
+from packer.recipe.source import Heads, LinesOf, Loaded, Source
 from packer.sources.annotation_files import read_annotations
 from packer.sources.ask_all import ask_all
 from packer.sources.folder import FolderSource
@@ -75,7 +75,7 @@ class Counted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AnnotatedSource:
+class AnnotatedSource(Source):
     """The files below a folder. The parts of painted fields are the paths of annotation files."""
 
     files: FolderSource
@@ -87,6 +87,7 @@ class AnnotatedSource:
     sizes: KnownSizes = field(default_factory=KnownSizes, repr=False, compare=False)
     """The sizes in files that were read while the plan was made. Workers have none, because they read the files."""
     kind: ClassVar[str] = "annotated"
+    is_painted: ClassVar[bool] = True
 
     @cached_property
     def reader(self) -> AnnotationFormat:
@@ -108,13 +109,8 @@ class AnnotatedSource:
     def rows(self) -> Iterator[RowRef]:
         return self.files.rows()
 
-    def list_rows(self, wanted: Wanted) -> Listing:
-        return Listing(self.rows(), type(self).__name__)
-
-    def expect(self, refs: Sequence[RowRef]) -> None:
-        """Begin to read these rows, if they are far away."""
-        if isinstance(self.files, ReadsAhead):
-            self.files.expect(refs)
+    def expect(self, refs: Iterable[RowRef]) -> None:
+        self.files.expect(refs)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         yield from ask_all(self._heads, refs)

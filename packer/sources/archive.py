@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +20,7 @@ from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair, LostFile, Problem, UsageError
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Data, Heads, Listing, Loaded, Wanted
+from packer.recipe.source import UNKNOWN, Data, Heads, Listing, Loaded, Source, Wanted
 from packer.sources.archive_files import files_at, holds_only, split_in
 from packer.sources.ask_all import THREADS, ask_all
 from packer.sources.container import Names
@@ -35,12 +35,10 @@ if TYPE_CHECKING:
 CHANGED = "was changed after the build was planned; build again"
 
 
-class ArchiveSource(ABC):
+class ArchiveSource(Source):
     """Files of one kind with many samples in each. Every kind lists the samples of a file, and reads a picture."""
 
     kind: ClassVar[str]
-    templates: ClassVar[tuple[str, ...]] = ("", "")
-    tools: ClassVar[tuple[str, ...]] = ()
     threads: ClassVar[int] = THREADS
     has_keys: ClassVar[bool] = False
     """True if --key may name what has the keys of rows."""

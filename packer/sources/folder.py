@@ -30,10 +30,11 @@ from packer.decoding.tiff.pages import read_pages
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Given, Heads, Lines, Listing, Loaded, Wanted
+from packer.recipe.source import UNKNOWN, Given, Heads, Lines, Loaded, Source
 from packer.sources.ask_all import THREADS, ask_all
 from packer.sources.file_lines import FileLines, Opened
 from packer.sources.file_states import UNREADABLE, FileState, are_young, state_of
+from packer.sources.files_below import check_below
 from packer.sources.slides import Levels, check_level, files_of_slide, has_folder, is_slide, slide_levels
 from packer.sources.tiff_volume import PageLines, volume_of
 from readers.contract.regular_files import digest_raw, open_raw, read_raw
@@ -46,7 +47,7 @@ CHUNK = 256
 
 
 @dataclass(frozen=True)
-class FolderSource:
+class FolderSource(Source):
     """The files below a folder, and the pairs among them of which there is no table yet."""
 
     raw: Path
@@ -67,11 +68,12 @@ class FolderSource:
         """The versions of what reads slides, if there are any."""
         return slide_tools() if self.slides else ()
 
+    @property
+    def gives_volumes(self) -> bool:
+        return self.volumes
+
     def rows(self) -> Iterator[RowRef]:
         return refs_of(self.pairs)
-
-    def list_rows(self, wanted: Wanted) -> Listing:
-        return Listing(self.rows(), type(self).__name__)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         slides = [path for ref in refs for path in ref.parts if is_slide(path)] if self.slides else []
@@ -194,6 +196,9 @@ class FolderSource:
             if isinstance(found := levels[path], BadPair):
                 raise found
             return slide_header(found, self.slide_level, self.max_pixels)
+
+    def check_parts(self, parts: Sequence[str]) -> None:
+        check_below(self.raw, filter(None, SEPARATOR.join(parts).split(SEPARATOR)))
 
     def size_of(self, path: str) -> int:
         """Return the number of bytes of a regular file."""

@@ -23,8 +23,9 @@ from packer.decoding.rules import MOST_PIXELS, check_size
 from packer.errors import BadPair, LostFile
 from packer.pairs.template import PICTURES
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Heads, Listing, Loaded, Source, Wanted
+from packer.recipe.source import UNKNOWN, Heads, Loaded, Source
 from packer.sources.container import Names
+from packer.sources.containers import source_class
 from packer.sources.file_states import FileState, are_young, state_of
 from packer.sources.given_fields import identity
 from packer.sources.nifti_pairs import Volumes, find_volumes, is_volume
@@ -40,10 +41,12 @@ _FORMS = ("[{},:,:]", "[:,{},:]", "[{}]")
 """Names of a slice along each axis in a reference, as NumPy would write them."""
 
 
-class NiftiSlices:
+class NiftiSlices(Source):
     """The slices of pairs of volumes: `--image imagesTr/{key}_0000 --label labelsTr/{key}` name the files of pairs."""
 
     kind: ClassVar[str] = "nifti"
+    gives_arrays: ClassVar[bool] = True
+    templates: tuple[str, ...] = ("", "")
 
     def __init__(self, root: Path, templates: tuple[str, ...], volumes: Volumes, axis: int = THIRD) -> None:
         self.root, self.templates, self.axis = root, templates, axis
@@ -74,8 +77,11 @@ class NiftiSlices:
         return cls(Path(facts["root"]), tuple(facts["templates"]), {}, facts["axis"])
 
     def along(self, axis: int) -> NiftiSlices:
-        """Return the slices of the same volumes along another axis."""
-        return NiftiSlices(self.root, self.templates, self.volumes, axis)
+        return type(self)(self.root, self.templates, self.volumes, axis)
+
+    def as_volumes(self) -> Source:
+        source: Source = source_class("nifti_whole.NiftiVolumes")(self.root, self.templates, self.volumes, self.axis)
+        return source
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -98,9 +104,6 @@ class NiftiSlices:
                 form = _FORMS[self.axis].format(number)
                 yield RowRef(split, f"{key}/{number:04}", tuple(f"{path}{form}" for path in paths))
 
-    def list_rows(self, wanted: Wanted) -> Listing:
-        return Listing(self.rows(), type(self).__name__)
-
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         for ref in refs:
             try:
@@ -120,10 +123,6 @@ class NiftiSlices:
                 row[3 * field : 3 * field + 3] = known[path]
         states[are_young(states), 0] = UNKNOWN
         return states
-
-    def identities(self, refs: Sequence[RowRef]) -> Iterator[None]:
-        """Yield None: volumes are unpacked by workers only."""
-        return (None for _ in refs)
 
     def load(self, ref: RowRef) -> Loaded:
         data: list[NDArray[Any]] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, ClassVar
 
 from blake3 import blake3
@@ -14,7 +13,7 @@ from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, LostFile
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Lines, Loaded, Slices, Source
+from packer.recipe.source import Lines, Loaded, Slices
 from packer.sources.file_states import state_of
 from packer.sources.nifti import NiftiSlices, class_slice
 from packer.sources.nifti_lines import NiftiLines
@@ -26,14 +25,10 @@ class NiftiVolumes(NiftiSlices):
 
     kind: ClassVar[str] = "nifti volumes"
     gives_lines: ClassVar[bool] = True
+    gives_volumes: ClassVar[bool] = True
 
-    @classmethod
-    def from_json(cls, facts: dict[str, Any]) -> Source:
-        return cls(Path(facts["root"]), tuple(facts["templates"]), {}, facts["axis"])
-
-    def along(self, axis: int) -> NiftiVolumes:
-        """Return the same volumes with their slices along another axis."""
-        return NiftiVolumes(self.root, self.templates, self.volumes, axis)
+    def as_volumes(self) -> NiftiVolumes:
+        return self
 
     @property
     def tools(self) -> tuple[str, ...]:

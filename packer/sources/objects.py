@@ -7,7 +7,7 @@ import math
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -102,8 +102,7 @@ class ObjectsSource(FolderSource):
     def ahead(self) -> ReadAhead:
         return ReadAhead(self._object)
 
-    def expect(self, refs: Sequence[RowRef]) -> None:
-        """Begin to read these rows, which are loaded next."""
+    def expect(self, refs: Iterable[RowRef]) -> None:
         self.ahead.expect(path for ref in refs for part in ref.parts for path in part.split(SEPARATOR) if path)
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:

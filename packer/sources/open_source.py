@@ -21,14 +21,11 @@ from packer.pairs.template import ANNOTATIONS, SLIDES
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.sorted_lines import SortedLines
-from packer.recipe.source import Listing, Source, Wanted
+from packer.recipe.source import NO_AXIS, Listing, Source, Wanted
 from packer.sources.container import Names
 from packer.sources.containers import container_of
 from packer.sources.folder import FolderSource, images_of, refs_of
 from packer.sources.objects import ObjectsSource
-from packer.sources.pack import PackSource
-from packer.sources.reopen import ANNOTATED, WHOLE_NIFTI
-from packer.sources.rows import Rows
 from packer.sources.slides import check_readable, has_slides
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL, Field
@@ -57,14 +54,6 @@ class FoundRows:
     class_names: tuple[str, ...] = ()
     """The names of the numbers in the labels, if the source has them and no table is given."""
 
-    volumes: bool = False
-    """True if the rows are volumes."""
-
-    @property
-    def is_painted(self) -> bool:
-        """True if fields are painted from annotations."""
-        return self.source.kind in ANNOTATED
-
 
 @dataclass(frozen=True)
 class SourceOptions:
@@ -85,9 +74,8 @@ class SourceOptions:
 
     @property
     def gives_volumes(self) -> bool:
-        """True if the options ask for volumes, or the rows come from a pack of volumes."""
-        packed = self.given.fields if isinstance(self.given, PackSource) else ()
-        return self.volumes or any(field.is_volume for field in packed)
+        """True if the options ask for volumes, or the source gives them."""
+        return self.volumes or (self.given is not None and self.given.gives_volumes)
 
     @classmethod
     def take_from(cls, values: dict[str, Any], given: Source | None = None, path: Path | None = None) -> SourceOptions:
@@ -100,8 +88,12 @@ class SourceOptions:
             given = container.at(path, Names(values.pop("image", None), values.pop("label", None), key))
             key = None
         axis, volumes = values.pop("axis", None), bool(values.pop("volumes", False))
-        if axis is not None or volumes:
-            given = _of_volumes(given, axis, volumes)
+        if axis is not None:
+            if given is None:
+                raise UsageError(NO_AXIS.format(axis))
+            given = given.along(int(axis))
+        if volumes and given is not None:
+            given = given.as_volumes()
         values["further"] = tuple(FurtherFiles(*each) for each in values.get("further", ()))
         rules = {rule.name: values.pop(rule.name) for rule in fields(PairingRules) if rule.name in values}
         annotations = values.pop("annotations", None)
@@ -157,7 +149,7 @@ class SourceOptions:
         slides = self._check_slides(refs, slide_level)
         source = replace(folder, templates=templates, slides=slides)  # without the pairs: the table has them
         notes = pairing.notes
-        return FoundRows(source, refs, pairing.layout, pairing.missing, notes, volumes=self.volumes), refusal
+        return FoundRows(source, refs, pairing.layout, pairing.missing, notes), refusal
 
     def _check_slides(self, refs: RefTable, slide_level: int) -> bool:
         """Return whether some files are slides. Refuse slides that are not read here, and a level of other pictures."""
@@ -218,10 +210,8 @@ class SourceOptions:
         """Return the source with the fields of the build, if these are others than image and label."""
         if self.pairing.has_label and not self.pairing.further:
             return source
-        if not isinstance(source, Rows):
-            raise UsageError(f"--field: rows of the kind {source.kind} have an image and a label only")
         label = (LABEL,) if self.pairing.has_label else ()
-        return source.of_fields((IMAGE, *label, *(files.name for files in self.pairing.further)))
+        return source.with_fields((IMAGE, *label, *(files.name for files in self.pairing.further)))
 
     def _taken(self, refs: Iterable[RowRef]) -> Iterator[RowRef]:
         """Return the rows of the splits to take, and refuse a split that has none."""
@@ -250,28 +240,8 @@ class SourceOptions:
         if missing and self.pairing.missing == ERROR:
             lacking = f"{listing.folder}: {len(missing)} samples lack a field; --missing skip skips them"
             refusal = InputError(lacking, missing)
-        volumes = source.kind == WHOLE_NIFTI or any(field.is_volume for field in listing.packed)
-        if self.volumes and not volumes:
-            raise UsageError("--volumes: the rows of this pack are pictures; build from the files")
         names = listing.class_names()
-        found = FoundRows(source, refs, listing.layout, missing, (), listing.classes, listing.packed, names, volumes)
-        return found, refusal
-
-
-def _of_volumes(given: Source | None, axis: Any, volumes: bool) -> Source | None:
-    """Return a source of NIfTI along this axis, and as volumes if wanted. A build of pictures imports no NIfTI."""
-    from packer.sources.nifti import NiftiSlices
-    from packer.sources.nifti_whole import NiftiVolumes
-
-    if axis is not None:
-        if not isinstance(given, NiftiSlices):
-            raise UsageError(f"--axis {axis}: is for NIfTI volumes; the slices of a TIFF are its pages")
-        given = given.along(int(axis))
-    if volumes and isinstance(given, NiftiSlices):
-        return NiftiVolumes(given.root, given.templates, given.volumes, given.axis)
-    if volumes and given is not None and not isinstance(given, PackSource):
-        raise UsageError(f"--volumes: rows of the kind {given.kind} are pictures; NIfTI and TIFF have volumes")
-    return given
+        return FoundRows(source, refs, listing.layout, missing, (), listing.classes, listing.packed, names), refusal
 
 
 def _not_of_files(rule: str, kind: str) -> str:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
 from packer.decoding.header import Header
-from packer.errors import UsageError
+from packer.errors import InputError, UsageError
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Heads, Listing, Loaded, PackedPixels, Slices, Wanted
+from packer.recipe.source import Heads, Listing, Loaded, PackedPixels, Slices, Source, Wanted
 from packer.sources.pack_facts import HALF, ShardFacts
 from packer.sources.pack_lines import PackLines
 from readers.contract.classes import ClassTable
@@ -31,17 +31,17 @@ from readers.pack import Pack
 from readers.stores.checksums import read_receipt
 
 
-class PackSource:
+class PackSource(Source):
     """The rows of one generation of a pack. A part of a row is the name of its shard, and its number there."""
 
     kind: ClassVar[str] = "pack"
+    gives_arrays: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("rows of a pack 1",)
 
     def __init__(self, pack: Pack, chosen: Mapping[int, Sequence[int]] | None = None) -> None:
         self._pack, self._chosen = pack, chosen
         self._known: dict[int, ShardFacts] = {}
         self.fields = pack.manifest.fields
-        self.templates = tuple("" for _ in self.fields)
 
     @classmethod
     def at(cls, root: Path) -> PackSource:
@@ -55,6 +55,29 @@ class PackSource:
             shard, index = self._pack.table.locate(row)
             chosen[shard].append(index)
         return PackSource(self._pack, chosen)
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        return ("",) * len(self.fields)
+
+    @property
+    def gives_volumes(self) -> bool:
+        return any(field.is_volume for field in self.fields)
+
+    def as_volumes(self) -> PackSource:
+        if not self.gives_volumes:
+            raise UsageError("--volumes: the rows of this pack are pictures; build from the files")
+        return self
+
+    def check_parts(self, parts: Sequence[str]) -> None:
+        """Refuse rows that the pack has not, or not any more."""
+        for part in filter(None, parts):
+            stem, _, row = part.partition("/")
+            number = self._numbers.get(stem)
+            if number is None or not row.isdecimal() or int(row) >= self._pack.table.rows(number):
+                raise InputError(
+                    f"{part}: is not a row of {self.root} any more; that pack was built again, build this too"
+                )
 
     @property
     def root(self) -> Path:

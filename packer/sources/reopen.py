@@ -8,14 +8,14 @@ from packer.recipe.source import Source
 from packer.sources.containers import CONTAINERS, source_class
 from packer.sources.folder import FolderSource
 
-ROWS, WHOLE_NIFTI = "rows", "nifti volumes"
-ANNOTATED = {"annotated": "annotated.AnnotatedSource", "indexed": "indexed.IndexedSource"}
+ROWS = "rows"
 KINDS = {
-    WHOLE_NIFTI: "nifti_whole.NiftiVolumes",
+    "nifti volumes": "nifti_whole.NiftiVolumes",
     "objects": "objects.ObjectsSource",
     "pack": "pack.PackSource",
     ROWS: "rows.Rows",
-    **ANNOTATED,
+    "annotated": "annotated.AnnotatedSource",
+    "indexed": "indexed.IndexedSource",
     **CONTAINERS,
 }
 """The module and the class of each kind of source but a folder, imported when one is opened."""

@@ -22,7 +22,7 @@ from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Data, Heads, Listing, Loaded, Wanted
+from packer.recipe.source import UNKNOWN, Data, Heads, Loaded, Source
 from packer.sources.given_fields import FIELDS, LABEL, identity
 from packer.sources.row_functions import RowFunctions, size_of
 from packer.sources.row_keys import Key, Lacking, Without, name_of, split_and_key
@@ -36,7 +36,7 @@ WIDTH = 2
 """The numbers of a state: 128 bits."""
 
 
-class Rows:
+class Rows(Source):
     """Rows that `load` returns: `build_pack(Rows(keys, load), "out", classes=["cell", "wall"])`.
 
     `keys` are texts, or pairs of a split and a key, or a function that returns these one after the other.
@@ -51,6 +51,7 @@ class Rows:
     """
 
     kind: ClassVar[str] = "rows"
+    types_are_known: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -71,24 +72,21 @@ class Rows:
         self._types: tuple[Header, ...] = PLAIN
 
     @property
-    def is_without_size(self) -> bool:
-        """True if the size of an image is not known before it is loaded."""
-        return self._size is None and not self._functions.has_sizes
+    def sizes_are_known(self) -> bool:
+        return self._size is not None or self._functions.has_sizes
 
     def of_size(self, size: Size, scales: bool) -> Rows:
-        """Return these rows with the size of all images. With `scales`, images of other sizes are scaled to it."""
         rows = copy(self)
         rows._size, rows._scales = size, scales
         return rows
 
-    def of_fields(self, names: Sequence[str]) -> Rows:
+    def with_fields(self, names: Sequence[str]) -> Rows:
         """Return these rows with the fields that `load` must return."""
         rows = copy(self)
         rows._fields, rows._types = tuple(names), (PLAIN[0],) * len(names)
         return rows
 
     def like(self, refs: Sequence[RowRef], heads: Sequence[Sequence[Header]]) -> Rows:
-        """Return these rows with fields of the types that most rows of a sample have."""
         types = {name: Counter[Header]() for name in self._fields}
         for ref, found in zip(refs, heads, strict=True):
             for name, header in zip(compress(self._fields, ref.parts), found, strict=False):
@@ -119,9 +117,6 @@ class Rows:
             yield RowRef(split, key, tuple(["" if lacks(row, field) else f"{name}[{field}]" for field in self._fields]))
         self._lacking.check_rows(seen)
 
-    def list_rows(self, wanted: Wanted) -> Listing:
-        return Listing(self.rows(), type(self).__name__)
-
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         for ref in refs:
             try:
@@ -143,10 +138,6 @@ class Rows:
                     state[:] = np.frombuffer(blake2b(facts, digest_size=8 * WIDTH).digest(), "<i8")
                     state[0] &= np.iinfo(np.int64).max
         return states
-
-    def identities(self, refs: Sequence[RowRef]) -> Iterator[None]:
-        """Yield None: only loading a row shows what it is."""
-        return (None for _ in refs)
 
     def load(self, ref: RowRef) -> Loaded:
         identities = [""] * len(ref.parts)

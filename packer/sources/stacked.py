@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -18,7 +18,7 @@ from packer.decoding.arrays import class_numbers
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, InputError, LostFile
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Data, Heads, Listing, Loaded, Source, Wanted
+from packer.recipe.source import Data, Heads, Loaded, Source
 from packer.sources.container import Names
 from packer.sources.file_states import OpenedFiles
 from packer.sources.given_fields import identity
@@ -33,15 +33,14 @@ CHUNK = 1 << 14
 """Keys that are objects at the same time."""
 
 
-class StackedRows(ABC):
+class StackedRows(Source):
     """The arrays that --image and --label name in a container. The keys are those that --key names, or row numbers.
 
     `describe` finds out once what the arrays are. Workers open only those that are not plain numbers.
     """
 
-    kind: ClassVar[str]
-    templates: ClassVar[tuple[str, ...]] = ("", "")
     tools: ClassVar[tuple[str, ...]] = ("stacked arrays 1",)
+    gives_arrays: ClassVar[bool] = True
     may_crash: ClassVar[bool] = False
     """True if a damaged file may crash the library. Then only workers open it, and a process of its own."""
 
@@ -93,9 +92,6 @@ class StackedRows(ABC):
         image, label = self.names.image, self.names.label
         for number, key in zip(range(self._form.rows), self._keys(), strict=True):
             yield RowRef(ALL, key, (f"{image}[{number}]", f"{label}[{number}]"))
-
-    def list_rows(self, wanted: Wanted) -> Listing:
-        return Listing(self.rows(), type(self).__name__)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         return (self._form.heads for _ in refs)

@@ -9,7 +9,6 @@ from pathlib import Path
 from packer.errors import InputError
 from packer.publish.outbox import Outbox, open_outbox
 from packer.recipe.plan_folder import PLAN, PlanFolder
-from packer.recipe.source import Prepares
 from packer.shards.versions import version_refusal
 from packer.sources.portable import check_portable, moved, path_of
 from packer.sources.reopen import reopen
@@ -56,8 +55,7 @@ class PlannedShards:
         self, numbers: Iterable[int], out: Path | Outbox, pool: Pool
     ) -> Generator[tuple[int, Receipt], None, None]:
         """Build shards, and yield the number and the receipt of each when it is in `out`. Closing it stops the rest."""
-        if isinstance(self._reopened, Prepares):
-            self._reopened.prepare()
+        self._reopened.prepare()
         folder = out.folder if isinstance(out, Outbox) else out
         jobs = (ShardJob(each, self.plan.spec(each), self._source, folder) for each in numbers)
         with closing(pool.run(jobs, pool.workers)) as built:
@@ -65,8 +63,7 @@ class PlannedShards:
 
     def close(self) -> None:
         """Delete what was made for the workers. Who ends in order need not do so."""
-        if isinstance(self._reopened, Prepares):
-            self._reopened.close()
+        self._reopened.close()
 
 
 def open_out(out: str, scratch: Path | None, slots: int) -> AbstractContextManager[Path | Outbox]:
